@@ -1,0 +1,56 @@
+// Command testsummary runs `go test -json` with the arguments it is given. It
+// prints a line per package, the output of what failed, the reason of what was
+// skipped, and last how many tests ran, subtests included:
+//
+//	12 passed, 0 failed, 1 skipped
+//
+// It exits with 1 when anything failed, did not build or did not finish, and
+// when nothing ran at all.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+)
+
+func main() {
+	mustRun := flag.String("must-run", "", "`pattern` (case is ignored) of tests that fail when they are skipped: it is held against their name and their reason")
+	flag.Parse()
+	os.Exit(run(*mustRun, flag.Args()))
+}
+
+func run(mustRun string, args []string) int {
+	summary := newSummary(os.Stdout)
+	if mustRun != "" {
+		pattern, err := regexp.Compile("(?i)" + mustRun)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "testsummary:", err)
+			return 2
+		}
+		summary.mustRun = pattern
+	}
+
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	output, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testsummary:", err)
+		return 2
+	}
+	readErr := summary.read(output)
+	runErr := cmd.Wait()
+	if readErr != nil {
+		fmt.Fprintln(os.Stderr, "testsummary:", readErr)
+	}
+	summary.finish()
+	if runErr != nil || readErr != nil || !summary.ok() {
+		return 1
+	}
+	return 0
+}
