@@ -1,0 +1,396 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// kalypsoGroup is the API group of Kalypso's kinds: https://github.com/microsoft/kalypso-scheduler
+const kalypsoGroup = "scheduler.kalypso.io"
+
+// fluxNameLabel is set by Flux on what a Kustomization applied; in a Kalypso control plane its value
+// is that of the workload's registration, behind the environment's name.
+const fluxNameLabel = "kustomize.toolkit.fluxcd.io/name"
+
+// DecodeControlPlane reads the argument of provider::flotilla::control_plane: a list or map of texts
+// of YAML or JSON documents, with Kalypso's kinds and the JSON models Application, Cluster, Namespace
+// and TargetPolicy. The fleet merges values as Kalypso does.
+func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
+	d := newDecoder()
+	root := &object{decoder: d, fields: map[string]any{"environment": environment}}
+	d.readEnvironment(root)
+	d.fleet.Hydration = &Hydration{Precedence: "name", Lists: "merge"}
+
+	plane := &controlPlane{decoder: d, registrations: map[string]string{}}
+	path := (*Path)(nil).Attribute("documents")
+	var all []document
+	switch texts := documents.(type) {
+	case Unknown:
+		d.unknownObjects()
+	case []any:
+		for i, text := range texts {
+			all = append(all, plane.text(path.Index(i), text)...)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			all = append(all, plane.text(path.Key(key), texts[key])...)
+		}
+	default:
+		d.report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))
+	}
+	for _, document := range all {
+		plane.document(document)
+	}
+	plane.finish()
+	return d.result()
+}
+
+// unknownObjects: any object may be in what is not known yet.
+func (d *decoder) unknownObjects() {
+	for _, collection := range []string{
+		"workspaces", "cluster_types", "clusters", "workloads", "target_policies",
+		"config_containers", "config_schemas", "templates",
+	} {
+		d.unknownObject(collection)
+	}
+}
+
+// controlPlane decodes documents, and keeps what only makes sense once all have been read.
+type controlPlane struct {
+	*decoder
+	registrations map[string]string // workload → workspace
+	needsDefault  bool              // a Cluster names no cluster type
+}
+
+func (p *controlPlane) text(path *Path, value any) []document {
+	switch text := value.(type) {
+	case Unknown:
+		p.unknownObjects()
+	case string:
+		return p.documents(path, text)
+	default:
+		p.report(path, "must be the text of YAML documents, not %s", kindOf(value))
+	}
+	return nil
+}
+
+func (p *controlPlane) document(document document) {
+	o, _ := p.object(document.path, document.value)
+	if o == nil {
+		return
+	}
+	apiVersion, kind := o.text("apiVersion"), o.text("kind")
+	group, _, _ := strings.Cut(apiVersion, "/")
+	o.path = &Path{parent: document.path, step: fmt.Sprintf(" document %d (line %d, %s %q)",
+		document.number, document.line, orDefault(kind, "no kind"), documentName(o))}
+
+	read := map[string]func(*object){
+		kalypsoGroup + "/ClusterType":          p.kalypsoClusterType,
+		kalypsoGroup + "/Workload":             p.kalypsoWorkload,
+		kalypsoGroup + "/WorkloadRegistration": p.kalypsoRegistration,
+		kalypsoGroup + "/SchedulingPolicy":     p.kalypsoPolicy,
+		kalypsoGroup + "/Template":             p.kalypsoTemplate,
+		kalypsoGroup + "/ConfigSchema":         p.kalypsoSchema,
+		kalypsoGroup + "/Environment":          func(*object) {}, // flotilla_environment says this
+		kalypsoGroup + "/GitOpsRepo":           func(*object) {}, // flotilla_assignment's gitops_repo says this
+		kalypsoGroup + "/BaseRepo":             func(*object) {}, // the documents are here already
+		"v1/ConfigMap":                         p.configMap,
+		"/Application":                         p.modelApplication,
+		"/Cluster":                             p.modelCluster,
+		"/Namespace":                           p.modelNamespace,
+		"/TargetPolicy":                        p.modelPolicy,
+	}[group+"/"+kind]
+	switch {
+	case kind == "":
+		p.report(o.path, "has no kind")
+	case read == nil && apiVersion == "":
+		p.report(o.path, "kind %s is not one that a control plane may hold; without apiVersion those are Application, Cluster, Namespace and TargetPolicy", kind)
+	case read == nil:
+		p.report(o.path, "kind %s of %s is not one that a control plane may hold; those are Kalypso's (%s), and ConfigMap",
+			kind, apiVersion, kalypsoGroup)
+	default:
+		read(o)
+		if o.unknown {
+			p.known = false
+		}
+	}
+}
+
+func documentName(o *object) string {
+	if metadata, ok := o.fields["metadata"].(map[string]any); ok {
+		if name, ok := metadata["name"].(string); ok {
+			return name
+		}
+	}
+	name, _ := o.fields["name"].(string)
+	return name
+}
+
+// metadata reads what every Kubernetes object has; what else its metadata holds is the cluster's.
+func (o *object) metadata(check func(string) string) (name string, labels Labels) {
+	if o.fields["metadata"] == nil {
+		o.report("metadata", "is required")
+	}
+	o.attribute("metadata", func(m *object) {
+		name = m.name(check)
+		labels = m.labels("labels")
+	})
+	return name, labels
+}
+
+// spec decodes the attribute spec strictly.
+func (o *object) spec(decode func(*object)) {
+	if o.fields["spec"] == nil {
+		o.report("spec", "is required")
+	}
+	o.attribute("spec", func(s *object) {
+		decode(s)
+		s.finish()
+	})
+}
+
+func (p *controlPlane) kalypsoClusterType(o *object) {
+	clusterType := ClusterType{}
+	clusterType.Name, clusterType.Labels = o.metadata(checkClusterTypeName)
+	o.spec(func(s *object) {
+		clusterType.Reconciler = orDefault(s.text("reconciler"), DefaultReconciler)
+		clusterType.NamespaceService = orDefault(s.text("namespaceService"), DefaultNamespaceService)
+		clusterType.ConfigType = orDefault(s.text("configType"), DefaultConfigType)
+	})
+	p.register("cluster_types", clusterType.Name, o)
+	p.fleet.ClusterTypes = append(p.fleet.ClusterTypes, clusterType)
+}
+
+func (p *controlPlane) kalypsoWorkload(o *object) {
+	workload := Workload{}
+	workload.Name, workload.Labels = o.metadata(CheckLabelName)
+	p.workloadNames = append(p.workloadNames, workload.Name)
+	seen := map[string]bool{}
+	o.spec(func(s *object) {
+		shared := s.schemas("configSchemas")
+		s.objects("deploymentTargets", func(t *object) {
+			target := DeploymentTarget{Name: t.name(CheckLabelName), Labels: t.labels("labels")}
+			environment := t.required("environment")
+			target.ConfigSchemas = append(t.schemas("configSchemas"), shared...)
+			if t.fields["manifests"] == nil {
+				t.report("manifests", "is required")
+			}
+			t.attribute("manifests", func(m *object) { target.Manifests = m.kalypsoManifests() })
+			t.finish()
+			if seen[target.Name] {
+				t.report("name", "%q is the name of two deployment targets", target.Name)
+			}
+			seen[target.Name] = true
+			if environment == p.fleet.Environment || !p.environmentKnown {
+				workload.DeploymentTargets = append(workload.DeploymentTargets, target)
+			}
+		})
+	})
+	p.register("workloads", workload.Name, o)
+	if len(workload.DeploymentTargets) > 0 {
+		p.fleet.Workloads = append(p.fleet.Workloads, workload)
+	}
+}
+
+func (o *object) schemas(attribute string) []string {
+	schemas := o.texts(attribute)
+	for i, schema := range schemas {
+		if _, err := ParseJSON(schema); err != nil {
+			o.decoder.report(o.path.Attribute(attribute).Index(i), "is not JSON: %s", err)
+		}
+	}
+	return schemas
+}
+
+// kalypsoManifests: Kalypso's are a free map of strings. What Flotilla has no attribute for is a
+// parameter.
+func (o *object) kalypsoManifests() Manifests {
+	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type"}
+	parameters := map[string]any{}
+	fields := map[string]any{}
+	for key, value := range o.fields {
+		if slices.Contains(known, key) {
+			fields[key] = value
+			continue
+		}
+		text, ok := scalarText(value)
+		if !ok {
+			o.report(key, "must be a string, not %s", kindOf(value))
+			continue
+		}
+		parameters[key] = text
+	}
+	if len(parameters) > 0 {
+		fields["parameters"] = parameters
+	}
+	inner := &object{decoder: o.decoder, path: o.path, fields: fields}
+	manifests := inner.manifests()
+	o.unknown = o.unknown || inner.unknown
+	return manifests
+}
+
+func (p *controlPlane) kalypsoRegistration(o *object) {
+	name, _ := o.metadata(CheckLabelName)
+	o.spec(func(s *object) {
+		s.value("workload")
+		workspace := s.text("workspace")
+		if problem := CheckLabelName(workspace); workspace != "" && problem != "" {
+			s.report("workspace", "%q %s", workspace, problem)
+		}
+		p.registrations[name] = workspace
+	})
+	p.register("workload_registrations", name, o)
+}
+
+func (p *controlPlane) kalypsoPolicy(o *object) {
+	policy := TargetPolicy{Effect: "schedule"}
+	policy.Name, _ = o.metadata(CheckSubdomainName)
+	o.spec(func(s *object) {
+		s.attribute("deploymentTargetSelector", func(t *object) {
+			policy.Workspace = t.text("workspace")
+			policy.DeploymentTargetSelector = t.labelSelector("labelSelector")
+			t.finish()
+		})
+		if s.fields["clusterTypeSelector"] == nil {
+			s.report("clusterTypeSelector", "is required: a policy without it goes nowhere")
+		}
+		s.attribute("clusterTypeSelector", func(c *object) {
+			policy.ClusterTypeSelector = c.labelSelector("labelSelector")
+			if policy.ClusterTypeSelector == nil {
+				policy.ClusterTypeSelector = &Selector{}
+			}
+			c.finish()
+		})
+	})
+	p.register("target_policies", policy.Name, o)
+	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
+}
+
+// labelSelector reads Kubernetes' LabelSelector.
+func (o *object) labelSelector(attribute string) *Selector {
+	var selector *Selector
+	o.attribute(attribute, func(s *object) {
+		selector = &Selector{MatchLabels: s.textMap("matchLabels")}
+		s.objects("matchExpressions", func(e *object) {
+			selector.MatchExpressions = append(selector.MatchExpressions, Expression{
+				Key: e.required("key"), Operator: e.required("operator"), Values: e.sortedTexts("values"),
+			})
+			e.finish()
+		})
+		s.finish()
+		s.checkSelector(selector)
+	})
+	return selector
+}
+
+func (p *controlPlane) kalypsoTemplate(o *object) {
+	template := Template{}
+	template.Name, _ = o.metadata(CheckSubdomainName)
+	o.spec(func(s *object) {
+		template.Type = s.oneOf("type", "", "reconciler", "namespace", "config")
+		template.ContentType = s.oneOf("contentType", "", ContentTypes...)
+		template.Manifests = s.texts("manifests")
+		if template.Type == "" {
+			s.report("type", "is required")
+		}
+	})
+	switch template.ContentType {
+	case "yaml":
+		template.ContentType = ""
+	case "env": // Kalypso writes these as platform-config.sh
+		template.ContentType = "sh"
+	}
+	p.register("templates", template.Type+"/"+template.Name, o)
+	p.fleet.Templates = append(p.fleet.Templates, template)
+}
+
+func (p *controlPlane) kalypsoSchema(o *object) {
+	schema := ConfigSchema{}
+	schema.Name, schema.Labels = o.metadata(CheckSubdomainName)
+	schema.Labels = withoutOwnerLabels(schema.Labels)
+	o.spec(func(s *object) {
+		schema.Schema = s.schema("schema")
+		if schema.Schema == "" {
+			s.report("schema", "is required")
+		}
+	})
+	p.register("config_schemas", schema.Name, o)
+	p.fleet.ConfigSchemas = append(p.fleet.ConfigSchemas, schema)
+}
+
+// configMap reads a container; other ConfigMaps are no business of the platform's.
+func (p *controlPlane) configMap(o *object) {
+	metadata, _ := o.fields["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	if text, _ := scalarText(labels["platform-config"]); text != "true" {
+		return
+	}
+	container := ConfigContainer{FromConfigMap: true}
+	container.Name, container.Labels = o.metadata(CheckSubdomainName)
+	container.Labels = withoutOwnerLabels(container.Labels)
+	data := map[string]any{}
+	o.attribute("data", func(values *object) {
+		for _, key := range slices.Sorted(maps.Keys(values.fields)) {
+			text, ok := values.fields[key].(string)
+			if !ok {
+				p.report(values.path.Key(key), "must be a string, not %s: write quotes around it", kindOf(values.fields[key]))
+			}
+			data[key] = text
+		}
+	})
+	p.register("config_containers", container.Name, o)
+	p.fleet.ConfigContainers = append(p.fleet.ConfigContainers, container)
+	p.configData(o.path.Attribute("data"), container.Name, data)
+}
+
+// withoutOwnerLabels drops what says who applied an object, not whom it is for.
+func withoutOwnerLabels(labels Labels) Labels {
+	kept := maps.Clone(labels)
+	delete(kept, "platform-config")
+	delete(kept, fluxNameLabel)
+	delete(kept, "kustomize.toolkit.fluxcd.io/namespace")
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
+}
+
+// finish derives what depends on all documents: the workspaces, and whose each workload is.
+func (p *controlPlane) finish() {
+	declared := names(p.fleet.Workspaces, func(w Workspace) string { return w.Name })
+	declare := func(name string) {
+		if name != "" && name != unknownText && !slices.Contains(declared, name) {
+			declared = append(declared, name)
+			p.fleet.Workspaces = append(p.fleet.Workspaces, Workspace{Name: name})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.registrations)) {
+		declare(p.registrations[name])
+	}
+	for i := range p.fleet.Workloads {
+		workload := &p.fleet.Workloads[i]
+		if workload.Workspace == "" {
+			workload.Workspace = p.workspaceOf(workload)
+		}
+		declare(workload.Workspace)
+	}
+	types := names(p.fleet.ClusterTypes, func(c ClusterType) string { return c.Name })
+	if p.needsDefault && !slices.Contains(types, "default") {
+		p.fleet.ClusterTypes = append(p.fleet.ClusterTypes, ClusterType{
+			Name: "default", Reconciler: DefaultReconciler,
+			NamespaceService: DefaultNamespaceService, ConfigType: DefaultConfigType,
+		})
+	}
+}
+
+func (p *controlPlane) workspaceOf(workload *Workload) string {
+	owner := workload.Labels[fluxNameLabel]
+	for _, name := range []string{workload.Name, owner, strings.TrimPrefix(owner, p.fleet.Environment+"-")} {
+		if workspace := p.registrations[name]; workspace != "" {
+			return workspace
+		}
+	}
+	return workload.Labels["workspace"]
+}

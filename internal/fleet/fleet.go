@@ -1,0 +1,262 @@
+// Package fleet is the model: everything that one environment's scheduling, hydration and rendering
+// are computed from. It decodes objects as people write them (HCL values, YAML, JSON) into types,
+// and reports every finding with the path of what is wrong. It knows neither Terraform nor Git.
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Fleet is the input of every computation for one environment. Its lists are sorted by name, and
+// hold only objects of the environment. Configuration values are not part of it: see [Config].
+type Fleet struct {
+	Environment      string            `json:"environment"`
+	Workspaces       []Workspace       `json:"workspaces,omitempty"`
+	ClusterTypes     []ClusterType     `json:"cluster_types,omitempty"`
+	Clusters         []Cluster         `json:"clusters,omitempty"`
+	Workloads        []Workload        `json:"workloads,omitempty"`
+	TargetPolicies   []TargetPolicy    `json:"target_policies,omitempty"`
+	Assignments      []Placement       `json:"assignments,omitempty"`
+	Explicit         bool              `json:"explicit_assignments,omitempty"`
+	ConfigContainers []ConfigContainer `json:"config_containers,omitempty"`
+	ConfigSchemas    []ConfigSchema    `json:"config_schemas,omitempty"`
+	Templates        []Template        `json:"templates,omitempty"`
+	Hydration        *Hydration        `json:"hydration,omitempty"`
+}
+
+// Config maps the name of each config container to the canonical JSON object of its data. A
+// container of the fleet that has no entry holds a value that is not known yet.
+type Config map[string]string
+
+// Labels are Kubernetes labels.
+type Labels map[string]string
+
+// Environment is a stage of the chain and its place in a GitOps repository.
+type Environment struct {
+	Name        string
+	GitopsRepo  GitopsRepo
+	Labels      Labels
+	Description string
+}
+
+// GitopsRepo is a place in a GitOps repository. Path is relative to its root and without "." segments;
+// empty is the root.
+type GitopsRepo struct {
+	URL    string
+	Branch string
+	Path   string
+}
+
+// Workspace is a team: its workloads, the groups that may use its namespaces, its quota.
+type Workspace struct {
+	Name              string            `json:"name"`
+	ContributorGroups []string          `json:"contributor_groups,omitempty"`
+	ReaderGroups      []string          `json:"reader_groups,omitempty"`
+	Environments      []string          `json:"environments,omitempty"` // empty: all
+	ResourceQuota     map[string]string `json:"resource_quota,omitempty"`
+	NetworkPolicy     string            `json:"network_policy,omitempty"` // "none" or "isolated"; empty is "none"
+	Labels            Labels            `json:"labels,omitempty"`
+}
+
+// ClusterType is a set of clusters that run the same workloads with the same values.
+type ClusterType struct {
+	Name             string  `json:"name"`
+	Labels           Labels  `json:"labels,omitempty"`
+	Taints           []Taint `json:"taints,omitempty"`
+	Reconciler       string  `json:"reconciler"`
+	NamespaceService string  `json:"namespace_service"`
+	ConfigType       string  `json:"config_type"`
+	Description      string  `json:"description,omitempty"`
+}
+
+// Cluster is one physical cluster of one cluster type.
+type Cluster struct {
+	Name        string  `json:"name"`
+	ClusterType string  `json:"cluster_type"`
+	Labels      Labels  `json:"labels,omitempty"`
+	Taints      []Taint `json:"taints,omitempty"`
+	Description string  `json:"description,omitempty"`
+}
+
+// Workload is an application or a platform service with its deployment targets of this environment.
+type Workload struct {
+	Name              string             `json:"name"`
+	Workspace         string             `json:"workspace,omitempty"`
+	Labels            Labels             `json:"labels,omitempty"`
+	Requires          []string           `json:"requires,omitempty"`
+	DeploymentTargets []DeploymentTarget `json:"deployment_targets,omitempty"`
+}
+
+// DeploymentTarget is one way a workload is deployed in one environment.
+type DeploymentTarget struct {
+	Name          string    `json:"name"`
+	Labels        Labels    `json:"labels,omitempty"`
+	Manifests     Manifests `json:"manifests"`
+	ConfigSchemas []string  `json:"config_schemas,omitempty"` // JSON Schemas of its own
+}
+
+// Manifests says where a workload's own manifests are.
+type Manifests struct {
+	Storage    string         `json:"storage"` // "git", "helm" or "oci"
+	Repo       string         `json:"repo"`
+	Branch     string         `json:"branch,omitempty"`
+	Tag        string         `json:"tag,omitempty"`
+	Commit     string         `json:"commit,omitempty"`
+	Path       string         `json:"path,omitempty"`
+	Chart      string         `json:"chart,omitempty"`
+	Version    string         `json:"version,omitempty"`
+	Type       string         `json:"type,omitempty"`
+	Parameters map[string]any `json:"parameters,omitempty"` // for templates
+}
+
+// TargetPolicy selects deployment targets, and the cluster types or clusters that they go to.
+type TargetPolicy struct {
+	Name                     string       `json:"name"`
+	Workspace                string       `json:"workspace,omitempty"` // empty: of any workspace
+	WorkloadSelector         *Selector    `json:"workload_selector,omitempty"`
+	DeploymentTargetSelector *Selector    `json:"deployment_target_selector,omitempty"`
+	ClusterTypeSelector      *Selector    `json:"cluster_type_selector,omitempty"`
+	ClusterSelector          *Selector    `json:"cluster_selector,omitempty"`
+	Tolerations              []Toleration `json:"tolerations,omitempty"`
+	Effect                   string       `json:"effect"` // "schedule" or "exclude"
+}
+
+// Placement is an assignment that the user computed instead of leaving it to the scheduler. Exactly
+// one of ClusterType and Cluster is set; DeploymentTarget is a full name.
+type Placement struct {
+	ClusterType      string `json:"cluster_type,omitempty"`
+	Cluster          string `json:"cluster,omitempty"`
+	DeploymentTarget string `json:"deployment_target"`
+}
+
+// ConfigContainer is labelled configuration of the platform, without its values.
+type ConfigContainer struct {
+	Name     string      `json:"name"`
+	Labels   Labels      `json:"labels,omitempty"`
+	Priority json.Number `json:"priority,omitempty"` // empty is 0
+	// FromConfigMap says that values could only be strings where they were written.
+	FromConfigMap bool `json:"from_config_map,omitempty"`
+}
+
+// ConfigSchema is a JSON Schema for the values of every assignment that its labels match.
+type ConfigSchema struct {
+	Name   string `json:"name"`
+	Labels Labels `json:"labels,omitempty"`
+	Schema string `json:"schema"`
+}
+
+// Template turns an assignment into one file.
+type Template struct {
+	Name        string   `json:"name"`
+	Type        string   `json:"type"`                   // one of [TemplateTypes]
+	ContentType string   `json:"content_type,omitempty"` // one of [ContentTypes]; empty is "yaml"
+	Manifests   []string `json:"manifests"`
+}
+
+// Hydration says how config containers merge. The zero value is the default.
+type Hydration struct {
+	Precedence string `json:"precedence,omitempty"`  // "specificity" (default) or "name"
+	OnConflict string `json:"on_conflict,omitempty"` // "error" (default), "warn" or "override"
+	Lists      string `json:"lists,omitempty"`       // "replace" (default), "append" or "merge"
+	ListKey    string `json:"list_key,omitempty"`    // default "name"
+}
+
+// The values that the model's enumerations take.
+var (
+	TemplateTypes = []string{"reconciler", "namespace", "config", "policy"}
+	ContentTypes  = []string{"yaml", "json", "env", "properties", "sh", "text"}
+	Storages      = []string{"git", "helm", "oci"}
+)
+
+// BuiltinTemplates are the templates that every fleet has, by type.
+var BuiltinTemplates = map[string][]string{
+	"reconciler": {"argocd", "fleet", "flux", "zarf"},
+	"namespace":  {"default"},
+	"config":     {"configmap", "env", "json", "properties", "symphony"},
+	"policy":     {"default"},
+}
+
+// Defaults of a cluster type.
+const (
+	DefaultReconciler       = "flux"
+	DefaultNamespaceService = "default"
+	DefaultConfigType       = "configmap"
+)
+
+// HydrationOrDefault returns the fleet's hydration with every default filled in.
+func (f *Fleet) HydrationOrDefault() Hydration {
+	hydration := Hydration{}
+	if f.Hydration != nil {
+		hydration = *f.Hydration
+	}
+	hydration.Precedence = cmp.Or(hydration.Precedence, "specificity")
+	hydration.OnConflict = cmp.Or(hydration.OnConflict, "error")
+	hydration.Lists = cmp.Or(hydration.Lists, "replace")
+	hydration.ListKey = cmp.Or(hydration.ListKey, "name")
+	return hydration
+}
+
+// FullName is what a deployment target is called outside of its workload: "<workload>-<target>".
+func FullName(workload, target string) string {
+	return workload + "-" + target
+}
+
+// Model returns the canonical JSON of the fleet: the same fleet gives the same bytes.
+func (f *Fleet) Model() (string, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(f); err != nil {
+		return "", fmt.Errorf("fleet of environment %q: %w", f.Environment, err)
+	}
+	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))), nil
+}
+
+// ParseModel reads what [Fleet.Model] wrote.
+func ParseModel(model string) (*Fleet, error) {
+	fleet := &Fleet{}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(model)))
+	decoder.UseNumber()
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(fleet); err != nil {
+		return nil, fmt.Errorf("fleet model is not one that provider::flotilla::fleet returned: %w", err)
+	}
+	return fleet, nil
+}
+
+// sortLists puts every list of the fleet into its canonical order.
+func (f *Fleet) sortLists() {
+	slices.SortStableFunc(f.Workspaces, func(a, b Workspace) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.ClusterTypes, func(a, b ClusterType) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Clusters, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Workloads, func(a, b Workload) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.TargetPolicies, func(a, b TargetPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.ConfigContainers, func(a, b ConfigContainer) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.ConfigSchemas, func(a, b ConfigSchema) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Templates, func(a, b Template) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortStableFunc(f.Assignments, func(a, b Placement) int {
+		return cmp.Or(cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Cluster, b.Cluster),
+			cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
+	})
+	for i := range f.Workloads {
+		slices.SortStableFunc(f.Workloads[i].DeploymentTargets, func(a, b DeploymentTarget) int {
+			return cmp.Compare(a.Name, b.Name)
+		})
+	}
+}
+
+// Merge returns labels with those of the later sets winning. The result is never one of the arguments.
+func Merge(sets ...Labels) Labels {
+	merged := Labels{}
+	for _, set := range sets {
+		maps.Copy(merged, set)
+	}
+	return merged
+}

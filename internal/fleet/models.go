@@ -1,0 +1,95 @@
+package fleet
+
+import "slices"
+
+// The JSON models are those of control planes that keep applications, clusters, namespaces and target
+// policies as plain objects: their metadata are labels, their selectors are maps of labels, in which
+// "name" is the object's name.
+
+// modelTarget is the name of the one deployment target that an Application has.
+const modelTarget = "default"
+
+func (p *controlPlane) modelApplication(o *object) {
+	name := o.name(CheckLabelName)
+	workload := Workload{Name: name, Workspace: o.text("namespace"), Labels: o.labels("metadata")}
+	manifests := &object{decoder: o.decoder, path: o.path, fields: map[string]any{
+		"repo": o.value("repo_url"), "branch": o.value("repo_branch"), "path": o.value("repo_path"),
+	}}
+	if o.fields["repo_url"] == nil {
+		o.report("repo_url", "is required")
+		manifests.fields["repo"] = "-"
+	}
+	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: manifests.manifests()}}
+	o.finishModel()
+	p.workloadNames = append(p.workloadNames, name)
+	p.register("workloads", name, o)
+	p.fleet.Workloads = append(p.fleet.Workloads, workload)
+}
+
+func (p *controlPlane) modelCluster(o *object) {
+	cluster := Cluster{Name: o.name(CheckLabelName), ClusterType: o.text("cluster_type"), Labels: o.labels("metadata")}
+	here := p.here(o)
+	o.text("short_name")
+	o.finishModel()
+	if !here {
+		return
+	}
+	if cluster.ClusterType == "" {
+		cluster.ClusterType = "default"
+		p.needsDefault = true
+	}
+	p.register("clusters", cluster.Name, o)
+	p.fleet.Clusters = append(p.fleet.Clusters, cluster)
+}
+
+func (p *controlPlane) modelNamespace(o *object) {
+	workspace := Workspace{Name: o.name(CheckLabelName), ContributorGroups: o.sortedTexts("group"), Labels: o.labels("metadata")}
+	o.finishModel()
+	p.register("workspaces", workspace.Name, o)
+	p.fleet.Workspaces = append(p.fleet.Workspaces, workspace)
+}
+
+func (p *controlPlane) modelPolicy(o *object) {
+	policy := TargetPolicy{Name: o.name(CheckSubdomainName), Workspace: o.text("namespace"), Effect: "schedule"}
+	policy.DeploymentTargetSelector = o.modelSelector("app_selector", map[string]string{
+		"name": "workload", "namespace": "workspace",
+	})
+	policy.ClusterSelector = o.modelSelector("cluster_selector", map[string]string{
+		"name": "cluster", "cluster_type": "cluster-type",
+	})
+	if o.fields["cluster_selector"] == nil {
+		o.report("cluster_selector", "is required: a policy without it goes nowhere")
+	}
+	if o.fields["app_selector"] == nil {
+		o.report("app_selector", "is required")
+	}
+	o.finishModel()
+	p.register("target_policies", policy.Name, o)
+	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
+}
+
+// modelSelector reads a map of labels, in which some keys stand for attributes of the object.
+func (o *object) modelSelector(attribute string, attributes map[string]string) *Selector {
+	fields, isMap := o.fields[attribute].(map[string]any)
+	texts := o.textMap(attribute)
+	if !isMap {
+		return nil
+	}
+	selector := &Selector{MatchLabels: map[string]string{}}
+	for key := range fields {
+		label := key
+		if reserved, ok := attributes[key]; ok {
+			label = reserved
+		}
+		selector.MatchLabels[label] = texts[key]
+	}
+	inner := &object{decoder: o.decoder, path: o.path.Attribute(attribute), unknown: o.unknown}
+	inner.checkSelector(selector)
+	return selector
+}
+
+// finishModel passes over what the systems that keep such models add to them.
+func (o *object) finishModel() {
+	added := []string{"apiVersion", "id", "onboard_status", "created_at", "created_by", "updated_at", "updated_by", "deleted_at"}
+	o.finish(slices.DeleteFunc(added, func(attribute string) bool { return o.fields[attribute] == nil })...)
+}

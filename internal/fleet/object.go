@@ -1,0 +1,310 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// unknownText stands for a string that is not known yet while a fleet is being decoded. It cannot
+// be written in HCL, YAML or JSON of names and labels, and never leaves the package.
+const unknownText = "\x00unknown"
+
+// object reads the attributes of one object of the input. It notes findings in its decoder, and
+// whether anything that it was asked for is unknown.
+type object struct {
+	decoder *decoder
+	path    *Path
+	fields  map[string]any
+	unknown bool
+	read    []string // attributes that were asked for: all that may be there
+}
+
+// object returns nil where value is not an object; an unknown one is noted in isUnknown.
+func (d *decoder) object(path *Path, value any) (o *object, isUnknown bool) {
+	switch value := value.(type) {
+	case Unknown:
+		return nil, true
+	case map[string]any:
+		return &object{decoder: d, path: path, fields: value}, false
+	case nil:
+		d.report(path, "must be an object, not null")
+	default:
+		d.report(path, "must be an object, not %s", kindOf(value))
+	}
+	return nil, false
+}
+
+func kindOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a bool"
+	case string:
+		return "a string"
+	case json.Number:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "an unknown value"
+}
+
+func (o *object) report(attribute, format string, arguments ...any) {
+	o.decoder.report(o.path.Attribute(attribute), format, arguments...)
+}
+
+// value returns an attribute; null is the same as absent.
+func (o *object) value(attribute string) any {
+	o.read = append(o.read, attribute)
+	value := o.fields[attribute]
+	if _, ok := value.(Unknown); ok {
+		o.unknown = true
+	}
+	return value
+}
+
+// finish reports attributes that nobody asked for, except those that Flotilla's own resources compute.
+func (o *object) finish(computed ...string) {
+	for _, attribute := range slices.Sorted(maps.Keys(o.fields)) {
+		if !slices.Contains(o.read, attribute) && !slices.Contains(computed, attribute) {
+			o.report(attribute, "unknown attribute%s", didYouMean(attribute, o.read))
+		}
+	}
+}
+
+// text returns "" for an absent attribute and [unknownText] for an unknown one. Numbers and bools
+// become strings, as they do wherever Terraform wants a string.
+func (o *object) text(attribute string) string {
+	text, ok := scalarText(o.value(attribute))
+	if !ok {
+		o.report(attribute, "must be a string, not %s", kindOf(o.fields[attribute]))
+	}
+	return text
+}
+
+func scalarText(value any) (text string, ok bool) {
+	switch value := value.(type) {
+	case nil:
+		return "", true
+	case Unknown:
+		return unknownText, true
+	case string:
+		return value, true
+	case bool:
+		return fmt.Sprint(value), true
+	case json.Number:
+		return string(value), true
+	}
+	return "", false
+}
+
+// required is text for an attribute that must be there.
+func (o *object) required(attribute string) string {
+	text := o.text(attribute)
+	if text == "" && (o.fields[attribute] == nil || o.fields[attribute] == "") {
+		o.report(attribute, "is required")
+	}
+	return text
+}
+
+// name reads the attribute "name" and checks it.
+func (o *object) name(check func(string) string) string {
+	name := o.required("name")
+	if name != "" && name != unknownText {
+		if problem := check(name); problem != "" {
+			o.report("name", "%q %s", name, problem)
+		}
+	}
+	return name
+}
+
+// CheckLabelName says what is wrong with a name that must be a DNS label, or "".
+func CheckLabelName(name string) string {
+	if len(validation.IsDNS1123Label(name)) == 0 {
+		return ""
+	}
+	return `is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`
+}
+
+// CheckSubdomainName says what is wrong with a name that must be a DNS subdomain, or "".
+func CheckSubdomainName(name string) string {
+	if len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return ""
+	}
+	return `is not a DNS subdomain: lower case letters, digits, "-" and ".", starting and ending with a letter or digit, at most 253 characters`
+}
+
+// oneOf returns the default for an absent attribute.
+func (o *object) oneOf(attribute, byDefault string, allowed ...string) string {
+	text := o.text(attribute)
+	switch {
+	case text == "":
+		return byDefault
+	case text != unknownText && !slices.Contains(allowed, text):
+		o.report(attribute, "%q is not one of %s%s", text, strings.Join(allowed, ", "), didYouMean(text, allowed))
+	}
+	return text
+}
+
+// list returns the elements of a list, nil for an absent or unknown one.
+func (o *object) list(attribute string) []any {
+	switch value := o.value(attribute).(type) {
+	case nil, Unknown:
+		return nil
+	case []any:
+		return value
+	default:
+		o.report(attribute, "must be a list, not %s", kindOf(value))
+		return nil
+	}
+}
+
+// texts reads a list of strings.
+func (o *object) texts(attribute string) []string {
+	var texts []string
+	for i, element := range o.list(attribute) {
+		text, ok := scalarText(element)
+		if !ok || text == "" {
+			o.decoder.report(o.path.Attribute(attribute).Index(i), "must be a string that is not empty")
+			continue
+		}
+		o.unknown = o.unknown || text == unknownText
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// sortedTexts reads a list of strings whose order means nothing.
+func (o *object) sortedTexts(attribute string) []string {
+	texts := o.texts(attribute)
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// objects calls decode with each object of a list.
+func (o *object) objects(attribute string, decode func(*object)) {
+	for i, element := range o.list(attribute) {
+		o.child(o.path.Attribute(attribute).Index(i), element, decode)
+	}
+}
+
+// child calls decode with an object inside this one, and passes on what it found to be unknown.
+func (o *object) child(path *Path, value any, decode func(*object)) {
+	inner, isUnknown := o.decoder.object(path, value)
+	if isUnknown {
+		o.unknown = true
+	}
+	if inner == nil {
+		return
+	}
+	decode(inner)
+	o.unknown = o.unknown || inner.unknown
+}
+
+// attribute is child for one attribute; an absent one is not decoded.
+func (o *object) attribute(attribute string, decode func(*object)) {
+	if value := o.value(attribute); value != nil {
+		o.child(o.path.Attribute(attribute), value, decode)
+	}
+}
+
+// textMap reads a map of strings; null elements are left out.
+func (o *object) textMap(attribute string) map[string]string {
+	value := o.value(attribute)
+	switch value := value.(type) {
+	case nil, Unknown:
+		return nil
+	case map[string]any:
+		texts := make(map[string]string, len(value))
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			text, ok := scalarText(value[key])
+			if !ok {
+				o.decoder.report(o.path.Attribute(attribute).Key(key), "must be a string, not %s", kindOf(value[key]))
+				continue
+			}
+			if value[key] == nil {
+				continue
+			}
+			o.unknown = o.unknown || text == unknownText
+			texts[key] = text
+		}
+		if len(texts) == 0 {
+			return nil
+		}
+		return texts
+	default:
+		o.report(attribute, "must be a map of strings, not %s", kindOf(value))
+		return nil
+	}
+}
+
+// labels reads and checks Kubernetes labels.
+func (o *object) labels(attribute string) Labels {
+	labels := Labels(o.textMap(attribute))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		path := o.path.Attribute(attribute).Key(key)
+		if problem := CheckLabelKey(key); problem != "" {
+			o.decoder.report(path, "%s", problem)
+		}
+		if labels[key] != unknownText {
+			if problem := CheckLabelValue(labels[key]); problem != "" {
+				o.decoder.report(path, "%s", problem)
+			}
+		}
+	}
+	return labels
+}
+
+// CheckLabelKey says what is wrong with the key of a label, or "".
+func CheckLabelKey(key string) string {
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		return fmt.Sprintf("%q is not the key of a label: %s", key, problems[0])
+	}
+	return ""
+}
+
+// CheckLabelValue says what is wrong with the value of a label, or "".
+func CheckLabelValue(value string) string {
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return fmt.Sprintf("%q is not the value of a label: %s", value, problems[0])
+	}
+	return ""
+}
+
+// selector returns nil where there is none, which is not the same as one that says nothing.
+func (o *object) selector(attribute string) *Selector {
+	var selector *Selector
+	o.attribute(attribute, func(s *object) {
+		selector = &Selector{MatchLabels: s.textMap("match_labels"), Expression: s.text("expression")}
+		s.objects("match_expressions", func(e *object) {
+			selector.MatchExpressions = append(selector.MatchExpressions, Expression{
+				Key: e.required("key"), Operator: e.required("operator"), Values: e.sortedTexts("values"),
+			})
+			e.finish()
+		})
+		s.finish()
+		s.checkSelector(selector)
+	})
+	return selector
+}
+
+// checkSelector compiles what was read, where all of it is known.
+func (o *object) checkSelector(selector *Selector) {
+	if o.unknown {
+		return
+	}
+	_, findings := selector.Compile()
+	for _, finding := range findings {
+		o.decoder.findings = append(o.decoder.findings, Finding{
+			Path: o.path.String() + "." + finding.Path, Message: finding.Message,
+		})
+	}
+}

@@ -1,0 +1,169 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Selector selects objects by their labels. All that it says must hold; one that says nothing
+// matches everything. Where a selector may be absent, absent is not the same as matching everything.
+type Selector struct {
+	MatchLabels      map[string]string `json:"match_labels,omitempty"`
+	MatchExpressions []Expression      `json:"match_expressions,omitempty"`
+	Expression       string            `json:"expression,omitempty"` // Kubernetes' string form: "region in (us-west, jp), !restricted"
+}
+
+// Expression is one requirement of a selector: operator is In, NotIn, Exists or DoesNotExist.
+type Expression struct {
+	Key      string   `json:"key"`
+	Operator string   `json:"operator"`
+	Values   []string `json:"values,omitempty"`
+}
+
+var selectorOperators = map[string]selection.Operator{
+	"In":           selection.In,
+	"NotIn":        selection.NotIn,
+	"Exists":       selection.Exists,
+	"DoesNotExist": selection.DoesNotExist,
+}
+
+// Requirements is a compiled selector.
+type Requirements struct {
+	requirements labels.Requirements
+}
+
+// Compile checks the selector and makes it fast. Its findings are relative to the selector.
+func (s *Selector) Compile() (Requirements, Findings) {
+	var compiled labels.Requirements
+	var findings Findings
+	add := func(path *Path, key string, operator selection.Operator, values []string) {
+		requirement, err := labels.NewRequirement(key, operator, values)
+		if err != nil {
+			findings = append(findings, Finding{Path: path.String(), Message: requirementMessage(err)})
+			return
+		}
+		compiled = append(compiled, *requirement)
+	}
+
+	var root *Path
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		add(root.Attribute("match_labels").Key(key), key, selection.Equals, []string{s.MatchLabels[key]})
+	}
+	for i, expression := range s.MatchExpressions {
+		path := root.Attribute("match_expressions").Index(i)
+		operator, ok := selectorOperators[expression.Operator]
+		if !ok {
+			findings = append(findings, Finding{
+				Path:    path.Attribute("operator").String(),
+				Message: fmt.Sprintf("operator %q is not one of In, NotIn, Exists, DoesNotExist", expression.Operator),
+			})
+			continue
+		}
+		add(path, expression.Key, operator, expression.Values)
+	}
+	parsed, err := parseExpression(s.Expression)
+	if err != nil {
+		findings = append(findings, Finding{Path: "expression", Message: err.Error()})
+	}
+	return Requirements{append(compiled, parsed...)}, findings
+}
+
+// parseExpression parses requirement by requirement, because the parser of Kubernetes does not say
+// where it stopped.
+func parseExpression(expression string) (labels.Requirements, error) {
+	if strings.TrimSpace(expression) == "" {
+		return nil, nil
+	}
+	var all labels.Requirements
+	start, depth := 0, 0
+	for i := 0; i <= len(expression); i++ {
+		if i < len(expression) {
+			switch expression[i] {
+			case '(':
+				depth++
+				continue
+			case ')':
+				depth--
+				continue
+			case ',':
+				if depth > 0 {
+					continue
+				}
+			default:
+				continue
+			}
+		}
+		part := expression[start:i]
+		position := start + len(part) - len(strings.TrimLeft(part, " \t\r\n")) + 1
+		if strings.TrimSpace(part) == "" {
+			return nil, fmt.Errorf("at character %d: a requirement is missing", position)
+		}
+		requirements, err := labels.ParseToRequirements(part)
+		if err != nil {
+			return nil, fmt.Errorf("at character %d, %q: %s", position, strings.TrimSpace(part), requirementMessage(err))
+		}
+		all = append(all, requirements...)
+		start = i + 1
+	}
+	return all, nil
+}
+
+// requirementMessage strips the Go-ish decoration from what the labels package says.
+func requirementMessage(err error) string {
+	var fieldError *field.Error
+	if errors.As(err, &fieldError) {
+		return fmt.Sprintf("%q: %s", fieldError.BadValue, fieldError.Detail)
+	}
+	return strings.TrimPrefix(err.Error(), "unable to parse requirement: ")
+}
+
+// Matches says whether the labels meet every requirement.
+func (r Requirements) Matches(set Labels) bool {
+	for i := range r.requirements {
+		if !r.requirements[i].Matches(labels.Set(set)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Failed returns the requirements that the labels do not meet, in the selector's order and in
+// Kubernetes' string form.
+func (r Requirements) Failed(set Labels) []string {
+	var failed []string
+	for i := range r.requirements {
+		if !r.requirements[i].Matches(labels.Set(set)) {
+			failed = append(failed, r.requirements[i].String())
+		}
+	}
+	return failed
+}
+
+// Equalities calls yield with each label that a match cannot do without, for use with an index.
+func (r Requirements) Equalities(yield func(key, value string) bool) {
+	for i := range r.requirements {
+		requirement := &r.requirements[i]
+		switch requirement.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			values := requirement.ValuesUnsorted()
+			if len(values) == 1 && !yield(requirement.Key(), values[0]) {
+				return
+			}
+		}
+	}
+}
+
+func (r Requirements) String() string {
+	parts := make([]string, len(r.requirements))
+	for i := range r.requirements {
+		parts[i] = r.requirements[i].String()
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,209 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// A value, here and in hydration, is nil, bool, string, [json.Number], []any or map[string]any: what
+// JSON can say, with numbers that lose nothing. Input may hold [Unknown] in place of any of them.
+
+// Unknown stands for a value that Terraform does not know yet.
+type Unknown struct{}
+
+// IsKnown says whether a value holds no [Unknown] at any depth.
+func IsKnown(value any) bool {
+	switch value := value.(type) {
+	case Unknown:
+		return false
+	case []any:
+		return !slices.ContainsFunc(value, func(element any) bool { return !IsKnown(element) })
+	case map[string]any:
+		for _, element := range value {
+			if !IsKnown(element) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// CanonicalJSON returns the one JSON text of a value: keys sorted, no white space, no needless
+// escapes, numbers as [CanonicalNumber] writes them.
+func CanonicalJSON(value any) (string, error) {
+	var buffer bytes.Buffer
+	if err := writeCanonical(&buffer, value); err != nil {
+		return "", err
+	}
+	return buffer.String(), nil
+}
+
+func writeCanonical(buffer *bytes.Buffer, value any) error {
+	switch value := value.(type) {
+	case nil:
+		buffer.WriteString("null")
+	case bool:
+		if value {
+			buffer.WriteString("true")
+		} else {
+			buffer.WriteString("false")
+		}
+	case string:
+		return writeString(buffer, value)
+	case json.Number:
+		number, err := CanonicalNumber(value)
+		if err != nil {
+			return err
+		}
+		buffer.WriteString(string(number))
+	case []any:
+		buffer.WriteByte('[')
+		for i, element := range value {
+			if i > 0 {
+				buffer.WriteByte(',')
+			}
+			if err := writeCanonical(buffer, element); err != nil {
+				return err
+			}
+		}
+		buffer.WriteByte(']')
+	case map[string]any:
+		buffer.WriteByte('{')
+		for i, key := range slices.Sorted(maps.Keys(value)) {
+			if i > 0 {
+				buffer.WriteByte(',')
+			}
+			if err := writeString(buffer, key); err != nil {
+				return err
+			}
+			buffer.WriteByte(':')
+			if err := writeCanonical(buffer, value[key]); err != nil {
+				return err
+			}
+		}
+		buffer.WriteByte('}')
+	default:
+		return fmt.Errorf("a value of type %T has no JSON form", value)
+	}
+	return nil
+}
+
+func writeString(buffer *bytes.Buffer, text string) error {
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		return err
+	}
+	buffer.Truncate(buffer.Len() - 1) // the encoder's newline
+	return nil
+}
+
+// numberPrecision is that of Terraform's own numbers, in bits.
+const numberPrecision = 512
+
+// maxPlainExponent is the binary exponent beyond which a number is written with an exponent: a few
+// bytes of input ("1e999999999") must not become gigabytes.
+const maxPlainExponent = 2048
+
+// CanonicalNumber returns the shortest decimal text that stands for the number, without an exponent
+// where that is reasonable: "1.50" and "15e-1" are both "1.5".
+func CanonicalNumber(number json.Number) (json.Number, error) {
+	if plainInteger(string(number)) {
+		return number, nil
+	}
+	parsed, _, err := big.ParseFloat(string(number), 10, numberPrecision, big.ToNearestEven)
+	if err != nil {
+		return "", fmt.Errorf("%q is not a number", string(number))
+	}
+	return NumberOf(parsed), nil
+}
+
+// NumberOf is [CanonicalNumber] for a number that is parsed already.
+func NumberOf(number *big.Float) json.Number {
+	if number.Sign() == 0 {
+		return "0"
+	}
+	if exponent := number.MantExp(nil); number.IsInf() || exponent > maxPlainExponent || exponent < -maxPlainExponent {
+		return json.Number(number.Text('g', -1))
+	}
+	return json.Number(number.Text('f', -1))
+}
+
+// plainInteger says whether text is an integer in canonical form, short enough to be exact.
+func plainInteger(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || len(digits) > 18 || (digits[0] == '0' && len(text) > 1) {
+		return false
+	}
+	return strings.Trim(digits, "0123456789") == ""
+}
+
+// ParseJSON reads one JSON value. What follows it, and a key that stands twice, are errors.
+func ParseJSON(text string) (any, error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	value, err := parseNext(decoder, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("text follows the JSON value at offset %d", decoder.InputOffset())
+	}
+	return value, nil
+}
+
+// maxDepth bounds nesting, so that hostile input cannot exhaust the stack.
+const maxDepth = 1000
+
+func parseNext(decoder *json.Decoder, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
+	}
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('['):
+		list := []any{}
+		for decoder.More() {
+			element, err := parseNext(decoder, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, element)
+		}
+		_, err := decoder.Token()
+		return list, err
+	case json.Delim('{'):
+		object := map[string]any{}
+		for decoder.More() {
+			token, err := decoder.Token()
+			if err != nil {
+				return nil, err
+			}
+			key, ok := token.(string)
+			if !ok {
+				return nil, fmt.Errorf("a key at offset %d is not a string", decoder.InputOffset())
+			}
+			if _, twice := object[key]; twice {
+				return nil, fmt.Errorf("key %q stands twice, the second time at offset %d", key, decoder.InputOffset())
+			}
+			element, err := parseNext(decoder, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			object[key] = element
+		}
+		_, err := decoder.Token()
+		return object, err
+	}
+	return token, nil
+}

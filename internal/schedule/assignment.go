@@ -1,0 +1,82 @@
+// Package schedule decides which deployment target runs on which host, and says why.
+package schedule
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// Host is where a deployment target lands: a cluster type, or one cluster.
+type Host struct {
+	Name        string // the cluster type's name, or "clusters/<cluster>": unique, and the host's folder
+	ClusterType *fleet.ClusterType
+	Cluster     *fleet.Cluster // nil where the host is a cluster type
+	Labels      fleet.Labels   // its own; for a cluster also its type's, its own winning
+	Taints      []fleet.Taint  // likewise
+	selectable  fleet.Labels   // Labels and the reserved ones, which selectors see too
+}
+
+// Target is a deployment target together with its workload.
+type Target struct {
+	Name       string // the full name, "<workload>-<target>": unique
+	Workload   *fleet.Workload
+	Target     *fleet.DeploymentTarget
+	Labels     fleet.Labels // its own and its workload's, its own winning
+	selectable fleet.Labels // Labels and the reserved ones, which selectors see too
+}
+
+// Assignment is one deployment target on one host.
+type Assignment struct {
+	Host      *Host
+	Target    *Target
+	Policies  []string // the target policies that made it, sorted; empty where the user did
+	Namespace string   // at most 63 characters
+	Requires  []string // full names of the deployment targets on this host that its workload requires, sorted
+}
+
+// Key is the assignment's name in its fleet, and its folder: "<host>/<deployment target>".
+func (a *Assignment) Key() string {
+	return a.Host.Name + "/" + a.Target.Name
+}
+
+// Reserved are the labels that every assignment has, whatever its host and target say.
+func (a *Assignment) Reserved(environment string) fleet.Labels {
+	reserved := fleet.Labels{
+		"environment":       environment,
+		"workspace":         a.Target.Workload.Workspace,
+		"workload":          a.Target.Workload.Name,
+		"deployment-target": a.Target.Name,
+		"cluster-type":      a.Host.ClusterType.Name,
+	}
+	if a.Host.Cluster != nil {
+		reserved["cluster"] = a.Host.Cluster.Name
+	}
+	return reserved
+}
+
+// IsReserved says whether a label key belongs to Flotilla.
+func IsReserved(key string) bool {
+	switch key {
+	case "environment", "workspace", "workload", "deployment-target", "cluster-type", "cluster":
+		return true
+	}
+	return false
+}
+
+// maxNamespace is the longest name that Kubernetes accepts for a namespace.
+const maxNamespace = 63
+
+// Namespace returns "<environment>-<host>-<deployment target>", cut and ended by a hash of the whole
+// where it would be too long for Kubernetes.
+func Namespace(environment, host, target string) string {
+	name := environment + "-" + strings.TrimPrefix(host, "clusters/") + "-" + target
+	if len(name) <= maxNamespace {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	suffix := hex.EncodeToString(sum[:4])
+	return strings.TrimRight(name[:maxNamespace-1-len(suffix)], "-.") + "-" + suffix
+}
