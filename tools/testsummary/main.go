@@ -1,6 +1,9 @@
-// Command testsummary runs `go test -json` with the arguments it is given. It
-// prints a line per package, the output of what failed, the reason of what was
-// skipped, and last how many tests ran, subtests included:
+// Command testsummary runs `go test -json` with the arguments behind its own:
+//
+//	testsummary [-must-run pattern] -- [arguments of go test]
+//
+// It prints a line per package, the output of what failed, the reason of what
+// was skipped, and last how many tests ran, subtests included:
 //
 //	12 passed, 0 failed, 1 skipped
 //
