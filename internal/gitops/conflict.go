@@ -1,0 +1,249 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Conflict is one wanted folder that is not the owner's to write.
+type Conflict struct {
+	// Host and DeploymentTarget are the folder's key.
+	Host, DeploymentTarget string
+	// Folder is its path from the root of the repository.
+	Folder string
+	// Owner names the owner in whose record the folder is; "" when files are
+	// there that no record lists.
+	Owner string
+	// OwnerPath is that owner's path.
+	OwnerPath string
+}
+
+func (c Conflict) String() string {
+	if c.Owner == "" {
+		return fmt.Sprintf("folder %q has files that no assignment's record lists", c.Folder)
+	}
+	at := fmt.Sprintf("path %q", c.OwnerPath)
+	if c.OwnerPath == "" {
+		at = "the root of the repository"
+	}
+	return fmt.Sprintf("folder %q belongs to the assignment %q at %s", c.Folder, c.Owner, at)
+}
+
+// key names an assignment: one deployment target on one host.
+type key struct{ host, target string }
+
+func (k key) String() string { return k.host + "/" + k.target }
+
+func compareKeys(a, b key) int {
+	if c := strings.Compare(a.host, b.host); c != 0 {
+		return c
+	}
+	return strings.Compare(a.target, b.target)
+}
+
+// conflicts decides for folders that the owner's records do not list. Those in
+// known (from the state) may have any content; of the others, what is there must
+// be what is wanted.
+func (w *workspace) conflicts(
+	ctx context.Context, owner Owner, keys []key, want Deployed, known map[key]bool,
+) ([]Conflict, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(keys, compareKeys)
+	claimed, err := w.claims(ctx, owner, keys)
+	if err != nil {
+		return nil, err
+	}
+	var found []Conflict
+	for _, k := range keys {
+		conflict := Conflict{Host: k.host, DeploymentTarget: k.target, Folder: owner.folder(k.host, k.target)}
+		if by, ok := claimed[k]; ok {
+			conflict.Owner, conflict.OwnerPath = by.Name, by.Path
+			found = append(found, conflict)
+			continue
+		}
+		e, ok := w.lookup(conflict.Folder)
+		if !ok || known[k] || e.id.String() == want[k.host][k.target] {
+			continue
+		}
+		by, err := w.ownerInside(ctx, conflict.Folder)
+		if err != nil {
+			return nil, err
+		}
+		conflict.Owner, conflict.OwnerPath = by.Name, by.Path
+		found = append(found, conflict)
+	}
+	return found, nil
+}
+
+// ownerInside names an owner whose path is the folder itself, if there is one.
+func (w *workspace) ownerInside(ctx context.Context, folder string) (Owner, error) {
+	if err := w.open(ctx, []string{path.Join(folder, recordsFolder)}); err != nil {
+		return Owner{}, err
+	}
+	names := w.ownersAt(folder)
+	if len(names) == 0 {
+		return Owner{}, nil
+	}
+	return Owner{Name: names[0], Path: folder}, nil
+}
+
+// ownersAt lists the owners whose path is this directory, by name. Its records
+// folder must have been opened.
+func (w *workspace) ownersAt(at string) []string {
+	d := w.at(path.Join(at, recordsFolder))
+	if d == nil {
+		return nil
+	}
+	var names []string
+	d.each(func(e entry) {
+		if e.isTree() && checkSegment(e.name) == nil {
+			names = append(names, e.name)
+		}
+	})
+	slices.Sort(names)
+	return names
+}
+
+// claims finds which of the folders another owner's records claim. Folders
+// decide, not paths: that owner's path may be any directory above the folder,
+// our own path included.
+func (w *workspace) claims(ctx context.Context, owner Owner, keys []key) (map[key]Owner, error) {
+	above, err := w.openAbove(ctx, owner, keys)
+	if err != nil {
+		return nil, err
+	}
+	var others []Owner
+	var places []string
+	for _, at := range above {
+		for _, name := range w.ownersAt(at) {
+			if name == owner.Name && at == owner.Path {
+				continue
+			}
+			other := Owner{Name: name, Path: at}
+			others = append(others, other)
+			places = append(places, path.Join(other.records(), clustersHost))
+		}
+	}
+	if err := w.open(ctx, places); err != nil {
+		return nil, err
+	}
+	return w.claimsOf(ctx, others, owner, keys)
+}
+
+// openAbove opens the records folder of every directory above the folders, and
+// returns those directories, from the root down.
+func (w *workspace) openAbove(ctx context.Context, owner Owner, keys []key) ([]string, error) {
+	seen := map[string]bool{}
+	for _, k := range keys {
+		for at := parent(owner.folder(k.host, k.target)); !seen[at]; at = parent(at) {
+			seen[at] = true
+			if at == "" {
+				break
+			}
+		}
+	}
+	above := make([]string, 0, len(seen))
+	places := make([]string, 0, len(seen))
+	for at := range seen {
+		above = append(above, at)
+		places = append(places, path.Join(at, recordsFolder))
+	}
+	slices.Sort(above)
+	return above, w.open(ctx, places)
+}
+
+// claim is a folder that other may own: its record for the host decides.
+type claim struct {
+	key    key
+	other  Owner
+	record plumbing.Hash
+	target string // "" when the record alone decides
+}
+
+func (w *workspace) claimsOf(ctx context.Context, others []Owner, owner Owner, keys []key) (map[key]Owner, error) {
+	var open []claim
+	claimed := map[key]Owner{}
+	for _, other := range others {
+		records := w.recordEntries(other.records())
+		for _, k := range keys {
+			host, target, inside := other.hostOf(owner.folder(k.host, k.target))
+			if !inside {
+				continue
+			}
+			if id, ok := records[host]; ok {
+				open = append(open, claim{key: k, other: other, record: id, target: target})
+			} else if host == clustersHost && target == "" && hasClusters(records) {
+				claimed[k] = other
+			}
+		}
+	}
+	var ids []plumbing.Hash
+	for _, c := range open {
+		if c.target != "" {
+			ids = append(ids, c.record)
+		}
+	}
+	if err := w.need(ctx, ids); err != nil {
+		return nil, err
+	}
+	targets := map[plumbing.Hash]map[string]folderRecord{}
+	for _, c := range open {
+		if c.target == "" {
+			claimed[c.key] = c.other
+			continue
+		}
+		if _, ok := targets[c.record]; !ok {
+			content, err := w.blob(c.record)
+			if err != nil {
+				return nil, err
+			}
+			record, err := parseRecord(content)
+			if err != nil {
+				// It may list the folder; whoever broke it has to mend it.
+				return nil, fmt.Errorf("the record of the assignment %q at %q: %w", c.other.Name, c.other.Path, err)
+			}
+			targets[c.record] = record.DeploymentTargets
+		}
+		if _, ok := targets[c.record][c.target]; ok {
+			claimed[c.key] = c.other
+		}
+	}
+	return claimed, nil
+}
+
+// hostOf splits a folder below the owner's path into what would be the owner's
+// host and deployment target there; target is "" when the folder is as high as a
+// host's. inside is false when the folder is not below the path.
+func (o Owner) hostOf(folder string) (host, target string, inside bool) {
+	rest := folder
+	if o.Path != "" {
+		var ok bool
+		if rest, ok = strings.CutPrefix(folder, o.Path+"/"); !ok {
+			return "", "", false
+		}
+	}
+	host, rest, _ = strings.Cut(rest, "/")
+	if host == clustersHost && rest != "" {
+		var cluster string
+		cluster, rest, _ = strings.Cut(rest, "/")
+		host = path.Join(host, cluster)
+	}
+	target, _, _ = strings.Cut(rest, "/")
+	return host, target, true
+}
+
+func hasClusters(records map[string]plumbing.Hash) bool {
+	for host := range records {
+		if strings.HasPrefix(host, clustersHost+"/") {
+			return true
+		}
+	}
+	return false
+}

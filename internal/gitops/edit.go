@@ -1,0 +1,192 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Edit is what one owner wants the repository to hold: these hosts and folders,
+// and nothing else of its own. An Edit without hosts removes everything.
+type Edit struct {
+	Owner Owner
+	// Hosts are all hosts of the fleet by name, those without folders too.
+	Hosts map[string]Host
+	// Previously is what the state says was written. What is in it and not
+	// wanted any more is removed even when the repository's records have lost it.
+	Previously Deployed
+	// Author is author and committer.
+	Author Signature
+	// Subject begins the commit message; default: "dev: 2 added, 1 changed, 1 removed".
+	// It may be several paragraphs.
+	Subject string
+	// Release goes into the trailer Flotilla-Release; "" leaves that out.
+	Release string
+}
+
+// Host is one host's folder.
+type Host struct {
+	// Folders are the deployment targets by full name.
+	Folders map[string]Folder
+}
+
+// Folder is one assignment.
+type Folder struct {
+	// Tree is the id that TreeID gives for the files.
+	Tree string
+	// Files renders the files. It is called only when the folder is written, and
+	// again when a race was lost; the files must be those of Tree.
+	Files func() ([]File, error)
+	// Record is what the repository keeps about the folder.
+	Record Record
+}
+
+// Signature is who a commit says it is from.
+type Signature struct {
+	Name  string
+	Email string
+}
+
+// defaultSignature signs when nobody is named. The domain is reserved
+// (RFC 2606), so that no commit is ever somebody's by accident.
+var defaultSignature = Signature{Name: "Flotilla", Email: "flotilla@flotilla.invalid"}
+
+func (s Signature) check() error {
+	for _, text := range []string{s.Name, s.Email} {
+		if strings.ContainsAny(text, "<>") || strings.ContainsFunc(text, isControl) {
+			return errors.New("the author's name or email has a control character, \"<\" or \">\"")
+		}
+	}
+	return nil
+}
+
+func (s Signature) orDefault() Signature {
+	s.Name, s.Email = strings.TrimSpace(s.Name), strings.TrimSpace(s.Email)
+	if s.Name == "" {
+		s.Name = defaultSignature.Name
+	}
+	if s.Email == "" {
+		s.Email = defaultSignature.Email
+	}
+	return s
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// check finds what is wrong with an edit before the repository is asked.
+func (e Edit) check() error {
+	if err := e.Owner.check(); err != nil {
+		return err
+	}
+	if err := e.Author.check(); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(e.Subject, func(r rune) bool { return isControl(r) && r != '\n' && r != '\r' && r != '\t' }) {
+		return errors.New("the commit message has a control character")
+	}
+	if strings.ContainsFunc(e.Release, isControl) {
+		return errors.New("the release has a control character")
+	}
+	hosts := slices.Sorted(maps.Keys(e.Hosts))
+	if err := checkNamesFold("hosts", hosts); err != nil {
+		return err
+	}
+	for _, host := range hosts {
+		if err := e.checkHost(host); err != nil {
+			return err
+		}
+	}
+	for host, targets := range e.Previously {
+		if err := checkHost(host); err != nil {
+			return fmt.Errorf("in the state: %w", err)
+		}
+		for target := range targets {
+			if err := checkName(target); err != nil {
+				return fmt.Errorf("in the state: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (e Edit) checkHost(host string) error {
+	if err := checkHost(host); err != nil {
+		return err
+	}
+	if err := CheckPath(e.Owner.marker(host)); err != nil {
+		return err
+	}
+	targets := slices.Sorted(maps.Keys(e.Hosts[host].Folders))
+	// The marker is their sibling.
+	if err := checkNamesFold(fmt.Sprintf("on host %q", host), append(slices.Clone(targets), e.Owner.Name+".md")); err != nil {
+		return err
+	}
+	for _, target := range targets {
+		folder := e.Hosts[host].Folders[target]
+		if err := CheckPath(e.Owner.folder(host, target)); err != nil {
+			return err
+		}
+		if _, err := parseID(folder.Tree); err != nil {
+			return fmt.Errorf("folder %q: %w", e.Owner.folder(host, target), err)
+		}
+		if folder.Files == nil {
+			return fmt.Errorf("folder %q: has no files", e.Owner.folder(host, target))
+		}
+	}
+	return nil
+}
+
+func checkNamesFold(where string, names []string) error {
+	seen := make(map[string]string, len(names))
+	for _, name := range names {
+		folded := strings.ToLower(name)
+		if other, ok := seen[folded]; ok {
+			return fmt.Errorf("%s: names %q and %q are the same where case does not count", where, other, name)
+		}
+		seen[folded] = name
+	}
+	return nil
+}
+
+// want is the edit's folders by id.
+func (e Edit) want() Deployed {
+	want := make(Deployed, len(e.Hosts))
+	for host, h := range e.Hosts {
+		want[host] = make(map[string]string, len(h.Folders))
+		for target, folder := range h.Folders {
+			want[host][target] = folder.Tree
+		}
+	}
+	return want
+}
+
+// recordFile is a record as it has to be, encoded.
+type recordFile struct {
+	content []byte
+	id      plumbing.Hash
+}
+
+// recordFiles are the records that the edit wants, by host.
+func (e Edit) recordFiles() (map[string]recordFile, error) {
+	h := newHasher()
+	files := make(map[string]recordFile, len(e.Hosts))
+	for host, wanted := range e.Hosts {
+		record := hostRecord{
+			Environment:       e.Owner.Environment,
+			DeploymentTargets: make(map[string]folderRecord, len(wanted.Folders)),
+		}
+		for target, folder := range wanted.Folders {
+			record.DeploymentTargets[target] = folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
+		}
+		content, err := record.encode()
+		if err != nil {
+			return nil, fmt.Errorf("the record of host %q cannot be written: %w", host, err)
+		}
+		files[host] = recordFile{content: content, id: h.object(plumbing.BlobObject, content)}
+	}
+	return files, nil
+}

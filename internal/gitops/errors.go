@@ -1,0 +1,166 @@
+package gitops
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sort"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// What can be wrong with a repository. Every error that leaves this package is
+// one of these, a context's error, an *OwnershipError, a *BlockedError, or a
+// plain sentence about bad input; compare with errors.Is and errors.As.
+var (
+	// ErrNotFound: the repository does not exist, or is hidden from this credential.
+	ErrNotFound = errors.New("repository not found")
+	// ErrUnauthorized: the server wants another credential (401, 403).
+	ErrUnauthorized = errors.New("not authorized")
+	// ErrUnreachable: no answer, or none that makes sense: DNS, refused, timeout, TLS, 5xx.
+	ErrUnreachable = errors.New("repository unreachable")
+	// ErrRefused: the server took the push and said no; the text has its words.
+	ErrRefused = errors.New("push refused")
+	// ErrConflict: somebody else owns a folder, or foreign files are in its place.
+	ErrConflict = errors.New("folder is not this assignment's")
+	// ErrRace: others moved the branch each time, until the bound was reached.
+	ErrRace = errors.New("branch kept moving")
+	// ErrTooLarge: the server sent more than this package accepts.
+	ErrTooLarge = errors.New("too much data")
+)
+
+// OwnershipError is an ErrConflict: it names every folder that is in the way,
+// in order.
+type OwnershipError struct {
+	Conflicts []Conflict
+}
+
+func (e *OwnershipError) Error() string {
+	texts := make([]string, len(e.Conflicts))
+	for i, conflict := range e.Conflicts {
+		texts[i] = conflict.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap makes errors.Is(err, ErrConflict) true.
+func (e *OwnershipError) Unwrap() error { return ErrConflict }
+
+// BlockedError says that something else stands where a folder or a file of ours
+// has to be: a symbolic link, a submodule, a file or a folder.
+type BlockedError struct {
+	Path string // from the root of the repository
+	Kind string // what is there: "a symbolic link"
+	Want string // what has to be there: "a folder"
+}
+
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("%q in the repository is %s, where %s has to be", e.Path, e.Kind, e.Want)
+}
+
+// failure is an error as it leaves the package: scrubbed text, and the sentinel
+// that it is. It keeps no cause, because a cause could still be printed.
+type failure struct {
+	text string
+	kind error
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.kind }
+
+// leaving makes of err what may leave the package: classified, with the
+// repository as its subject, and without the credentials.
+func leaving(remote Remote, err error) error {
+	if err == nil {
+		return nil
+	}
+	var owned *OwnershipError
+	if errors.As(err, &owned) {
+		return owned
+	}
+	var blocked *BlockedError
+	if errors.As(err, &blocked) {
+		return blocked
+	}
+	text := fmt.Sprintf("repository %q: %v", remote.URL, err)
+	return &failure{text: remote.Credentials.scrub(text), kind: classify(err)}
+}
+
+var kinds = []error{
+	context.Canceled, context.DeadlineExceeded,
+	ErrNotFound, ErrUnauthorized, ErrRefused, ErrRace, ErrTooLarge, ErrUnreachable,
+}
+
+// classify finds the sentinel for err; nil when it is none of them.
+func classify(err error) error {
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	switch {
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return ErrNotFound
+	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
+		return ErrUnauthorized
+	}
+	var (
+		status     *statusError
+		network    net.Error
+		request    *url.Error
+		record     tls.RecordHeaderError
+		authority  *tls.CertificateVerificationError
+		unexpected = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	)
+	switch {
+	case errors.As(err, &status):
+		return status.kind()
+	case unexpected, errors.As(err, &network), errors.As(err, &request),
+		errors.As(err, &record), errors.As(err, &authority):
+		return ErrUnreachable
+	}
+	return nil
+}
+
+// scrub replaces the credentials in text, in every form in which a URL, a
+// header or a library can have put them there.
+func (c Credentials) scrub(text string) string {
+	username, _ := c.basic()
+	forms := map[string]bool{}
+	for _, secret := range []string{c.Password, c.Token} {
+		if secret == "" {
+			continue
+		}
+		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), url.UserPassword("", secret).String()[1:]} {
+			forms[form] = true
+			quoted := fmt.Sprintf("%q", form)
+			forms[quoted[1:len(quoted)-1]] = true
+		}
+		for _, plain := range []string{secret, username + ":" + secret, ":" + secret} {
+			for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+				forms[strings.TrimRight(encoding.EncodeToString([]byte(plain)), "=")] = true
+			}
+		}
+	}
+	ordered := make([]string, 0, len(forms))
+	for form := range forms {
+		ordered = append(ordered, form)
+	}
+	// The longest first: a form may contain another.
+	sort.Slice(ordered, func(i, j int) bool {
+		if len(ordered[i]) != len(ordered[j]) {
+			return len(ordered[i]) > len(ordered[j])
+		}
+		return ordered[i] < ordered[j]
+	})
+	for _, form := range ordered {
+		text = strings.ReplaceAll(text, form, "***")
+	}
+	return text
+}

@@ -1,0 +1,163 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+)
+
+// How long a server may take. Reading a pack has no limit of its own: the
+// caller's context has it.
+const (
+	dialTimeout      = 30 * time.Second
+	handshakeTimeout = 15 * time.Second
+	// A server answers a push after its hooks have run.
+	responseTimeout = 5 * time.Minute
+	idleTimeout     = 90 * time.Second
+)
+
+// What a server may answer at most, by request.
+const (
+	maxAdvertisement = 64 << 20 // a million refs
+	maxReport        = 4 << 20  // a push's report, with what the hooks print
+	maxErrorBody     = 64 << 10
+	maxHeader        = 1 << 20
+)
+
+func defaultRoundTripper() http.RoundTripper {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    4,
+		IdleConnTimeout:        idleTimeout,
+		TLSHandshakeTimeout:    handshakeTimeout,
+		ResponseHeaderTimeout:  responseTimeout,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: maxHeader,
+	}
+}
+
+// boundedTransport limits what a server's answers may hold. go-git reads
+// advertisements, reports and the bodies of errors to their end, however long.
+type boundedTransport struct {
+	next http.RoundTripper
+}
+
+func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		// What is beyond the limit is cut off: the status says enough.
+		response.Body = &cutBody{Reader: io.LimitReader(response.Body, maxErrorBody), Closer: response.Body}
+		return response, nil
+	}
+	limit := int64(maxAdvertisement)
+	switch {
+	case strings.HasSuffix(request.URL.Path, "/git-upload-pack"):
+		limit = maxPackBytes
+	case strings.HasSuffix(request.URL.Path, "/git-receive-pack"):
+		limit = maxReport
+	}
+	response.Body = &boundedReader{reader: response.Body, Closer: response.Body, left: limit, limit: limit}
+	return response, nil
+}
+
+type cutBody struct {
+	io.Reader
+	io.Closer
+}
+
+// boundedReader fails, instead of ending, when more than limit bytes come.
+type boundedReader struct {
+	io.Closer
+	reader      io.Reader
+	left, limit int64
+}
+
+func (r *boundedReader) Read(p []byte) (int, error) {
+	if r.left < 0 {
+		return 0, fmt.Errorf("%w: the server's answer is longer than %d MiB", ErrTooLarge, r.limit>>20)
+	}
+	n, err := r.reader.Read(p)
+	r.left -= int64(n)
+	return n, err
+}
+
+// statusError is an answer other than success.
+type statusError struct {
+	code   int
+	reason string // what the body says
+}
+
+func (e *statusError) Error() string {
+	text := strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.code, http.StatusText(e.code)))
+	if e.reason != "" {
+		text += ": " + e.reason
+	}
+	return text
+}
+
+// kind is the sentinel for the status; nil when none says more than the status.
+func (e *statusError) kind() error {
+	switch {
+	case e.code == http.StatusUnauthorized, e.code == http.StatusForbidden:
+		return ErrUnauthorized
+	case e.code == http.StatusNotFound, e.code == http.StatusGone:
+		return ErrNotFound
+	case e.code == http.StatusTooManyRequests, e.code >= http.StatusInternalServerError:
+		return ErrUnreachable
+	}
+	return nil
+}
+
+// webError makes of go-git's errors ones that can be unwrapped: its
+// UnexpectedError hides what it wraps, and statuses come in four forms.
+func webError(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []struct {
+		is   error
+		code int
+	}{
+		{transport.ErrAuthenticationRequired, http.StatusUnauthorized},
+		{transport.ErrAuthorizationFailed, http.StatusForbidden},
+		{transport.ErrRepositoryNotFound, http.StatusNotFound},
+	} {
+		if errors.Is(err, known.is) {
+			return &statusError{code: known.code, reason: oneLine(strings.TrimPrefix(err.Error(), known.is.Error()+": "))}
+		}
+	}
+	var unexpected *plumbing.UnexpectedError
+	if errors.As(err, &unexpected) {
+		err = unexpected.Err
+	}
+	var status *githttp.Err
+	if errors.As(err, &status) {
+		return &statusError{code: status.StatusCode(), reason: oneLine(status.Reason)}
+	}
+	return err
+}
+
+const maxReason = 300
+
+// oneLine is what a server said, short enough for a diagnostic.
+func oneLine(text string) string {
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "")
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(text[:maxReason], "") + "..."
+	}
+	return text
+}

@@ -1,0 +1,117 @@
+package gitops
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// maxListed is how many keys a commit message lists under one heading. The
+// first deployment of a fleet has 20,000, and servers show messages in full.
+const maxListed = 500
+
+// message says what changed: a subject, the keys, and trailers. A commit that
+// several owners share has a section for each.
+func message(changes []*change) string {
+	if len(changes) == 1 {
+		c := changes[0]
+		return c.subject() + "\n\n" + c.body() + "\n" + c.trailers()
+	}
+	var names []string
+	var sections, trailers strings.Builder
+	for _, c := range changes {
+		names = append(names, c.edit.Owner.Name)
+		fmt.Fprintf(&sections, "%s\n\n%s\n", c.subject(), c.body())
+		trailers.WriteString(c.trailers())
+	}
+	return strings.Join(names, ", ") + "\n\n" + sections.String() + trailers.String()
+}
+
+func (c *change) subject() string {
+	text := strings.ReplaceAll(c.edit.Subject, "\r\n", "\n")
+	if text = strings.TrimSpace(strings.ReplaceAll(text, "\r", "\n")); text != "" {
+		return text
+	}
+	var parts []string
+	for _, part := range []struct {
+		count int
+		what  string
+	}{{len(c.added), "added"}, {len(c.changed), "changed"}, {len(c.removed), "removed"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{fmt.Sprintf("%d hosts put right", len(c.hosts))}
+		if len(c.hosts) == 1 {
+			parts = []string{"1 host put right"}
+		}
+	}
+	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
+}
+
+func (c *change) body() string {
+	var b strings.Builder
+	list(&b, "Added", texts(c.added))
+	list(&b, "Changed", texts(c.changed))
+	list(&b, "Removed", texts(c.removed))
+	if b.Len() == 0 {
+		list(&b, "Hosts", c.hosts)
+	}
+	return b.String()
+}
+
+func texts(keys []key) []string {
+	texts := make([]string, len(keys))
+	for i, k := range keys {
+		texts[i] = k.String()
+	}
+	return texts
+}
+
+func list(b *strings.Builder, heading string, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(b, "%s:\n", heading)
+	for i, k := range keys {
+		if i == maxListed {
+			fmt.Fprintf(b, "- and %d more\n", len(keys)-maxListed)
+			return
+		}
+		fmt.Fprintf(b, "- %s\n", k)
+	}
+}
+
+func (c *change) trailers() string {
+	text := "Flotilla-Assignment: " + c.edit.Owner.Name + "\n"
+	if c.edit.Owner.Environment != "" {
+		text += "Flotilla-Environment: " + c.edit.Owner.Environment + "\n"
+	}
+	if c.edit.Release != "" {
+		text += "Flotilla-Release: " + c.edit.Release + "\n"
+	}
+	return text
+}
+
+// encodeCommit writes a commit object. parent is zero for the first commit.
+func encodeCommit(tree, parent plumbing.Hash, by Signature, at time.Time, message string) []byte {
+	by = by.orDefault()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tree %s\n", tree)
+	if !parent.IsZero() {
+		fmt.Fprintf(&b, "parent %s\n", parent)
+	}
+	// UTC: the machine's time zone is nobody's business.
+	for _, role := range []string{"author", "committer"} {
+		fmt.Fprintf(&b, "%s %s <%s> %d +0000\n", role, by.Name, by.Email, at.Unix())
+	}
+	fmt.Fprintf(&b, "\n%s", message)
+	return b.Bytes()
+}

@@ -1,0 +1,221 @@
+package gitops
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1" //nolint:gosec // the hash that a pack ends with
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+)
+
+// What a server may send at most in one fetch. A tip's trees come to a few
+// megabytes; only a server that cannot filter sends everybody's blobs too, and
+// that is where these limits are felt. They bound memory, which a pack of a few
+// kilobytes could otherwise blow up by compression or by deltas.
+const (
+	maxPackBytes   = 512 << 20
+	maxPackObjects = 4 << 20
+	maxPackMemory  = 1 << 30
+	maxDeltaDepth  = 4095 // git's own ceiling
+)
+
+// packReader unpacks a pack into memory. It takes go-git's scanner for the
+// format and does without its parser, which reserves up to 1 GiB on the word of
+// a header.
+type packReader struct {
+	hasher  *hasher
+	objects map[plumbing.Hash]object
+	offsets map[int64]plumbing.Hash
+	deltas  []delta
+	memory  int64
+}
+
+type delta struct {
+	at         int64
+	baseOffset int64 // of an offset delta
+	baseID     plumbing.Hash
+	content    []byte
+}
+
+// readPack unpacks r, adding to objects. Deltas may refer to objects that are
+// already there.
+func readPack(r io.Reader, objects map[plumbing.Hash]object) error {
+	scanner := packfile.NewScanner(r)
+	_, count, err := scanner.Header()
+	if err != nil {
+		return fmt.Errorf("the pack cannot be read: %w", err)
+	}
+	if count > maxPackObjects {
+		return fmt.Errorf("%w: the pack announces %d objects", ErrTooLarge, count)
+	}
+	reader := &packReader{hasher: newHasher(), objects: objects, offsets: map[int64]plumbing.Hash{}}
+	for range count {
+		if err := reader.next(scanner); err != nil {
+			return fmt.Errorf("the pack cannot be read: %w", err)
+		}
+	}
+	if _, err := scanner.Checksum(); err != nil {
+		return fmt.Errorf("the pack cannot be read: %w", err)
+	}
+	return reader.resolve()
+}
+
+func (p *packReader) next(scanner *packfile.Scanner) error {
+	header, err := scanner.NextObjectHeader()
+	if err != nil {
+		return err
+	}
+	if err := p.reserve(header.Length); err != nil {
+		return err
+	}
+	// Grown by what arrives, never by what is announced.
+	var content bytes.Buffer
+	written, _, err := scanner.NextObject(&content)
+	if err != nil {
+		return err
+	}
+	if written != header.Length {
+		return errors.New("an object is shorter than it says")
+	}
+	switch header.Type {
+	case plumbing.OFSDeltaObject, plumbing.REFDeltaObject:
+		p.deltas = append(p.deltas, delta{
+			at: header.Offset, baseOffset: header.OffsetReference, baseID: header.Reference, content: content.Bytes(),
+		})
+	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
+		p.add(header.Offset, object{kind: header.Type, content: content.Bytes()})
+	default:
+		return fmt.Errorf("an object is of the unknown type %d", header.Type)
+	}
+	return nil
+}
+
+func (p *packReader) reserve(size int64) error {
+	p.memory += size
+	if size < 0 || p.memory > maxPackMemory {
+		return fmt.Errorf("%w: the pack unpacks to more than %d MiB", ErrTooLarge, maxPackMemory>>20)
+	}
+	return nil
+}
+
+func (p *packReader) add(at int64, o object) {
+	id := p.hasher.object(o.kind, o.content)
+	p.objects[id] = o
+	p.offsets[at] = id
+}
+
+// resolve applies the deltas. Bases mostly come first, so a pass or two is
+// enough; a pass that resolves nothing means that a base is missing.
+func (p *packReader) resolve() error {
+	pending := p.deltas
+	for depth := 0; len(pending) > 0; depth++ {
+		var left []delta
+		for _, d := range pending {
+			baseID := d.baseID
+			if d.baseOffset != 0 {
+				baseID = p.offsets[d.baseOffset]
+			}
+			base, ok := p.objects[baseID]
+			if !ok {
+				left = append(left, d)
+				continue
+			}
+			if err := p.apply(d, base); err != nil {
+				return err
+			}
+		}
+		if len(left) == len(pending) || depth > maxDeltaDepth {
+			return errors.New("the pack cannot be read: the base of a delta is missing")
+		}
+		pending = left
+	}
+	return nil
+}
+
+func (p *packReader) apply(d delta, base object) error {
+	size, err := deltaTargetSize(d.content)
+	if err != nil {
+		return err
+	}
+	if err := p.reserve(size); err != nil {
+		return err
+	}
+	content, err := packfile.PatchDelta(base.content, d.content)
+	if err != nil {
+		return fmt.Errorf("the pack cannot be read: %w", err)
+	}
+	p.add(d.at, object{kind: base.kind, content: content})
+	return nil
+}
+
+// deltaTargetSize reads the second number of a delta: what it unpacks to.
+func deltaTargetSize(content []byte) (int64, error) {
+	var size uint64
+	for range 2 {
+		size = 0
+		for shift := 0; ; shift += 7 {
+			if len(content) == 0 || shift > 56 {
+				return 0, errors.New("the pack cannot be read: a delta has no size")
+			}
+			c := content[0]
+			content = content[1:]
+			size |= uint64(c&0x7f) << shift
+			if c&0x80 == 0 {
+				break
+			}
+		}
+	}
+	return int64(size), nil //nolint:gosec // 63 bits at most
+}
+
+// packWriter collects objects into a pack without deltas: finding them would
+// cost more than sending a few small files whole.
+type packWriter struct {
+	buffer  bytes.Buffer
+	zlib    *zlib.Writer
+	present map[plumbing.Hash]bool
+}
+
+const packHeader = 12 // "PACK", version, count
+
+func newPackWriter() *packWriter {
+	w := &packWriter{present: map[plumbing.Hash]bool{}}
+	w.buffer.Write(make([]byte, packHeader))
+	w.zlib = zlib.NewWriter(&w.buffer)
+	return w
+}
+
+// add writes one object; the second time it is passed over.
+func (w *packWriter) add(id plumbing.Hash, kind plumbing.ObjectType, content []byte) {
+	if w.present[id] {
+		return
+	}
+	w.present[id] = true
+	size := uint64(len(content))
+	c := byte(kind)<<4 | byte(size&0xf)
+	for size >>= 4; size > 0; size >>= 7 {
+		w.buffer.WriteByte(c | 0x80)
+		c = byte(size & 0x7f)
+	}
+	w.buffer.WriteByte(c)
+	w.zlib.Reset(&w.buffer)
+	// Neither can fail: they write to memory.
+	_, _ = w.zlib.Write(content)
+	_ = w.zlib.Close()
+}
+
+// finish returns the pack.
+func (w *packWriter) finish() []byte {
+	pack := w.buffer.Bytes()
+	copy(pack, "PACK")
+	binary.BigEndian.PutUint32(pack[4:], packfile.VersionSupported)
+	binary.BigEndian.PutUint32(pack[8:], uint32(len(w.present))) //nolint:gosec // a pack has at most 4 billion objects
+	sum := sha1.Sum(pack)                                        //nolint:gosec // see hasher
+	w.buffer.Write(sum[:])
+	return w.buffer.Bytes()
+}

@@ -1,0 +1,135 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+const (
+	maxSegment = 255  // bytes in a name: ext4, NTFS, APFS
+	maxPath    = 4096 // bytes in a path: PATH_MAX
+	maxDepth   = 32   // folders on the way: what no repository for people needs, and a walk can bear
+)
+
+// CheckPath tells what is wrong with a path in a repository, relative to its
+// root and with forward slashes; "" is the root itself. Each segment is 1 to
+// 255 of [A-Za-z0-9._-], begins and ends with no dot, and is nothing that
+// Windows takes for a device. What git, Windows or macOS would read as another
+// path, or as .git, is therefore not a path.
+func CheckPath(path string) error {
+	if path == "" {
+		return nil
+	}
+	if len(path) > maxPath {
+		return fmt.Errorf("the path is longer than %d bytes", maxPath)
+	}
+	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
+		return fmt.Errorf("path %q: begins or ends with a slash", path)
+	}
+	if strings.Count(path, "/") >= maxDepth {
+		return fmt.Errorf("the path has more than %d segments", maxDepth)
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if err := checkSegment(segment); err != nil {
+			return fmt.Errorf("path %q: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// checkName is CheckPath for one segment.
+func checkName(name string) error {
+	if err := checkSegment(name); err != nil {
+		return fmt.Errorf("name %q: %w", name, err)
+	}
+	return nil
+}
+
+func checkSegment(segment string) error {
+	switch {
+	case segment == "":
+		return errors.New("a segment is empty")
+	case len(segment) > maxSegment:
+		return fmt.Errorf("a segment is longer than %d bytes", maxSegment)
+	case segment[0] == '.' || segment[len(segment)-1] == '.':
+		return fmt.Errorf("%q begins or ends with a dot", segment)
+	}
+	for i := range len(segment) {
+		if !isSafe(segment[i]) {
+			return fmt.Errorf("%q has a character other than A-Z a-z 0-9 . _ -", segment)
+		}
+	}
+	if isDevice(segment) {
+		return fmt.Errorf("%q is a device name on Windows", segment)
+	}
+	return nil
+}
+
+func isSafe(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
+}
+
+// isDevice reports whether Windows opens a device for this name, with whatever
+// extension.
+func isDevice(name string) bool {
+	base, _, _ := strings.Cut(name, ".")
+	switch len(base) {
+	case 3:
+		return strings.EqualFold(base, "con") || strings.EqualFold(base, "prn") ||
+			strings.EqualFold(base, "aux") || strings.EqualFold(base, "nul")
+	case 4:
+		if base[3] < '0' || base[3] > '9' {
+			return false
+		}
+		return strings.EqualFold(base[:3], "com") || strings.EqualFold(base[:3], "lpt")
+	}
+	return false
+}
+
+const maxBranch = 200 // a loose ref is a file name, and its lock adds to it
+
+var (
+	branchPattern = regexp.MustCompile(`^[A-Za-z0-9._/@+=,#%-]+$`)
+	objectPattern = regexp.MustCompile(`^[0-9a-fA-F]{40}([0-9a-fA-F]{24})?$`)
+)
+
+// CheckBranch tells what is wrong with a branch's name: git's own rules
+// (git check-ref-format --branch), and those that keep it the same name on
+// every file system: no component that begins or ends with a dot or is a
+// Windows device, nothing beyond visible ASCII, nothing that git reads as
+// another kind of name.
+func CheckBranch(branch string) error {
+	switch {
+	case branch == "":
+		return errors.New("the branch is empty")
+	case len(branch) > maxBranch:
+		return fmt.Errorf("the branch is longer than %d bytes", maxBranch)
+	case !branchPattern.MatchString(branch):
+		return fmt.Errorf("branch %q: has a character other than A-Z a-z 0-9 . _ / @ + = , # %% -", branch)
+	case branch[0] == '-':
+		return fmt.Errorf("branch %q: begins with a dash", branch)
+	case strings.Contains(branch, ".."):
+		return fmt.Errorf("branch %q: has two dots in a row", branch)
+	case branch == "@" || strings.EqualFold(branch, "HEAD"):
+		return fmt.Errorf("branch %q: is what git calls the current branch", branch)
+	case strings.HasPrefix(strings.ToLower(branch), "refs/"):
+		return fmt.Errorf("branch %q: give it without refs/heads/", branch)
+	case objectPattern.MatchString(branch):
+		return fmt.Errorf("branch %q: looks like an object id", branch)
+	}
+	for component := range strings.SplitSeq(branch, "/") {
+		switch {
+		case component == "":
+			return fmt.Errorf("branch %q: begins or ends with a slash, or has two in a row", branch)
+		case component[0] == '.' || component[len(component)-1] == '.':
+			return fmt.Errorf("branch %q: a component begins or ends with a dot", branch)
+		case strings.HasSuffix(strings.ToLower(component), ".lock"):
+			return fmt.Errorf("branch %q: a component ends with .lock", branch)
+		case isDevice(component):
+			return fmt.Errorf("branch %q: %q is a device name on Windows", branch, component)
+		}
+	}
+	return nil
+}

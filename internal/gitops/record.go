@@ -1,0 +1,184 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Owner is one flotilla_assignment, as the repository knows it.
+type Owner struct {
+	// Name and Path together are the owner: two of one name at two paths are two.
+	Name string
+	// Environment is what the owner's records and commits say; it decides nothing.
+	Environment string
+	// Path is where the owner's folders begin; "" is the repository's root.
+	Path string
+}
+
+// check finds what is wrong with an owner.
+func (o Owner) check() error {
+	if err := checkName(o.Name); err != nil {
+		return fmt.Errorf("the owner's name: %w", err)
+	}
+	if strings.ContainsFunc(o.Environment, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return errors.New("the owner's environment has a control character")
+	}
+	return CheckPath(o.Path)
+}
+
+// Deployed maps each host to its deployment targets, and those to the tree ids
+// of their folders, in hex. A host without deployment targets is there, with an
+// empty map: its folder exists.
+type Deployed map[string]map[string]string
+
+func (d Deployed) set(host, target, tree string) {
+	if d[host] == nil {
+		d[host] = map[string]string{}
+	}
+	d[host][target] = tree
+}
+
+// Record says in the repository why a folder is there.
+type Record struct {
+	Workload         string   `json:"workload"`
+	DeploymentTarget string   `json:"deployment_target"`
+	Policies         []string `json:"policies,omitempty"`
+	ConfigVersion    string   `json:"config_version,omitempty"`
+}
+
+// hostRecord is the file that records what one owner owns on one host.
+type hostRecord struct {
+	Environment       string                  `json:"environment,omitempty"`
+	DeploymentTargets map[string]folderRecord `json:"deployment_targets"`
+}
+
+type folderRecord struct {
+	Record
+	Tree string `json:"tree"`
+}
+
+const (
+	recordsFolder = ".flotilla"
+	recordSuffix  = ".json"
+	clustersHost  = "clusters"
+	// maxRecord is beyond 10,000 folders on one host.
+	maxRecord = 8 << 20
+)
+
+// folder is where an owner's folder for a deployment target is.
+func (o Owner) folder(host, target string) string { return path.Join(o.Path, host, target) }
+
+// marker is the file that keeps the host's folder existing.
+func (o Owner) marker(host string) string { return path.Join(o.Path, host, o.Name+".md") }
+
+// records is the folder of the owner's records.
+func (o Owner) records() string { return path.Join(o.Path, recordsFolder, o.Name) }
+
+// record is the file that records what is owned on a host.
+func (o Owner) record(host string) string { return path.Join(o.records(), host+recordSuffix) }
+
+// markerText is what the marker says.
+func (o Owner) markerText() []byte {
+	return []byte("Flotilla writes this folder for the assignment `" + o.Name +
+		"`. What is changed here by hand is put back by the next apply.\n")
+}
+
+// checkHost tells what is wrong with a host: it is "<name>" or "clusters/<name>".
+func checkHost(host string) error {
+	name, cluster := strings.CutPrefix(host, clustersHost+"/")
+	if !cluster && host == clustersHost {
+		return fmt.Errorf("host %q: is where the folders of single clusters are", host)
+	}
+	if err := checkName(name); err != nil {
+		return fmt.Errorf("host %q: %w", host, err)
+	}
+	if len(name)+len(recordSuffix) > maxSegment {
+		return fmt.Errorf("host %q: the name is too long for its record", host)
+	}
+	return nil
+}
+
+// encode writes a record canonically: keys in order, indented for a person's
+// diff, ending in a newline.
+func (r hostRecord) encode() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// parseRecord reads a record. It was in a place where anybody can write, so
+// that each name is checked like any path: a record never makes us touch what
+// is not below its host.
+func parseRecord(content []byte) (hostRecord, error) {
+	if len(content) > maxRecord {
+		return hostRecord{}, fmt.Errorf("the record is longer than %d MiB", maxRecord>>20)
+	}
+	var r hostRecord
+	if err := json.Unmarshal(content, &r); err != nil {
+		return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
+	}
+	for target, folder := range r.DeploymentTargets {
+		if err := checkName(target); err != nil {
+			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
+		}
+		if _, err := parseID(folder.Tree); err != nil {
+			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// recordEntries lists an owner's records at the tip: host to the record's blob.
+// The folder of the records must have been opened, and its clusters.
+func (w *workspace) recordEntries(records string) map[string]plumbing.Hash {
+	hosts := map[string]plumbing.Hash{}
+	list := func(at, prefix string) {
+		d := w.at(at)
+		if d == nil {
+			return
+		}
+		d.each(func(e entry) {
+			name, ok := strings.CutSuffix(e.name, recordSuffix)
+			host := prefix + name
+			if ok && e.kind() == "a file" && checkHost(host) == nil {
+				hosts[host] = e.id
+			}
+		})
+	}
+	list(records, "")
+	list(path.Join(records, clustersHost), clustersHost+"/")
+	return hosts
+}
+
+// readRecords fetches and reads the given records, by host. One that cannot be
+// read is left out.
+func (w *workspace) readRecords(ctx context.Context, entries map[string]plumbing.Hash) (map[string]hostRecord, error) {
+	if err := w.need(ctx, slices.Collect(maps.Values(entries))); err != nil {
+		return nil, err
+	}
+	read := make(map[string]hostRecord, len(entries))
+	for host, id := range entries {
+		content, err := w.blob(id)
+		if err != nil {
+			return nil, err
+		}
+		if r, err := parseRecord(content); err == nil {
+			read[host] = r
+		}
+	}
+	return read, nil
+}

@@ -1,0 +1,182 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Remote names one branch of one repository, and how to reach it.
+type Remote struct {
+	// URL is http(s)://host/path, file:///path, or a local path, absolute or
+	// relative to the working directory.
+	URL string
+	// Branch is a branch's name without refs/heads/.
+	Branch string
+	// Credentials are sent to http(s) servers only.
+	Credentials Credentials
+}
+
+// Credentials are what HTTP basic authentication needs. A Token wins over a
+// Password. The zero value is anonymous.
+type Credentials struct {
+	Username string
+	Password string
+	Token    string
+}
+
+// tokenUsername goes with a token when no username is given. GitHub's app
+// tokens are documented with it; GitHub, GitLab, Gitea and Forgejo take a
+// personal or project token as the password of any username that is not empty.
+const tokenUsername = "x-access-token"
+
+// basic returns username and password for basic authentication, both empty for
+// anonymous access.
+func (c Credentials) basic() (username, password string) {
+	switch {
+	case c.Token != "" && c.Username == "":
+		return tokenUsername, c.Token
+	case c.Token != "":
+		return c.Username, c.Token
+	default:
+		return c.Username, c.Password
+	}
+}
+
+// String keeps credentials out of anything that prints a Remote.
+func (c Credentials) String() string { return "(credentials)" }
+
+// GoString does the same for %#v.
+func (c Credentials) GoString() string { return "gitops.Credentials{}" }
+
+// check finds what is wrong with a remote before anybody is asked.
+func (r Remote) check() error {
+	if err := CheckURL(r.URL); err != nil {
+		return err
+	}
+	return CheckBranch(r.Branch)
+}
+
+// local returns the directory of a local repository, absolute, and whether the
+// remote is one.
+func (r Remote) local() (string, bool, error) {
+	path := r.URL
+	if scheme, _, ok := strings.Cut(r.URL, "://"); ok {
+		if !strings.EqualFold(scheme, "file") {
+			return "", false, nil
+		}
+		parsed, err := url.Parse(r.URL)
+		if err != nil {
+			return "", false, errors.New("the URL cannot be parsed")
+		}
+		path = filepath.FromSlash(parsed.Path)
+		if runtime.GOOS == "windows" && len(path) > 2 && path[2] == ':' {
+			path = path[1:] // file:///C:/repositories/a.git
+		}
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", false, fmt.Errorf("the path cannot be made absolute: %w", err)
+	}
+	return absolute, true, nil
+}
+
+const maxURL = 2048 // what every Git host and proxy takes
+
+var (
+	schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
+	helperPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+.-]*::`)
+	scpPattern    = regexp.MustCompile(`^[^/\\:]+:`)
+	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
+)
+
+// CheckURL tells what is wrong with the URL of a repository: an unsupported
+// scheme, credentials inside, a query or fragment, control characters. Its
+// errors never repeat the URL, which may hold a secret.
+func CheckURL(raw string) error {
+	if raw == "" {
+		return errors.New("the URL is empty")
+	}
+	if len(raw) > maxURL {
+		return fmt.Errorf("the URL is longer than %d bytes", maxURL)
+	}
+	for _, r := range raw {
+		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\ufffd' {
+			return errors.New("the URL has a control character or is not UTF-8")
+		}
+	}
+	if strings.TrimSpace(raw) != raw {
+		return errors.New("the URL begins or ends with a space")
+	}
+	if scheme := schemePattern.FindStringSubmatch(raw); scheme != nil {
+		return checkSchemeURL(strings.ToLower(scheme[1]), raw)
+	}
+	if helperPattern.MatchString(raw) {
+		return errors.New("the URL names a remote helper (\"helper::address\"); use https://, http://, file:// or a local path")
+	}
+	if scpPattern.MatchString(raw) && !(runtime.GOOS == "windows" && drivePattern.MatchString(raw)) {
+		return errors.New("the URL looks like ssh (\"host:path\"), which is not supported; use https://, http:// or file://, or begin a local path with ./")
+	}
+	return nil
+}
+
+func checkSchemeURL(scheme, raw string) error {
+	switch scheme {
+	case "http", "https", "file":
+	default:
+		return fmt.Errorf("the URL's scheme %q is not supported; use https://, http://, file:// or a local path", scheme)
+	}
+	parsed, err := url.Parse(raw)
+	if err != nil {
+		return errors.New("the URL cannot be parsed") // url.Parse's error repeats it
+	}
+	switch {
+	case parsed.User != nil || strings.Contains(parsed.Host, "@"):
+		return errors.New("the URL has credentials in it; give them to the provider's git attribute or in FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD")
+	case parsed.RawQuery != "" || parsed.ForceQuery:
+		return errors.New("the URL has a query (\"?...\"), which a repository's URL has no use for")
+	case parsed.Fragment != "" || strings.Contains(raw, "#"):
+		return errors.New("the URL has a fragment (\"#...\"), which a repository's URL has no use for")
+	case strings.ContainsAny(raw, " \\\"<>^`{|}"):
+		return errors.New("the URL has a character that must be percent-encoded")
+	}
+	for _, r := range parsed.Path {
+		if r < ' ' || r == 0x7f || r == '\ufffd' {
+			return errors.New("the URL has an encoded control character")
+		}
+	}
+	for _, segment := range strings.Split(parsed.Path, "/") {
+		if segment == ".." || segment == "." {
+			return errors.New("the URL has a path segment \".\" or \"..\"")
+		}
+	}
+	if scheme == "file" {
+		if parsed.Host != "" && parsed.Host != "localhost" {
+			return errors.New("the file URL names a host; a local repository is file:///path")
+		}
+		if strings.Trim(parsed.Path, "/") == "" {
+			return errors.New("the file URL has no path")
+		}
+		return nil
+	}
+	if parsed.Hostname() == "" {
+		return errors.New("the URL has no host")
+	}
+	if port := parsed.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return errors.New("the URL's port is not a number from 1 to 65535")
+		}
+	}
+	if strings.Trim(parsed.Path, "/") == "" {
+		return errors.New("the URL has no path to a repository")
+	}
+	if strings.ContainsAny(parsed.Path, "?#") {
+		return errors.New("the URL has an encoded \"?\" or \"#\"")
+	}
+	return nil
+}

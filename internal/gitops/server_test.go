@@ -1,0 +1,285 @@
+package gitops_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// repository is a real bare repository and a way to reach it.
+type repository struct {
+	t         testing.TB
+	directory string
+	remote    gitops.Remote
+}
+
+// serving is a way to serve a repository.
+type serving struct {
+	name   string
+	config []string // git configuration of the bare repository
+	remote func(t testing.TB, directory string) gitops.Remote
+}
+
+var (
+	anyObject = []string{"uploadpack.allowFilter=true", "uploadpack.allowAnySHA1InWant=true"}
+	blobNone  = []string{"uploadpack.allowFilter=true"}
+	// What GitLab allows: filters, but not by tree depth.
+	noTreeFilter = []string{
+		"uploadpack.allowFilter=true", "uploadpack.allowAnySHA1InWant=true",
+		"uploadpackfilter.allow=false", "uploadpackfilter.blob:none.allow=true",
+	}
+)
+
+var servings = []serving{
+	{"path", nil, func(_ testing.TB, directory string) gitops.Remote { return gitops.Remote{URL: directory} }},
+	{"file", nil, func(_ testing.TB, directory string) gitops.Remote {
+		return gitops.Remote{URL: "file://" + filepath.ToSlash(directory)}
+	}},
+	{"http any object", anyObject, overHTTP},
+	{"http blob filter", blobNone, overHTTP},
+	{"http no tree filter", noTreeFilter, overHTTP},
+	{"http plain", nil, overHTTP},
+}
+
+// forEachServing runs a test against a fresh, empty repository of every kind.
+func forEachServing(t *testing.T, test func(t *testing.T, r *repository)) {
+	t.Helper()
+	for _, serving := range servings {
+		t.Run(serving.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newRepository(t, serving))
+		})
+	}
+}
+
+func newRepository(t testing.TB, serving serving) *repository {
+	t.Helper()
+	directory := filepath.Join(t.TempDir(), "repositories", "gitops.git")
+	r := &repository{t: t, directory: directory}
+	run(t, "", "git", "init", "--quiet", "--bare", "--initial-branch=main", directory)
+	for _, setting := range serving.config {
+		key, value, _ := strings.Cut(setting, "=")
+		r.git("config", key, value)
+	}
+	r.git("config", "http.receivepack", "true")
+	r.remote = serving.remote(t, directory)
+	r.remote.Branch = "main"
+	return r
+}
+
+func overHTTP(t testing.TB, directory string) gitops.Remote {
+	t.Helper()
+	return gitops.Remote{URL: serve(t, backend(t, filepath.Dir(directory))) + "/" + filepath.Base(directory)}
+}
+
+// serve returns the base URL of a server that lives as long as the test.
+func serve(t testing.TB, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// backend is git's own http-backend over the repositories in a folder.
+func backend(t testing.TB, root string) http.Handler {
+	t.Helper()
+	path := filepath.Join(strings.TrimSpace(run(t, "", "git", "--exec-path")), "git-http-backend")
+	return &cgi.Handler{
+		Path:   path,
+		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
+		Stderr: &bytes.Buffer{},
+	}
+}
+
+func run(t testing.TB, directory, name string, args ...string) string {
+	t.Helper()
+	output, err := tryRun(t, directory, name, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
+	}
+	return output
+}
+
+func tryRun(t testing.TB, directory, name string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, args...)
+	command.Dir = directory
+	command.Env = append(os.Environ(),
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=A Person", "GIT_AUTHOR_EMAIL=person@example.com",
+		"GIT_COMMITTER_NAME=A Person", "GIT_COMMITTER_EMAIL=person@example.com")
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// git runs git in the bare repository, beside whatever serves it.
+func (r *repository) git(args ...string) string {
+	r.t.Helper()
+	return strings.TrimSpace(run(r.t, r.directory, "git", args...))
+}
+
+// clone returns a work tree of the branch, as a person has one; of an empty
+// repository, too.
+func (r *repository) clone() *workTree {
+	r.t.Helper()
+	directory := filepath.Join(r.t.TempDir(), "clone")
+	run(r.t, "", "git", "clone", "--quiet", r.directory, directory)
+	return &workTree{r: r, directory: directory}
+}
+
+// fsck fails the test unless git finds nothing wrong.
+func (r *repository) fsck() {
+	r.t.Helper()
+	if output := r.git("fsck", "--strict", "--full"); strings.Contains(output, "error") || strings.Contains(output, "missing") {
+		r.t.Fatalf("git fsck --strict: %s", output)
+	}
+}
+
+// files lists the branch's files with their content, modes left out.
+func (r *repository) files() map[string]string {
+	r.t.Helper()
+	files := map[string]string{}
+	if _, err := tryRun(r.t, r.directory, "git", "rev-parse", "--verify", "--quiet", "main"); err != nil {
+		return files
+	}
+	for line := range strings.Lines(r.git("ls-tree", "-r", "--full-tree", "main")) {
+		meta, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		fields := strings.Fields(meta)
+		if fields[1] != "blob" {
+			files[name] = meta
+			continue
+		}
+		files[name] = run(r.t, r.directory, "git", "cat-file", "blob", fields[2])
+	}
+	return files
+}
+
+// workTree is a person's clone.
+type workTree struct {
+	r         *repository
+	directory string
+}
+
+func (w *workTree) write(name, content string) {
+	w.r.t.Helper()
+	at := filepath.Join(w.directory, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		w.r.t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
+		w.r.t.Fatal(err)
+	}
+}
+
+func (w *workTree) remove(name string) {
+	w.r.t.Helper()
+	if err := os.RemoveAll(filepath.Join(w.directory, filepath.FromSlash(name))); err != nil {
+		w.r.t.Fatal(err)
+	}
+}
+
+func (w *workTree) push() {
+	w.r.t.Helper()
+	run(w.r.t, w.directory, "git", "add", "--all")
+	run(w.r.t, w.directory, "git", "commit", "--quiet", "--allow-empty", "--message", "by hand")
+	run(w.r.t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
+}
+
+// byHand makes a person's commit on the branch.
+func (r *repository) byHand(change func(w *workTree)) {
+	r.t.Helper()
+	w := r.clone()
+	change(w)
+	w.push()
+}
+
+// rendered is a folder of these files: name, content, name, content.
+func rendered(t testing.TB, files ...string) gitops.Folder {
+	t.Helper()
+	var list []gitops.File
+	for i := 0; i < len(files); i += 2 {
+		list = append(list, gitops.File{Name: files[i], Content: []byte(files[i+1])})
+	}
+	id, err := gitops.TreeID(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gitops.Folder{
+		Tree:   id,
+		Files:  func() ([]gitops.File, error) { return list, nil },
+		Record: gitops.Record{Workload: "hello-world-app", DeploymentTarget: "test", Policies: []string{"a", "b"}, ConfigVersion: "1"},
+	}
+}
+
+// hosts makes an edit's hosts of "host/target" keys; a key that ends in a slash
+// is a host without folders.
+func hosts(t testing.TB, folders map[string]gitops.Folder) map[string]gitops.Host {
+	t.Helper()
+	made := map[string]gitops.Host{}
+	for key, folder := range folders {
+		i := strings.LastIndexByte(key, '/')
+		host := made[key[:i]]
+		if host.Folders == nil {
+			host.Folders = map[string]gitops.Folder{}
+		}
+		if target := key[i+1:]; target != "" {
+			host.Folders[target] = folder
+		}
+		made[key[:i]] = host
+	}
+	return made
+}
+
+var dev = gitops.Owner{Name: "dev", Environment: "dev", Path: "dev"}
+
+func devEdit(t testing.TB, folders map[string]gitops.Folder) gitops.Edit {
+	t.Helper()
+	return gitops.Edit{Owner: dev, Hosts: hosts(t, folders)}
+}
+
+// wanted are the tree ids of an edit.
+func wanted(edit gitops.Edit) gitops.Deployed {
+	want := gitops.Deployed{}
+	for host, h := range edit.Hosts {
+		want[host] = map[string]string{}
+		for target, folder := range h.Folders {
+			want[host][target] = folder.Tree
+		}
+	}
+	return want
+}
+
+func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.Result {
+	t.Helper()
+	result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
+	if err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	return result
+}
+
+func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.View {
+	t.Helper()
+	view, err := gitops.NewClient().Inspect(context.Background(), r.remote, owner)
+	if err != nil {
+		t.Fatalf("inspect: %v", err)
+	}
+	return view
+}
+
+func fileURL(directory string) string {
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(directory)}).String()
+}
+
+func sprint(v any) string { return fmt.Sprintf("%+v", v) }

@@ -1,0 +1,285 @@
+package gitops
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// change is what an edit comes to at one tip. It is worked out whole before
+// anything of it is done, so that an edit that fails leaves no trace beside
+// others that share its commit.
+type change struct {
+	edit    Edit
+	added   []key
+	changed []key
+	removed []key
+	hosts   []string // whose marker or record is put right
+
+	remove []string // paths
+	put    []putFile
+}
+
+// putFile is a file or a folder that the change writes.
+type putFile struct {
+	path    string
+	id      plumbing.Hash
+	content []byte  // of a file
+	folder  *Folder // or a folder
+}
+
+// empty reports whether the tip is already as the edit wants it. Records that
+// differ only in what they say about a folder are no reason for a commit.
+func (c *change) empty() bool {
+	return len(c.added)+len(c.changed)+len(c.removed)+len(c.hosts) == 0
+}
+
+// stage works out what the edit changes at this tip. It only reads.
+func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
+	files, err := edit.recordFiles()
+	if err != nil {
+		return nil, err
+	}
+	want := edit.want()
+	hosts := slices.Collect(maps.Keys(want))
+	for host := range edit.Previously {
+		hosts = append(hosts, host)
+	}
+	atTip, err := w.openOwner(ctx, edit.Owner, hosts)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.wayIsFree(edit.Owner, want); err != nil {
+		return nil, err
+	}
+	s := &staging{workspace: w, edit: edit, want: want, files: files, atTip: atTip, change: &change{edit: edit}}
+	if err := s.readOwned(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.settleOwnership(ctx); err != nil {
+		return nil, err
+	}
+	s.folders()
+	s.markersAndRecords()
+	slices.SortFunc(s.change.added, compareKeys)
+	slices.SortFunc(s.change.changed, compareKeys)
+	slices.SortFunc(s.change.removed, compareKeys)
+	return s.change, nil
+}
+
+type staging struct {
+	*workspace
+	edit     Edit
+	want     Deployed
+	files    map[string]recordFile
+	atTip    map[string]plumbing.Hash // host to the blob of its record
+	recorded map[string]hostRecord    // those that can be read
+	owned    map[key]bool             // by the records, or by the state and nobody's record
+	change   *change
+}
+
+// readOwned reads what the owner's records list. A record that is to the byte
+// what is wanted need not be fetched.
+func (s *staging) readOwned(ctx context.Context) error {
+	unknown := map[string]plumbing.Hash{}
+	for host, id := range s.atTip {
+		if file, ok := s.files[host]; !ok || file.id != id {
+			unknown[host] = id
+		}
+	}
+	recorded, err := s.readRecords(ctx, unknown)
+	if err != nil {
+		return err
+	}
+	s.recorded, s.owned = recorded, map[key]bool{}
+	for host, record := range recorded {
+		for target := range record.DeploymentTargets {
+			s.owned[key{host, target}] = true
+		}
+	}
+	for host := range s.atTip {
+		if _, ok := unknown[host]; !ok {
+			for target := range s.want[host] {
+				s.owned[key{host, target}] = true
+			}
+		}
+	}
+	return nil
+}
+
+// settleOwnership asks about each folder that the owner's records do not list:
+// wanted ones must not be another's, and what only the state knows is left to
+// those whose record has it now.
+func (s *staging) settleOwnership(ctx context.Context) error {
+	known := map[key]bool{}
+	var former, wanted []key
+	for host, targets := range s.edit.Previously {
+		for target := range targets {
+			k := key{host, target}
+			known[k] = true
+			if _, ok := s.want[host][target]; !ok && !s.owned[k] {
+				former = append(former, k)
+			}
+		}
+	}
+	for host, targets := range s.want {
+		for target := range targets {
+			if k := (key{host, target}); !s.owned[k] {
+				wanted = append(wanted, k)
+			}
+		}
+	}
+	found, err := s.conflicts(ctx, s.edit.Owner, wanted, s.want, known)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return &OwnershipError{Conflicts: found}
+	}
+	if len(former) == 0 {
+		return nil
+	}
+	claimed, err := s.claims(ctx, s.edit.Owner, former)
+	if err != nil {
+		return err
+	}
+	for _, k := range former {
+		if _, ok := claimed[k]; !ok {
+			s.owned[k] = true
+		}
+	}
+	return nil
+}
+
+func (s *staging) folders() {
+	for host, h := range s.edit.Hosts {
+		for target, folder := range h.Folders {
+			at := s.edit.Owner.folder(host, target)
+			id, _ := parseID(folder.Tree) // checked with the edit
+			e, ok := s.lookup(at)
+			switch {
+			case ok && e.isTree() && e.id == id:
+				continue
+			case ok:
+				s.change.changed = append(s.change.changed, key{host, target})
+			default:
+				s.change.added = append(s.change.added, key{host, target})
+			}
+			s.change.put = append(s.change.put, putFile{path: at, id: id, folder: &folder})
+		}
+	}
+	for k := range s.owned {
+		if _, ok := s.want[k.host][k.target]; ok {
+			continue
+		}
+		at := s.edit.Owner.folder(k.host, k.target)
+		if e, ok := s.lookup(at); ok && e.isTree() {
+			s.change.removed = append(s.change.removed, k)
+			s.change.remove = append(s.change.remove, at)
+		}
+	}
+}
+
+func (s *staging) markersAndRecords() {
+	text := s.edit.Owner.markerText()
+	marker := newHasher().object(plumbing.BlobObject, text)
+	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
+		kept := s.recordKept(host)
+		if !s.hasMarker(s.edit.Owner, host, marker) {
+			kept = false
+			s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: marker, content: text})
+		}
+		if !kept {
+			s.change.hosts = append(s.change.hosts, host)
+		}
+		if file := s.files[host]; s.atTip[host] != file.id {
+			s.change.put = append(s.change.put, putFile{path: s.edit.Owner.record(host), id: file.id, content: file.content})
+		}
+	}
+	s.formerHosts(marker)
+}
+
+// recordKept reports whether the host's record at the tip lists the folders
+// that are wanted.
+func (s *staging) recordKept(host string) bool {
+	id, ok := s.atTip[host]
+	if !ok {
+		return false
+	}
+	if id == s.files[host].id {
+		return true
+	}
+	record, ok := s.recorded[host]
+	if !ok || len(record.DeploymentTargets) != len(s.want[host]) {
+		return false
+	}
+	for target := range s.want[host] {
+		if _, ok := record.DeploymentTargets[target]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// formerHosts takes marker and record from hosts that are not wanted any more.
+func (s *staging) formerHosts(marker plumbing.Hash) {
+	former := map[string]bool{}
+	for host := range s.atTip {
+		former[host] = true
+	}
+	for host := range s.edit.Previously {
+		former[host] = true
+	}
+	for _, host := range slices.Sorted(maps.Keys(former)) {
+		if _, wanted := s.edit.Hosts[host]; wanted {
+			continue
+		}
+		_, recorded := s.atTip[host]
+		at := s.edit.Owner.marker(host)
+		if e, ok := s.lookup(at); ok && e.kind() == "a file" && (recorded || e.id == marker) {
+			s.change.remove = append(s.change.remove, at)
+			recorded = true
+		}
+		if recorded {
+			s.change.hosts = append(s.change.hosts, host)
+			s.change.remove = append(s.change.remove, s.edit.Owner.record(host))
+		}
+	}
+}
+
+// do edits the trees. After it the workspace shows the change to the edits that
+// come next.
+func (w *workspace) do(ctx context.Context, c *change) error {
+	places := make([]string, 0, len(c.put))
+	for _, file := range c.put {
+		places = append(places, parent(file.path))
+	}
+	if err := w.open(ctx, places); err != nil {
+		return err
+	}
+	for _, at := range c.remove {
+		w.remove(at)
+	}
+	for _, file := range c.put {
+		mode := modeFile
+		if file.folder != nil {
+			mode = modeTree
+		}
+		if err := w.tryPut(file.path, mode, file.id); err != nil {
+			return err
+		}
+		if file.folder == nil {
+			w.objects[file.id] = object{kind: plumbing.BlobObject, content: file.content}
+		}
+	}
+	return nil
+}
+
+func (w *workspace) tryPut(at, mode string, id plumbing.Hash) error {
+	if err := w.blocked(parent(at)); err != nil {
+		return err
+	}
+	return w.put(at, mode, id)
+}

@@ -1,0 +1,246 @@
+package gitops
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// View is the tip of a branch as far as one owner is concerned. It stays what
+// it was when the branch moves on. It is not safe for concurrent use.
+type View struct {
+	// Commit is the tip, in hex; "" when the branch does not exist.
+	Commit string
+	// Missing says that the repository itself does not exist: a local path that
+	// the first Apply creates.
+	Missing bool
+
+	remote  Remote
+	owner   Owner
+	work    *workspace
+	records map[string]plumbing.Hash // host to the blob of the owner's record
+}
+
+// Inspect reads the tip of the branch: the trees on the way to the owner's
+// path, its hosts and its records, and no blob. A branch that does not exist,
+// and a local repository that does not, is an empty View.
+//
+// Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrTooLarge,
+// *BlockedError, or what is wrong with the remote or the owner.
+func (c *Client) Inspect(ctx context.Context, remote Remote, owner Owner) (*View, error) {
+	view, err := c.inspect(ctx, remote, owner)
+	return view, leaving(remote, err)
+}
+
+func (c *Client) inspect(ctx context.Context, remote Remote, owner Owner) (*View, error) {
+	if err := remote.check(); err != nil {
+		return nil, err
+	}
+	if err := owner.check(); err != nil {
+		return nil, err
+	}
+	view := &View{remote: remote, owner: owner}
+	t, err := c.openRemote(ctx, remote, owner.levels())
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		view.Missing = true
+		t = &tip{}
+	}
+	defer t.close()
+	if !t.commit.IsZero() {
+		view.Commit = t.commit.String()
+	}
+	view.work = newWorkspace(t)
+	view.records, err = view.work.openOwner(ctx, owner, nil)
+	return view, err
+}
+
+// openRemote opens the tip of a remote's branch; nil when it is a local
+// repository that does not exist.
+func (c *Client) openRemote(ctx context.Context, remote Remote, levels int) (*tip, error) {
+	directory, local, err := remote.local()
+	if err != nil {
+		return nil, err
+	}
+	if local && missingLocal(directory) {
+		return nil, nil //nolint:nilnil // said above
+	}
+	w, err := c.dial(remote)
+	if err != nil {
+		return nil, err
+	}
+	return openTip(ctx, w, remote.Branch, levels)
+}
+
+func (t *tip) close() {
+	if t.wire != nil {
+		t.wire.close()
+	}
+}
+
+// levels is how many levels of trees show the folders of the owner's hosts that
+// are cluster types: those on the way to its path, its own, and the hosts'.
+func (o Owner) levels() int {
+	if o.Path == "" {
+		return 2
+	}
+	return strings.Count(o.Path, "/") + 3
+}
+
+// openOwner opens the owner's path, its records and the folders of the hosts in
+// the records and of others that are named, and returns the records by host.
+func (w *workspace) openOwner(ctx context.Context, owner Owner, hosts []string) (map[string]plumbing.Hash, error) {
+	places := []string{owner.Path, path.Join(owner.records(), clustersHost)}
+	for _, host := range hosts {
+		places = append(places, path.Join(owner.Path, host))
+	}
+	if err := w.open(ctx, places); err != nil {
+		return nil, err
+	}
+	if err := w.blocked(path.Join(owner.records(), clustersHost)); err != nil {
+		return nil, err
+	}
+	records := w.recordEntries(owner.records())
+	places = places[:0]
+	for host := range records {
+		places = append(places, path.Join(owner.Path, host))
+	}
+	return records, w.open(ctx, places)
+}
+
+// Deployed returns the tree ids that the given folders have at the tip. A
+// folder that is gone is absent, and so is one whose place something else has
+// taken. A host is absent when its record is gone, or its marker is gone or was
+// changed: then it is not as Apply left it. Reads nothing from the repository.
+func (v *View) Deployed(want Deployed) Deployed {
+	deployed := Deployed{}
+	marker := newHasher().object(plumbing.BlobObject, v.owner.markerText())
+	for host, targets := range want {
+		if _, ok := v.records[host]; !ok || !v.work.hasMarker(v.owner, host, marker) {
+			continue
+		}
+		deployed[host] = make(map[string]string, len(targets))
+		for target := range targets {
+			if e, ok := v.work.lookup(v.owner.folder(host, target)); ok && e.isTree() {
+				deployed[host][target] = e.id.String()
+			}
+		}
+	}
+	return deployed
+}
+
+func (w *workspace) hasMarker(owner Owner, host string, marker plumbing.Hash) bool {
+	e, ok := w.lookup(owner.marker(host))
+	return ok && e.id == marker && e.mode == modeFile
+}
+
+// Owned returns what the owner's records at the tip say that it owns, with the
+// tree ids that the folders have there, whatever the records say of those. It is
+// for a state that was lost, and for import. It reads the records, and may fetch
+// them.
+func (v *View) Owned(ctx context.Context) (Deployed, error) {
+	defer v.work.close()
+	records, err := v.work.readRecords(ctx, v.records)
+	if err != nil {
+		return nil, leaving(v.remote, err)
+	}
+	owned := Deployed{}
+	for host, record := range records {
+		owned[host] = make(map[string]string, len(record.DeploymentTargets))
+		for target := range record.DeploymentTargets {
+			if e, ok := v.work.lookup(v.owner.folder(host, target)); ok && e.isTree() {
+				owned[host][target] = e.id.String()
+			}
+		}
+	}
+	return owned, nil
+}
+
+// Conflicts returns which of the wanted folders Apply would refuse to write at
+// this tip: those that another owner's records claim, whole, in part or as a
+// part of theirs, and those where files are that nobody's record lists, unless
+// they are the wanted files to the byte. want has the tree ids, or "" where they
+// are not known yet. What previously has is taken for the owner's own unless
+// another claims it. Ordered by folder.
+//
+// An error is a *BlockedError when something that is not a folder is in the way.
+func (v *View) Conflicts(ctx context.Context, want, previously Deployed) ([]Conflict, error) {
+	defer v.work.close()
+	conflicts, err := v.conflicts(ctx, want, previously)
+	return conflicts, leaving(v.remote, err)
+}
+
+func (v *View) conflicts(ctx context.Context, want, previously Deployed) ([]Conflict, error) {
+	hosts := slices.Sorted(maps.Keys(want))
+	for _, host := range hosts {
+		if err := checkHost(host); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := v.work.openOwner(ctx, v.owner, hosts); err != nil {
+		return nil, err
+	}
+	if err := v.work.wayIsFree(v.owner, want); err != nil {
+		return nil, err
+	}
+	asked := map[string]plumbing.Hash{}
+	for _, host := range hosts {
+		if id, ok := v.records[host]; ok && hasOther(want[host], previously[host]) {
+			asked[host] = id
+		}
+	}
+	recorded, err := v.work.readRecords(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	var keys []key
+	for _, host := range hosts {
+		for target := range want[host] {
+			_, known := previously[host][target]
+			_, listed := recorded[host].DeploymentTargets[target]
+			if !known && !listed {
+				keys = append(keys, key{host, target})
+			}
+		}
+	}
+	return v.work.conflicts(ctx, v.owner, keys, want, nil)
+}
+
+// hasOther reports whether want has a key that previously has not.
+func hasOther(want, previously map[string]string) bool {
+	for target := range want {
+		if _, ok := previously[target]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// wayIsFree checks that folders are where folders have to be. The owner and the
+// wanted hosts must have been opened.
+func (w *workspace) wayIsFree(owner Owner, want Deployed) error {
+	for _, host := range slices.Sorted(maps.Keys(want)) {
+		at := path.Join(owner.Path, host)
+		if err := w.blocked(at); err != nil {
+			return err
+		}
+		if w.at(at) == nil {
+			continue
+		}
+		for _, target := range slices.Sorted(maps.Keys(want[host])) {
+			if err := w.blocked(owner.folder(host, target)); err != nil {
+				return err
+			}
+		}
+		if e, ok := w.lookup(owner.marker(host)); ok && e.kind() != "a file" {
+			return &BlockedError{Path: owner.marker(host), Kind: e.kind(), Want: "a file"}
+		}
+	}
+	return nil
+}

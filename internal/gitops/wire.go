@@ -1,0 +1,178 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+)
+
+// wire speaks Git's protocol with one repository. A new transport is a new
+// implementation of these three.
+type wire interface {
+	// references asks for the refs and for what the server can do. An empty
+	// repository is transport.ErrEmptyRemoteRepository.
+	references(ctx context.Context) (*packp.AdvRefs, error)
+	// fetch sends the request and reads the answer, with the sidebands still in it.
+	fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error
+	// push lets prepare make the request from what the server advertises to
+	// those who push, and sends it. The report is nil when the server gave none.
+	push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error)
+	// close ends what may still be open.
+	close()
+}
+
+type prepareFunc func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error)
+
+// dial returns the wire to a remote. Nothing is sent yet.
+func (c *Client) dial(remote Remote) (wire, error) {
+	directory, local, err := remote.local()
+	if err != nil {
+		return nil, err
+	}
+	if local {
+		return &localWire{directory: directory}, nil
+	}
+	endpoint, err := transport.NewEndpoint(remote.URL)
+	if err != nil {
+		return nil, errors.New("the URL cannot be parsed")
+	}
+	// go-git keeps the path decoded, and writes it into requests as it is.
+	if parsed, err := url.Parse(remote.URL); err == nil {
+		endpoint.Path = strings.TrimRight(parsed.EscapedPath(), "/")
+	}
+	w := &webWire{transport: c.overWeb, endpoint: endpoint}
+	// Not in the endpoint: go-git would make them part of every request's URL.
+	if username, password := remote.Credentials.basic(); username != "" || password != "" {
+		w.auth = &githttp.BasicAuth{Username: username, Password: password}
+	}
+	return w, nil
+}
+
+// webWire is http(s), through go-git's transport. A fetch needs no second look
+// at the refs, since the smart protocol has no state between requests.
+type webWire struct {
+	transport transport.Transport
+	endpoint  *transport.Endpoint
+	auth      transport.AuthMethod // nil for anonymous access
+	upload    transport.UploadPackSession
+}
+
+func (w *webWire) session() (transport.UploadPackSession, error) {
+	if w.upload != nil {
+		return w.upload, nil
+	}
+	endpoint := *w.endpoint // a redirect rewrites it
+	session, err := w.transport.NewUploadPackSession(&endpoint, w.auth)
+	if err != nil {
+		return nil, err
+	}
+	w.upload = session
+	return session, nil
+}
+
+func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
+	session, err := w.session()
+	if err != nil {
+		return nil, err
+	}
+	advertised, err := session.AdvertisedReferencesContext(ctx)
+	return advertised, webError(err)
+}
+
+func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {
+	// go-git leaves bodies open on some of its errors; ending the context ends them.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	session, err := w.session()
+	if err != nil {
+		return err
+	}
+	response, err := session.UploadPack(ctx, request)
+	if err != nil {
+		return webError(err)
+	}
+	defer response.Close() //nolint:errcheck // read to its end, or given up
+	if err := read(response); err != nil {
+		return err
+	}
+	// Read to the end, the connection can be used again.
+	_, err = io.Copy(io.Discard, response)
+	return err
+}
+
+func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	endpoint := *w.endpoint
+	session, err := w.transport.NewReceivePackSession(&endpoint, w.auth)
+	if err != nil {
+		return nil, err
+	}
+	advertised, err := session.AdvertisedReferencesContext(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		advertised, err = packp.NewAdvRefs(), nil
+	}
+	if err != nil {
+		return nil, webError(err)
+	}
+	request, err := prepare(advertised)
+	if err != nil {
+		return nil, err
+	}
+	report, err := session.ReceivePack(ctx, request)
+	return report, webError(err)
+}
+
+func (w *webWire) close() {}
+
+// branchTip reads the branch's commit: zero when the branch does not exist,
+// and advertised is nil when the repository is empty.
+func branchTip(ctx context.Context, w wire, branch string) (plumbing.Hash, *packp.AdvRefs, error) {
+	advertised, err := w.references(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return plumbing.ZeroHash, nil, nil
+	}
+	if err != nil {
+		return plumbing.ZeroHash, nil, fmt.Errorf("its branches cannot be listed: %w", err)
+	}
+	return advertised.References[refName(branch).String()], advertised, nil
+}
+
+func refName(branch string) plumbing.ReferenceName {
+	return plumbing.NewBranchReferenceName(branch)
+}
+
+// packStream takes the sidebands off an answer to a fetch.
+func packStream(request *packp.UploadPackRequest, r io.Reader) io.Reader {
+	return demultiplexed(request.Capabilities, r, nil)
+}
+
+// reportStream takes the sidebands off an answer to a push; what hooks print
+// goes to the request's Progress.
+func reportStream(request *packp.ReferenceUpdateRequest, r io.Reader) io.Reader {
+	return demultiplexed(request.Capabilities, r, request.Progress)
+}
+
+func demultiplexed(capabilities *capability.List, r io.Reader, progress sideband.Progress) io.Reader {
+	var demuxer *sideband.Demuxer
+	switch {
+	case capabilities.Supports(capability.Sideband64k):
+		demuxer = sideband.NewDemuxer(sideband.Sideband64k, r)
+	case capabilities.Supports(capability.Sideband):
+		demuxer = sideband.NewDemuxer(sideband.Sideband, r)
+	default:
+		return r
+	}
+	demuxer.Progress = progress
+	return demuxer
+}
