@@ -1,0 +1,133 @@
+package hydrate
+
+import (
+	"reflect"
+	"slices"
+)
+
+// trace follows a composition from place to place and reports where values come from. A nil trace
+// follows nothing and costs nothing.
+type trace struct {
+	to      *report
+	pointer string // JSON pointer of the place
+	lost    []int  // containers that were overridden here or above, in merge order, perhaps twice
+}
+
+// report is what a trace found out.
+type report struct {
+	ranks       []int // of each container: equal ranks are told apart by name only; nil: do not look for ambiguities
+	leaves      map[string]leaf
+	ambiguities []ambiguity
+}
+
+// leaf says where a value without members of its own comes from.
+type leaf struct {
+	from int
+	lost []int // sorted, without from
+}
+
+// ambiguity is a place where only the names of containers decide what the value is.
+type ambiguity struct {
+	pointer    string
+	containers []int // in merge order
+}
+
+func (t *trace) child(token string) *trace {
+	if t == nil {
+		return nil
+	}
+	return &trace{to: t.to, pointer: t.pointer + "/" + token, lost: t.lost}
+}
+
+// reached reports the contributions to the place. Those before start are overridden.
+func (t *trace) reached(m merger, all []contribution, start int) {
+	if t == nil {
+		return
+	}
+	if start > 0 {
+		t.lost = slices.Concat(t.lost, sources(all[:start]))
+	}
+	if t.to.ranks == nil || len(all) == 1 {
+		return
+	}
+	if containers := m.disagreement(all, t.to.ranks); len(containers) > 1 {
+		t.to.ambiguities = append(t.to.ambiguities, ambiguity{t.pointer, containers})
+	}
+}
+
+func (t *trace) leaf(from int) {
+	if t == nil || t.to.leaves == nil {
+		return
+	}
+	lost := slices.DeleteFunc(distinct(t.lost), func(container int) bool { return container == from })
+	t.to.leaves[t.pointer] = leaf{from, lost}
+}
+
+// disagreement returns the containers of equal rank that would give another result at this place,
+// members aside, if their names were in another order. Where a container of higher rank has the last
+// word anyway there is no harm, and none are returned.
+func (m merger) disagreement(all []contribution, ranks []int) []int {
+	higher := all[len(all):]
+	for end := len(all); end > 0; end = len(all) - len(higher) {
+		start := end - 1
+		for start > 0 && ranks[all[start-1].from] == ranks[all[start].from] {
+			start--
+		}
+		group := all[start:end]
+		if m.combineAll(all[start:]) {
+			higher = all[start:]
+			continue
+		}
+		if len(higher) == 0 {
+			if allEqual(group) {
+				return nil
+			}
+			return distinct(sources(group))
+		}
+		// Values of another kind than the higher ones are overridden in any order. The others take
+		// part when they happen to come last: harmless only if the higher ones cover them.
+		without, _ := m.compose(nil, higher)
+		for _, one := range group {
+			if !m.combine(one.value, higher[0].value) {
+				continue
+			}
+			with, _ := m.compose(nil, append([]contribution{one}, higher...))
+			if !reflect.DeepEqual(with, without) {
+				return distinct(sources(group))
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func (m merger) combineAll(all []contribution) bool {
+	for _, one := range all {
+		if !m.combine(all[0].value, one.value) {
+			return false
+		}
+	}
+	return true
+}
+
+func allEqual(group []contribution) bool {
+	for _, one := range group[1:] {
+		if !reflect.DeepEqual(clean(one.value), clean(group[0].value)) {
+			return false
+		}
+	}
+	return true
+}
+
+func sources(contributions []contribution) []int {
+	from := make([]int, len(contributions))
+	for i := range contributions {
+		from[i] = contributions[i].from
+	}
+	return from
+}
+
+// distinct returns the sorted numbers without repetitions, in a slice of its own.
+func distinct(numbers []int) []int {
+	return slices.Compact(slices.Sorted(slices.Values(numbers)))
+}
