@@ -1,0 +1,357 @@
+package hydrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// checks are the schemas of a fleet. Schemas of the same text are one.
+type checks struct {
+	engine  *engine
+	schemas []*schema        // nil where the text is no schema
+	named   []int            // by config schema: its schema
+	own     map[string][]int // by a deployment target's full name
+	invalid []Finding
+}
+
+// newChecks reads all schemas of the fleet.
+func newChecks(f *fleet.Fleet, e *engine, assignments []*schedule.Assignment) *checks {
+	made := &checks{engine: e, own: map[string][]int{}}
+	var texts []string
+	numbers := map[string]int{}
+	number := func(text string) int {
+		if _, seen := numbers[text]; !seen {
+			numbers[text] = len(texts)
+			texts = append(texts, text)
+		}
+		return numbers[text]
+	}
+	for i := range f.ConfigSchemas {
+		made.named = append(made.named, number(f.ConfigSchemas[i].Schema))
+	}
+	targets := targetsWithSchemas(f, assignments)
+	for _, target := range targets {
+		for _, text := range target.schemas {
+			made.own[target.fullName] = append(made.own[target.fullName], number(text))
+		}
+	}
+
+	keys := make(map[string]int, len(e.keys))
+	for number, key := range e.keys {
+		keys[key] = number
+	}
+	made.schemas = make([]*schema, len(texts))
+	failures := make([]error, len(texts))
+	inParallel(len(texts), func() func(int) {
+		return func(i int) {
+			if made.schemas[i], failures[i] = readSchema(texts[i]); failures[i] == nil {
+				made.schemas[i].separate(keys)
+			}
+		}
+	})
+	refuse := func(schema int, name string) {
+		if failures[schema] != nil {
+			made.invalid = append(made.invalid, Finding{Schema: name, Message: failures[schema].Error()})
+		}
+	}
+	for i, schema := range made.named {
+		refuse(schema, schemaName(&f.ConfigSchemas[i]))
+	}
+	for _, target := range targets {
+		for i, schema := range made.own[target.fullName] {
+			refuse(schema, ownSchemaName(target.fullName, i, len(target.schemas)))
+		}
+	}
+	return made
+}
+
+type targetWithSchemas struct {
+	fullName string
+	schemas  []string
+}
+
+// targetsWithSchemas returns the deployment targets of the fleet that have schemas of their own,
+// assigned or not.
+func targetsWithSchemas(f *fleet.Fleet, assignments []*schedule.Assignment) []targetWithSchemas {
+	var targets []targetWithSchemas
+	seen := map[string]bool{}
+	add := func(fullName string, target *fleet.DeploymentTarget) {
+		if len(target.ConfigSchemas) > 0 && !seen[fullName] {
+			seen[fullName] = true
+			targets = append(targets, targetWithSchemas{fullName, target.ConfigSchemas})
+		}
+	}
+	for i := range f.Workloads {
+		workload := &f.Workloads[i]
+		for j := range workload.DeploymentTargets {
+			add(fleet.FullName(workload.Name, workload.DeploymentTargets[j].Name), &workload.DeploymentTargets[j])
+		}
+	}
+	for _, assignment := range assignments {
+		add(assignment.Target.Name, assignment.Target.Target)
+	}
+	return targets
+}
+
+func schemaName(declared *fleet.ConfigSchema) string {
+	return fmt.Sprintf("config schema %q", declared.Name)
+}
+
+func ownSchemaName(target string, index, count int) string {
+	if count == 1 {
+		return fmt.Sprintf("deployment target %q's own schema", target)
+	}
+	return fmt.Sprintf("deployment target %q's own schema %d", target, index+1)
+}
+
+// run checks every snapshot once against each schema that it meets, and reports to found.
+func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found *collector) {
+	for _, invalid := range c.invalid {
+		found.add("", invalid)
+	}
+	meets := c.meetings(assignments, reached)
+	broken := make([]map[int][]violation, len(snapshots))
+	inParallel(len(snapshots), func() func(int) {
+		checker := newChecker(c)
+		return func(i int) { broken[i] = checker.check(snapshots[i], meets[i]) }
+	})
+
+	suppliers := &suppliers{engine: c.engine, found: map[string][]int{}}
+	for i, assignment := range assignments {
+		set := reached.set[i]
+		if len(broken[set]) == 0 {
+			continue
+		}
+		report := func(schema int, name string) {
+			for _, one := range broken[set][schema] {
+				finding := Finding{Schema: name, Pointer: one.pointer, Message: one.message}
+				if one.missing {
+					found.addAs(finding, assignment.Key(), func() Finding {
+						finding.Message += suppliers.explain(one.pointer, snapshots[set], assignment)
+						return finding
+					})
+					continue
+				}
+				finding.Container = snapshots[set].sourceOf(one.pointer)
+				found.add(assignment.Key(), finding)
+			}
+		}
+		for _, declared := range reached.schemas[i] {
+			report(c.named[declared], schemaName(&f.ConfigSchemas[declared]))
+		}
+		own := c.own[assignment.Target.Name]
+		for j, schema := range own {
+			report(schema, ownSchemaName(assignment.Target.Name, j, len(own)))
+		}
+	}
+}
+
+// meetings returns by snapshot the schemas that it has to satisfy, without those that are none.
+func (c *checks) meetings(assignments []*schedule.Assignment, reached *reach) [][]int {
+	meets := make([][]int, len(reached.sets))
+	type meeting struct{ set, schema int }
+	seen := map[meeting]bool{}
+	meet := func(set, schema int) {
+		if one := (meeting{set, schema}); c.schemas[schema] != nil && !seen[one] {
+			seen[one] = true
+			meets[set] = append(meets[set], schema)
+		}
+	}
+	for i, assignment := range assignments {
+		for _, declared := range reached.schemas[i] {
+			meet(reached.set[i], c.named[declared])
+		}
+		for _, schema := range c.own[assignment.Target.Name] {
+			meet(reached.set[i], schema)
+		}
+	}
+	return meets
+}
+
+// checker checks snapshots, one at a time. It remembers the verdict on each value.
+type checker struct {
+	*checks
+	present  []*value // by key; nil between snapshots
+	verdicts map[verdict][]violation
+}
+
+type verdict struct {
+	schema *jsonschema.Schema
+	key    int
+	value  *value
+}
+
+func newChecker(c *checks) *checker {
+	return &checker{checks: c, present: make([]*value, len(c.engine.keys)), verdicts: map[verdict][]violation{}}
+}
+
+// check returns the violations by schema.
+func (c *checker) check(snapshot *Snapshot, schemas []int) map[int][]violation {
+	if !snapshot.Known || len(schemas) == 0 {
+		return nil
+	}
+	for _, field := range snapshot.fields {
+		c.present[field.key] = field.value
+	}
+	broken := map[int][]violation{}
+	for _, number := range schemas {
+		schema := c.schemas[number]
+		var found []violation
+		if schema.separable {
+			found = c.checkSeparately(schema, snapshot)
+		} else {
+			found = c.checkWhole(schema, snapshot)
+		}
+		if len(found) > 0 {
+			broken[number] = found
+		}
+	}
+	for _, field := range snapshot.fields {
+		c.present[field.key] = nil
+	}
+	return broken
+}
+
+func (c *checker) checkSeparately(s *schema, snapshot *Snapshot) []violation {
+	var found []violation
+	for i, key := range s.required {
+		if key < 0 || c.present[key] == nil {
+			found = append(found, violation{"/" + escapePointer(s.root.Required[i]), "is required", true})
+		}
+	}
+	for _, property := range s.properties {
+		if value := c.present[property.key]; value != nil {
+			found = append(found, c.checkValue(s, property.schema, property.key, value)...)
+		}
+	}
+	if s.closed || s.others != nil {
+		for _, field := range snapshot.fields {
+			name := c.engine.keys[field.key]
+			if s.root.Properties[name] != nil {
+				continue
+			}
+			if s.closed {
+				found = append(found, violation{pointer: "/" + escapePointer(name), message: "is not a key that is allowed"})
+				continue
+			}
+			found = append(found, c.checkValue(s, s.others, field.key, field.value)...)
+		}
+	}
+	return found
+}
+
+func (c *checker) checkValue(s *schema, sub *jsonschema.Schema, key int, one *value) []violation {
+	about := verdict{sub, key, one}
+	if found, known := c.verdicts[about]; known {
+		return found
+	}
+	pointer := "/" + escapePointer(c.engine.keys[key])
+	c.verdicts[about] = s.checkOne(sub, pointer, one)
+	return c.verdicts[about]
+}
+
+// checkOne checks the value at a pointer by itself.
+func (s *schema) checkOne(sub *jsonschema.Schema, pointer string, one *value) []violation {
+	if one.extreme {
+		return []violation{{pointer: pointer, message: tooExtreme}}
+	}
+	texts := map[string]string{}
+	if text, ok := one.clean.(string); ok && one.text {
+		texts[pointer] = text
+	}
+	return s.leniently(texts, func(readings map[string]any) ([]violation, []leafError) {
+		if reading, ok := readings[pointer]; ok {
+			return s.validate(sub, reading, pointer)
+		}
+		return s.validate(sub, one.clean, pointer)
+	})
+}
+
+const tooExtreme = "holds a number that is too large or too small to be checked"
+
+// checkWhole checks all values as one object.
+func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
+	texts := map[string]string{}
+	var found []violation
+	for _, field := range snapshot.fields {
+		pointer := "/" + escapePointer(c.engine.keys[field.key])
+		if text, ok := field.value.clean.(string); ok && field.value.text {
+			texts[pointer] = text
+		}
+		if field.value.extreme {
+			found = append(found, violation{pointer: pointer, message: tooExtreme})
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	values := snapshot.Values()
+	return s.leniently(texts, func(readings map[string]any) ([]violation, []leafError) {
+		if len(readings) == 0 {
+			return s.validate(s.root, values, "")
+		}
+		read := maps.Clone(values)
+		for _, field := range snapshot.fields {
+			name := c.engine.keys[field.key]
+			if reading, ok := readings["/"+escapePointer(name)]; ok {
+				read[name] = reading
+			}
+		}
+		return s.validate(s.root, read, "")
+	})
+}
+
+// leniently checks values some of which, by pointer, could be nothing but text where they were
+// written. Where such a text breaks the schema, and reads as a number or a boolean, it may be that
+// instead; but where the schema asks for neither, its being text is not what is wrong.
+func (s *schema) leniently(texts map[string]string, check func(readings map[string]any) ([]violation, []leafError)) []violation {
+	found, leaves := check(nil)
+	readings := map[string]any{}
+	for _, leaf := range leaves {
+		if text, isText := texts[leaf.pointer]; isText {
+			if reading, ok := readText(text); ok {
+				readings[leaf.pointer] = reading
+			}
+		}
+	}
+	if len(readings) == 0 {
+		return found
+	}
+	for len(readings) > 0 {
+		found, leaves = check(readings)
+		before := len(readings)
+		for _, leaf := range leaves {
+			if leaf.keyword == "type" {
+				delete(readings, leaf.pointer)
+			}
+		}
+		if len(readings) == before {
+			return found
+		}
+	}
+	found, _ = check(nil)
+	return found
+}
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// readText reads text as JSON would read a number or a boolean: "0123", "+1" and "1_000" are neither.
+func readText(text string) (any, bool) {
+	switch text {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	}
+	if !jsonNumber.MatchString(text) || isExtreme(json.Number(text)) {
+		return nil, false
+	}
+	return json.Number(text), true
+}

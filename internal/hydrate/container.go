@@ -1,0 +1,216 @@
+package hydrate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// container is a config container that was read. Containers are numbered in merge order.
+type container struct {
+	name    string
+	labels  fleet.Labels // those that count for matching and specificity
+	known   bool
+	data    map[string]any // as written, nulls included; nil where it is not known
+	entries []entry        // the data by top-level key, in the order of the keys
+	texts   bool           // values could only be strings where they were written
+}
+
+type entry struct {
+	key   int // its number in the order of all keys
+	value *value
+}
+
+// value is what a container gives for a top-level key. Equal values are one *value.
+type value struct {
+	raw     any    // as written, nulls included
+	clean   any    // without the nulls in objects
+	json    string // canonical of clean; empty for null itself
+	id      int    // the same for equal raw values; -1 for what was merged
+	text    bool   // a string that could be nothing else where it was written
+	extreme bool   // holds a number that is too large or too small to be checked
+}
+
+// fluxLabels are on every ConfigMap that Flux applied, and never select.
+var fluxLabels = []string{"kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "platform-config"}
+
+// matchedLabels returns those labels of a container that select assignments.
+func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
+	if !one.FromConfigMap {
+		return one.Labels
+	}
+	labels := maps.Clone(one.Labels)
+	for _, key := range fluxLabels {
+		delete(labels, key)
+	}
+	return labels
+}
+
+// engine is what all snapshots of a fleet are composed with. It does not change once it is made.
+type engine struct {
+	merger
+	environment string
+	containers  []container // in merge order
+	ranks       []int       // of each container: the same where only the name decides; nil where the name decides everything
+	keys        []string    // the top-level keys of all containers, sorted
+	keysJSON    []string
+	holders     [][]int // by key: the containers that have it
+}
+
+// newEngine reads the containers of the fleet. Its error names each container whose data is not a
+// JSON object and each priority that is not a number.
+func newEngine(f *fleet.Fleet, config fleet.Config) (*engine, error) {
+	options := f.HydrationOrDefault()
+	merging, err := newMerger(options)
+	if err != nil {
+		return nil, err
+	}
+	made := &engine{merger: merging, environment: f.Environment}
+	ordered, err := made.order(f.ConfigContainers, options.Precedence)
+	if err != nil {
+		return nil, err
+	}
+	made.containers = make([]container, len(ordered))
+	failures := make([]error, len(ordered))
+	inParallel(len(ordered), func() func(int) {
+		return func(i int) { made.containers[i], failures[i] = readContainer(ordered[i], config) }
+	})
+	if err := errors.Join(failures...); err != nil {
+		return nil, err
+	}
+	return made, made.index()
+}
+
+// order returns the containers in merge order, and fills in their ranks.
+func (e *engine) order(containers []fleet.ConfigContainer, precedence string) ([]*fleet.ConfigContainer, error) {
+	type ranked struct {
+		*fleet.ConfigContainer
+		priority    *big.Float
+		specificity int
+	}
+	all := make([]ranked, len(containers))
+	for i := range containers {
+		one := &containers[i]
+		priority, _, err := big.ParseFloat(cmp.Or(string(one.Priority), "0"), 10, 512, big.ToNearestEven)
+		if err != nil {
+			return nil, fmt.Errorf("config container %q: priority %q is not a number", one.Name, string(one.Priority))
+		}
+		all[i] = ranked{one, priority, len(matchedLabels(one))}
+	}
+	byRank := func(a, b ranked) int {
+		return cmp.Or(a.priority.Cmp(b.priority), cmp.Compare(a.specificity, b.specificity))
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		if precedence == "name" {
+			return cmp.Compare(a.Name, b.Name)
+		}
+		return cmp.Or(byRank(a, b), cmp.Compare(a.Name, b.Name))
+	})
+	ordered := make([]*fleet.ConfigContainer, len(all))
+	ranks := make([]int, len(all))
+	for i := range all {
+		ordered[i] = all[i].ConfigContainer
+		if i > 0 {
+			ranks[i] = ranks[i-1] + min(1, max(0, byRank(all[i], all[i-1])))
+		}
+	}
+	if precedence != "name" {
+		e.ranks = ranks
+	}
+	return ordered, nil
+}
+
+func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (container, error) {
+	one := container{name: declared.Name, labels: matchedLabels(declared), texts: declared.FromConfigMap}
+	text, known := config[declared.Name]
+	if !known {
+		return one, nil
+	}
+	parsed, err := fleet.ParseJSON(text)
+	if err != nil {
+		return one, fmt.Errorf("config container %q: %w", one.name, err)
+	}
+	if parsed, err = normalized(parsed); err != nil {
+		return one, fmt.Errorf("config container %q: %w", one.name, err)
+	}
+	data, ok := parsed.(map[string]any)
+	if !ok {
+		return one, fmt.Errorf("config container %q: its data is not an object", one.name)
+	}
+	if one.texts {
+		for key, value := range data {
+			if text, ok := value.(string); ok {
+				data[key] = ReadConfigMapValue(text)
+			}
+		}
+	}
+	one.known, one.data = true, data
+	return one, nil
+}
+
+// index numbers the keys and values of all containers.
+func (e *engine) index() error {
+	numbers := map[string]int{}
+	for i := range e.containers {
+		for key := range e.containers[i].data {
+			numbers[key] = 0
+		}
+	}
+	e.keys = slices.Sorted(maps.Keys(numbers))
+	e.keysJSON = make([]string, len(e.keys))
+	e.holders = make([][]int, len(e.keys))
+	for number, key := range e.keys {
+		numbers[key] = number
+		var err error
+		if e.keysJSON[number], err = fleet.CanonicalJSON(key); err != nil {
+			return err
+		}
+	}
+	type identity struct {
+		json string
+		text bool
+	}
+	ids, values := map[string]int{}, map[identity]*value{}
+	for i := range e.containers {
+		one := &e.containers[i]
+		one.entries = make([]entry, 0, len(one.data))
+		for key, raw := range one.data {
+			json, err := fleet.CanonicalJSON(raw)
+			if err != nil {
+				return fmt.Errorf("config container %q: %w", one.name, err)
+			}
+			_, isString := raw.(string)
+			same := identity{json, one.texts && isString}
+			if values[same] == nil {
+				if _, seen := ids[json]; !seen {
+					ids[json] = len(ids)
+				}
+				if values[same], err = newValue(raw); err != nil {
+					return fmt.Errorf("config container %q: %w", one.name, err)
+				}
+				values[same].id, values[same].text = ids[json], same.text
+			}
+			one.entries = append(one.entries, entry{numbers[key], values[same]})
+			e.holders[numbers[key]] = append(e.holders[numbers[key]], i)
+		}
+		slices.SortFunc(one.entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	}
+	return nil
+}
+
+// newValue returns the value of a container by itself.
+func newValue(raw any) (*value, error) {
+	made := &value{raw: raw}
+	if raw == nil {
+		return made, nil
+	}
+	made.clean, made.extreme = clean(raw), isExtreme(raw)
+	var err error
+	made.json, err = fleet.CanonicalJSON(made.clean)
+	return made, err
+}

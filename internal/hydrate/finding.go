@@ -1,0 +1,120 @@
+package hydrate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Finding is one thing that is wrong with values or schemas. It never holds a value: that may be a
+// secret.
+type Finding struct {
+	Assignment string // the key of the first assignment that it concerns; empty where that is no matter
+	More       int    // how many further assignments it concerns
+	Container  string // the config container that the value comes from; empty where there is none
+	Schema     string // as in `config schema "net"`; empty where no schema is involved
+	Pointer    string // the JSON pointer of the value (RFC 6901); empty is the whole of the values
+	Message    string // what is wrong, said of the pointer where there is one
+}
+
+// String returns the whole sentence.
+func (f Finding) String() string {
+	var sentence strings.Builder
+	switch {
+	case f.Container != "":
+		fmt.Fprintf(&sentence, "config container %q: ", f.Container)
+	case f.Schema != "":
+		sentence.WriteString(f.Schema + ": ")
+	}
+	if f.Pointer != "" {
+		sentence.WriteString(f.Pointer + " ")
+	}
+	sentence.WriteString(f.Message)
+	var where []string
+	if f.Container != "" && f.Schema != "" {
+		where = append(where, f.Schema)
+	}
+	switch {
+	case f.Assignment == "":
+	case f.More == 0:
+		where = append(where, fmt.Sprintf("assignment %q", f.Assignment))
+	case f.More == 1:
+		where = append(where, fmt.Sprintf("assignment %q and 1 more", f.Assignment))
+	default:
+		where = append(where, fmt.Sprintf("assignment %q and %d more", f.Assignment, f.More))
+	}
+	if len(where) > 0 {
+		sentence.WriteString(" (" + strings.Join(where, ", ") + ")")
+	}
+	return sentence.String()
+}
+
+// collector brings together what is the same finding for several assignments.
+type collector struct {
+	byIdentity map[Finding]int
+	findings   []Finding
+}
+
+func newCollector() *collector {
+	return &collector{byIdentity: map[Finding]int{}}
+}
+
+// add adds a finding about an assignment, or about none where the key is empty.
+func (c *collector) add(assignment string, finding Finding) {
+	c.addAs(finding, assignment, func() Finding { return finding })
+}
+
+// addAs is add for findings that are the same when their identities are, whatever they say. Only the
+// first is made.
+func (c *collector) addAs(identity Finding, assignment string, made func() Finding) {
+	if known, seen := c.byIdentity[identity]; seen {
+		if c.findings[known].Assignment != "" {
+			c.findings[known].More++
+		}
+		return
+	}
+	finding := made()
+	finding.Assignment = assignment
+	c.byIdentity[identity] = len(c.findings)
+	c.findings = append(c.findings, finding)
+}
+
+func (c *collector) join(other *collector) {
+	c.findings = append(c.findings, other.findings...)
+}
+
+func (c *collector) sorted() []Finding {
+	slices.SortFunc(c.findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(a.Container, b.Container),
+			cmp.Compare(a.Schema, b.Schema),
+			cmp.Compare(a.Pointer, b.Pointer),
+			cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.Assignment, b.Assignment),
+		)
+	})
+	return c.findings
+}
+
+// ambiguityFinding says that names alone decide what the value of a place is.
+func (e *engine) ambiguityFinding(found ambiguity) Finding {
+	names := make([]string, len(found.containers))
+	for i, container := range found.containers {
+		names[i] = fmt.Sprintf("%q", e.containers[container].name)
+	}
+	return Finding{
+		Container: e.containers[found.containers[len(found.containers)-1]].name,
+		Pointer:   found.pointer,
+		Message: fmt.Sprintf("is ambiguous: the containers %s have equal priority and as many labels, and disagree; "+
+			"raise the priority of the one that should win", enumerate(names, "and")),
+	}
+}
+
+// enumerate joins words as in "a, b and c".
+func enumerate(words []string, conjunction string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " " + conjunction + " " + words[len(words)-1]
+}

@@ -1,0 +1,151 @@
+// Package hydrate composes, for every assignment, the snapshot of configuration values that reach it
+// from the fleet's config containers, checks it against the config schemas, and says of each value
+// where it comes from. It is pure: the same fleet gives the same result, byte for byte.
+package hydrate
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// Result is the hydrated fleet.
+type Result struct {
+	Snapshots      []*Snapshot // by assignment, in their order; assignments with the same containers share one
+	Findings       []Finding   // errors, sorted
+	Warnings       []Finding   // ambiguities where hydration.on_conflict is "warn", sorted
+	IdleContainers []string    // containers that reach no assignment, by name
+}
+
+// Hydrate composes the snapshot of every assignment.
+//
+// A container reaches an assignment when each of its labels is the host's or the deployment target's;
+// a reserved key is decided by the assignment's reserved label alone, and a container without labels
+// reaches all. For containers from ConfigMaps, Flux's owner labels and platform-config do not count.
+// They merge in the order of priority, number of labels, and name, the later winning (by name only
+// where hydration.precedence is "name"); see [Merge] for how.
+//
+// Containers of equal priority and specificity that give different values for the same place are an
+// ambiguity unless a container of higher rank decides that place anyway. Each schema whose labels
+// match, and the deployment target's own, is checked; where values are not known yet, schemas wait,
+// except for what is certain: an ambiguity that no unknown value could resolve, and a container's own
+// values that break a schema by themselves.
+//
+// What a user can get wrong in values or schemas is in the result's findings. The error is about
+// input that the fleet's own validation refuses: container data that is not a JSON object, a priority
+// that is not a number, unknown hydration options.
+func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assignment) (*Result, error) {
+	engine, err := newEngine(f, config)
+	if err != nil {
+		return nil, err
+	}
+	checks := newChecks(f, engine, assignments)
+	reached := engine.reach(f, assignments)
+
+	result := &Result{Snapshots: make([]*Snapshot, len(assignments))}
+	snapshots := make([]*Snapshot, len(reached.sets))
+	ambiguities := make([][]ambiguity, len(reached.sets))
+	inParallel(len(reached.sets), func() func(int) {
+		composer := newComposer(engine)
+		return func(i int) { snapshots[i], ambiguities[i] = composer.snapshot(reached.sets[i]) }
+	})
+	for i, set := range reached.set {
+		result.Snapshots[i] = snapshots[set]
+	}
+
+	errors, conflicts := newCollector(), newCollector()
+	for i, set := range reached.set {
+		for _, ambiguity := range ambiguities[set] {
+			conflicts.add(assignments[i].Key(), engine.ambiguityFinding(ambiguity))
+		}
+	}
+	checks.run(f, assignments, reached, snapshots, errors)
+	switch f.HydrationOrDefault().OnConflict {
+	case "warn":
+		result.Warnings = conflicts.sorted()
+	case "error":
+		errors.join(conflicts)
+	}
+	result.Findings = errors.sorted()
+	for container := range engine.containers {
+		if !reached.any.has(container) {
+			result.IdleContainers = append(result.IdleContainers, engine.containers[container].name)
+		}
+	}
+	slices.Sort(result.IdleContainers)
+	return result, nil
+}
+
+// reach says which containers and schemas reach which assignment. Each distinct set is there once.
+type reach struct {
+	set     []int   // by assignment: the number of its set of containers
+	sets    [][]int // the containers, in merge order
+	schemas [][]int // by assignment: the config schemas; shared: read only
+	any     bitset  // the containers that reach any assignment
+}
+
+func (e *engine) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
+	// Containers and schemas fill whole words each, so that a set is easily taken apart.
+	words := (len(e.containers) + 63) / 64
+	matcher := newMatcher(e.environment, words*64+len(f.ConfigSchemas))
+	for i := range e.containers {
+		matcher.add(i, e.containers[i].labels)
+	}
+	for i := range f.ConfigSchemas {
+		matcher.add(words*64+i, f.ConfigSchemas[i].Labels)
+	}
+	made := &reach{
+		set:     make([]int, len(assignments)),
+		schemas: make([][]int, len(assignments)),
+		any:     make(bitset, words),
+	}
+	sets, schemas := map[string]int{}, map[string][]int{}
+	for i, assignment := range assignments {
+		matched := matcher.match(assignment)
+		containers, checks := matched[:words], matched[words:]
+		key := containers.key()
+		set, seen := sets[key]
+		if !seen {
+			set = len(made.sets)
+			sets[key] = set
+			made.sets = append(made.sets, slices.Collect(containers.all))
+			for word := range containers {
+				made.any[word] |= containers[word]
+			}
+		}
+		made.set[i] = set
+		key = checks.key()
+		if _, seen := schemas[key]; !seen {
+			schemas[key] = slices.Collect(checks.all)
+		}
+		made.schemas[i] = schemas[key]
+	}
+	return made
+}
+
+// inParallel calls the functions that newWorker makes, one for each processor, with the numbers below
+// count, and returns when all is done. Which worker gets which number is left to chance.
+func inParallel(count int, newWorker func() func(int)) {
+	const batch = 16
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (count+batch-1)/batch) {
+		workers.Go(func() {
+			work := newWorker()
+			for {
+				end := int(next.Add(batch))
+				for i := end - batch; i < min(end, count); i++ {
+					work(i)
+				}
+				if end >= count {
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+}

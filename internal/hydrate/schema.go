@@ -1,0 +1,200 @@
+package hydrate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// schema is a JSON Schema of draft 4, 6, 7, 2019-09 or 2020-12, as its $schema says; without one it is
+// read as 2020-12. Formats are asserted in every draft: who writes "format" wants it checked. Nothing
+// is ever fetched.
+type schema struct {
+	root     *jsonschema.Schema
+	document any // the schema as a value, to look keywords up
+
+	// What follows is set where the schema says nothing about the object as a whole but which keys
+	// there are. Then each value is checked by itself, and once.
+	separable  bool
+	properties []property // the keys that any container has, in order
+	others     *jsonschema.Schema
+	closed     bool  // keys other than properties are not allowed
+	required   []int // numbers of keys; -1 for each that no container has
+}
+
+type property struct {
+	key    int
+	schema *jsonschema.Schema
+}
+
+// schemaDrafts are what $schema may be, without the fragment and with either scheme.
+var schemaDrafts = []string{
+	"json-schema.org/draft-04/schema",
+	"json-schema.org/draft-06/schema",
+	"json-schema.org/draft-07/schema",
+	"json-schema.org/draft/2019-09/schema",
+	"json-schema.org/draft/2020-12/schema",
+	"json-schema.org/schema",
+}
+
+// schemaURL is the base of relative references. It is no place that could be read.
+const schemaURL = "schema:///schema.json"
+
+// remoteError is a reference to what is outside of the schema.
+type remoteError struct{ url string }
+
+func (e *remoteError) Error() string {
+	return fmt.Sprintf("refers to %q, which is not part of it: nothing is fetched, put what it refers to under $defs",
+		strings.TrimPrefix(e.url, "schema:///"))
+}
+
+// readSchema reads a JSON Schema. Its error is a clause about the schema: that it is no JSON, no
+// schema, of an unknown draft, or refers to something outside of it.
+func readSchema(text string) (made *schema, err error) {
+	document, err := fleet.ParseJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	}
+	if isExtreme(document) {
+		return nil, errors.New("holds a number that is too large or too small to be checked")
+	}
+	if object, ok := document.(map[string]any); ok {
+		if err := checkDraft(object); err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
+		if reason := recover(); reason != nil {
+			made, err = nil, fmt.Errorf("is not a JSON Schema: %v", reason)
+		}
+	}()
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat = true
+	compiler.LoadURL = func(url string) (io.ReadCloser, error) { return nil, &remoteError{url} }
+	if err := compiler.AddResource(schemaURL, strings.NewReader(text)); err != nil {
+		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
+	}
+	root, err := compiler.Compile(schemaURL)
+	if err != nil {
+		return nil, compileError(err)
+	}
+	return &schema{root: root, document: document}, nil
+}
+
+func checkDraft(document map[string]any) error {
+	declared, ok := document["$schema"]
+	if !ok {
+		return nil
+	}
+	url, _ := declared.(string)
+	_, bare, _ := strings.Cut(strings.TrimRight(url, "#/"), "://")
+	if !slices.Contains(schemaDrafts, bare) {
+		return fmt.Errorf("its $schema %q is none of the drafts 4, 6, 7, 2019-09 and 2020-12", url)
+	}
+	return nil
+}
+
+// compileError says in our words what is wrong with a schema.
+func compileError(err error) error {
+	var remote *remoteError
+	if errors.As(err, &remote) {
+		return remote
+	}
+	var invalid *jsonschema.ValidationError
+	if errors.As(err, &invalid) {
+		for len(invalid.Causes) > 0 {
+			invalid = invalid.Causes[0]
+		}
+		place := plainPointer(invalid.InstanceLocation)
+		if place == "" {
+			return fmt.Errorf("is not a JSON Schema: %s", invalid.Message)
+		}
+		return fmt.Errorf("is not a JSON Schema: at %s: %s", place, invalid.Message)
+	}
+	var loop jsonschema.InfiniteLoopError
+	if errors.As(err, &loop) {
+		return errors.New("is not a JSON Schema: a $ref leads back to itself")
+	}
+	var failed *jsonschema.SchemaError
+	if errors.As(err, &failed) && failed.Err != nil {
+		err = failed.Err
+	}
+	return fmt.Errorf("is not a JSON Schema: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "jsonschema: "), schemaURL, ""))
+}
+
+// separate finds out whether values can be checked one by one, and prepares for it.
+func (s *schema) separate(keys map[string]int) {
+	root := s.root
+	types := len(root.Types) == 0 || slices.Contains(root.Types, "object")
+	objects := root.MinProperties == -1 && root.MaxProperties == -1 && root.PropertyNames == nil &&
+		len(root.PatternProperties) == 0 && len(root.Dependencies) == 0 && len(root.DependentRequired) == 0 &&
+		len(root.DependentSchemas) == 0 && root.UnevaluatedProperties == nil && !root.RegexProperties
+	anything := root.Always == nil && root.Ref == nil && root.RecursiveRef == nil && root.DynamicRef == nil &&
+		root.Constant == nil && root.Enum == nil && root.Not == nil && root.AllOf == nil && root.AnyOf == nil &&
+		root.OneOf == nil && root.If == nil && root.Format == "" && len(root.Extensions) == 0
+	// These look at what encloses them, which is not there when a value is checked by itself.
+	if !types || !objects || !anything || mentions(s.document, "$dynamicRef") || mentions(s.document, "$recursiveRef") {
+		return
+	}
+	s.separable = true
+	for name, sub := range root.Properties {
+		if key, has := keys[name]; has {
+			s.properties = append(s.properties, property{key, sub})
+		}
+	}
+	slices.SortFunc(s.properties, func(a, b property) int { return a.key - b.key })
+	switch others := root.AdditionalProperties.(type) {
+	case bool:
+		s.closed = !others
+	case *jsonschema.Schema:
+		s.others = others
+	}
+	for _, name := range root.Required {
+		key, has := keys[name]
+		if !has {
+			key = -1
+		}
+		s.required = append(s.required, key)
+	}
+}
+
+// mentions says whether an object anywhere in the value has the key.
+func mentions(value any, key string) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			if name == key || mentions(member, key) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, func(element any) bool { return mentions(element, key) })
+	}
+	return false
+}
+
+// isExtreme says whether a value holds a number whose canonical form needs an exponent: checking
+// 1e999999 exactly, as JSON Schema wants it, would take megabytes and seconds.
+func isExtreme(value any) bool {
+	switch value := value.(type) {
+	case json.Number:
+		canonical, err := fleet.CanonicalNumber(value)
+		return err != nil || strings.ContainsAny(string(canonical), "eI")
+	case map[string]any:
+		for _, member := range value {
+			if isExtreme(member) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, isExtreme)
+	}
+	return false
+}
