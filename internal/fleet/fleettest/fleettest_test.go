@@ -1,0 +1,95 @@
+package fleettest_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+func TestReferenceHasTheSizesOfTheDesign(t *testing.T) {
+	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)
+	for name, size := range map[string]struct{ got, want int }{
+		"cluster types":     {len(f.ClusterTypes), 500},
+		"clusters":          {len(f.Clusters), 3000},
+		"workloads":         {len(f.Workloads), 500},
+		"target policies":   {len(f.TargetPolicies), 1000},
+		"config containers": {len(f.ConfigContainers), 1000},
+		"config":            {len(config), 1000},
+	} {
+		if size.got != size.want {
+			t.Errorf("%s: %d, want %d", name, size.got, size.want)
+		}
+	}
+}
+
+func TestReferenceIsValidAtEverySize(t *testing.T) {
+	for _, size := range []int{0, 40, 1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments} {
+		f, config := fleettest.Reference(size, 1)
+		sameWhenDecoded(t, f, config)
+		result, findings := schedule.Schedule(f)
+		if len(findings) > 0 {
+			t.Fatalf("%d assignments: %v", size, findings[0])
+		}
+		if got := len(result.Assignments); size >= 1_000 && (got < size*9/10 || got > size*13/10) {
+			t.Errorf("%d assignments, want about %d", got, size)
+		}
+		if size >= fleettest.ReferenceAssignments && (len(result.Unscheduled) > 0 || len(result.IdlePolicies) > 0 || len(result.Excluded) == 0) {
+			t.Errorf("%d unscheduled, %d idle policies, %d excluded: want none, none, some",
+				len(result.Unscheduled), len(result.IdlePolicies), len(result.Excluded))
+		}
+	}
+}
+
+func TestSameSeedGivesTheSameFleet(t *testing.T) {
+	model := func(seed uint64) string {
+		f, config := fleettest.Reference(1_000, seed)
+		model, err := f.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(config)) {
+			model += config[name]
+		}
+		return model
+	}
+	if model(1) != model(1) {
+		t.Error("seed 1 gave two fleets")
+	}
+	if model(1) == model(2) {
+		t.Error("seeds 1 and 2 gave the same fleet")
+	}
+}
+
+// sameWhenDecoded checks that a generated fleet is what its input decodes to.
+func sameWhenDecoded(t *testing.T, f *fleet.Fleet, config fleet.Config) {
+	t.Helper()
+	decoded, findings := fleet.Decode(fleettest.Input(f, config))
+	if len(findings) > 0 {
+		t.Fatalf("%d findings, first: %v", len(findings), findings[0])
+	}
+	if !decoded.Known || !decoded.ContainersKnown || len(decoded.Pending) > 0 {
+		t.Fatal("not everything is known")
+	}
+	want, err := f.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decoded.Fleet.Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		i := 0
+		for i < min(len(got), len(want)) && got[i] == want[i] {
+			i++
+		}
+		t.Fatalf("decodes to another model, at byte %d: %.200s, want %.200s", i, got[max(0, i-80):], want[max(0, i-80):])
+	}
+	if !maps.Equal(decoded.Config, config) {
+		t.Fatal("decodes to another configuration")
+	}
+}

@@ -1,0 +1,64 @@
+package fleettest
+
+import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// Input returns what a user would pass to provider::flotilla::fleet for this fleet and configuration.
+// It may be changed at will. It panics on what no such argument gives: a deployment target with
+// several schemas of its own, or containers read from ConfigMaps.
+func Input(f *fleet.Fleet, config fleet.Config) map[string]any {
+	model, err := f.Model()
+	if err != nil {
+		panic(err)
+	}
+	input := mustParse(model).(map[string]any)
+	if delete(input, "explicit_assignments"); f.Explicit && f.Assignments == nil {
+		input["assignments"] = []any{}
+	}
+	for _, name := range []string{"cluster_types", "clusters", "target_policies", "config_containers", "config_schemas"} {
+		for _, object := range objects(input, name) {
+			object["environment"] = f.Environment
+		}
+	}
+	for _, workload := range objects(input, "workloads") {
+		targets := map[string]any{}
+		for _, target := range objects(workload, "deployment_targets") {
+			targets[target["name"].(string)] = target
+			delete(target, "name")
+			target["environment"] = f.Environment
+			if schemas, ok := target["config_schemas"].([]any); ok {
+				if delete(target, "config_schemas"); len(schemas) > 1 {
+					panic("a deployment target has one config_schema")
+				}
+				target["config_schema"] = schemas[0]
+			}
+		}
+		workload["deployment_targets"] = targets
+	}
+	for _, container := range objects(input, "config_containers") {
+		if _, is := container["from_config_map"]; is {
+			panic("config containers of ConfigMaps are read from YAML documents")
+		}
+		container["data"] = mustParse(config[container["name"].(string)])
+	}
+	return input
+}
+
+func mustParse(text string) any {
+	value, err := fleet.ParseJSON(text)
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// objects returns the elements of a list of objects, which may be absent.
+func objects(parent map[string]any, name string) []map[string]any {
+	list, _ := parent[name].([]any)
+	objects := make([]map[string]any, len(list))
+	for i, element := range list {
+		objects[i] = element.(map[string]any)
+	}
+	return objects
+}
