@@ -74,8 +74,13 @@ type outcome struct {
 // returned as such.
 func (c *Client) apply(ctx context.Context, remote Remote, edits []Edit) ([]outcome, error) {
 	a := &application{client: c, remote: remote, edits: edits, outcomes: make([]outcome, len(edits))}
+	sound := false
 	for i, edit := range edits {
 		a.outcomes[i].err = edit.check()
+		sound = sound || a.outcomes[i].err == nil
+	}
+	if !sound {
+		return a.outcomes, nil
 	}
 	unlock, err := c.lock(ctx, remote)
 	if err != nil {

@@ -3,6 +3,7 @@ package gitops
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -47,8 +48,8 @@ func compareKeys(a, b key) int {
 }
 
 // conflicts decides for folders that the owner's records do not list. Those in
-// known (from the state) may have any content; of the others, what is there must
-// be what is wanted.
+// known (from the state) may have any content but another owner's; of the
+// others, what is there must be what is wanted.
 func (w *workspace) conflicts(
 	ctx context.Context, owner Owner, keys []key, want Deployed, known map[key]bool,
 ) ([]Conflict, error) {
@@ -60,38 +61,81 @@ func (w *workspace) conflicts(
 	if err != nil {
 		return nil, err
 	}
+	inside, err := w.ownersInside(ctx, w.filled(owner, keys, want))
+	if err != nil {
+		return nil, err
+	}
 	var found []Conflict
 	for _, k := range keys {
-		conflict := Conflict{Host: k.host, DeploymentTarget: k.target, Folder: owner.folder(k.host, k.target)}
-		if by, ok := claimed[k]; ok {
-			conflict.Owner, conflict.OwnerPath = by.Name, by.Path
-			found = append(found, conflict)
-			continue
+		folder := owner.folder(k.host, k.target)
+		by, taken := claimed[k]
+		if !taken {
+			by, taken = inside[folder]
 		}
-		e, ok := w.lookup(conflict.Folder)
-		if !ok || known[k] || e.id.String() == want[k.host][k.target] {
-			continue
+		if !taken {
+			e, ok := w.lookup(folder)
+			taken = ok && !known[k] && e.id.String() != want[k.host][k.target]
 		}
-		by, err := w.ownerInside(ctx, conflict.Folder)
-		if err != nil {
-			return nil, err
+		if taken {
+			found = append(found, Conflict{
+				Host: k.host, DeploymentTarget: k.target, Folder: folder, Owner: by.Name, OwnerPath: by.Path,
+			})
 		}
-		conflict.Owner, conflict.OwnerPath = by.Name, by.Path
-		found = append(found, conflict)
 	}
 	return found, nil
 }
 
-// ownerInside names an owner whose path is the folder itself, if there is one.
-func (w *workspace) ownerInside(ctx context.Context, folder string) (Owner, error) {
-	if err := w.open(ctx, []string{path.Join(folder, recordsFolder)}); err != nil {
-		return Owner{}, err
+// filled returns the folders of these keys that are there with other content
+// than is wanted.
+func (w *workspace) filled(owner Owner, keys []key, want Deployed) []string {
+	var folders []string
+	for _, k := range keys {
+		folder := owner.folder(k.host, k.target)
+		if e, ok := w.lookup(folder); ok && e.isTree() && e.id.String() != want[k.host][k.target] {
+			folders = append(folders, folder)
+		}
 	}
-	names := w.ownersAt(folder)
-	if len(names) == 0 {
-		return Owner{}, nil
+	return folders
+}
+
+// ownersInside finds owners whose path is one of the folders or is inside one.
+// It reads all trees of the folders: what we write is flat, so that folders
+// inside a folder are rare.
+func (w *workspace) ownersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
+	inside := map[string]Owner{}
+	at := map[string]string{} // a folder on this level to the one that it is in
+	for _, folder := range folders {
+		at[folder] = folder
 	}
-	return Owner{Name: names[0], Path: folder}, nil
+	for len(at) > 0 {
+		level := slices.Sorted(maps.Keys(at))
+		var places []string
+		for _, place := range level {
+			places = append(places, path.Join(place, recordsFolder))
+		}
+		if err := w.open(ctx, places); err != nil {
+			return nil, err
+		}
+		below := map[string]string{}
+		for _, place := range level {
+			folder := at[place]
+			if names := w.ownersAt(place); len(names) > 0 && inside[folder].Name == "" {
+				inside[folder] = Owner{Name: names[0], Path: place}
+			}
+			if inside[folder].Name != "" || strings.Count(place, "/") >= maxDepth {
+				continue
+			}
+			if d := w.at(place); d != nil {
+				d.each(func(e entry) {
+					if e.isTree() && e.name != recordsFolder {
+						below[path.Join(place, e.name)] = folder
+					}
+				})
+			}
+		}
+		at = below
+	}
+	return inside, nil
 }
 
 // ownersAt lists the owners whose path is this directory, by name. Its records

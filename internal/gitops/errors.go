@@ -41,10 +41,16 @@ type OwnershipError struct {
 	Conflicts []Conflict
 }
 
+// maxNamed is how many conflicts an error's text names; all are in the error.
+const maxNamed = 10
+
 func (e *OwnershipError) Error() string {
-	texts := make([]string, len(e.Conflicts))
-	for i, conflict := range e.Conflicts {
-		texts[i] = conflict.String()
+	var texts []string
+	for _, conflict := range e.Conflicts[:min(len(e.Conflicts), maxNamed)] {
+		texts = append(texts, conflict.String())
+	}
+	if more := len(e.Conflicts) - maxNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
 }

@@ -115,5 +115,5 @@ func sleep(ctx context.Context, d time.Duration) error {
 // fullJitter spreads waiting processes over the whole interval; backoff without
 // it keeps those that collided once in step.
 func fullJitter(limit time.Duration) time.Duration {
-	return rand.N(limit) + 1 //nolint:gosec // spreading load needs no secrecy
+	return rand.N(limit) + 1
 }

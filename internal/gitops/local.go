@@ -106,7 +106,7 @@ func (w *localWire) start(ctx context.Context, service string) (*process, error)
 // fail ends the process and makes its last words the error.
 func (p *process) fail(ctx context.Context, err error) error {
 	cause := ctx.Err()
-	p.end(true)
+	_ = p.end(true)
 	said := p.stderr.String()
 	switch {
 	case cause != nil:
@@ -237,15 +237,15 @@ func (w *localWire) close() {
 // not at all: it is made beside its place and renamed into it.
 func createLocal(ctx context.Context, directory, branch string) error {
 	parent := filepath.Dir(directory)
-	if err := os.MkdirAll(parent, 0o755); err != nil { //nolint:gosec // the mode that git makes folders with
+	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fmt.Errorf("the repository cannot be created: %w", err)
 	}
 	temporary, err := os.MkdirTemp(parent, "."+filepath.Base(directory)+".new-")
 	if err != nil {
 		return fmt.Errorf("the repository cannot be created: %w", err)
 	}
-	defer os.RemoveAll(temporary)                      //nolint:errcheck // gone after the rename
-	if err := os.Chmod(temporary, 0o755); err != nil { //nolint:gosec // as above
+	defer os.RemoveAll(temporary) // gone after the rename
+	if err := os.Chmod(temporary, 0o755); err != nil {
 		return fmt.Errorf("the repository cannot be created: %w", err)
 	}
 	for _, args := range [][]string{

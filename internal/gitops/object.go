@@ -2,7 +2,7 @@ package gitops
 
 import (
 	"bytes"
-	"crypto/sha1" //nolint:gosec // the hash that Git names objects with
+	"crypto/sha1" // the hash that Git names objects with
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -26,10 +26,6 @@ type object struct {
 	content []byte
 }
 
-func (o object) id() plumbing.Hash {
-	return newHasher().object(o.kind, o.content)
-}
-
 // The modes that this package writes. Modes of others are carried over as they
 // were, old group-writable ones included.
 const (
@@ -51,7 +47,7 @@ type hasher struct {
 }
 
 func newHasher() *hasher {
-	return &hasher{sha: sha1.New(), header: make([]byte, 0, 32)} //nolint:gosec // see hasher
+	return &hasher{sha: sha1.New(), header: make([]byte, 0, 32)}
 }
 
 func (h *hasher) object(kind plumbing.ObjectType, content []byte) (id plumbing.Hash) {

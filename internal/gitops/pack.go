@@ -3,7 +3,7 @@ package gitops
 import (
 	"bytes"
 	"compress/zlib"
-	"crypto/sha1" //nolint:gosec // the hash that a pack ends with
+	"crypto/sha1"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -170,7 +170,7 @@ func deltaTargetSize(content []byte) (int64, error) {
 			}
 		}
 	}
-	return int64(size), nil //nolint:gosec // 63 bits at most
+	return int64(size), nil
 }
 
 // packWriter collects objects into a pack without deltas: finding them would
@@ -214,8 +214,8 @@ func (w *packWriter) finish() []byte {
 	pack := w.buffer.Bytes()
 	copy(pack, "PACK")
 	binary.BigEndian.PutUint32(pack[4:], packfile.VersionSupported)
-	binary.BigEndian.PutUint32(pack[8:], uint32(len(w.present))) //nolint:gosec // a pack has at most 4 billion objects
-	sum := sha1.Sum(pack)                                        //nolint:gosec // see hasher
+	binary.BigEndian.PutUint32(pack[8:], uint32(len(w.present)))
+	sum := sha1.Sum(pack)
 	w.buffer.Write(sum[:])
 	return w.buffer.Bytes()
 }

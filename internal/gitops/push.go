@@ -135,11 +135,15 @@ func (a *application) notApplied(report *packp.ReportStatus, pushErr error, said
 	if refused && !isLocked(report) {
 		return fmt.Errorf("%w: %s", ErrRefused, text)
 	}
-	if pushErr != nil && !refused && !passing(pushErr) {
-		if kind := classify(pushErr); kind != nil && !errors.Is(kind, ErrUnreachable) {
+	if pushErr != nil && !refused {
+		kind := classify(pushErr)
+		var status *statusError
+		switch {
+		case kind == nil && errors.As(pushErr, &status):
+			return fmt.Errorf("%w: %s", ErrRefused, text) // 413 and its like
+		case kind != nil && !passing(pushErr):
 			return fmt.Errorf("%w: %s", kind, text)
 		}
-		return fmt.Errorf("%w: %s", ErrRefused, text)
 	}
 	if a.unanswered++; a.unanswered < maxUnanswered {
 		return nil

@@ -40,13 +40,6 @@ func (o Owner) check() error {
 // empty map: its folder exists.
 type Deployed map[string]map[string]string
 
-func (d Deployed) set(host, target, tree string) {
-	if d[host] == nil {
-		d[host] = map[string]string{}
-	}
-	d[host][target] = tree
-}
-
 // Record says in the repository why a folder is there.
 type Record struct {
 	Workload         string   `json:"workload"`

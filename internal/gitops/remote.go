@@ -119,7 +119,8 @@ func CheckURL(raw string) error {
 	if helperPattern.MatchString(raw) {
 		return errors.New("the URL names a remote helper (\"helper::address\"); use https://, http://, file:// or a local path")
 	}
-	if scpPattern.MatchString(raw) && !(runtime.GOOS == "windows" && drivePattern.MatchString(raw)) {
+	drive := runtime.GOOS == "windows" && drivePattern.MatchString(raw)
+	if scpPattern.MatchString(raw) && !drive {
 		return errors.New("the URL looks like ssh (\"host:path\"), which is not supported; use https://, http:// or file://, or begin a local path with ./")
 	}
 	return nil

@@ -135,7 +135,11 @@ func (s *staging) settleOwnership(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(found) > 0 {
+	more, err := s.settledInside(ctx)
+	if err != nil {
+		return err
+	}
+	if found = append(found, more...); len(found) > 0 {
 		return &OwnershipError{Conflicts: found}
 	}
 	if len(former) == 0 {
@@ -151,6 +155,38 @@ func (s *staging) settleOwnership(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// settledInside finds owned folders that are not as they were left, and in which
+// another owner has settled since: they are not ours to overwrite or to remove.
+func (s *staging) settledInside(ctx context.Context) ([]Conflict, error) {
+	var drifted []key
+	var folders []string
+	for k := range s.owned {
+		wanted := s.want[k.host][k.target]
+		at := s.edit.Owner.folder(k.host, k.target)
+		e, ok := s.lookup(at)
+		left := s.recorded[k.host].DeploymentTargets[k.target].Tree
+		if id := e.id.String(); ok && e.isTree() && id != wanted && id != left {
+			drifted = append(drifted, k)
+			folders = append(folders, at)
+		}
+	}
+	inside, err := s.ownersInside(ctx, folders)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(drifted, compareKeys)
+	var found []Conflict
+	for _, k := range drifted {
+		at := s.edit.Owner.folder(k.host, k.target)
+		if by, ok := inside[at]; ok {
+			found = append(found, Conflict{
+				Host: k.host, DeploymentTarget: k.target, Folder: at, Owner: by.Name, OwnerPath: by.Path,
+			})
+		}
+	}
+	return found, nil
 }
 
 func (s *staging) folders() {

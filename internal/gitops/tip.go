@@ -107,7 +107,7 @@ func (t *tip) fetchCommit(ctx context.Context, levels int) error {
 	}
 	switch t.rung {
 	case treesByDepth:
-		request.Filter = packp.FilterTreeDepth(uint64(levels)) //nolint:gosec // a small count
+		request.Filter = packp.FilterTreeDepth(uint64(levels))
 	case allTrees:
 		request.Filter = packp.FilterBlobNone()
 	case everything:

@@ -45,6 +45,12 @@ func (c *Client) inspect(ctx context.Context, remote Remote, owner Owner) (*View
 	}
 	view := &View{remote: remote, owner: owner}
 	t, err := c.openRemote(ctx, remote, owner.levels())
+	for try := 1; err != nil && passing(err) && try < maxUnanswered; try++ {
+		if err := c.sleep(ctx, c.jitter(firstWait<<try)); err != nil {
+			return nil, err
+		}
+		t, err = c.openRemote(ctx, remote, owner.levels())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +75,7 @@ func (c *Client) openRemote(ctx context.Context, remote Remote, levels int) (*ti
 		return nil, err
 	}
 	if local && missingLocal(directory) {
-		return nil, nil //nolint:nilnil // said above
+		return nil, nil
 	}
 	w, err := c.dial(remote)
 	if err != nil {

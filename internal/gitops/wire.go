@@ -85,8 +85,17 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	if err != nil {
 		return nil, err
 	}
+	return advertisement(ctx, session)
+}
+
+// advertisement asks what a service advertises.
+func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRefs, error) {
 	advertised, err := session.AdvertisedReferencesContext(ctx)
-	return advertised, webError(err)
+	if err = webError(err); err != nil && classify(err) == nil &&
+		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		err = fmt.Errorf("%w: what answers is not a Git server: %w", ErrUnreachable, err)
+	}
+	return advertised, err
 }
 
 func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {
@@ -101,7 +110,7 @@ func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, r
 	if err != nil {
 		return webError(err)
 	}
-	defer response.Close() //nolint:errcheck // read to its end, or given up
+	defer response.Close()
 	if err := read(response); err != nil {
 		return err
 	}
@@ -118,12 +127,12 @@ func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportS
 	if err != nil {
 		return nil, err
 	}
-	advertised, err := session.AdvertisedReferencesContext(ctx)
+	advertised, err := advertisement(ctx, session)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		advertised, err = packp.NewAdvRefs(), nil
 	}
 	if err != nil {
-		return nil, webError(err)
+		return nil, err
 	}
 	request, err := prepare(advertised)
 	if err != nil {

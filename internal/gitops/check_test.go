@@ -1,0 +1,160 @@
+package gitops_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+func TestCheckPathRefusesWhatAnySystemReadsAsAnotherPath(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"", "dev", "a/b/c", "clusters/store-17", "A.b_c-d", "x.git", strings.Repeat("a", 255), "console", "com", "lpt10", "-"} {
+		if err := gitops.CheckPath(path); err != nil {
+			t.Errorf("CheckPath(%q) = %v", path, err)
+		}
+	}
+	for _, path := range []string{
+		"/", "/dev", "dev/", "a//b", ".", "..", "../a", "a/../b", "a/./b",
+		".git", ".GIT", ".Git/hooks", "a/.git/config", "git~1", "GIT~1", ".git.", ".gitmodules", ".flotilla", "a/.flotilla",
+		"a.", "a./b", ".hidden", "a b", "a\\b", "a:b", "a*", "a?", "a\x00b", "a\nb", "ä", "a\u200cb", ".g\u200cit", "a\u2215b", "%2e%2e",
+		"con", "CON", "nul.txt", "a/Aux/b", "prn.yaml", "com1", "COM9.log", "lpt0", "lpt9",
+		strings.Repeat("a", 256), strings.Repeat("a/", 40) + "a", strings.Repeat(strings.Repeat("a", 200)+"/", 30) + "a",
+	} {
+		if err := gitops.CheckPath(path); err == nil {
+			t.Errorf("CheckPath(%q) = nil", path)
+		}
+	}
+}
+
+func TestCheckBranchRefusesWhatGitRefusesAndMore(t *testing.T) {
+	t.Parallel()
+	for _, branch := range []string{"main", "release/1.2", "user/feature-1_x", "a@b", "v1.0", "a+b=c", "issue#1", "heads/x"} {
+		if err := gitops.CheckBranch(branch); err != nil {
+			t.Errorf("CheckBranch(%q) = %v", branch, err)
+		}
+	}
+	for _, branch := range []string{
+		"", "-x", "a..b", ".a", "a/.b", "a.", "a./b", "a.lock", "a.lock/b", "a.LOCK", "/a", "a/", "a//b",
+		"a b", "a~b", "a^b", "a:b", "a?b", "a*b", "a[b", "a\\b", "a@{b", "@", "HEAD", "head", "refs/heads/main", "REFS/x",
+		"a\x00b", "a\x7fb", "a\nb", "ä", "aux", "a/con.x", "0123456789012345678901234567890123456789", strings.Repeat("a", 201),
+	} {
+		if err := gitops.CheckBranch(branch); err == nil {
+			t.Errorf("CheckBranch(%q) = nil", branch)
+		}
+	}
+}
+
+func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"https://git.example.com/o/r.git", "http://127.0.0.1:3000/o/r", "https://[::1]:8443/r", "HTTPS://git.example.com/r",
+		"file:///srv/r.git", "file://localhost/srv/r.git", "/srv/r.git", "r.git", "./r", "../r", "~/r", "a b/r", "./a:b", "https://h/a%20b",
+	} {
+		if err := gitops.CheckURL(url); err != nil {
+			t.Errorf("CheckURL(%q) = %v", url, err)
+		}
+	}
+	for _, url := range []string{
+		"", " https://h/r", "https://h/r\n", "https://h/r\x00", "https://h/\u2028", "https://h/\xff",
+		"https://h", "https://h/", "https:///r", "https://h:0/r", "https://h:99999/r", "https://h:x/r", "https://h/a/../r", "https://h/a b", "https://h/a\\b",
+		"https://h/r?x=y", "https://h/r?", "https://h/r#x", "https://h/r#", "https://h/%00", "https://h/%0a", "https://h/%zz", "https://h/%3fx",
+		"ssh://git@h/r", "git@h:o/r", "h:r", "git://h/r", "ftp://h/r", "ext::sh -c x", "ext::https://h/r", "file://h/r", "file://", "file:///",
+		"javascript://x/y", strings.Repeat("a", 3000),
+	} {
+		if err := gitops.CheckURL(url); err == nil {
+			t.Errorf("CheckURL(%q) = nil", url)
+		}
+	}
+}
+
+func TestCheckURLRefusesCredentialsAndDoesNotRepeatThem(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"https://canary@h/r", "https://u:canary@h/r", "https://:canary@h/r", "https://u:can%41ry-canary@h/r", "https://u:canary@h:x/r",
+		"https://u:canary%zz@h/r", "ssh://u:canary@h/r", "u:canary@h:r", "https://h/r?token=canary", "https://h/r#canary",
+		"https://u:canary@h/\n", "ftp://u:canary@h/r", "http://u:canary@[::1/r", "https://u:canary@@h/r", "file://u:canary@h/r",
+	} {
+		err := gitops.CheckURL(url)
+		if err == nil {
+			t.Errorf("CheckURL(%q) = nil", url)
+		} else if strings.Contains(err.Error(), "canary") {
+			t.Errorf("CheckURL(%q) = %v", url, err)
+		}
+	}
+}
+
+func FuzzCheckPath(f *testing.F) {
+	for _, seed := range []string{"dev", "a/b", ".git", "a/../b", "con", "clusters/x", "a\\b", ".GIT ", "git~1", "a/.flotilla/b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		if gitops.CheckPath(path) != nil || path == "" {
+			return
+		}
+		for _, segment := range strings.Split(path, "/") {
+			lower := strings.ToLower(segment)
+			base, _, _ := strings.Cut(lower, ".")
+			switch {
+			case segment == "", len(segment) > 255, strings.Trim(segment, ".") != segment, lower == ".git", lower == ".flotilla",
+				base == "con", base == "nul", base == "aux", base == "prn", len(base) == 4 && (base[:3] == "com" || base[:3] == "lpt") && base[3] >= '0' && base[3] <= '9':
+				t.Fatalf("CheckPath(%q) = nil", path)
+			}
+			for _, c := range []byte(segment) {
+				if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789._-", rune(strings.ToLower(string(c))[0])) || c >= 0x80 {
+					t.Fatalf("CheckPath(%q) = nil", path)
+				}
+			}
+		}
+	})
+}
+
+func FuzzCheckBranch(f *testing.F) {
+	for _, seed := range []string{"main", "a/b", "-x", "a..b", "a.lock", "@", "HEAD", "refs/heads/x", "a@{1}", "aux"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, branch string) {
+		if gitops.CheckBranch(branch) != nil {
+			return
+		}
+		// What git check-ref-format --branch says, without a process for each.
+		if branch == "" || branch[0] == '-' || branch[0] == '/' || strings.HasSuffix(branch, "/") || strings.HasSuffix(branch, ".") ||
+			strings.Contains(branch, "..") || strings.Contains(branch, "//") || strings.Contains(branch, "@{") || strings.Contains(branch, "/.") ||
+			strings.HasPrefix(branch, ".") || strings.Contains(branch+"/", ".lock/") || strings.ContainsAny(branch, " ~^:?*[\\") ||
+			branch == "@" || branch == "HEAD" || strings.HasPrefix(branch, "refs/") {
+			t.Fatalf("CheckBranch(%q) = nil", branch)
+		}
+		for _, c := range []byte(branch) {
+			if c <= ' ' || c >= 0x7f {
+				t.Fatalf("CheckBranch(%q) = nil", branch)
+			}
+		}
+	})
+}
+
+func FuzzCheckURL(f *testing.F) {
+	for _, seed := range []string{"https://h/r", "https://u:p@h/r", "file:///r", "r", "ssh://h/r", "h:r", "https://h/%00", "https://[::1]/r"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		if gitops.CheckURL(url) != nil {
+			return
+		}
+		scheme, rest, ok := strings.Cut(url, "://")
+		if !ok {
+			return
+		}
+		if strings.ContainsRune(scheme, '/') {
+			return // a local path
+		}
+		switch strings.ToLower(scheme) {
+		case "http", "https", "file":
+		default:
+			t.Fatalf("CheckURL(%q) = nil", url)
+		}
+		host, _, _ := strings.Cut(rest, "/")
+		if strings.Contains(host, "@") || strings.ContainsAny(rest, "?#\n\x00") {
+			t.Fatalf("CheckURL(%q) = nil", url)
+		}
+	})
+}
