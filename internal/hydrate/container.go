@@ -56,7 +56,7 @@ type engine struct {
 	merger
 	environment string
 	containers  []container // in merge order
-	ranks       []int       // of each container: the same where only the name decides; nil where the name decides everything
+	ranks       []int       // of each container: the same where only the name decides; nil where that is welcome
 	keys        []string    // the top-level keys of all containers, sorted
 	keysJSON    []string
 	holders     [][]int // by key: the containers that have it
@@ -71,7 +71,7 @@ func newEngine(f *fleet.Fleet, config fleet.Config) (*engine, error) {
 		return nil, err
 	}
 	made := &engine{merger: merging, environment: f.Environment}
-	ordered, err := made.order(f.ConfigContainers, options.Precedence)
+	ordered, err := made.order(f.ConfigContainers, options)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,8 @@ func newEngine(f *fleet.Fleet, config fleet.Config) (*engine, error) {
 }
 
 // order returns the containers in merge order, and fills in their ranks.
-func (e *engine) order(containers []fleet.ConfigContainer, precedence string) ([]*fleet.ConfigContainer, error) {
+func (e *engine) order(containers []fleet.ConfigContainer, options fleet.Hydration) ([]*fleet.ConfigContainer, error) {
+	byName := options.Precedence == "name"
 	type ranked struct {
 		*fleet.ConfigContainer
 		priority    *big.Float
@@ -106,7 +107,7 @@ func (e *engine) order(containers []fleet.ConfigContainer, precedence string) ([
 		return cmp.Or(a.priority.Cmp(b.priority), cmp.Compare(a.specificity, b.specificity))
 	}
 	slices.SortFunc(all, func(a, b ranked) int {
-		if precedence == "name" {
+		if byName {
 			return cmp.Compare(a.Name, b.Name)
 		}
 		return cmp.Or(byRank(a, b), cmp.Compare(a.Name, b.Name))
@@ -119,7 +120,7 @@ func (e *engine) order(containers []fleet.ConfigContainer, precedence string) ([
 			ranks[i] = ranks[i-1] + min(1, max(0, byRank(all[i], all[i-1])))
 		}
 	}
-	if precedence != "name" {
+	if !byName && options.OnConflict != "override" {
 		e.ranks = ranks
 	}
 	return ordered, nil

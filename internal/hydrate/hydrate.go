@@ -72,7 +72,7 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	}
 	result.Findings = errors.sorted()
 	for container := range engine.containers {
-		if !reached.any.has(container) {
+		if !reached.any[container] {
 			result.IdleContainers = append(result.IdleContainers, engine.containers[container].name)
 		}
 	}
@@ -85,44 +85,51 @@ type reach struct {
 	set     []int   // by assignment: the number of its set of containers
 	sets    [][]int // the containers, in merge order
 	schemas [][]int // by assignment: the config schemas; shared: read only
-	any     bitset  // the containers that reach any assignment
+	any     []bool  // by container: reaches any assignment
 }
 
 func (e *engine) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
-	// Containers and schemas fill whole words each, so that a set is easily taken apart.
-	words := (len(e.containers) + 63) / 64
-	matcher := newMatcher(e.environment, words*64+len(f.ConfigSchemas))
+	matcher := newMatcher(e.environment)
 	for i := range e.containers {
-		matcher.add(i, e.containers[i].labels)
+		matcher.add(e.containers[i].labels)
 	}
 	for i := range f.ConfigSchemas {
-		matcher.add(words*64+i, f.ConfigSchemas[i].Labels)
+		matcher.add(f.ConfigSchemas[i].Labels)
 	}
 	made := &reach{
 		set:     make([]int, len(assignments)),
 		schemas: make([][]int, len(assignments)),
-		any:     make(bitset, words),
+		any:     make([]bool, len(e.containers)),
 	}
-	sets, schemas := map[string]int{}, map[string][]int{}
+	type match struct {
+		set     int
+		schemas []int
+	}
+	matches, sets := map[[2]*side]match{}, map[string]int{}
 	for i, assignment := range assignments {
-		matched := matcher.match(assignment)
-		containers, checks := matched[:words], matched[words:]
-		key := containers.key()
-		set, seen := sets[key]
-		if !seen {
-			set = len(made.sets)
-			sets[key] = set
-			made.sets = append(made.sets, slices.Collect(containers.all))
-			for word := range containers {
-				made.any[word] |= containers[word]
+		host, target := matcher.sidesOf(assignment)
+		found, known := matches[[2]*side{host, target}]
+		if !known {
+			matched := matcher.match(host, target)
+			border, _ := slices.BinarySearch(matched, len(e.containers))
+			containers, schemas := matched[:border], matched[border:]
+			for i := range schemas {
+				schemas[i] -= len(e.containers)
 			}
+			key := listKey(containers)
+			set, seen := sets[key]
+			if !seen {
+				set = len(made.sets)
+				sets[key] = set
+				made.sets = append(made.sets, containers)
+				for _, container := range containers {
+					made.any[container] = true
+				}
+			}
+			found = match{set, schemas}
+			matches[[2]*side{host, target}] = found
 		}
-		made.set[i] = set
-		key = checks.key()
-		if _, seen := schemas[key]; !seen {
-			schemas[key] = slices.Collect(checks.all)
-		}
-		made.schemas[i] = schemas[key]
+		made.set[i], made.schemas[i] = found.set, found.schemas
 	}
 	return made
 }

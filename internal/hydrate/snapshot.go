@@ -81,6 +81,7 @@ type composer struct {
 	touched []int
 	merged  map[string]*value
 	buffer  []byte
+	name    []byte
 }
 
 type entryFrom struct {
@@ -170,20 +171,22 @@ func (c *composer) resolve(column []entryFrom) *value {
 	if start == len(column)-1 {
 		return last
 	}
-	name := make([]byte, 0, 4*len(column))
+	c.name = c.name[:0]
 	for _, one := range column[start:] {
-		name = binary.LittleEndian.AppendUint32(name, uint32(one.value.id))
+		c.name = binary.LittleEndian.AppendUint32(c.name, uint32(one.value.id))
 	}
-	if c.merged[string(name)] == nil {
+	known := c.merged[string(c.name)]
+	if known == nil {
 		composed, _ := c.compose(nil, contributions(column[start:]))
 		made, err := newValue(composed)
 		if err != nil {
 			panic("hydrate: values that have a JSON form merged into one that has none: " + err.Error())
 		}
 		made.id = -1
-		c.merged[string(name)] = made
+		c.merged[string(c.name)] = made
+		return made
 	}
-	return c.merged[string(name)]
+	return known
 }
 
 func contributions(column []entryFrom) []contribution {
