@@ -1,0 +1,43 @@
+package render
+
+import (
+	"embed"
+	"path"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// Built-in templates are files: templates/<type>/<name>.<extension of the content type>, one manifest
+// each.
+//
+//go:embed templates
+var builtinFiles embed.FS
+
+// builtins reads the built-in templates.
+func builtins() map[templateKey]*fleet.Template {
+	contentTypes := map[string]string{}
+	for contentType, extension := range extensions {
+		contentTypes[extension] = contentType
+	}
+	templates := map[templateKey]*fleet.Template{}
+	for _, kind := range fleet.TemplateTypes {
+		entries, err := builtinFiles.ReadDir(path.Join("templates", kind))
+		if err != nil {
+			panic(err) // the files are part of the binary
+		}
+		for _, entry := range entries {
+			content, err := builtinFiles.ReadFile(path.Join("templates", kind, entry.Name()))
+			if err != nil {
+				panic(err)
+			}
+			extension := path.Ext(entry.Name())
+			name := strings.TrimSuffix(entry.Name(), extension)
+			templates[templateKey{kind, name}] = &fleet.Template{
+				Name: name, Type: kind, ContentType: contentTypes[extension],
+				Manifests: []string{string(content)},
+			}
+		}
+	}
+	return templates
+}

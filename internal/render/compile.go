@@ -1,0 +1,292 @@
+package render
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// Templates are the templates of a fleet, parsed once for all assignments.
+type Templates struct {
+	environment string
+	hosts       map[string]*host // by cluster type
+	workspaces  map[string]*workspace
+	waves       map[string]int // by workload: how many requirements stand before it
+	targets     map[string]*fleet.DeploymentTarget
+	engines     sync.Pool // of *engine
+}
+
+// host is what the assignments of a cluster type are rendered with, in the order of the files' names.
+type host struct {
+	templates []*compiled
+}
+
+// compiled is a parsed template.
+type compiled struct {
+	kind, name  string
+	file        string // of the assignment's folder
+	contentType string
+	separator   string // between manifests
+	sources     []string
+	manifests   []*template.Template
+	mutates     bool // changes the maps that it is given
+}
+
+// Files of an assignment's folder, by type of template.
+var fileNames = map[string]string{
+	"namespace":  "namespace",
+	"config":     "platform-config",
+	"policy":     "policy",
+	"reconciler": "reconciler",
+}
+
+var extensions = map[string]string{
+	"yaml": ".yaml", "json": ".json", "env": ".env", "properties": ".properties", "sh": ".sh", "text": ".txt",
+}
+
+// policyTemplate is the template of type policy that every assignment is rendered with.
+const policyTemplate = "default"
+
+// maxSource is the size, in bytes, beyond which a template's text is an error.
+const maxSource = 1 << 20
+
+// Compile parses every template that the fleet's cluster types use, once. A template of the fleet
+// replaces the built-in one of its type and name. Findings name the template, the manifest and the
+// line; with findings the templates are nil.
+func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
+	compiler := newCompiler(f)
+	hosts := make(map[string]*host, len(f.ClusterTypes))
+	for i := range f.ClusterTypes {
+		clusterType := &f.ClusterTypes[i]
+		var root *fleet.Path
+		path := root.Attribute("cluster_types").Key(clusterType.Name)
+		host := &host{}
+		for _, use := range []struct{ kind, name, attribute string }{ // in the order of the files' names
+			{"namespace", cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService), "namespace_service"},
+			{"config", cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "config_type"},
+			{"policy", policyTemplate, ""},
+			{"reconciler", cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler), "reconciler"},
+		} {
+			template, found := compiler.template(use.kind, use.name)
+			if !found {
+				compiler.findings = append(compiler.findings, fleet.Finding{
+					Path: path.Attribute(use.attribute).String(),
+					Message: fmt.Sprintf("no template of type %s is called %q", use.kind, use.name) +
+						fleet.DidYouMean(use.name, compiler.names(use.kind)),
+				})
+				continue
+			}
+			host.templates = append(host.templates, template)
+		}
+		hosts[clusterType.Name] = host
+	}
+	if compiler.findings != nil {
+		return nil, compiler.findings
+	}
+	templates := &Templates{
+		environment: f.Environment,
+		hosts:       hosts,
+		workspaces:  indexWorkspaces(f),
+		waves:       indexWaves(f),
+		targets:     indexTargets(f),
+	}
+	templates.engines.New = func() any { return newEngine() }
+	return templates, nil
+}
+
+// Validate parses one template and reports what is wrong with it. The paths of the findings are
+// relative to the template.
+func Validate(template *fleet.Template) fleet.Findings {
+	_, findings := compileTemplate(template)
+	for i := range findings {
+		if _, path, ok := strings.Cut(findings[i].Path, "]."); ok {
+			findings[i].Path = path
+		}
+	}
+	return findings
+}
+
+type templateKey struct{ kind, name string }
+
+// compiler parses each template once, however many cluster types use it.
+type compiler struct {
+	sources  map[templateKey]*fleet.Template
+	compiled map[templateKey]*compiled
+	findings fleet.Findings
+}
+
+func newCompiler(f *fleet.Fleet) *compiler {
+	compiler := &compiler{sources: builtins(), compiled: map[templateKey]*compiled{}}
+	for i := range f.Templates {
+		compiler.sources[templateKey{f.Templates[i].Type, f.Templates[i].Name}] = &f.Templates[i]
+	}
+	return compiler
+}
+
+func (c *compiler) template(kind, name string) (*compiled, bool) {
+	key := templateKey{kind, name}
+	if template, ok := c.compiled[key]; ok {
+		return template, true
+	}
+	source, ok := c.sources[key]
+	if !ok {
+		return nil, false
+	}
+	template, findings := compileTemplate(source)
+	c.compiled[key] = template
+	c.findings = append(c.findings, findings...)
+	return template, true
+}
+
+// names are those of the templates of a type, sorted.
+func (c *compiler) names(kind string) []string {
+	var names []string
+	for key := range c.sources {
+		if key.kind == kind {
+			names = append(names, key.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
+	contentType := cmp.Or(source.ContentType, "yaml")
+	result := &compiled{
+		kind: source.Type, name: source.Name,
+		file:        fileNames[source.Type] + extensions[contentType],
+		contentType: contentType,
+		sources:     source.Manifests,
+	}
+	if contentType == "yaml" {
+		result.separator = "---\n"
+	}
+	var root *fleet.Path
+	path := root.Attribute("templates").Key(source.Name).Attribute("manifests")
+	var findings fleet.Findings
+	for i, text := range source.Manifests {
+		manifest, mutates, err := parseManifest(text)
+		if err != nil {
+			failure := result.failure(i, err)
+			findings = append(findings, fleet.Finding{
+				Path:    path.Index(i).String(),
+				Message: fmt.Sprintf("%s template%s", source.Type, failure.where()),
+			})
+			continue
+		}
+		result.manifests = append(result.manifests, manifest)
+		result.mutates = result.mutates || mutates
+	}
+	return result, findings
+}
+
+// manifestName is what text/template calls a manifest in its messages.
+const manifestName = "manifest"
+
+// parseManifest parses a template's text and puts our guards into it. The functions of an [engine]
+// must be added before it runs.
+func parseManifest(text string) (*template.Template, bool, error) {
+	if len(text) > maxSource {
+		return nil, false, problemf("is longer than %d MiB", maxSource>>20)
+	}
+	parsed, err := template.New(manifestName).Funcs(functions()).Parse(text)
+	if err != nil {
+		return nil, false, err
+	}
+	guard := &guard{}
+	for _, named := range parsed.Templates() {
+		if named.Tree != nil {
+			guard.tree = named.Tree
+			guard.body(named.Root)
+		}
+	}
+	if parsed.Tree == nil { // nothing but definitions
+		parsed.Tree = &parse.Tree{Name: manifestName, ParseName: manifestName, Root: &parse.ListNode{NodeType: parse.NodeList}}
+		parsed, err = parsed.AddParseTree(manifestName, parsed.Tree)
+	}
+	return parsed, guard.mutates, err
+}
+
+// problem is an error whose text is fit for a user as it is.
+type problem struct{ text string }
+
+func (p *problem) Error() string { return p.text }
+
+func problemf(format string, arguments ...any) error {
+	return &problem{fmt.Sprintf(format, arguments...)}
+}
+
+var (
+	// template: manifest:3:12: executing "manifest" at <.X.y>: message
+	executionMessage = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+):(\d+): executing ".*?" at <.*?>: (.*)$`)
+	// template: manifest:3: message
+	parseMessage      = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+): (.*)$`)
+	undefinedFunction = regexp.MustCompile(`^function "(.*)" not defined$`)
+	calling           = regexp.MustCompile(`^error calling [^:]*: `)
+)
+
+// failure explains what text/template says about a manifest.
+func (c *compiled) failure(manifest int, err error) *Error {
+	failure := &Error{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
+	explain(failure, c.sources[manifest], err)
+	return failure
+}
+
+// explain fills in line, action and message.
+func explain(failure *Error, source string, err error) {
+	text := err.Error()
+	if match := executionMessage.FindStringSubmatch(text); match != nil {
+		failure.Line, _ = strconv.Atoi(match[1])
+		column, _ := strconv.Atoi(match[2])
+		failure.Action = actionAt(source, failure.Line, column)
+		failure.Message = calling.ReplaceAllString(match[3], "")
+	} else if match := parseMessage.FindStringSubmatch(text); match != nil {
+		failure.Line, _ = strconv.Atoi(match[1])
+		failure.Message = strings.ReplaceAll(match[2], manifestName+":", "line ")
+		if name := undefinedFunction.FindStringSubmatch(failure.Message); name != nil {
+			failure.Message = unknownFunction(name[1])
+		}
+	}
+	var own *problem
+	if errors.As(err, &own) {
+		failure.Message = own.text
+	}
+}
+
+// maxAction is how much of an action a message shows.
+const maxAction = 80
+
+// actionAt returns the action, "{{ ... }}", that stands at a line and a column of a template.
+func actionAt(source string, line, column int) string {
+	offset := 0
+	for ; line > 1; line-- {
+		next := strings.IndexByte(source[offset:], '\n')
+		if next < 0 {
+			return ""
+		}
+		offset += next + 1
+	}
+	offset = min(offset+column, len(source))
+	start := strings.LastIndex(source[:offset], "{{")
+	if start < 0 {
+		return ""
+	}
+	action := source[start:]
+	if end := strings.Index(action, "}}"); end >= 0 {
+		action = action[:end+2]
+	}
+	action = strings.Join(strings.Fields(action), " ")
+	if len(action) > maxAction {
+		action = strings.ToValidUTF8(action[:maxAction], "") + "..."
+	}
+	return action
+}

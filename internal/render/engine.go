@@ -1,0 +1,305 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+	"text/template"
+)
+
+// Limits of what one template may do for one file, so that one that never ends, or grows without
+// bound, is an error instead of the end of the machine.
+const (
+	maxTurns = 100_000  // turns of loops and calls of templates
+	maxDepth = 100      // templates that call templates, tpl included
+	maxValue = 1 << 20  // bytes and elements of one value that is printed or passed to a function
+	maxWork  = 64 << 20 // the same, all values together
+	maxNest  = 1000     // levels of one value
+	maxTexts = 64       // parsed texts that an engine remembers for tpl
+)
+
+// engine runs templates, one at a time. Its functions count what the running template does.
+type engine struct {
+	sets   map[*compiled][]*template.Template // with this engine's functions
+	texts  map[string]*template.Template      // parsed for tpl
+	output output
+	turns  int
+	depth  int
+	work   int
+}
+
+func newEngine() *engine {
+	return &engine{sets: map[*compiled][]*template.Template{}, texts: map[string]*template.Template{}}
+}
+
+// begin forgets the file before.
+func (e *engine) begin() {
+	e.output.buffer = e.output.buffer[:0]
+	e.turns, e.depth, e.work = 0, 0, 0
+}
+
+// manifests returns the template's manifests with this engine's functions.
+func (e *engine) manifests(t *compiled) []*template.Template {
+	if set, ok := e.sets[t]; ok {
+		return set
+	}
+	set := make([]*template.Template, len(t.manifests))
+	for i, manifest := range t.manifests {
+		// Clone fails only where html/template has escaped.
+		set[i] = template.Must(manifest.Clone()).Funcs(e.functions())
+	}
+	e.sets[t] = set
+	return set
+}
+
+// functions are those that must know what the running template has done so far.
+func (e *engine) functions() template.FuncMap {
+	return template.FuncMap{
+		printFunction: e.print,
+		needFunction:  e.need,
+		takeFunction:  e.take,
+		stepFunction:  e.step,
+		enterFunction: e.enter,
+		leaveFunction: e.leave,
+		"tpl":         e.tpl,
+	}
+}
+
+func (e *engine) print(source string, value any) (any, error) {
+	switch value := value.(type) {
+	case string:
+		return value, e.count(len(value))
+	case float64:
+		return numberText(value), nil // fmt would write 1500000.5 as 1.5000005e+06
+	case nil:
+		return nil, problemf("%s has no value", source)
+	}
+	if err := e.weigh(value, false); err != nil {
+		return nil, err
+	}
+	if kind := reflect.ValueOf(value).Kind(); kind == reflect.Map || kind == reflect.Slice {
+		if holdsNil(value) {
+			return nil, problemf("%s holds a null, which cannot be printed without toYaml or toJson", source)
+		}
+	}
+	return value, nil
+}
+
+func (e *engine) need(shallow bool, source string, value any) (any, error) {
+	if value == nil {
+		return nil, problemf("%s has no value", source)
+	}
+	return e.take(shallow, value)
+}
+
+func (e *engine) take(shallow bool, value any) (any, error) {
+	if text, ok := value.(string); ok {
+		return value, e.count(len(text))
+	}
+	return value, e.weigh(value, shallow)
+}
+
+func (e *engine) step() (string, error) {
+	e.turns++
+	if e.turns > maxTurns {
+		return "", problemf("loops and calls of templates take more than %d turns", maxTurns)
+	}
+	return "", nil
+}
+
+func (e *engine) enter() (string, error) {
+	e.depth++
+	if e.depth > maxDepth {
+		return "", problemf("templates call each other more than %d levels deep", maxDepth)
+	}
+	return e.step()
+}
+
+func (e *engine) leave() string {
+	e.depth--
+	return ""
+}
+
+// tpl renders a text as a template.
+func (e *engine) tpl(text string, data any) (string, error) {
+	if _, err := e.enter(); err != nil {
+		return "", err
+	}
+	defer e.leave()
+	parsed, ok := e.texts[text]
+	if !ok {
+		if err := e.count(16 * len(text)); err != nil { // parsing is work
+			return "", err
+		}
+		manifest, _, err := parseManifest(text)
+		if err != nil {
+			return "", textProblem(text, err)
+		}
+		if len(e.texts) >= maxTexts {
+			clear(e.texts)
+		}
+		parsed = manifest.Funcs(e.functions())
+		e.texts[text] = parsed
+	}
+	inner := output{}
+	if err := parsed.Execute(&inner, data); err != nil {
+		return "", textProblem(text, err)
+	}
+	return string(inner.buffer), nil
+}
+
+// textProblem is an error in a text that tpl was given.
+func textProblem(text string, err error) error {
+	if errors.Is(err, ErrUnknown) {
+		return ErrUnknown
+	}
+	failure := &Error{Message: err.Error()}
+	explain(failure, text, err)
+	return problemf("in the text given to tpl%s", failure.where())
+}
+
+// count adds to what the template has worked on.
+func (e *engine) count(size int) error {
+	if size > maxValue {
+		return problemf("a value is larger than %d MiB", maxValue>>20)
+	}
+	e.work += size
+	if e.work > maxWork {
+		return problemf("functions work on more than %d MiB", maxWork>>20)
+	}
+	return nil
+}
+
+// weigh counts a value of any kind, and refuses one that is not known yet, or, unless shallow, holds
+// one.
+func (e *engine) weigh(value any, shallow bool) error {
+	scale := scale{shallow: shallow}
+	if err := scale.add(value, 0); err != nil {
+		return err
+	}
+	return e.count(scale.size)
+}
+
+// scale measures a value, and stops where it is too large: a list that
+// holds one list twice, and so on for forty levels, is small in memory and endless in print.
+type scale struct {
+	shallow bool
+	size    int
+}
+
+func (s *scale) add(value any, depth int) error {
+	if depth > maxNest {
+		return problemf("a value is nested deeper than %d levels", maxNest)
+	}
+	s.size++
+	if s.size > maxValue {
+		return problemf("a value is larger than %d MiB", maxValue>>20)
+	}
+	switch value := value.(type) {
+	case nil, bool, int, int64, float64:
+	case string:
+		s.size += len(value)
+	case unknownRepo:
+		if !s.shallow || depth == 0 {
+			return ErrUnknown
+		}
+	case map[string]any:
+		for key, element := range value {
+			s.size += len(key)
+			if err := s.add(element, depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if err := s.add(element, depth+1); err != nil {
+				return err
+			}
+		}
+	case []string:
+		for _, element := range value {
+			s.size += len(element) + 1
+		}
+	default:
+		return s.addReflected(reflect.ValueOf(value), depth)
+	}
+	return nil
+}
+
+// addReflected is for the kinds that only functions make.
+func (s *scale) addReflected(value reflect.Value, depth int) error {
+	switch value.Kind() {
+	case reflect.String:
+		s.size += value.Len()
+	case reflect.Map:
+		for entries := value.MapRange(); entries.Next(); {
+			if err := s.add(entries.Key().Interface(), depth+1); err != nil {
+				return err
+			}
+			if err := s.add(entries.Value().Interface(), depth+1); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range value.Len() {
+			if err := s.add(value.Index(i).Interface(), depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func holdsNil(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case []any:
+		for _, element := range value {
+			if holdsNil(element) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, element := range value {
+			if holdsNil(element) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// numberText writes a number without an exponent, as people do.
+func numberText(number float64) string {
+	return strconv.FormatFloat(number, 'f', -1, 64)
+}
+
+// textOf is how a scalar prints.
+func textOf(value any) (string, bool) {
+	switch value := value.(type) {
+	case string:
+		return value, true
+	case bool:
+		return strconv.FormatBool(value), true
+	case int:
+		return strconv.Itoa(value), true
+	case int64:
+		return strconv.FormatInt(value, 10), true
+	case float64:
+		return numberText(value), true
+	case json.Number:
+		return value.String(), true
+	case nil:
+		return "", true
+	}
+	return "", false
+}
+
+// unquote takes the quotes off a text, as Kalypso does.
+func unquote(value any) string {
+	text, _ := textOf(value)
+	return strings.Trim(strings.Trim(strings.TrimSpace(text), `"`), "'")
+}

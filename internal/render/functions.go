@@ -1,0 +1,205 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// Reasons why a function of sprig's is none of ours. Two runs over the same input must give the same
+// bytes, on every machine.
+const (
+	readsEnvironment = "it reads the environment of the machine that renders"
+	readsNetwork     = "it reads the network"
+	readsClock       = "it reads the clock, or the time zone of the machine that renders"
+	differs          = "its result differs from run to run"
+	differsBySystem  = "its result differs between operating systems; use base, clean, dir, ext or isAbs"
+	hidesNothing     = "what it derives would be committed in clear"
+)
+
+// refused are the functions of sprig's that templates do not have, and why.
+var refused = map[string]string{
+	"env": readsEnvironment, "expandenv": readsEnvironment,
+	"getHostByName": readsNetwork,
+
+	"ago": readsClock, "date": readsClock, "date_in_zone": readsClock, "date_modify": readsClock,
+	"dateInZone": readsClock, "dateModify": readsClock, "htmlDate": readsClock, "htmlDateInZone": readsClock,
+	"must_date_modify": readsClock, "mustDateModify": readsClock, "mustToDate": readsClock, "now": readsClock,
+	"toDate": readsClock, "unixEpoch": readsClock,
+
+	"randAlphaNum": differs, "randAlpha": differs, "randAscii": differs, "randNumeric": differs, "randBytes": differs,
+	"randInt": differs, "shuffle": differs, "uuidv4": differs, "bcrypt": differs, "htpasswd": differs,
+	"genPrivateKey": differs, "genCA": differs, "genCAWithKey": differs, "genSelfSignedCert": differs,
+	"genSelfSignedCertWithKey": differs, "genSignedCert": differs, "genSignedCertWithKey": differs, "encryptAES": differs,
+
+	"osBase": differsBySystem, "osClean": differsBySystem, "osDir": differsBySystem, "osExt": differsBySystem,
+	"osIsAbs": differsBySystem,
+
+	"derivePassword": hidesNothing,
+}
+
+// unknownFunction is the message about a function that templates do not have.
+func unknownFunction(name string) string {
+	if reason, ok := refused[name]; ok {
+		return fmt.Sprintf("function %q is not for templates: %s", name, reason)
+	}
+	return fmt.Sprintf("there is no function %q", name) + fleet.DidYouMean(name, slices.Sorted(maps.Keys(functions())))
+}
+
+// functions returns what templates can call: sprig's functions without those that are refused, and
+// with ours in place of those that swallow errors, depend on the order of a map, or grow without bound.
+func functions() template.FuncMap {
+	all := sprig.GenericFuncMap()
+	for name := range refused {
+		delete(all, name)
+	}
+	maps.Copy(all, map[string]any{
+		"toYaml":       toYAML,
+		"fromYaml":     fromYAML,
+		"stringify":    stringify,
+		"hash":         hash,
+		"unquote":      unquote,
+		"toEnv":        toEnv,
+		"toProperties": toProperties,
+		"tpl":          func(string, any) (string, error) { return "", nil }, // an engine's own, once it runs
+
+		"toJson": toJSON, "mustToJson": toJSON,
+		"toPrettyJson": toPrettyJSON, "mustToPrettyJson": toPrettyJSON,
+		"toRawJson": toRawJSON, "mustToRawJson": toRawJSON,
+		"fromJson": fromJSON, "mustFromJson": fromJSON,
+
+		"keys":     keys,
+		"values":   values,
+		"dig":      dig,
+		"quote":    quote,
+		"squote":   singleQuote,
+		"toString": toString,
+	})
+	maps.Copy(all, growing(all))
+	return all
+}
+
+func toJSON(value any) (string, error) {
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
+func toPrettyJSON(value any) (string, error) {
+	text, err := json.MarshalIndent(value, "", "  ")
+	return string(text), err
+}
+
+func toRawJSON(value any) (string, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return strings.TrimSuffix(buffer.String(), "\n"), err
+}
+
+func fromJSON(text string) (any, error) {
+	value, err := fleet.ParseJSON(text)
+	if err != nil {
+		return nil, problemf("fromJson: %s", err)
+	}
+	return natural(value), nil
+}
+
+func fromYAML(text string) (any, error) {
+	asJSON, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, problemf("fromYaml: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	value, err := fleet.ParseJSON(string(asJSON))
+	if err != nil {
+		return nil, problemf("fromYaml: %s", err)
+	}
+	return natural(value), nil
+}
+
+// keys are sorted, each map's for itself.
+func keys(dicts ...map[string]any) []string {
+	names := []string{}
+	for _, dict := range dicts {
+		names = append(names, slices.Sorted(maps.Keys(dict))...)
+	}
+	return names
+}
+
+// values are in the order of their keys.
+func values(dict map[string]any) []any {
+	all := make([]any, 0, len(dict))
+	for _, key := range slices.Sorted(maps.Keys(dict)) {
+		all = append(all, dict[key])
+	}
+	return all
+}
+
+// dig walks down a map: dig "a" "b" "default" map. Where a step is missing it gives the default.
+func dig(arguments ...any) (any, error) {
+	if len(arguments) < 3 {
+		return nil, problemf("dig needs keys, a default and a map")
+	}
+	value := arguments[len(arguments)-1]
+	missing := arguments[len(arguments)-2]
+	for _, step := range arguments[:len(arguments)-2] {
+		key, ok := step.(string)
+		if !ok {
+			return nil, problemf("dig: a key is not a string")
+		}
+		switch object := value.(type) {
+		case nil:
+			return missing, nil
+		case unknownRepo:
+			return nil, ErrUnknown
+		case map[string]any:
+			value, ok = object[key]
+			if !ok {
+				return missing, nil
+			}
+		default:
+			return nil, problemf("dig: what should hold %q is not a map", key)
+		}
+	}
+	return value, nil
+}
+
+// quote puts each value in double quotes, as Go, JSON and YAML read them.
+func quote(values ...any) string {
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = strconv.Quote(toString(value))
+	}
+	return strings.Join(quoted, " ")
+}
+
+func singleQuote(values ...any) string {
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = "'" + toString(value) + "'"
+	}
+	return strings.Join(quoted, " ")
+}
+
+func toString(value any) string {
+	if text, ok := textOf(value); ok {
+		return text
+	}
+	switch value := value.(type) {
+	case []byte:
+		return string(value)
+	case error:
+		return value.Error()
+	}
+	return fmt.Sprint(value)
+}

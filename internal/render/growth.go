@@ -1,0 +1,182 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// growing returns the functions whose result may be much larger than what they are given, with a
+// limit in front. All others are held by the limit on their arguments.
+func growing(functions map[string]any) map[string]any {
+	var (
+		replaceAll        = functions["mustRegexReplaceAll"].(func(string, string, string) (string, error))
+		replaceAllLiteral = functions["mustRegexReplaceAllLiteral"].(func(string, string, string) (string, error))
+		wrapWith          = functions["wrapWith"].(func(int, string, string) string)
+		toStrings         = functions["toStrings"].(func(any) []string)
+		seq               = functions["seq"].(func(...int) string)
+		untilStep         = functions["untilStep"].(func(int, int, int) []int)
+	)
+	boundedUntil := func(start, stop, step int) ([]int, error) {
+		if step == 0 || (stop < start) != (step < 0) {
+			return []int{}, nil
+		}
+		distance := float64(stop) - float64(start)
+		if err := limited("a list of numbers", distance/float64(step)); err != nil {
+			return nil, err
+		}
+		return untilStep(start, stop, step), nil
+	}
+	regexReplace := func(literal bool) func(regex, text, replacement string) (string, error) {
+		return func(regex, text, replacement string) (string, error) {
+			pattern, err := regexp.Compile(regex)
+			if err != nil {
+				return "", problemf("%s", err)
+			}
+			matches := float64(len(pattern.FindAllStringIndex(text, -1)))
+			size := float64(len(text)) + matches*float64(len(replacement))
+			if literal {
+				if err := limited("a text", size); err != nil {
+					return "", err
+				}
+				return replaceAllLiteral(regex, text, replacement)
+			}
+			size += float64(strings.Count(replacement, "$")) * float64(len(text))
+			if err := limited("a text", size); err != nil {
+				return "", err
+			}
+			return replaceAll(regex, text, replacement)
+		}
+	}
+	indent := func(spaces int, text string) (string, error) {
+		if spaces < 0 {
+			return "", problemf("indent: %d spaces", spaces)
+		}
+		lines := float64(strings.Count(text, "\n") + 1)
+		if err := limited("a text", float64(len(text))+lines*float64(spaces)); err != nil {
+			return "", err
+		}
+		pad := strings.Repeat(" ", spaces)
+		return pad + strings.ReplaceAll(text, "\n", "\n"+pad), nil
+	}
+	return map[string]any{
+		"repeat": func(count int, text string) (string, error) {
+			if count < 0 {
+				return "", problemf("repeat: %d times", count)
+			}
+			if err := limited("a text", float64(count)*float64(len(text))); err != nil {
+				return "", err
+			}
+			return strings.Repeat(text, count), nil
+		},
+		"indent": indent,
+		"nindent": func(spaces int, text string) (string, error) {
+			indented, err := indent(spaces, text)
+			return "\n" + indented, err
+		},
+		"replace": func(from, to, text string) (string, error) {
+			size := float64(len(text)) + float64(strings.Count(text, from))*float64(len(to))
+			if err := limited("a text", size); err != nil {
+				return "", err
+			}
+			return strings.ReplaceAll(text, from, to), nil
+		},
+		"join": func(separator string, list any) (string, error) {
+			parts := toStrings(list)
+			if err := limited("a text", float64(len(parts))*float64(len(separator))); err != nil {
+				return "", err
+			}
+			return strings.Join(parts, separator), nil
+		},
+		"wrapWith": func(length int, separator, text string) (string, error) {
+			if err := limited("a text", float64(len(text))*float64(len(separator)+1)/float64(max(length, 1))); err != nil {
+				return "", err
+			}
+			return wrapWith(length, separator, text), nil
+		},
+		"until": func(count int) ([]int, error) {
+			if count < 0 {
+				return boundedUntil(0, count, -1)
+			}
+			return boundedUntil(0, count, 1)
+		},
+		"untilStep": boundedUntil,
+		"seq": func(parameters ...int) (string, error) {
+			if err := limitedSequence(parameters); err != nil {
+				return "", err
+			}
+			return seq(parameters...), nil
+		},
+		"printf":                     boundedPrintf,
+		"regexReplaceAll":            regexReplace(false),
+		"mustRegexReplaceAll":        regexReplace(false),
+		"regexReplaceAllLiteral":     regexReplace(true),
+		"mustRegexReplaceAllLiteral": regexReplace(true),
+	}
+}
+
+// limited is a float64's, so that no product overflows.
+func limited(what string, size float64) error {
+	if size > maxValue {
+		return problemf("%s is larger than %d MiB", what, maxValue>>20)
+	}
+	return nil
+}
+
+func limitedSequence(parameters []int) error {
+	first, step, last := 1, 1, 0
+	switch len(parameters) {
+	case 1:
+		last = parameters[0]
+	case 2:
+		first, last = parameters[0], parameters[1]
+	case 3:
+		first, step, last = parameters[0], parameters[1], parameters[2]
+	default:
+		return nil
+	}
+	if step == 0 {
+		return nil
+	}
+	count := (float64(last) - float64(first)) / float64(step)
+	if len(parameters) < 3 && count < 0 {
+		count = -count // seq counts down by itself
+	}
+	return limited("a list of numbers", count)
+}
+
+var (
+	formatWidths = regexp.MustCompile(`%[-+# 0]*(?:\[\d+\])?(\d*)(?:\.(?:\[\d+\])?(\d*))?`)
+	formatStar   = regexp.MustCompile(`%[-+# 0\[\]\d.]*\*`)
+)
+
+// boundedPrintf looks at what the format could make of its arguments: widths, and arguments that it
+// names again and again.
+func boundedPrintf(format string, arguments ...any) (string, error) {
+	if formatStar.MatchString(format) {
+		return "", problemf("printf: a width that is an argument, *, is not for templates")
+	}
+	size := float64(len(format))
+	for _, widths := range formatWidths.FindAllStringSubmatch(format, -1) {
+		for _, width := range widths[1:] {
+			number, _ := strconv.ParseFloat("0"+width, 64)
+			size += number
+		}
+	}
+	if repeats := strings.Count(format, "%["); repeats > 0 {
+		largest := 0
+		for _, argument := range arguments {
+			scale := scale{}
+			if err := scale.add(argument, 0); err != nil {
+				return "", err
+			}
+			largest = max(largest, scale.size)
+		}
+		size += float64(repeats) * float64(largest)
+	}
+	if err := limited("a text", size); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(format, arguments...), nil
+}

@@ -1,0 +1,180 @@
+package render
+
+import (
+	"strconv"
+	"text/template/parse"
+)
+
+// guard rewrites a parsed template so that it cannot print a missing value, and cannot run for ever.
+//
+// text/template passes a missing value along as nil, and many functions print nil as nothing or as
+// "<nil>". So every argument and every printed value goes through a function of ours, which refuses
+// nil where the function called does not ask for it, and counts what passes. Loops and calls of
+// other templates are counted too.
+type guard struct {
+	tree    *parse.Tree
+	mutates bool
+}
+
+// Names of the functions that guards call. Templates cannot: they are added after parsing.
+const (
+	printFunction = "_print" // (source, value): what an action prints; refuses a missing value
+	needFunction  = "_need"  // (shallow, source, value): an argument that must have a value
+	takeFunction  = "_take"  // (shallow, value): an argument that may have none
+	stepFunction  = "_step"  // one turn of a loop
+	enterFunction = "_enter" // before a call of another template
+	leaveFunction = "_leave" // after it
+)
+
+// testing are the functions that may be asked about a missing value.
+var testing = set(
+	"and", "or", "not", "eq", "ne", "default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig",
+	"kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "deepEqual", "has", "mustHas",
+)
+
+// shallow are the functions that pass on what is inside of a map or a list without reading it. Their
+// arguments may hold what is not known yet, such as the root, ".", which holds .Repo.
+var shallow = set(
+	"default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig", "index", "dict", "list", "tuple", "set",
+	"append", "push", "prepend", "mustAppend", "mustPush", "mustPrepend", "pick", "omit", "pluck", "keys", "tpl",
+)
+
+// mutating are the functions that change a map that they are given, or may run a template that does.
+var mutating = set("set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite", "tpl")
+
+// lazy are the functions whose arguments text/template does not evaluate unless needed.
+var lazy = set("and", "or")
+
+func set(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// body guards a list of nodes.
+func (g *guard) body(list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	nodes := make([]parse.Node, 0, len(list.Nodes))
+	for _, node := range list.Nodes {
+		switch node := node.(type) {
+		case *parse.ActionNode:
+			source := sourceOf(node.Pipe.Cmds)
+			g.pipe(node.Pipe)
+			if len(node.Pipe.Decl) == 0 {
+				node.Pipe.Cmds = append(node.Pipe.Cmds, g.call(node.Pipe.Pos, printFunction, g.text(node.Pipe.Pos, source)))
+			}
+		case *parse.IfNode:
+			g.branch(&node.BranchNode)
+		case *parse.WithNode:
+			g.branch(&node.BranchNode)
+		case *parse.RangeNode:
+			g.branch(&node.BranchNode)
+			node.Pipe.Cmds = append(node.Pipe.Cmds, g.call(node.Pipe.Pos, takeFunction, g.flag(node.Pipe.Pos, true)))
+			node.List.Nodes = append([]parse.Node{g.action(node.Pos, node.Line, stepFunction)}, node.List.Nodes...)
+		case *parse.TemplateNode:
+			g.pipe(node.Pipe)
+			nodes = append(nodes, g.action(node.Pos, node.Line, enterFunction), node,
+				g.action(node.Pos, node.Line, leaveFunction))
+			continue
+		}
+		nodes = append(nodes, node)
+	}
+	list.Nodes = nodes
+}
+
+func (g *guard) branch(node *parse.BranchNode) {
+	g.pipe(node.Pipe)
+	g.body(node.List)
+	g.body(node.ElseList)
+}
+
+// pipe guards the arguments of every function that the pipeline calls.
+func (g *guard) pipe(pipe *parse.PipeNode) {
+	if pipe == nil {
+		return
+	}
+	sources := make([]string, len(pipe.Cmds)) // before anything below is rewritten
+	for i := range pipe.Cmds {
+		sources[i] = sourceOf(pipe.Cmds[:i])
+	}
+	commands := make([]*parse.CommandNode, 0, 2*len(pipe.Cmds))
+	for i, command := range pipe.Cmds {
+		function := ""
+		if identifier, ok := command.Args[0].(*parse.IdentifierNode); ok {
+			function = identifier.Ident
+		}
+		if i > 0 && !lazy[function] {
+			commands = append(commands, g.pass(function, command.Pos, sources[i]))
+		}
+		for j, argument := range command.Args {
+			command.Args[j] = g.argument(function, j, argument)
+		}
+		commands = append(commands, command)
+	}
+	pipe.Cmds = commands
+}
+
+// argument guards one word of a command; the first is what is called or taken.
+func (g *guard) argument(function string, index int, node parse.Node) parse.Node {
+	source := node.String()
+	switch node := node.(type) {
+	case *parse.PipeNode:
+		g.pipe(node)
+	case *parse.ChainNode:
+		if pipe, ok := node.Node.(*parse.PipeNode); ok {
+			g.pipe(pipe)
+		}
+	case *parse.IdentifierNode:
+		g.mutates = g.mutates || mutating[node.Ident]
+	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.NilNode:
+		return node
+	}
+	if index == 0 || function == "" || lazy[function] {
+		return node
+	}
+	call := g.pass(function, node.Position(), source)
+	call.Args = append(call.Args, node)
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: node.Position(), Cmds: []*parse.CommandNode{call}}
+}
+
+// pass is the command that a value goes through on its way to a function.
+func (g *guard) pass(function string, position parse.Pos, source string) *parse.CommandNode {
+	if function == "" || testing[function] {
+		return g.call(position, takeFunction, g.flag(position, shallow[function]))
+	}
+	return g.call(position, needFunction, g.flag(position, shallow[function]), g.text(position, source))
+}
+
+func (g *guard) action(position parse.Pos, line int, function string) *parse.ActionNode {
+	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: position, Line: line, Cmds: []*parse.CommandNode{g.call(position, function)}}
+	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: position, Line: line, Pipe: pipe}
+}
+
+func (g *guard) call(position parse.Pos, function string, arguments ...parse.Node) *parse.CommandNode {
+	identifier := parse.NewIdentifier(function).SetPos(position).SetTree(g.tree)
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: position, Args: append([]parse.Node{identifier}, arguments...)}
+}
+
+func (g *guard) text(position parse.Pos, text string) *parse.StringNode {
+	return &parse.StringNode{NodeType: parse.NodeString, Pos: position, Quoted: strconv.Quote(text), Text: text}
+}
+
+func (g *guard) flag(position parse.Pos, flag bool) *parse.BoolNode {
+	return &parse.BoolNode{NodeType: parse.NodeBool, Pos: position, True: flag}
+}
+
+// sourceOf is how commands were written, before guards: "index .Labels "region" | upper".
+func sourceOf(commands []*parse.CommandNode) string {
+	text := ""
+	for i, command := range commands {
+		if i > 0 {
+			text += " | "
+		}
+		text += command.String()
+	}
+	return text
+}

@@ -1,0 +1,80 @@
+package render
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"hash/fnv"
+	"math"
+	"reflect"
+	"strconv"
+)
+
+// hash is a number for a value, the same for equal values whatever the order of their keys. It is the
+// number that Kalypso's function gives, that of github.com/mitchellh/hashstructure in its version 1:
+// FNV-1 of the bytes of each scalar, over which lists are hashed in order and maps by exclusive or.
+func hash(value any) (string, error) {
+	sum, err := hashOf(reflect.ValueOf(value))
+	return strconv.FormatUint(sum, 10), err
+}
+
+func hashOf(value reflect.Value) (uint64, error) {
+	for value.Kind() == reflect.Interface || value.Kind() == reflect.Pointer {
+		value = value.Elem()
+	}
+	if !value.IsValid() {
+		return hashBytes(make([]byte, 8)), nil // null is the integer 0
+	}
+	if number, ok := value.Interface().(json.Number); ok {
+		return hashBytes([]byte(number)), nil
+	}
+	switch value.Kind() {
+	case reflect.Bool:
+		if value.Bool() {
+			return hashBytes([]byte{1}), nil
+		}
+		return hashBytes([]byte{0}), nil
+	case reflect.Int, reflect.Int64:
+		return hashBytes(binary.LittleEndian.AppendUint64(nil, uint64(value.Int()))), nil
+	case reflect.Uint, reflect.Uint64:
+		return hashBytes(binary.LittleEndian.AppendUint64(nil, value.Uint())), nil
+	case reflect.Float64:
+		return hashBytes(binary.LittleEndian.AppendUint64(nil, math.Float64bits(value.Float()))), nil
+	case reflect.String:
+		return hashBytes([]byte(value.String())), nil
+	case reflect.Slice, reflect.Array:
+		var sum uint64
+		for i := range value.Len() {
+			element, err := hashOf(value.Index(i))
+			if err != nil {
+				return 0, err
+			}
+			sum = hashPair(sum, element)
+		}
+		return sum, nil
+	case reflect.Map:
+		var sum uint64
+		for entries := value.MapRange(); entries.Next(); {
+			key, err := hashOf(entries.Key())
+			if err != nil {
+				return 0, err
+			}
+			element, err := hashOf(entries.Value())
+			if err != nil {
+				return 0, err
+			}
+			sum ^= hashPair(key, element)
+		}
+		return sum, nil
+	}
+	return 0, problemf("hash: a value of type %s has no hash", value.Type())
+}
+
+func hashPair(a, b uint64) uint64 {
+	return hashBytes(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
+}
+
+func hashBytes(bytes []byte) uint64 {
+	sum := fnv.New64()
+	_, _ = sum.Write(bytes)
+	return sum.Sum64()
+}

@@ -1,0 +1,84 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf16"
+)
+
+var (
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	plainInEnv   = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
+)
+
+// toEnv writes a map as lines of NAME=value, in the order of the names. What needs it is in single
+// quotes, which shells and readers of .env files understand; objects and lists are JSON.
+func toEnv(values map[string]any) (string, error) {
+	return toLines(values, func(key, text string) (string, error) {
+		if !variableName.MatchString(key) {
+			return "", problemf("key %q cannot be the name of an environment variable: letters, digits and _ can", key)
+		}
+		if strings.ContainsRune(text, 0) {
+			return "", problemf("the value of key %q holds a null character, which an environment variable cannot", key)
+		}
+		if plainInEnv.MatchString(text) {
+			return key + "=" + text, nil
+		}
+		return key + "='" + strings.ReplaceAll(text, "'", `'\''`) + "'", nil
+	})
+}
+
+// toProperties writes a map as lines of key=value, in the order of the keys, escaped as
+// java.util.Properties reads them; objects and lists are JSON.
+func toProperties(values map[string]any) (string, error) {
+	return toLines(values, func(key, text string) (string, error) {
+		return escapeProperty(key, true) + "=" + escapeProperty(text, false), nil
+	})
+}
+
+func toLines(values map[string]any, line func(key, text string) (string, error)) (string, error) {
+	lines := make([]string, 0, len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		text, isScalar := textOf(values[key])
+		if !isScalar {
+			var err error
+			if text, err = toRawJSON(values[key]); err != nil {
+				return "", err
+			}
+		}
+		written, err := line(key, text)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, written)
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// escapeProperty leaves ASCII only: what reads the file may take it for Latin-1.
+func escapeProperty(text string, isKey bool) string {
+	var escaped strings.Builder
+	for i, r := range text {
+		switch {
+		case r == '\n':
+			escaped.WriteString(`\n`)
+		case r == '\r':
+			escaped.WriteString(`\r`)
+		case r == '\t':
+			escaped.WriteString(`\t`)
+		case r == '\\', isKey && strings.ContainsRune("=:#! ", r), !isKey && i == 0 && r == ' ':
+			escaped.WriteRune('\\')
+			escaped.WriteRune(r)
+		case r < ' ' || r > '~':
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&escaped, `\u%04x`, unit)
+			}
+		default:
+			escaped.WriteRune(r)
+		}
+	}
+	return escaped.String()
+}

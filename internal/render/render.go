@@ -1,0 +1,167 @@
+// Package render turns assignments into the files of their folders: it runs the templates that the
+// cluster type of each assignment names, and checks what they wrote. The same input gives the same
+// bytes, on every machine and in every run.
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// Subject is what templates are rendered for: an assignment and its snapshot.
+type Subject struct {
+	Assignment    *schedule.Assignment
+	Environment   string
+	ConfigVersion string         // the snapshot's
+	Config        map[string]any // the snapshot's values; read only, so assignments may share them
+	Repo          *Repo          // nil: not known yet, see [ErrUnknown]
+}
+
+// Repo is the place in the GitOps repository that the assignment's folder is written to.
+type Repo struct {
+	URL    string
+	Branch string
+	Path   string
+}
+
+// File is one file of an assignment's folder.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// ErrUnknown is the error of a template that reads .Repo before the GitOps repository is known: its
+// folder can only be rendered at apply.
+var ErrUnknown = errors.New("the GitOps repository is not known yet")
+
+// MaxFile is the size, in bytes, beyond which a rendered file is an error.
+const MaxFile = 4 << 20
+
+// Render returns the files of the assignment's folder, sorted by name. A template that renders
+// nothing but white space gives no file. Every template that fails is in the error, as an [*Error];
+// the error is [ErrUnknown] only where nothing else is wrong. The files are not checked: see
+// [Templates.Check]. Render may be called from many goroutines.
+func (t *Templates) Render(subject Subject) ([]File, error) {
+	host, ok := t.hosts[subject.Assignment.Host.ClusterType.Name]
+	if !ok {
+		return nil, fmt.Errorf("cluster type %q: its templates were not compiled", subject.Assignment.Host.ClusterType.Name)
+	}
+	engine := t.engines.Get().(*engine)
+	defer t.engines.Put(engine)
+
+	data := t.data(subject)
+	files := make([]File, 0, len(host.templates))
+	var failures []error
+	unknown := false
+	for _, template := range host.templates {
+		content, err := engine.run(template, data)
+		switch {
+		case errors.Is(err, ErrUnknown):
+			unknown = true
+		case err != nil:
+			failures = append(failures, err)
+		case content != nil:
+			files = append(files, File{Name: template.file, Content: content})
+		}
+	}
+	if failures != nil {
+		return nil, errors.Join(failures...)
+	}
+	if unknown {
+		return nil, ErrUnknown
+	}
+	return files, nil
+}
+
+// run renders one template into one file; nil is no file.
+func (e *engine) run(template *compiled, data map[string]any) ([]byte, error) {
+	if template.mutates {
+		data = copyValue(data).(map[string]any)
+	}
+	e.begin()
+	for i, manifest := range e.manifests(template) {
+		start := e.output.Len()
+		err := manifest.Execute(&e.output, data)
+		if err != nil {
+			return nil, template.failure(i, err)
+		}
+		e.output.finish(start, template.separator)
+	}
+	if len(bytes.TrimSpace(e.output.buffer)) == 0 {
+		return nil, nil
+	}
+	return bytes.Clone(e.output.buffer), nil
+}
+
+// output collects a file, up to [MaxFile].
+type output struct {
+	buffer []byte
+}
+
+func (o *output) Len() int { return len(o.buffer) }
+
+func (o *output) Write(text []byte) (int, error) {
+	if len(o.buffer)+len(text) > MaxFile {
+		return 0, problemf("writes more than %d MiB into one file", MaxFile>>20)
+	}
+	o.buffer = append(o.buffer, text...)
+	return len(text), nil
+}
+
+// finish ends the manifest that starts at start: one of white space only is taken back, any other
+// ends in a newline and is parted from those before it by the separator.
+func (o *output) finish(start int, separator string) {
+	manifest := o.buffer[start:]
+	if len(bytes.TrimSpace(manifest)) == 0 {
+		o.buffer = o.buffer[:start]
+		return
+	}
+	if manifest[len(manifest)-1] != '\n' {
+		o.buffer = append(o.buffer, '\n')
+	}
+	if start == 0 || separator == "" || bytes.HasPrefix(o.buffer[start:], []byte(separator)) {
+		return
+	}
+	o.buffer = append(o.buffer, separator...)
+	copy(o.buffer[start+len(separator):], o.buffer[start:len(o.buffer)-len(separator)])
+	copy(o.buffer[start:], separator)
+}
+
+// Error is a template that could not be compiled or rendered.
+type Error struct {
+	Type     string // the template's
+	Name     string // the template's
+	Manifest int    // index into the template's manifests
+	Line     int    // in that manifest, from 1; 0 where it cannot be told
+	Action   string // what stands there, "{{ .Manifests.repo }}"; empty where it cannot be told
+	Message  string
+	cause    error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s template %q, manifests[%d]%s", e.Type, e.Name, e.Manifest, e.where())
+}
+
+// where is ", line 3, {{ .X }}: message".
+func (e *Error) where() string {
+	text := ""
+	if e.Line > 0 {
+		text = fmt.Sprintf(", line %d", e.Line)
+	}
+	if e.Action != "" {
+		text += ", " + e.Action
+	}
+	return text + ": " + e.Message
+}
+
+func (e *Error) Unwrap() error { return e.cause }
+
+// Finding is the error as a finding about the fleet.
+func (e *Error) Finding() fleet.Finding {
+	var root *fleet.Path
+	return fleet.Finding{Path: root.Attribute("templates").Key(e.Name).String(), Message: e.Error()}
+}
