@@ -1,0 +1,325 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// maxConfigMap is the size, in bytes, that Kubernetes allows a ConfigMap's values together.
+const maxConfigMap = 1 << 20
+
+// Check reads what was rendered for the assignment as a cluster would. Files of YAML and JSON must
+// parse; Kubernetes documents must have apiVersion, kind, and a valid name and namespace, labels and
+// ConfigMap values must be strings, and no two documents of the folder may be the same object.
+// Findings name the template, the file and the line.
+func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
+	check := &check{assignment: subject.Assignment.Key(), objects: map[identity]place{}}
+	byFile := map[string]*compiled{}
+	if host := t.hosts[subject.Assignment.Host.ClusterType.Name]; host != nil {
+		for _, template := range host.templates {
+			byFile[template.file] = template
+		}
+	}
+	for _, file := range files {
+		template := byFile[file.Name]
+		if template == nil {
+			continue
+		}
+		check.file, check.template = file.Name, template
+		switch template.contentType {
+		case "yaml":
+			check.yaml(file.Content)
+		case "json":
+			check.json(file.Content)
+		}
+	}
+	return check.findings
+}
+
+// identity is what makes two documents the same object: Kubernetes serves each in all versions.
+type identity struct{ group, kind, namespace, name string }
+
+type place struct {
+	file string
+	line int
+}
+
+// check is the state of one folder's check.
+type check struct {
+	assignment string
+	file       string
+	template   *compiled
+	objects    map[identity]place
+	findings   fleet.Findings
+}
+
+func (c *check) report(line int, format string, arguments ...any) {
+	var root *fleet.Path
+	position := ""
+	if line > 0 {
+		position = fmt.Sprintf(", line %d", line)
+	}
+	c.findings = append(c.findings, fleet.Finding{
+		Path: root.Attribute("templates").Key(c.template.name).String(),
+		Message: fmt.Sprintf("%s template: %s/%s%s: %s", c.template.kind, c.assignment, c.file, position,
+			fmt.Sprintf(format, arguments...)),
+	})
+}
+
+func (c *check) yaml(content []byte) {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			c.report(yamlProblem(err))
+			return
+		}
+		if len(document.Content) == 1 {
+			c.document(document.Content[0])
+		}
+	}
+}
+
+var yamlMessage = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
+
+// yamlProblem takes the line out of the parser's message, and what may be a value.
+func yamlProblem(err error) (int, string) {
+	match := yamlMessage.FindStringSubmatch(err.Error())
+	if match == nil {
+		return 0, "is not YAML"
+	}
+	line, _ := strconv.Atoi(match[1])
+	message := match[2]
+	if strings.HasPrefix(message, "unknown anchor") {
+		message = `a value that starts with "*" must be in quotes`
+	}
+	return line, "is not YAML: " + message
+}
+
+func (c *check) json(content []byte) {
+	value, err := fleet.ParseJSON(string(content))
+	if err != nil {
+		line := 0
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			line = 1 + bytes.Count(content[:min(int(syntax.Offset), len(content))], []byte("\n"))
+		}
+		c.report(line, "is not JSON: %s", err)
+		return
+	}
+	object, ok := value.(map[string]any)
+	if !ok || (object["apiVersion"] == nil && object["kind"] == nil) {
+		return
+	}
+	var document yaml.Node // every JSON text is YAML too
+	if err := yaml.Unmarshal(content, &document); err == nil && len(document.Content) == 1 {
+		c.document(document.Content[0])
+	}
+}
+
+// document checks one document. What has neither apiVersion nor kind is data for something else,
+// which only a config template writes.
+func (c *check) document(node *yaml.Node) {
+	c.duplicates(node, 0)
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
+		return // nothing but comments
+	}
+	apiVersion, kind := member(node, "apiVersion"), member(node, "kind")
+	if apiVersion == nil && kind == nil && c.template.kind == "config" {
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		c.report(node.Line, "is not a Kubernetes document: it has no apiVersion and kind")
+		return
+	}
+	version, hasVersion := c.required(node, "apiVersion", apiVersion)
+	kindName, hasKind := c.required(node, "kind", kind)
+	if !hasVersion || !hasKind {
+		return
+	}
+	if version == "v1" && kindName == "List" {
+		if items := member(node, "items"); items != nil && items.Kind == yaml.SequenceNode {
+			for _, item := range items.Content {
+				c.document(item)
+			}
+			return
+		}
+	}
+	c.object(node, version, kindName)
+}
+
+// required returns the text of a member that must be a string and not empty.
+func (c *check) required(node *yaml.Node, name string, value *yaml.Node) (string, bool) {
+	if value == nil || value.Value == "" && value.Kind == yaml.ScalarNode {
+		c.report(node.Line, "has no %s", name)
+		return "", false
+	}
+	if !isText(value) {
+		c.report(value.Line, "%s is not a string", name)
+		return "", false
+	}
+	return value.Value, true
+}
+
+func (c *check) object(node *yaml.Node, apiVersion, kind string) {
+	metadata := member(node, "metadata")
+	if metadata == nil {
+		c.report(node.Line, "has no metadata.name")
+		return
+	}
+	c.texts(metadata, "labels")
+	c.texts(metadata, "annotations")
+	c.labels(member(metadata, "labels"))
+	name, ok := c.required(metadata, "metadata.name", member(metadata, "name"))
+	if !ok {
+		return
+	}
+	group, _, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup {
+		group = ""
+	}
+	if problem := nameProblem(group, kind, name); problem != "" {
+		c.report(member(metadata, "name").Line, "metadata.name %q %s", name, problem)
+	}
+	namespace := ""
+	if value := member(metadata, "namespace"); value != nil {
+		if namespace, ok = c.required(metadata, "metadata.namespace", value); !ok {
+			return
+		}
+		if problem := fleet.CheckLabelName(namespace); problem != "" {
+			c.report(value.Line, "metadata.namespace %q %s", namespace, problem)
+		}
+	}
+	if group == "" && kind == "ConfigMap" {
+		c.configMap(node)
+	}
+	identity := identity{group, kind, namespace, name}
+	if other, twice := c.objects[identity]; twice {
+		c.report(node.Line, "%s %q is written twice, first in %s, line %d", kind, name, other.file, other.line)
+		return
+	}
+	c.objects[identity] = place{c.file, node.Line}
+}
+
+// nameProblem: names are DNS subdomains, except where Kubernetes says otherwise.
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
+func nameProblem(group, kind, name string) string {
+	switch {
+	case group == "rbac.authorization.k8s.io":
+		return strings.Join(path.IsValidPathSegmentName(name), "; ")
+	case group == "" && (kind == "Namespace" || kind == "Service"):
+		return fleet.CheckLabelName(name)
+	}
+	return fleet.CheckSubdomainName(name)
+}
+
+// texts checks that a map of metadata holds strings only: true and 1 are none.
+func (c *check) texts(node *yaml.Node, name string) {
+	object := member(node, name)
+	if object == nil || object.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 1; i < len(object.Content); i += 2 {
+		if value := resolve(object.Content[i]); !isText(value) {
+			c.report(value.Line, "%s[%q] is not a string: put it in quotes", name, object.Content[i-1].Value)
+		}
+	}
+}
+
+func (c *check) labels(object *yaml.Node) {
+	if object == nil || object.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 1; i < len(object.Content); i += 2 {
+		key, value := object.Content[i-1], resolve(object.Content[i])
+		if problem := fleet.CheckLabelKey(key.Value); problem != "" {
+			c.report(key.Line, "%s", problem)
+		}
+		if problem := fleet.CheckLabelValue(value.Value); isText(value) && problem != "" {
+			c.report(value.Line, "labels[%q]: %s", key.Value, problem)
+		}
+	}
+}
+
+func (c *check) configMap(node *yaml.Node) {
+	size := 0
+	for _, name := range []string{"data", "binaryData"} {
+		c.texts(node, name)
+		if object := member(node, name); object != nil {
+			for i := 1; i < len(object.Content); i += 2 {
+				size += len(resolve(object.Content[i]).Value)
+			}
+		}
+	}
+	if size > maxConfigMap {
+		c.report(node.Line, "the ConfigMap's values are %d bytes, and Kubernetes takes %d", size, maxConfigMap)
+	}
+}
+
+// duplicates reports keys that stand twice: some readers take the first, some the last.
+func (c *check) duplicates(node *yaml.Node, depth int) {
+	if depth > maxNest || node.Kind == yaml.AliasNode {
+		return
+	}
+	if node.Kind == yaml.MappingNode {
+		seen := make(map[string]int, len(node.Content)/2)
+		for i := 0; i < len(node.Content); i += 2 {
+			key := node.Content[i]
+			if first, twice := seen[key.Value]; twice && key.Kind == yaml.ScalarNode {
+				c.report(key.Line, "key %q stands twice, first in line %d", key.Value, first)
+			}
+			seen[key.Value] = key.Line
+		}
+	}
+	for _, child := range node.Content {
+		c.duplicates(child, depth+1)
+	}
+}
+
+// member returns the value of a key of a mapping, or nil.
+func member(node *yaml.Node, name string) *yaml.Node {
+	node = resolve(node)
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return resolve(node.Content[i+1])
+		}
+	}
+	return nil
+}
+
+func resolve(node *yaml.Node) *yaml.Node {
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	return node
+}
+
+// oldBooleans are strings for YAML 1.2 and booleans for Kubernetes, whose parser is one of YAML 1.1.
+var oldBooleans = []string{"y", "n", "yes", "no", "on", "off"}
+
+// isText says whether Kubernetes reads the value as a string.
+func isText(node *yaml.Node) bool {
+	if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!str" {
+		return false
+	}
+	return node.Style != 0 || !slices.Contains(oldBooleans, strings.ToLower(node.Value))
+}
