@@ -1,0 +1,152 @@
+package render_test
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var (
+	helmChart = fleet.Manifests{
+		Storage: "helm", Repo: "https://charts.example.com", Chart: "podinfo", Version: "6.7.x",
+		Parameters: map[string]any{
+			"secret_ref": "charts",
+			"values":     map[string]any{"replicas": json.Number("2"), "message": "hello: \"world\"\n"},
+		},
+	}
+	ociManifests = fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/hello", Tag: "1.2.3", Path: "./deploy"}
+	ociChart     = fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/charts/", Chart: "podinfo", Version: "6.7.x"}
+	gitChart     = fleet.Manifests{
+		Storage: "git", Repo: "ssh://git@git.example.com/hello", Commit: "0123456789abcdef0123456789abcdef01234567", Path: "charts/hello",
+		Type: "helm",
+	}
+	gitTag = fleet.Manifests{Storage: "git", Repo: "https://git.example.com/hello", Tag: "v1.2.3"}
+)
+
+func required(name string, manifests fleet.Manifests) fleet.Workload {
+	return fleet.Workload{
+		Name: name, Workspace: "kaizen",
+		DeploymentTargets: []fleet.DeploymentTarget{{Name: "dev", Manifests: manifests}},
+	}
+}
+
+// team is a workspace that uses all that the built-in policy knows.
+var team = fleet.Workspace{
+	Name: "kaizen", ContributorGroups: []string{"kaizen-devs", `the "A" team`}, ReaderGroups: []string{"auditors"},
+	ResourceQuota: map[string]string{"requests.cpu": "4", "pods": "20"}, NetworkPolicy: "isolated",
+}
+
+// awkward are values that break out of careless templates.
+var awkward = map[string]any{
+	"BOOLEAN":   true,
+	"COLON":     "key: value # no comment",
+	"EMPTY":     "",
+	"INTEGER":   json.Number("911"),
+	"LARGE":     json.Number("123456789012345678901234567890"),
+	"LEADING":   "0123",
+	"LIST":      []any{"a", json.Number("1"), map[string]any{"b": nil}},
+	"LOOKALIKE": "yes",
+	"MULTILINE": "first\n  second\n\nlast\n",
+	"NUMBER":    json.Number("1500000.5"),
+	"OBJECT":    map[string]any{"host": "db", "ports": []any{json.Number("1"), json.Number("2")}},
+	"QUOTES":    `it's "quoted" \ and {{ .Namespace }}`,
+	"UNICODE":   "grüße 🚢",
+}
+
+func TestBuiltinTemplates(t *testing.T) {
+	redis := required("redis", helmChart)
+	api := required("api", fromGit())
+	cases := map[string]deployment{
+		"flux-git":          {},
+		"flux-git-commit":   {manifests: gitChart},
+		"flux-git-tag":      {manifests: gitTag},
+		"flux-helm":         {manifests: helmChart, requires: []fleet.Workload{api, redis}},
+		"flux-oci":          {manifests: ociManifests, requires: []fleet.Workload{api, redis}},
+		"flux-oci-chart":    {manifests: ociChart},
+		"flux-cluster":      {cluster: true},
+		"argocd-git":        {reconciler: "argocd", requires: []fleet.Workload{api, redis}},
+		"argocd-git-chart":  {reconciler: "argocd", manifests: gitChart},
+		"argocd-helm":       {reconciler: "argocd", manifests: helmChart},
+		"argocd-oci":        {reconciler: "argocd", manifests: ociManifests},
+		"argocd-oci-chart":  {reconciler: "argocd", manifests: ociChart},
+		"fleet-git":         {reconciler: "fleet", manifests: gitTag},
+		"fleet-helm":        {reconciler: "fleet", manifests: helmChart, requires: []fleet.Workload{api, redis}},
+		"fleet-oci-chart":   {reconciler: "fleet", manifests: ociChart},
+		"zarf-git":          {reconciler: "zarf"},
+		"zarf-git-chart":    {reconciler: "zarf", manifests: gitChart},
+		"zarf-helm":         {reconciler: "zarf", manifests: helmChart},
+		"zarf-oci-chart":    {reconciler: "zarf", manifests: ociChart},
+		"policy":            {workspace: team},
+		"config-configmap":  {config: awkward},
+		"config-json":       {configType: "json", config: awkward},
+		"config-env":        {configType: "env", config: awkward},
+		"config-properties": {configType: "properties", config: awkward},
+		"config-symphony":   {configType: "symphony", config: awkward},
+	}
+	for name, deployment := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := deployment.render(t)
+			folder := filepath.Join("testdata", "builtin", name)
+			if *update {
+				writeFolder(t, folder, files)
+			}
+			want := map[string]string{}
+			for path, content := range readFolder(t, folder) {
+				want[path] = string(content)
+			}
+			for path := range files {
+				if files[path] != want[path] {
+					t.Errorf("%s/%s is\n%s\nwant\n%s", name, path, files[path], want[path])
+				}
+			}
+			for path := range want {
+				if _, ok := files[path]; !ok {
+					t.Errorf("%s/%s is not written", name, path)
+				}
+			}
+		})
+	}
+}
+
+func writeFolder(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEveryBuiltinTemplateOfTheModelExists(t *testing.T) {
+	for kind, names := range fleet.BuiltinTemplates {
+		entries, err := os.ReadDir(filepath.Join("templates", kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		for _, entry := range entries {
+			files = append(files, strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())))
+		}
+		if !slices.Equal(files, slices.Sorted(slices.Values(names))) {
+			t.Errorf("templates/%s holds %q, the model names %q", kind, files, names)
+		}
+	}
+	if kinds := slices.Sorted(maps.Keys(fleet.BuiltinTemplates)); !slices.Equal(kinds, slices.Sorted(slices.Values(fleet.TemplateTypes))) {
+		t.Errorf("built-in templates are of the types %q, want all of %q", kinds, fleet.TemplateTypes)
+	}
+}
