@@ -1,0 +1,105 @@
+#!/bin/sh
+# Applies this example to a local bare repository in a scratch folder, looks at what came of it, breaks
+# it and repairs it. Called by `make demo` with TERRAFORM, the path of Terraform or OpenTofu, and
+# PROVIDER, the folder of the provider's binary.
+set -eu
+
+example=$(cd "$(dirname "$0")" && pwd)
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/flotilla-demo-XXXXXX")
+trap 'rm -rf "$scratch"' EXIT INT TERM
+
+say() { printf '\n\033[1m▶ %s\033[0m\n\n' "$*"; }
+show() { sed 's/^/    /'; }
+
+# The provider comes from a mirror on this disk, so that nothing is asked of a registry.
+platform=$(go env GOOS)_$(go env GOARCH)
+for registry in registry.terraform.io registry.opentofu.org; do
+    folder="$scratch/mirror/$registry/flotilla/flotilla/0.0.1/$platform"
+    mkdir -p "$folder"
+    for binary in "$PROVIDER"/terraform-provider-flotilla*; do
+        suffix=${binary##*terraform-provider-flotilla}
+        cp "$binary" "$folder/terraform-provider-flotilla_v0.0.1$suffix"
+    done
+done
+cat > "$scratch/cli.tfrc" <<CLI
+provider_installation {
+  filesystem_mirror {
+    path = "$scratch/mirror"
+  }
+}
+CLI
+export TF_CLI_CONFIG_FILE="$scratch/cli.tfrc" TF_IN_AUTOMATION=1 TF_INPUT=0 CHECKPOINT_DISABLE=1
+cp "$example"/*.tf "$scratch"
+cd "$scratch"
+
+terraform() { "$TERRAFORM" "$@"; }
+
+# deployed prints of a plan what it says of the assignments, without the fleet that they are made of.
+deployed() {
+    awk '
+        /^  # / { wanted = /flotilla_assignment/; fleet = 0 }
+        !wanted { next }
+        / fleet +=/ { fleet = 1; match($0, /^ */); indent = RLENGTH; print substr($0, 1, 200) " … }"; next }
+        fleet { match($0, /^ */); if (RLENGTH <= indent + 4 && $0 ~ /^ *}/) fleet = 0; next }
+        /^$/ { wanted = 0 }
+        { print }
+    '
+}
+
+plan() {
+    terraform plan -no-color -out=plan.out "$@" > plan.txt
+    deployed < plan.txt | show
+    grep -E '^(Plan:|No changes)' plan.txt | show
+}
+
+say "This is $(terraform version | head -n 1), with the configuration of examples/hello-world"
+terraform init -no-color > /dev/null
+
+say "The first plan: the database's address is not known yet, and only the host that it reaches waits for it"
+plan
+say "Who goes where, and which policy says so (read at plan)"
+awk '/^  \+ assignments/, /^    }/' plan.txt | show
+
+say "One apply creates the database, schedules, hydrates, renders and commits, once for each environment"
+terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
+
+say "The repository, branch dev"
+git -C gitops.git log --format='%h %s%n%n%b' dev | show
+git -C gitops.git ls-tree -r --name-only dev | show
+
+say "One rendered folder: large/hello-world-app-performance-test"
+for file in namespace policy platform-config reconciler; do
+    echo "# $file.yaml" | show
+    git -C gitops.git show "dev:large/hello-world-app-performance-test/$file.yaml" | show
+done
+
+say "The next plan is empty"
+plan
+
+say "One value changes: the plan shows the value, and the host that it reaches"
+plan -var database_address=mysql://west:8806/mysql3
+
+say "Somebody tampers: a change in one file, another file removed, one added outside of what is owned"
+git clone -q --branch dev gitops.git work
+(
+    cd work
+    sed 's/Large/Tampered/' large/hello-world-app-performance-test/platform-config.yaml > changed
+    mv changed large/hello-world-app-performance-test/platform-config.yaml
+    git rm -q drone/hello-world-app-functional-test/namespace.yaml
+    echo 'This file is nobody'"'"'s business but ours.' > NOTES.md
+    git add -A
+    git -c user.name=somebody -c user.email=somebody@example.com commit -qm 'Quick fix by hand'
+    git push -q
+    git show --stat --format='%h %s' | show
+)
+
+say "The plan names host and deployment target"
+plan
+say "Apply puts it right, in one commit"
+terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
+git -C gitops.git show --stat --format='%h %s%n%n%b' dev | show
+git -C gitops.git diff --quiet dev~2 dev -- drone large .flotilla
+git -C gitops.git show dev:NOTES.md | show
+git -C gitops.git fsck --strict --no-dangling 2>&1 | show
+
+say "Done: the folders are as they were, and the file that is not Flotilla's is still there"

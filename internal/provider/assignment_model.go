@@ -1,0 +1,239 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// place is where an assignment writes.
+type place fleet.GitopsRepo
+
+// place decodes gitops_repo. known is false while some of it is unknown.
+func (m *assignmentModel) place(diagnostics *diag.Diagnostics) (at place, known bool) {
+	value := plain(m.GitopsRepo)
+	repo, known, findings := fleet.DecodeGitopsRepo(value)
+	if len(findings) == 0 {
+		findings = checkGitopsRepo("", value)
+	}
+	addFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
+	return place(repo), known && len(findings) == 0
+}
+
+// asInner keeps attributePath from taking the attributes of a dynamic value for Terraform's.
+func asInner(findings fleet.Findings) fleet.Findings {
+	inner := make(fleet.Findings, len(findings))
+	for i, finding := range findings {
+		inner[i] = fleet.Finding{Message: finding.String()}
+	}
+	return inner
+}
+
+// checkGitopsRepo checks what the model leaves to those who know Git. attribute is prefixed to paths.
+func checkGitopsRepo(attribute string, value any) fleet.Findings {
+	repo, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	var findings fleet.Findings
+	for name, check := range map[string]func(string) error{
+		"url": gitops.CheckURL, "branch": gitops.CheckBranch,
+		"path": func(text string) error {
+			if text == "." || text == "./" || text == "/" || text == "" {
+				return nil
+			}
+			return gitops.CheckPath(text)
+		},
+	} {
+		text, ok := repo[name].(string)
+		if !ok {
+			continue
+		}
+		if err := check(text); err != nil {
+			findings = append(findings, fleet.Finding{Path: strings.TrimPrefix(attribute+"."+name, "."), Message: err.Error()})
+		}
+	}
+	return findings
+}
+
+func checkOwnerName(name types.String, diagnostics *diag.Diagnostics) {
+	if name.IsNull() || name.IsUnknown() {
+		return
+	}
+	if problem := fleet.CheckLabelName(name.ValueString()); problem != "" {
+		diagnostics.AddAttributeError(path.Root("name"), "Invalid name", fmt.Sprintf("%q %s.", name.ValueString(), problem))
+	}
+}
+
+// isElsewhere says whether the model, from state, is at another place. A place that is not known yet
+// is assumed to be the same: what apply finds then decides.
+func (m *assignmentModel) isElsewhere(at place, known bool) bool {
+	var ignored diag.Diagnostics
+	here, _ := m.place(&ignored)
+	return known && here != at
+}
+
+func (m *assignmentModel) owner(at place) gitops.Owner {
+	return gitops.Owner{Name: m.Name.ValueString(), Environment: m.environment(), Path: at.Path}
+}
+
+func (m *assignmentModel) environment() string {
+	environment, _ := m.Fleet.Attributes()["environment"].(types.String)
+	return environment.ValueString()
+}
+
+// outcome computes the fleet; nil where its model is not known yet, or something is wrong.
+func (m *assignmentModel) outcome(ctx context.Context, diagnostics *diag.Diagnostics) *outcome {
+	if m.Fleet.IsUnknown() {
+		return nil
+	}
+	model, _ := m.Fleet.Attributes()["model"].(types.String)
+	config, _ := m.Fleet.Attributes()["config"].(types.Map)
+	if model.IsUnknown() || config.IsUnknown() {
+		return nil
+	}
+	texts := map[string]types.String{}
+	diagnostics.Append(config.ElementsAs(ctx, &texts, false)...)
+	if diagnostics.HasError() {
+		return nil
+	}
+	return compute(model.ValueString(), texts, diagnostics)
+}
+
+// deployment reads the attribute deployed; a host whose folders are not known is left out.
+func (m *assignmentModel) deployment(ctx context.Context, diagnostics *diag.Diagnostics) gitops.Deployed {
+	deployed := gitops.Deployed{}
+	texts := map[string]types.String{}
+	if !m.Deployed.IsNull() && !m.Deployed.IsUnknown() {
+		diagnostics.Append(m.Deployed.ElementsAs(ctx, &texts, false)...)
+	}
+	for host, text := range texts {
+		if text.IsNull() || text.IsUnknown() {
+			continue
+		}
+		folders, err := fleet.ParseJSON(text.ValueString())
+		object, ok := folders.(map[string]any)
+		if err != nil || !ok {
+			diagnostics.AddAttributeError(path.Root("deployed").AtMapKey(host), "Invalid state",
+				"The value must be the JSON of an object: {<deployment target>: <git tree id>}.")
+			continue
+		}
+		deployed[host] = map[string]string{}
+		for target, tree := range object {
+			deployed[host][target], _ = tree.(string)
+		}
+	}
+	return deployed
+}
+
+// deployedValue is the attribute deployed. A host with a folder whose content is not known yet is
+// unknown, and no other.
+func deployedValue(deployed gitops.Deployed) types.Map {
+	hosts := make(map[string]attr.Value, len(deployed))
+	for host, folders := range deployed {
+		object, known := make(map[string]any, len(folders)), true
+		for target, tree := range folders {
+			object[target] = tree
+			known = known && tree != unknownTree
+		}
+		text, err := fleet.CanonicalJSON(object)
+		if err != nil {
+			panic("a map of strings has no JSON form: " + err.Error())
+		}
+		hosts[host] = types.StringValue(text)
+		if !known {
+			hosts[host] = types.StringUnknown()
+		}
+	}
+	return types.MapValueMust(types.StringType, hosts)
+}
+
+// remote is how to reach a place.
+func (c *connection) remote(at place) gitops.Remote {
+	return gitops.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.credentials}
+}
+
+// addRepositoryError reports what went wrong with a repository. When creates, one that is not there or
+// cannot be reached is only a warning: it may be made in the same run.
+func addRepositoryError(diagnostics *diag.Diagnostics, err error, creates bool) {
+	at := path.Root("gitops_repo")
+	detail := sentence(err.Error())
+	switch {
+	case errors.Is(err, gitops.ErrUnauthorized):
+		diagnostics.AddAttributeError(at, "Repository refuses the credentials", detail+
+			" Set the provider's git.token, or git.username and git.password, or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD.")
+	case errors.Is(err, gitops.ErrNotFound) || errors.Is(err, gitops.ErrUnreachable):
+		summary := "Repository cannot be reached"
+		if errors.Is(err, gitops.ErrNotFound) {
+			summary = "Repository does not exist"
+		}
+		if creates {
+			diagnostics.AddAttributeWarning(at, summary, detail+" If this run creates it, all is well; else apply will fail.")
+			return
+		}
+		diagnostics.AddAttributeError(at, summary, detail)
+	case errors.Is(err, gitops.ErrConflict):
+		diagnostics.AddAttributeError(at, "Folder belongs to somebody else", detail)
+	case errors.Is(err, gitops.ErrRefused):
+		diagnostics.AddAttributeError(at, "Repository refuses the commit", detail+" Nothing was written.")
+	default:
+		diagnostics.AddAttributeError(at, "Repository cannot be used", detail)
+	}
+}
+
+// ImportState takes "<url>#<branch>:<path>:<name>", and reads from the repository's records what the
+// owner of that name has there.
+func (r *assignmentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	url, rest, _ := strings.Cut(req.ID, "#")
+	parts := strings.Split(rest, ":")
+	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
+		resp.Diagnostics.AddError("Invalid import ID",
+			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
+		return
+	}
+	repo := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
+	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
+	model := assignmentModel{
+		Name:          types.StringValue(parts[2]),
+		GitopsRepo:    types.DynamicValue(types.ObjectValueMust(texts, repo)),
+		Delivery:      types.DynamicNull(),
+		Protection:    types.DynamicNull(),
+		CommitMessage: types.StringNull(),
+		PullRequest:   types.StringNull(),
+	}
+	checkOwnerName(model.Name, &resp.Diagnostics)
+	at, known := model.place(&resp.Diagnostics)
+	if !known || resp.Diagnostics.HasError() {
+		return
+	}
+	view, err := r.connection.inspect(ctx, r.connection.remote(at), model.owner(at))
+	if err != nil {
+		addRepositoryError(&resp.Diagnostics, err, false)
+		return
+	}
+	owned, err := view.Owned(ctx)
+	if err != nil {
+		addRepositoryError(&resp.Diagnostics, err, false)
+		return
+	}
+	if len(owned) == 0 {
+		resp.Diagnostics.AddError("Nothing to import",
+			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", parts[2], parts[1], parts[0]))
+		return
+	}
+	fleetType := basetypes.ObjectType{AttrTypes: fleetTypes}
+	model.Fleet = types.ObjectNull(fleetType.AttrTypes)
+	model.Deployed, model.Commit = deployedValue(owned), types.StringValue(view.Commit)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}

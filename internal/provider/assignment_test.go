@@ -1,0 +1,387 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+)
+
+// small is a fleet of two cluster types and two deployment targets: "edge" goes to drone, "core" to both.
+type small struct {
+	database string // value that reaches large alone; HCL
+	extra    string // further attributes of the assignment; HCL
+	fleet    string // further attributes of the fleet; HCL
+	path     string
+	before   string // further blocks; HCL
+}
+
+func (s small) config(repo repository) string {
+	if s.database == "" {
+		s.database = `"mysql://one"`
+	}
+	return repo.provider + s.before + fmt.Sprintf(`
+locals {
+  fleet = provider::flotilla::fleet({
+    environment = "dev"
+    workspaces  = [{ name = "team" }]
+    cluster_types = [
+      { name = "drone", labels = { edge = "true" } },
+      { name = "large", labels = { size = "large" } },
+      { name = "spare" },
+    ]
+    workloads = [{
+      name      = "app"
+      workspace = "team"
+      deployment_targets = {
+        edge = { environment = "dev", labels = { edge = "true" }, manifests = { repo = "https://git.example.com/app", branch = "main" } }
+        core = { environment = "dev", manifests = { repo = "https://git.example.com/app", branch = "main", path = "core" } }
+      }
+    }]
+    target_policies = [
+      { name = "edge", deployment_target_selector = { match_labels = { edge = "true" } }, cluster_type_selector = { match_labels = { edge = "true" } } },
+      { name = "core", deployment_target_selector = { expression = "!edge" }, cluster_type_selector = { expression = "edge=true" } },
+      { name = "core-on-large", deployment_target_selector = { expression = "!edge" }, cluster_type_selector = { match_labels = { size = "large" } } },
+    ]
+    config_containers = [
+      { name = "all", data = { LOG_LEVEL = "info" } },
+      { name = "large", labels = { cluster-type = "large" }, data = { DATABASE_URL = %[1]s } },
+    ]
+    %[2]s
+  })
+}
+
+data "flotilla_scheduling" "test" {
+  fleet = local.fleet
+}
+
+resource "flotilla_assignment" "test" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = %[3]q, branch = "dev", path = %[4]q }
+  %[5]s
+}
+`, s.database, s.fleet, repo.url, s.path, s.extra)
+}
+
+const assignment = "flotilla_assignment.test"
+
+func TestApplyMakesOneCommitAndTheNextPlanIsEmpty(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{{
+				Config:           small{path: "clusters/all"}.config(repo),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+				ConfigStateChecks: []statecheck.StateCheck{
+					statecheck.ExpectKnownValue(assignment, tfjsonpath.New("deployed").AtMapKey("spare"), knownvalue.StringExact("{}")),
+					statecheck.ExpectKnownValue(assignment, tfjsonpath.New("pull_request"), knownvalue.Null()),
+				},
+				Check: func(state *terraform.State) error {
+					folder := repo.clone(t, "dev")
+					if got := git(t, folder, "rev-parse", "HEAD"); got != state.RootModule().Resources[assignment].Primary.Attributes["commit"] {
+						t.Errorf("the branch is at %s, which is not the attribute commit", got)
+					}
+					written := files(t, filepath.Join(folder, "clusters", "all"))
+					for _, name := range []string{
+						"drone/app-edge/namespace.yaml", "drone/app-edge/platform-config.yaml", "drone/app-edge/reconciler.yaml",
+						"drone/app-core/reconciler.yaml", "large/app-core/reconciler.yaml",
+						"drone/dev.md", "large/dev.md", "spare/dev.md", ".flotilla/dev/drone.json",
+					} {
+						if _, ok := written[name]; !ok {
+							t.Errorf("%s is not there", name)
+						}
+					}
+					want := state.RootModule().Resources[assignment].Primary.Attributes["deployed.large"]
+					if got := fmt.Sprintf(`{"app-core":"%s"}`, git(t, folder, "rev-parse", "HEAD:clusters/all/large/app-core")); got != want {
+						t.Errorf("deployed.large is %s, and the tree has %s", want, got)
+					}
+					return nil
+				},
+			}},
+		})
+	})
+}
+
+func TestUnknownValueMakesOnlyTheHostsItReachesUnknown(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{{
+			Config: small{
+				before:   "resource \"terraform_data\" \"database\" {\n  input = \"mysql://one\"\n}\n",
+				database: "terraform_data.database.output",
+			}.config(repo),
+			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+				plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("deployed").AtMapKey("large")),
+				plancheck.ExpectKnownValue(assignment, tfjsonpath.New("deployed").AtMapKey("drone"),
+					knownvalue.StringRegexp(regexp.MustCompile(`^{"app-core":"[0-9a-f]{40}","app-edge":"[0-9a-f]{40}"}$`))),
+				plancheck.ExpectKnownValue(assignment, tfjsonpath.New("deployed").AtMapKey("spare"), knownvalue.StringExact("{}")),
+				readAtPlan{"data.flotilla_scheduling.test"},
+			}},
+		}},
+	})
+}
+
+func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		var before string
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{
+				{
+					Config: small{}.config(repo),
+					Check: func(*terraform.State) error {
+						before = git(t, repo.clone(t, "dev"), "rev-parse", "HEAD")
+						return nil
+					},
+				},
+				{
+					Config: small{database: `"mysql://two"`}.config(repo),
+					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+						changedOnly{assignment, []string{"commit", "deployed.large", "fleet.config.large"}},
+					}},
+					Check: func(*terraform.State) error {
+						changed := git(t, repo.clone(t, "dev"), "diff", "--name-only", before, "HEAD")
+						if changed != ".flotilla/dev/large.json\nlarge/app-core/platform-config.yaml" {
+							t.Errorf("changed files:\n%s", changed)
+						}
+						return nil
+					},
+				},
+			},
+		})
+	})
+}
+
+func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
+	t.Parallel()
+	for name, tamper := range map[string]func(t *testing.T, folder string){
+		"file changed": func(t *testing.T, folder string) {
+			writeFile(t, filepath.Join(folder, "drone/app-edge/namespace.yaml"), "kind: Oops\n")
+		},
+		"file added": func(t *testing.T, folder string) {
+			writeFile(t, filepath.Join(folder, "drone/app-edge/more.yaml"), "kind: More\n")
+		},
+		"file removed":   func(_ *testing.T, folder string) { os.Remove(filepath.Join(folder, "drone/app-edge/namespace.yaml")) },
+		"folder removed": func(_ *testing.T, folder string) { os.RemoveAll(filepath.Join(folder, "drone/app-edge")) },
+		"marker removed": func(_ *testing.T, folder string) { os.Remove(filepath.Join(folder, "drone/dev.md")) },
+		"record removed": func(_ *testing.T, folder string) { os.Remove(filepath.Join(folder, ".flotilla/dev/drone.json")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEveryServer(t, func(t *testing.T, repo repository) {
+				var original map[string]string
+				resource.Test(t, resource.TestCase{
+					ProtoV6ProviderFactories: factories(),
+					Steps: []resource.TestStep{
+						{
+							Config: small{}.config(repo),
+							Check: func(*terraform.State) error {
+								original = files(t, repo.clone(t, "dev"))
+								repo.change(t, "dev", func(folder string) {
+									tamper(t, folder)
+									writeFile(t, filepath.Join(folder, "drone/somebody/else.yaml"), "kind: Foreign\n")
+									writeFile(t, filepath.Join(folder, "README.md"), "Ours, by hand\r\n")
+								})
+								return nil
+							},
+							ExpectNonEmptyPlan: true,
+						},
+						{
+							Config: small{}.config(repo),
+							ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+								changedOnly{assignment, []string{"commit", "deployed.drone"}},
+							}},
+							Check: func(*terraform.State) error {
+								if commits := repo.commits(t, "dev"); commits != 3 {
+									t.Errorf("%d commits, want three: written, tampered with, repaired", commits)
+								}
+								repaired := files(t, repo.clone(t, "dev"))
+								if repaired["drone/somebody/else.yaml"] != "kind: Foreign\n" || repaired["README.md"] != "Ours, by hand\r\n" {
+									t.Error("foreign files were touched")
+								}
+								delete(repaired, "drone/somebody/else.yaml")
+								delete(repaired, "README.md")
+								sameFiles(t, repaired, original)
+								return nil
+							},
+						},
+					},
+				})
+			})
+		})
+	}
+}
+
+func TestAfterALostStateApplyMakesNoCommit(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		for range 2 { // the second run starts from an empty state
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: factories(),
+				Steps: []resource.TestStep{
+					{Config: small{}.config(repo)},
+					{Config: "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"},
+				},
+			})
+			if commits := repo.commits(t, "dev"); commits != 1 {
+				t.Fatalf("%d commits, want one", commits)
+			}
+		}
+	})
+}
+
+func TestChangeOfTheMessageAloneMakesNoCommit(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	check := func(*terraform.State) error {
+		if commits := repo.commits(t, "dev"); commits != 1 {
+			t.Errorf("%d commits, want one", commits)
+		}
+		return nil
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{}.config(repo), Check: check},
+			{
+				Config: small{extra: "commit_message = \"Roll out\"\n  delivery = { mode = \"push\" }"}.config(repo), Check: check,
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+					changedOnly{assignment, []string{"commit_message", "delivery"}},
+				}},
+			},
+		},
+	})
+}
+
+func TestImportReadsTheRecords(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		repo.provider += requiredProviders
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{
+				{Config: small{path: "a/b"}.config(repo)},
+				{
+					Config: small{path: "a/b"}.config(repo), ResourceName: assignment,
+					ImportState: true, ImportStateId: repo.url + "#dev:a/b:dev", ImportStateVerify: true,
+					ImportStateVerifyIdentifierAttribute: "name",
+					ImportStateVerifyIgnore:              []string{"fleet"},
+				},
+				{
+					Config: small{}.config(repo), ResourceName: assignment,
+					ImportState: true, ImportStateId: repo.url + "#dev::dev", ExpectError: regexp.MustCompile("Nothing to import"),
+				},
+			},
+		})
+	})
+}
+
+func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{
+				{
+					Config: small{}.config(repo),
+					Check: func(*terraform.State) error {
+						repo.change(t, "dev", func(folder string) {
+							writeFile(t, filepath.Join(folder, "drone/somebody/else.yaml"), "kind: Foreign\n")
+						})
+						return nil
+					},
+				},
+				{Config: repo.provider + "locals {}\n"},
+			},
+		})
+		sameFiles(t, files(t, repo.clone(t, "dev")), map[string]string{"drone/somebody/else.yaml": "kind: Foreign\n"})
+	})
+}
+
+func TestMoveWritesTheNewPlaceAndClearsTheOldOne(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{
+				{Config: small{path: "old"}.config(repo)},
+				{
+					Config: small{path: "new"}.config(repo),
+					Check: func(*terraform.State) error {
+						for name := range files(t, repo.clone(t, "dev")) {
+							if !strings.HasPrefix(name, "new/") {
+								t.Errorf("%s is still there", name)
+							}
+						}
+						return nil
+					},
+				},
+			},
+		})
+	})
+}
+
+func TestMassDeletionFailsThePlan(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	many := func(names, extra string) string {
+		return fmt.Sprintf(`
+locals {
+  fleet = provider::flotilla::fleet({
+    environment     = "dev"
+    workspaces      = [{ name = "team" }]
+    cluster_types   = [for i in range(%s) : { name = "type-${i}" }]
+    workloads       = [{ name = "app", workspace = "team", deployment_targets = { all = { environment = "dev", manifests = { repo = "https://git.example.com/app" } } } }]
+    target_policies = [{ name = "all", cluster_type_selector = {} }]
+  })
+}
+resource "flotilla_assignment" "test" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = %q, branch = "dev" }
+  %s
+}
+`, names, repo.url, extra)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: many("24", "")},
+			{Config: many("4", ""), ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts, more than the default of 50 %: type-10/app-all,`)},
+			{Config: many("0", ""), ExpectError: words(`24 assignments are deployed, and this plan would remove all of them`)},
+			{Config: many("23", "protection = { max_removed = 0 }"), ExpectError: words(`more than max_removed = 0`)},
+			{Config: many("24", ""), Destroy: true, ExpectError: words(`Mass deletion`)},
+			{Config: many("4", "protection = { max_removed_percent = 90 }")},
+			{Config: many("0", "protection = { max_removed_percent = 100, allow_empty = true }")},
+		},
+	})
+}
+
+// sameFiles compares two sets of files.
+func sameFiles(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for name, content := range want {
+		if got[name] != content {
+			t.Errorf("%s is\n%s\nwant\n%s", name, got[name], content)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s should not be there", name)
+		}
+	}
+}

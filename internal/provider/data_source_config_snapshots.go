@@ -1,0 +1,160 @@
+package provider
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+var _ datasource.DataSource = configSnapshotsDataSource{}
+
+type configSnapshotsDataSource struct{}
+
+func newConfigSnapshotsDataSource() datasource.DataSource { return configSnapshotsDataSource{} }
+
+// Metadata names the data source.
+func (configSnapshotsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_config_snapshots"
+}
+
+// Schema is the fleet, what to narrow it by, and the snapshots.
+func (configSnapshotsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The values that are hydrated for each assignment, and which config container each of them comes from.",
+		Attributes: map[string]schema.Attribute{
+			"fleet": schema.SingleNestedAttribute{
+				Required:            true,
+				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
+				Attributes: map[string]schema.Attribute{
+					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
+					"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
+					"config": schema.MapAttribute{
+						Required: true, ElementType: types.StringType,
+						MarkdownDescription: "JSON of the data of each config container.",
+					},
+				},
+			},
+			"cluster_type":      schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster type, or to clusters of it."},
+			"cluster":           schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster."},
+			"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments of this deployment target, by its full name."},
+			"key": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Only assignments with a value at this JSON pointer, such as `/DATABASE_URL`: who uses it.",
+			},
+			"snapshots": schema.MapNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "By the assignment's key, `<host>/<deployment target>`.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"version": schema.StringAttribute{Computed: true, MarkdownDescription: "Hash of the values: equal values, equal version."},
+					"json":    schema.StringAttribute{Computed: true, MarkdownDescription: "Canonical JSON of the values."},
+					"provenance": schema.MapNestedAttribute{
+						Computed:            true,
+						MarkdownDescription: "Where each value comes from, by its JSON pointer.",
+						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+							"container": schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the config container that gave the value."},
+							"overridden": schema.ListAttribute{
+								Computed: true, ElementType: types.StringType,
+								MarkdownDescription: "Names of the config containers that gave it another value and lost, in the order of merging.",
+							},
+						}},
+					},
+				}},
+			},
+		},
+	}
+}
+
+type configSnapshotsModel struct {
+	Fleet            fleetModel               `tfsdk:"fleet"`
+	ClusterType      types.String             `tfsdk:"cluster_type"`
+	Cluster          types.String             `tfsdk:"cluster"`
+	DeploymentTarget types.String             `tfsdk:"deployment_target"`
+	Key              types.String             `tfsdk:"key"`
+	Snapshots        map[string]snapshotModel `tfsdk:"snapshots"`
+}
+
+type fleetModel struct {
+	Environment types.String            `tfsdk:"environment"`
+	Model       types.String            `tfsdk:"model"`
+	Config      map[string]types.String `tfsdk:"config"`
+}
+
+type snapshotModel struct {
+	Version    string                 `tfsdk:"version"`
+	JSON       string                 `tfsdk:"json"`
+	Provenance map[string]originModel `tfsdk:"provenance"`
+}
+
+type originModel struct {
+	Container  string   `tfsdk:"container"`
+	Overridden []string `tfsdk:"overridden"`
+}
+
+// Read schedules and hydrates the fleet.
+func (configSnapshotsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model configSnapshotsModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	parsed := parseFleet(model.Fleet.Model.ValueString(), &resp.Diagnostics)
+	if parsed == nil {
+		return
+	}
+	scheduled := scheduleFleet(parsed, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	hydrated := hydrateFleet(parsed, model.Fleet.Config, scheduled.Assignments, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	model.Snapshots = map[string]snapshotModel{}
+	for i, assignment := range scheduled.Assignments {
+		if model.wants(assignment) {
+			model.add(assignment.Key(), hydrated.Snapshots[i])
+		}
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+func (m *configSnapshotsModel) wants(assignment *schedule.Assignment) bool {
+	cluster := ""
+	if assignment.Host.Cluster != nil {
+		cluster = assignment.Host.Cluster.Name
+	}
+	return (m.ClusterType.IsNull() || m.ClusterType.ValueString() == assignment.Host.ClusterType.Name) &&
+		(m.Cluster.IsNull() || m.Cluster.ValueString() == cluster) &&
+		(m.DeploymentTarget.IsNull() || m.DeploymentTarget.ValueString() == assignment.Target.Name)
+}
+
+func (m *configSnapshotsModel) add(key string, snapshot *hydrate.Snapshot) {
+	origins := snapshot.Provenance()
+	if !m.Key.IsNull() && !uses(origins, m.Key.ValueString()) {
+		return
+	}
+	provenance := make(map[string]originModel, len(origins))
+	for pointer, origin := range origins {
+		provenance[pointer] = originModel{Container: origin.Container, Overridden: orEmpty(origin.Overridden)}
+	}
+	m.Snapshots[key] = snapshotModel{Version: snapshot.Version, JSON: snapshot.JSON, Provenance: provenance}
+}
+
+// uses says whether there is a value at a JSON pointer, or below it.
+func uses(origins map[string]hydrate.Origin, pointer string) bool {
+	if _, found := origins[pointer]; found {
+		return true
+	}
+	for leaf := range origins {
+		if strings.HasPrefix(leaf, pointer+"/") {
+			return true
+		}
+	}
+	return false
+}

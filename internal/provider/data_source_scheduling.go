@@ -1,0 +1,186 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+var _ datasource.DataSource = schedulingDataSource{}
+
+type schedulingDataSource struct{}
+
+func newSchedulingDataSource() datasource.DataSource { return schedulingDataSource{} }
+
+// Metadata names the data source.
+func (schedulingDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_scheduling"
+}
+
+// Schema declares of the fleet what scheduling needs and no more: Terraform drops the rest, so that a
+// configuration value that is not known yet never defers the data source to apply.
+func (schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	computed := func(what string) schema.StringAttribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
+	}
+	policies := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the target policies that decided it."}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Which deployment target goes to which host, and why; which go nowhere, and why not. Nothing is written or " +
+			"asked of any server.",
+		Attributes: map[string]schema.Attribute{
+			"fleet": schema.SingleNestedAttribute{
+				Required:            true,
+				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
+				Attributes: map[string]schema.Attribute{
+					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
+					"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
+				},
+			},
+			"assignments": schema.MapNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"cluster_type":      computed("Name of the cluster type."),
+					"cluster":           computed("Name of the cluster; null where the host is a cluster type."),
+					"workload":          computed("Name of the workload."),
+					"workspace":         computed("Name of the workspace that owns it."),
+					"deployment_target": computed("Full name of the deployment target."),
+					"namespace":         computed("Namespace on the clusters."),
+					"reconciler":        computed("Name of the reconciler's template."),
+					"policies":          policies,
+				}},
+			},
+			"unscheduled": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "Deployment targets of the environment that go nowhere.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"deployment_target":  computed("Full name of the deployment target."),
+					"reason":             computed("Why it goes nowhere."),
+					"nearest_host":       computed("The host that came nearest; null where no policy selects the deployment target."),
+					"failed_requirement": computed("The first requirement that failed; null where there is none."),
+				}},
+			},
+			"excluded": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "What policies of effect `exclude` took away.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"host":              computed("The host, as in an assignment's key."),
+					"deployment_target": computed("Full name of the deployment target."),
+					"policies":          policies,
+				}},
+			},
+			"idle_policies": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "Target policies that assign nothing.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"name":   computed("Name of the policy."),
+					"reason": computed("What it lacks."),
+				}},
+			},
+		},
+	}
+}
+
+type schedulingModel struct {
+	Fleet        scheduledFleetModel      `tfsdk:"fleet"`
+	Assignments  map[string]assignedModel `tfsdk:"assignments"`
+	Unscheduled  []unscheduledModel       `tfsdk:"unscheduled"`
+	Excluded     []excludedModel          `tfsdk:"excluded"`
+	IdlePolicies []idlePolicyModel        `tfsdk:"idle_policies"`
+}
+
+type scheduledFleetModel struct {
+	Environment types.String `tfsdk:"environment"`
+	Model       types.String `tfsdk:"model"`
+}
+
+type assignedModel struct {
+	ClusterType      string   `tfsdk:"cluster_type"`
+	Cluster          *string  `tfsdk:"cluster"`
+	Workload         string   `tfsdk:"workload"`
+	Workspace        string   `tfsdk:"workspace"`
+	DeploymentTarget string   `tfsdk:"deployment_target"`
+	Namespace        string   `tfsdk:"namespace"`
+	Reconciler       string   `tfsdk:"reconciler"`
+	Policies         []string `tfsdk:"policies"`
+}
+
+type unscheduledModel struct {
+	DeploymentTarget  string  `tfsdk:"deployment_target"`
+	Reason            string  `tfsdk:"reason"`
+	NearestHost       *string `tfsdk:"nearest_host"`
+	FailedRequirement *string `tfsdk:"failed_requirement"`
+}
+
+type excludedModel struct {
+	Host             string   `tfsdk:"host"`
+	DeploymentTarget string   `tfsdk:"deployment_target"`
+	Policies         []string `tfsdk:"policies"`
+}
+
+type idlePolicyModel struct {
+	Name   string `tfsdk:"name"`
+	Reason string `tfsdk:"reason"`
+}
+
+// Read schedules the fleet.
+func (schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model schedulingModel
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, fleetPath, &model.Fleet)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	parsed := parseFleet(model.Fleet.Model.ValueString(), &resp.Diagnostics)
+	if parsed == nil {
+		return
+	}
+	result := scheduleFleet(parsed, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	model.Assignments = make(map[string]assignedModel, len(result.Assignments))
+	for _, assignment := range result.Assignments {
+		assigned := assignedModel{
+			ClusterType: assignment.Host.ClusterType.Name, Workload: assignment.Target.Workload.Name,
+			Workspace: assignment.Target.Workload.Workspace, DeploymentTarget: assignment.Target.Name,
+			Namespace: assignment.Namespace, Reconciler: assignment.Host.ClusterType.Reconciler,
+			Policies: orEmpty(assignment.Policies),
+		}
+		if assignment.Host.Cluster != nil {
+			assigned.Cluster = &assignment.Host.Cluster.Name
+		}
+		model.Assignments[assignment.Key()] = assigned
+	}
+	model.Unscheduled = make([]unscheduledModel, len(result.Unscheduled))
+	for i, unscheduled := range result.Unscheduled {
+		model.Unscheduled[i] = unscheduledModel{
+			DeploymentTarget: unscheduled.DeploymentTarget, Reason: unscheduled.Reason,
+			NearestHost: orNil(unscheduled.NearestHost), FailedRequirement: orNil(unscheduled.FailedRequirement),
+		}
+	}
+	model.Excluded = make([]excludedModel, len(result.Excluded))
+	for i, excluded := range result.Excluded {
+		model.Excluded[i] = excludedModel(excluded)
+	}
+	model.IdlePolicies = make([]idlePolicyModel, len(result.IdlePolicies))
+	for i, idle := range result.IdlePolicies {
+		model.IdlePolicies[i] = idlePolicyModel(idle)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

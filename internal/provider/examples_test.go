@@ -1,0 +1,52 @@
+package provider_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+)
+
+// TestExamplesApply applies every configuration that the documentation shows.
+func TestExamplesApply(t *testing.T) {
+	t.Parallel()
+	folders := 0
+	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*"} {
+		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, folder := range matches {
+			folders++
+			t.Run(filepath.Base(filepath.Dir(folder))+"/"+filepath.Base(folder), func(t *testing.T) {
+				t.Parallel()
+				var config strings.Builder
+				for name, content := range files(t, folder) {
+					if strings.HasSuffix(name, ".tf") {
+						config.WriteString(content)
+					}
+				}
+				if !strings.Contains(config.String(), "required_providers") {
+					config.WriteString(requiredProviders)
+				}
+				steps := []resource.TestStep{{Config: config.String()}}
+				if script, err := os.ReadFile(filepath.Join(folder, "import.sh")); err == nil && filepath.Base(folder) != "flotilla_assignment" {
+					match := regexp.MustCompile(`(?m)^terraform import (\S+) '(.*)'$`).FindStringSubmatch(string(script))
+					if match == nil {
+						t.Fatal("import.sh has no command of the form: terraform import ADDRESS 'ID'")
+					}
+					steps = append(steps, resource.TestStep{
+						Config: config.String(), ResourceName: match[1], ImportState: true, ImportStateId: match[2],
+					})
+				}
+				resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
+			})
+		}
+	}
+	if folders < 15 {
+		t.Errorf("%d examples found, want one for each resource, data source and function", folders)
+	}
+}

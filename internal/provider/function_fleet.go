@@ -1,0 +1,63 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+var _ function.Function = fleetFunction{}
+
+type fleetFunction struct{}
+
+func newFleetFunction() function.Function { return fleetFunction{} }
+
+// Metadata names the function.
+func (fleetFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = "fleet"
+}
+
+// Definition describes the function. Unknown values are let in: a fleet is planned before everything
+// in it is known.
+func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+	resp.Definition = function.Definition{
+		Summary: "Makes a fleet: everything of one environment, checked",
+		MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data sources " +
+			"and `flotilla_assignment` take: `{environment, model, config}`.\n\n" +
+			"The object's keys are `environment` (required), `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies`, " +
+			"`config_containers`, `config_schemas` and `templates`: each a list, tuple, set or map of objects, which are resources of that " +
+			"kind, or objects written by hand with the same attributes. Objects of other environments are left out. Further keys:\n\n" +
+			"* `environments`: names of all environments, or environments. With it, a name that is not among them is an error.\n" +
+			"* `assignments`: `[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n" +
+			"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge.\n" +
+			"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
+			"Unknown keys are errors, wherever they are. An unknown value makes only its container's entry of `config` unknown; an " +
+			"unknown name or label makes `model` unknown.\n\n" +
+			"Call it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply while the " +
+			"resource has any change pending.",
+		Parameters: []function.Parameter{
+			function.DynamicParameter{
+				Name: "fleet", AllowUnknownValues: true,
+				MarkdownDescription: "Object with everything of one environment.",
+			},
+		},
+		Return: fleetReturn(),
+	}
+}
+
+// Run decodes and checks the fleet; every finding is in the one error that a function can return.
+func (fleetFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	var argument types.Dynamic
+	if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {
+		return
+	}
+	decoded, findings := fleet.Decode(plain(argument))
+	if len(findings) > 0 {
+		resp.Error = function.NewArgumentFuncError(0, "\n"+findings.Error())
+		return
+	}
+	resp.Error = setFleet(ctx, decoded, &resp.Result)
+}

@@ -1,0 +1,214 @@
+package provider_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	tfjson "github.com/hashicorp/terraform-json"
+)
+
+// tools are the programs that apply configurations: those that the environment names, or that are on PATH.
+func tools(t *testing.T) map[string]string {
+	t.Helper()
+	requireAcceptance(t)
+	found := map[string]string{}
+	for name, variable := range map[string]string{"terraform": "TF_ACC_TERRAFORM_PATH", "tofu": "FLOTILLA_TOFU"} {
+		path := os.Getenv(variable)
+		if path == "" {
+			path, _ = exec.LookPath(name)
+		}
+		if path != "" {
+			found[name] = path
+		}
+	}
+	return found
+}
+
+// mirror builds the provider once and lays it out as a mirror that both tools install from.
+var mirror = sync.OnceValues(func() (folder string, err error) {
+	if folder, err = os.MkdirTemp("", "flotilla-mirror-"); err != nil {
+		return "", err
+	}
+	removeMirror = func() { os.RemoveAll(folder) }
+	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
+		name := "terraform-provider-flotilla_v0.0.1"
+		if runtime.GOOS == "windows" {
+			name += ".exe"
+		}
+		target := filepath.Join(folder, host, "flotilla", "flotilla", "0.0.1", runtime.GOOS+"_"+runtime.GOARCH, name)
+		command := exec.Command("go", "build", "-o", target, "../..")
+		if output, err := command.CombinedOutput(); err != nil {
+			return "", &exec.Error{Name: string(output), Err: err}
+		}
+	}
+	settings := "provider_installation {\n  filesystem_mirror {\n    path = \"" + filepath.ToSlash(folder) + "\"\n  }\n}\n"
+	return folder, os.WriteFile(filepath.Join(folder, "cli.tfrc"), []byte(settings), 0o600)
+})
+
+// removeMirror is called when all tests have run.
+var removeMirror = func() {}
+
+// workdir is a folder in which a tool works with the built provider, as users do.
+type workdir struct {
+	t    *testing.T
+	tool string
+	path string
+}
+
+func newWorkdir(t *testing.T, tool, example string) workdir {
+	t.Helper()
+	w := workdir{t: t, tool: tool, path: t.TempDir()}
+	for name, content := range files(t, filepath.Join("..", "..", "examples", example)) {
+		if strings.HasSuffix(name, ".tf") {
+			writeFile(t, filepath.Join(w.path, name), content)
+		}
+	}
+	w.run("init", "-input=false")
+	return w
+}
+
+// try runs the tool and returns what it printed, and whether it succeeded.
+func (w workdir) try(arguments ...string) (stdout, stderr string, err error) {
+	folder, err := mirror()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	command := exec.CommandContext(w.t.Context(), w.tool, arguments...)
+	command.Dir = w.path
+	command.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
+	var out, problems bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problems
+	err = command.Run()
+	return out.String(), problems.String(), err
+}
+
+func (w workdir) run(arguments ...string) string {
+	w.t.Helper()
+	stdout, stderr, err := w.try(arguments...)
+	if err != nil {
+		w.t.Fatalf("%s: %s\n%s%s", strings.Join(arguments, " "), err, stdout, stderr)
+	}
+	return stdout
+}
+
+// plan makes a plan file and returns what it says.
+func (w workdir) plan(arguments ...string) *tfjson.Plan {
+	w.t.Helper()
+	w.run(append([]string{"plan", "-input=false", "-out=plan.out"}, arguments...)...)
+	plan := &tfjson.Plan{}
+	if err := json.Unmarshal([]byte(w.run("show", "-json", "plan.out")), plan); err != nil {
+		w.t.Fatal(err)
+	}
+	return plan
+}
+
+func change(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
+	t.Helper()
+	for _, resource := range plan.ResourceChanges {
+		if resource.Address == address {
+			return resource.Change
+		}
+	}
+	t.Fatalf("the plan does not speak of %s", address)
+	return nil
+}
+
+func TestHelloWorld(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"terraform", "tofu"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tool := tools(t)[name]
+			if tool == "" {
+				t.Skipf("%s is not on this machine", name)
+			}
+			testHelloWorld(t, tool)
+		})
+	}
+}
+
+func testHelloWorld(t *testing.T, tool string) {
+	w := newWorkdir(t, tool, "hello-world")
+
+	plan := w.plan()
+	for _, resource := range plan.ResourceChanges {
+		if strings.HasPrefix(resource.Address, "data.") {
+			t.Errorf("%s is deferred to apply", resource.Address)
+		}
+	}
+	first := change(t, plan, `flotilla_assignment.all["dev"]`)
+	deployed, unknown := field(first.After, "deployed"), field(first.AfterUnknown, "deployed")
+	exact := regexp.MustCompile(`^{"hello-world-app-functional-test":"[0-9a-f]{40}"}$`)
+	if drone, _ := field(deployed, "drone").(string); !exact.MatchString(drone) {
+		t.Errorf("deployed of drone is %q at plan, want it exact", drone)
+	}
+	for _, empty := range []string{"small", "command-center"} {
+		if got := field(deployed, empty); got != "{}" {
+			t.Errorf("deployed of %s is %v at plan, want {}", empty, got)
+		}
+	}
+	if field(unknown, "large") != true {
+		t.Errorf("deployed of large is %v at plan, want it known after apply", field(deployed, "large"))
+	}
+	w.run("apply", "-input=false", "plan.out")
+
+	repo := repository{url: filepath.Join(w.path, "gitops.git"), cloneURL: filepath.Join(w.path, "gitops.git")}
+	for _, branch := range []string{"dev", "stage"} {
+		if commits := repo.commits(t, branch); commits != 1 {
+			t.Errorf("branch %s has %d commits, want one", branch, commits)
+		}
+	}
+	if plan := w.plan("-detailed-exitcode"); len(plan.ResourceDrift) > 0 {
+		t.Errorf("drift right after apply: %v", plan.ResourceDrift)
+	}
+	config := files(t, repo.clone(t, "dev"))["large/hello-world-app-performance-test/platform-config.yaml"]
+	if !strings.Contains(config, "mysql://west:8806/mysql2") || !strings.Contains(config, `SOME_COMMON_ENVIRONMENT_VARIABLE: "false"`) {
+		t.Errorf("the configuration of large is\n%s", config)
+	}
+
+	// One value changes: it, and the host that it reaches.
+	plan = w.plan("-var=database_address=mysql://west:8806/mysql3")
+	second := change(t, plan, `flotilla_assignment.all["dev"]`)
+	for _, same := range []string{"drone", "small", "command-center"} {
+		if field(second.Before, "deployed", same) != field(second.After, "deployed", same) {
+			t.Errorf("the plan changes %s", same)
+		}
+	}
+	before := git(t, repo.url, "rev-parse", "dev")
+	w.run("apply", "-input=false", "plan.out")
+	changed := git(t, repo.url, "diff", "--name-only", before, "dev")
+	if changed != ".flotilla/dev/large.json\nlarge/hello-world-app-performance-test/platform-config.yaml" {
+		t.Errorf("changed files:\n%s", changed)
+	}
+
+	// The state file is lost: everything is adopted, and nothing committed.
+	before = git(t, repo.url, "rev-parse", "dev", "stage")
+	if err := os.Remove(filepath.Join(w.path, "terraform.tfstate")); err != nil {
+		t.Fatal(err)
+	}
+	w.run("apply", "-input=false", "-auto-approve", "-var=database_address=mysql://west:8806/mysql3")
+	if after := git(t, repo.url, "rev-parse", "dev", "stage"); after != before {
+		t.Errorf("applying without a state made commits")
+	}
+	state, err := os.ReadFile(filepath.Join(w.path, "terraform.tfstate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rendered := range []string{"kind: Namespace", "kustomize.toolkit.fluxcd.io"} {
+		if bytes.Contains(state, []byte(rendered)) {
+			t.Errorf("the state holds rendered content: %q", rendered)
+		}
+	}
+	w.run("destroy", "-input=false", "-auto-approve", "-var=database_address=mysql://west:8806/mysql3")
+	if left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev"); left != "" {
+		t.Errorf("destroy left %s", left)
+	}
+}

@@ -1,0 +1,145 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"sigs.k8s.io/yaml"
+)
+
+// kalypsoRoot is where Kalypso's sample control plane is, with the output of its tutorial.
+func kalypsoRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "kalypso"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(root); err != nil {
+		t.Skip("shared/kalypso is absent: Kalypso's sample cannot be read")
+	}
+	return filepath.ToSlash(root)
+}
+
+// kalypsoConfig reads the sample as it is, edited by an HCL expression over each text.
+func kalypsoConfig(root, environment, edit string, repo repository) string {
+	return repo.provider + fmt.Sprintf(`
+locals {
+  root    = %[1]q
+  folders = ["control-plane/main", "control-plane/%[2]s", "tutorial/app", "tutorial/main", "tutorial/%[2]s"]
+  names   = flatten([for folder in local.folders : [for name in fileset("${local.root}/${folder}", "**/*.yaml") : "${folder}/${name}"]])
+  texts   = { for name in local.names : name => file("${local.root}/${name}") }
+  fleet   = provider::flotilla::control_plane(%[2]q, { for name, text in local.texts : name => %[3]s })
+}
+
+resource "flotilla_assignment" "test" {
+  name        = %[2]q
+  fleet       = local.fleet
+  gitops_repo = { url = %[4]q, branch = %[2]q }
+}
+`, root, environment, edit, repo.url)
+}
+
+// yamlDocuments parses the documents of every YAML file.
+func yamlDocuments(t *testing.T, contents map[string]string) map[string][]any {
+	t.Helper()
+	documents := map[string][]any{}
+	for name, content := range contents {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		for part := range strings.SplitSeq("\n"+content, "\n---") {
+			var document any
+			if err := yaml.Unmarshal([]byte(part), &document); err != nil {
+				t.Fatalf("%s: %s\n%s", name, err, content)
+			}
+			if document != nil {
+				documents[name] = append(documents[name], document)
+			}
+		}
+	}
+	return documents
+}
+
+func TestKalypsoControlPlaneGivesKalypsoOutput(t *testing.T) {
+	t.Parallel()
+	for _, environment := range []string{"dev", "stage"} {
+		t.Run(environment, func(t *testing.T) {
+			t.Parallel()
+			onEveryServer(t, func(t *testing.T, repo repository) {
+				root := kalypsoRoot(t)
+				resource.Test(t, resource.TestCase{
+					ProtoV6ProviderFactories: factories(),
+					Steps: []resource.TestStep{{
+						Config: kalypsoConfig(root, environment, "text", repo),
+						Check: func(*terraform.State) error {
+							if commits := repo.commits(t, environment); commits != 1 {
+								t.Errorf("%d commits, want one", commits)
+							}
+							got := yamlDocuments(t, files(t, repo.clone(t, environment)))
+							want := yamlDocuments(t, files(t, filepath.Join(root, "tutorial", "expected", environment)))
+							if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
+								t.Errorf("files %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+							}
+							for name := range want {
+								if !reflect.DeepEqual(got[name], want[name]) {
+									t.Errorf("%s holds\n%v\nwant\n%v", name, got[name], want[name])
+								}
+							}
+							return nil
+						},
+					}}, // a second plan must be empty: the step checks that by itself
+				})
+			})
+		})
+	}
+}
+
+func TestKalypsoControlPlaneWithBuiltinTemplates(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	root := kalypsoRoot(t)
+	config := kalypsoConfig(root, "dev", `replace(text, "arc-flux", "flux") if !strcontains(name, "/templates/")`, repo)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{{
+			Config: config,
+			Check: func(*terraform.State) error {
+				got := yamlDocuments(t, files(t, repo.clone(t, "dev")))
+				want := yamlDocuments(t, files(t, filepath.Join(root, "tutorial", "expected", "dev")))
+				if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
+					t.Errorf("files %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+				}
+				for name := range want {
+					switch filepath.Base(name) {
+					case "namespace.yaml":
+						if got, want := field(got[name][0], "metadata", "name"), field(want[name][0], "metadata", "name"); got != want {
+							t.Errorf("%s is of namespace %v, want %v", name, got, want)
+						}
+					case "platform-config.yaml":
+						if got, want := field(got[name][0], "data"), field(want[name][0], "data"); !reflect.DeepEqual(got, want) {
+							t.Errorf("%s holds %v, want %v", name, got, want)
+						}
+					}
+				}
+				return nil
+			},
+		}},
+	})
+}
+
+// field looks into nested maps.
+func field(value any, keys ...string) any {
+	for _, key := range keys {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	return value
+}

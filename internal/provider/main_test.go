@@ -1,0 +1,40 @@
+package provider_test
+
+import (
+	"cmp"
+	"os"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+)
+
+func TestMain(m *testing.M) {
+	// As `make test` sets it: the address that configurations without a terraform block mean.
+	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", cmp.Or(os.Getenv("TF_ACC_PROVIDER_NAMESPACE"), "flotilla"))
+	for _, variable := range []string{"FLOTILLA_GIT_TOKEN", "FLOTILLA_GIT_USERNAME", "FLOTILLA_GIT_PASSWORD"} {
+		os.Unsetenv(variable)
+	}
+	code := giteatest.Main(m)
+	removeMirror()
+	os.Exit(code)
+}
+
+// factories serve the provider inside the test's own process.
+func factories() map[string]func() (tfprotov6.ProviderServer, error) {
+	return map[string]func() (tfprotov6.ProviderServer, error){
+		"flotilla": providerserver.NewProtocol6WithError(provider.New("test")()),
+	}
+}
+
+// requiredProviders is what an import needs: the framework's tests add it to other steps by themselves.
+const requiredProviders = `
+terraform {
+  required_providers {
+    flotilla = { source = "flotilla/flotilla" }
+  }
+}
+`

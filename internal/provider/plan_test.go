@@ -1,0 +1,93 @@
+package provider_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	tfjson "github.com/hashicorp/terraform-json"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+)
+
+// readAtPlan expects a data source to be read while planning.
+type readAtPlan struct{ address string }
+
+// CheckPlan implements plancheck.PlanCheck.
+func (c readAtPlan) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+	for _, change := range req.Plan.ResourceChanges {
+		if change.Address == c.address {
+			resp.Error = fmt.Errorf("%s is deferred to apply", c.address)
+			return
+		}
+	}
+	if req.Plan.PriorState != nil && req.Plan.PriorState.Values != nil {
+		for _, resource := range req.Plan.PriorState.Values.RootModule.Resources {
+			if resource.Address == c.address {
+				return
+			}
+		}
+	}
+	resp.Error = fmt.Errorf("%s was not read", c.address)
+}
+
+// changedOnly expects the plan to change one resource, and of it just these places: "attribute" or
+// "attribute.key…".
+type changedOnly struct {
+	address string
+	places  []string
+}
+
+// CheckPlan implements plancheck.PlanCheck.
+func (c changedOnly) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {
+	var changed []string
+	for _, change := range req.Plan.ResourceChanges {
+		if change.Change.Actions.NoOp() {
+			continue
+		}
+		if change.Address != c.address || !change.Change.Actions.Update() {
+			resp.Error = fmt.Errorf("%s is to be %v", change.Address, change.Change.Actions)
+			return
+		}
+		changed = append(changed, changes(change.Change)...)
+	}
+	slices.Sort(changed)
+	if !slices.Equal(changed, c.places) {
+		resp.Error = fmt.Errorf("the plan changes %q, want %q", changed, c.places)
+	}
+}
+
+func changes(change *tfjson.Change) []string {
+	return differences("", change.Before, change.After, change.AfterUnknown)
+}
+
+func differences(at string, before, after, unknown any) []string {
+	if unknown == true {
+		return []string{strings.TrimPrefix(at, ".")}
+	}
+	was, wasMap := before.(map[string]any)
+	is, isMap := after.(map[string]any)
+	if !wasMap || !isMap {
+		if reflect.DeepEqual(before, after) {
+			return nil
+		}
+		return []string{strings.TrimPrefix(at, ".")}
+	}
+	unknowns, _ := unknown.(map[string]any)
+	keys := map[string]bool{}
+	for key := range was {
+		keys[key] = true
+	}
+	for key := range is {
+		keys[key] = true
+	}
+	for key := range unknowns {
+		keys[key] = true
+	}
+	var places []string
+	for key := range keys {
+		places = append(places, differences(at+"."+key, was[key], is[key], unknowns[key])...)
+	}
+	return places
+}

@@ -1,0 +1,197 @@
+// Package provider is the Terraform surface of Flotilla: it turns configuration into the model, calls
+// what computes and what writes, and turns the outcome into state, plans and diagnostics.
+package provider
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+var (
+	_ provider.Provider              = &flotilla{}
+	_ provider.ProviderWithFunctions = &flotilla{}
+)
+
+// New returns a constructor of the provider. version is that of the release, "dev" for a local build.
+func New(version string) func() provider.Provider {
+	return func() provider.Provider { return &flotilla{version: version} }
+}
+
+type flotilla struct {
+	version string
+}
+
+// connection is what resources need to reach GitOps repositories.
+type connection struct {
+	client      *gitops.Client
+	credentials gitops.Credentials
+	// complete is false while a credential is unknown: nobody can be asked yet.
+	complete bool
+	author   gitops.Signature
+	release  string
+	views    views
+}
+
+// views keeps what was read of a repository, so that a plan reads each only once. What writes never
+// relies on it.
+type views struct {
+	mu   sync.Mutex
+	read map[viewKey]*gitops.View
+}
+
+type viewKey struct {
+	url, branch string
+	owner       gitops.Owner
+}
+
+// Metadata names the provider.
+func (p *flotilla) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
+	resp.TypeName = "flotilla"
+	resp.Version = p.version
+}
+
+// Schema is the provider block.
+func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Runs workloads on fleets of Kubernetes clusters: schedules deployment targets onto cluster types and " +
+			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Rancher Fleet or Zarf reconcile, and commits " +
+			"it to a GitOps repository.",
+		Attributes: map[string]schema.Attribute{
+			"git": schema.SingleNestedAttribute{
+				Optional:            true,
+				MarkdownDescription: "How to reach GitOps repositories over http(s). Local repositories need nothing of it.",
+				Attributes: map[string]schema.Attribute{
+					"token": schema.StringAttribute{
+						Optional: true, Sensitive: true,
+						MarkdownDescription: "Access token; wins over a password. Default: `FLOTILLA_GIT_TOKEN`.",
+					},
+					"username": schema.StringAttribute{
+						Optional:            true,
+						MarkdownDescription: "User name for a password, or for a token where the host wants a certain one. Default: `FLOTILLA_GIT_USERNAME`.",
+					},
+					"password": schema.StringAttribute{
+						Optional: true, Sensitive: true,
+						MarkdownDescription: "Password. Default: `FLOTILLA_GIT_PASSWORD`.",
+					},
+					"author_name": schema.StringAttribute{
+						Optional:            true,
+						MarkdownDescription: "Name of the author and committer. Default: `Flotilla`.",
+					},
+					"author_email": schema.StringAttribute{
+						Optional:            true,
+						MarkdownDescription: "Email address of the author and committer.",
+					},
+				},
+			},
+		},
+	}
+}
+
+type providerModel struct {
+	Git *gitModel `tfsdk:"git"`
+}
+
+type gitModel struct {
+	Token       types.String `tfsdk:"token"`
+	Username    types.String `tfsdk:"username"`
+	Password    types.String `tfsdk:"password"`
+	AuthorName  types.String `tfsdk:"author_name"`
+	AuthorEmail types.String `tfsdk:"author_email"`
+}
+
+// Configure reads credentials; nothing is asked of a repository yet.
+func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
+	git := &gitModel{}
+	var object types.Object
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &object)...)
+	complete := !object.IsUnknown()
+	if complete && !object.IsNull() {
+		var model providerModel
+		resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+		git = model.Git
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	for _, value := range []types.String{git.Token, git.Username, git.Password, git.AuthorName, git.AuthorEmail} {
+		complete = complete && !value.IsUnknown()
+	}
+	c := &connection{
+		client: gitops.NewClient(),
+		credentials: gitops.Credentials{
+			Token:    orEnvironment(git.Token, "FLOTILLA_GIT_TOKEN"),
+			Username: orEnvironment(git.Username, "FLOTILLA_GIT_USERNAME"),
+			Password: orEnvironment(git.Password, "FLOTILLA_GIT_PASSWORD"),
+		},
+		complete: complete,
+		author:   gitops.Signature{Name: git.AuthorName.ValueString(), Email: git.AuthorEmail.ValueString()},
+		release:  p.version,
+		views:    views{read: map[viewKey]*gitops.View{}},
+	}
+	resp.ResourceData = c
+}
+
+func orEnvironment(value types.String, variable string) string {
+	if value.IsNull() {
+		return os.Getenv(variable)
+	}
+	return value.ValueString()
+}
+
+// inspect reads the tip of a branch, once for each owner.
+func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gitops.Owner) (*gitops.View, error) {
+	c.views.mu.Lock()
+	defer c.views.mu.Unlock()
+	key := viewKey{remote.URL, remote.Branch, owner}
+	if view := c.views.read[key]; view != nil {
+		return view, nil
+	}
+	view, err := c.client.Inspect(ctx, remote, owner)
+	if err == nil {
+		c.views.read[key] = view
+	}
+	return view, err
+}
+
+// Resources lists the constructors of all resources.
+func (p *flotilla) Resources(context.Context) []func() resource.Resource {
+	return []func() resource.Resource{
+		newAssignmentResource,
+		clusterResource,
+		clusterTypeResource,
+		configContainerResource,
+		configSchemaResource,
+		environmentResource,
+		targetPolicyResource,
+		templateResource,
+		workloadResource,
+		workspaceResource,
+	}
+}
+
+// DataSources lists the constructors of all data sources.
+func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{
+		newConfigSnapshotsDataSource,
+		newSchedulingDataSource,
+	}
+}
+
+// Functions lists the constructors of all functions.
+func (p *flotilla) Functions(context.Context) []func() function.Function {
+	return []func() function.Function{
+		newControlPlaneFunction,
+		newFleetFunction,
+	}
+}

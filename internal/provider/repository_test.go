@@ -1,0 +1,145 @@
+package provider_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+)
+
+// repository is a GitOps repository on a real server, and a way to look at it with git itself.
+type repository struct {
+	url      string // for the configuration
+	provider string // provider block with the credentials, if any
+	cloneURL string // for git, with the credentials
+}
+
+// onEveryServer runs a test against a local bare repository and against Gitea over http.
+func onEveryServer(t *testing.T, test func(t *testing.T, repo repository)) {
+	t.Helper()
+	t.Run("bare", func(t *testing.T) {
+		t.Parallel()
+		test(t, bareRepository(t))
+	})
+	t.Run("gitea", func(t *testing.T) {
+		t.Parallel()
+		test(t, giteaRepository(t))
+	})
+}
+
+// bareRepository is a path at which there is nothing yet.
+func bareRepository(t *testing.T) repository {
+	t.Helper()
+	requireAcceptance(t)
+	path := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+	return repository{url: path, cloneURL: path}
+}
+
+func giteaRepository(t *testing.T) repository {
+	t.Helper()
+	requireAcceptance(t)
+	server := giteatest.Start(t)
+	user := server.User(t)
+	address := server.Repository(t, user, "gitops")
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.User = url.UserPassword(user.Name, user.Token)
+	return repository{
+		url: address, cloneURL: parsed.String(),
+		provider: fmt.Sprintf("provider \"flotilla\" {\n  git = { token = %q }\n}\n", user.Token),
+	}
+}
+
+func requireAcceptance(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("acceptance tests run with TF_ACC=1")
+	}
+}
+
+// git runs the git binary in a folder and returns what it printed.
+func git(t *testing.T, folder string, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", append([]string{
+		"-c", "user.name=somebody", "-c", "user.email=somebody@example.com", "-c", "protocol.version=2",
+	}, arguments...)...)
+	command.Dir = folder
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("git %s: %s\n%s", strings.Join(arguments, " "), err, stderr.String())
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// clone checks out a branch and checks every object.
+func (r repository) clone(t *testing.T, branch string) string {
+	t.Helper()
+	folder := t.TempDir()
+	git(t, folder, "clone", "--quiet", "--branch", branch, r.cloneURL, ".")
+	git(t, folder, "fsck", "--strict", "--no-dangling")
+	return folder
+}
+
+// commits counts the commits of a branch.
+func (r repository) commits(t *testing.T, branch string) int {
+	t.Helper()
+	return strings.Count(git(t, r.clone(t, branch), "log", "--format=%h")+"\n", "\n")
+}
+
+// change commits what edit does to a checkout of a branch.
+func (r repository) change(t *testing.T, branch string, edit func(folder string)) {
+	t.Helper()
+	folder := r.clone(t, branch)
+	edit(folder)
+	git(t, folder, "add", "--all")
+	git(t, folder, "commit", "--quiet", "--message", "By hand")
+	git(t, folder, "push", "--quiet")
+}
+
+// files returns the content of every file below a folder, by slash-separated path, without .git.
+func files(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	contents := map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if entry.Name() == ".git" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		contents[filepath.ToSlash(name)] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contents
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

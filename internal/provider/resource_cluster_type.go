@@ -1,0 +1,29 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+var clusterTypeResource = newStateOnly(object{
+	name:       "cluster_type",
+	collection: "cluster_types",
+	schema: schema.Schema{
+		Description: "cluster type",
+		MarkdownDescription: "A set of clusters that run the same workloads with the same values: one folder in the GitOps repository, " +
+			"perhaps thousands of clusters.",
+		Attributes: map[string]schema.Attribute{
+			"name":        nameAttribute("Name of the cluster type, a DNS label; also its folder."),
+			"environment": environmentAttribute(false),
+			"labels":      labelsAttribute(),
+			"taints":      taintsAttribute(),
+			"reconciler": defaultAttribute(fleet.DefaultReconciler,
+				"Name of the template of type `reconciler`: built in are `flux`, `argocd`, `fleet` and `zarf`."),
+			"namespace_service": defaultAttribute(fleet.DefaultNamespaceService, "Name of the template of type `namespace`."),
+			"config_type": defaultAttribute(fleet.DefaultConfigType,
+				"Name of the template of type `config`: built in are `configmap`, `json`, `env`, `properties` and `symphony`."),
+			"description": descriptionAttribute(),
+		},
+	},
+})

@@ -1,0 +1,44 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+var configContainerResource = newStateOnly(object{
+	name:       "config_container",
+	collection: "config_containers",
+	schema: schema.Schema{
+		Description: "config container",
+		MarkdownDescription: "Labelled configuration values of the platform. A container reaches every assignment that has all of its " +
+			"labels, on the host or on the deployment target; the labels `environment`, `workspace`, `workload`, `deployment-target`, " +
+			"`cluster-type` and `cluster` are every assignment's.",
+		Attributes: map[string]schema.Attribute{
+			"name":        nameAttribute("Name of the container, a DNS subdomain."),
+			"environment": environmentAttribute(true),
+			"labels":      labelsAttribute(),
+			"data": schema.DynamicAttribute{
+				Required:            true,
+				MarkdownDescription: "An object of any shape. Types are kept; `null` removes a key that another container gives.",
+			},
+			"priority": schema.NumberAttribute{
+				Optional:            true,
+				MarkdownDescription: "Where containers disagree, the higher priority wins, then the one with more labels. Default 0.",
+			},
+			"json": schema.StringAttribute{Computed: true, MarkdownDescription: "Canonical JSON of `data`."},
+		},
+	},
+	derive: func(attributes map[string]attr.Value) {
+		data := plain(attributes["data"])
+		attributes["json"] = types.StringUnknown()
+		if fleet.IsKnown(data) {
+			text, err := fleet.CanonicalJSON(data)
+			if err == nil {
+				attributes["json"] = types.StringValue(text)
+			}
+		}
+	},
+})

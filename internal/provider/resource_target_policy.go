@@ -1,0 +1,28 @@
+package provider
+
+import "github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+var targetPolicyResource = newStateOnly(object{
+	name:       "target_policy",
+	collection: "target_policies",
+	schema: schema.Schema{
+		Description: "target policy",
+		MarkdownDescription: "Selects deployment targets, and the cluster types or clusters that they go to. Without a " +
+			"`cluster_selector` the hosts are cluster types; with one, each selected cluster is a host of its own.",
+		Attributes: map[string]schema.Attribute{
+			"name":                       nameAttribute("Name of the policy, a DNS subdomain."),
+			"environment":                environmentAttribute(false),
+			"workspace":                  schema.StringAttribute{Optional: true, MarkdownDescription: "Only deployment targets of this workspace. Unset: of any."},
+			"workload_selector":          selectorAttribute("Only deployment targets of workloads with matching labels."),
+			"deployment_target_selector": selectorAttribute("Only deployment targets with matching labels: their own and their workload's, their own winning."),
+			"cluster_type_selector":      selectorAttribute("Cluster types with matching labels. This or `cluster_selector` must be given."),
+			"cluster_selector":           selectorAttribute("Clusters with matching labels: their own and their type's, their own winning."),
+			"tolerations": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "List of `{key, operator, value, effect}`: the taints that do not keep this policy's deployment targets off, " +
+					"by Kubernetes' rules. `operator` is `Equal` (default) or `Exists`.",
+			},
+			"effect": defaultAttribute("schedule", "`exclude` removes what other policies assign."),
+		},
+	},
+})

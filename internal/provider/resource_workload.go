@@ -1,0 +1,25 @@
+package provider
+
+import "github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+var workloadResource = newStateOnly(object{
+	name:       "workload",
+	collection: "workloads",
+	schema: schema.Schema{
+		Description:         "workload",
+		MarkdownDescription: "An application or a platform service, owned by a workspace, with its deployment targets in every environment.",
+		Attributes: map[string]schema.Attribute{
+			"name":      nameAttribute("Name of the workload, a DNS label."),
+			"workspace": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the workspace that owns it."},
+			"labels":    labelsAttribute(),
+			"requires":  namesAttribute("Names of workloads that must run on every host that this one runs on."),
+			"deployment_targets": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Map of `{environment, labels, manifests, config_schema}` by name; the full name of a deployment target is " +
+					"`<workload>-<target>`, at most 63 characters. `manifests` says where the workload's own manifests are: " +
+					"`{storage, repo, branch, tag, commit, path, chart, version, type, parameters}`, with `storage` one of `git` (default), " +
+					"`helm` and `oci`. `config_schema` is the JSON Schema that its values must satisfy.",
+			},
+		},
+	},
+})

@@ -1,0 +1,69 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// The attributes that several resources share.
+//
+// What has attributes of its own inside (selectors, taints, deployment targets) is dynamic: Terraform
+// silently drops misspelt keys of nested attributes, which for labels is silent misplacement.
+
+func nameAttribute(what string) schema.StringAttribute {
+	return schema.StringAttribute{Required: true, MarkdownDescription: what}
+}
+
+func labelsAttribute() schema.MapAttribute {
+	return schema.MapAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "Kubernetes labels, which selectors and config containers match.",
+	}
+}
+
+func descriptionAttribute() schema.StringAttribute {
+	return schema.StringAttribute{Optional: true, MarkdownDescription: "What it is for; nothing is computed from it."}
+}
+
+func environmentAttribute(optional bool) schema.StringAttribute {
+	return schema.StringAttribute{
+		Required: !optional, Optional: optional,
+		MarkdownDescription: "Name of the environment that it belongs to." + map[bool]string{true: " Unset: every environment."}[optional],
+	}
+}
+
+func namesAttribute(what string) schema.SetAttribute {
+	return schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}
+}
+
+func defaultAttribute(value, what string) schema.StringAttribute {
+	return schema.StringAttribute{
+		Optional: true, Computed: true, Default: stringdefault.StaticString(value),
+		MarkdownDescription: what + " Default `" + value + "`.",
+	}
+}
+
+func taintsAttribute() schema.DynamicAttribute {
+	return schema.DynamicAttribute{
+		Optional: true,
+		MarkdownDescription: "List of `{key, value, effect}`: keeps deployment targets off unless their policy tolerates it, " +
+			"by Kubernetes' rules. `effect` is `NoSchedule`.",
+	}
+}
+
+const selectorDescription = " A selector is `{match_labels = {…}, match_expressions = [{key, operator, values}], expression = \"…\"}`; " +
+	"all that it says must hold, `{}` matches everything."
+
+func selectorAttribute(what string) schema.DynamicAttribute {
+	return schema.DynamicAttribute{Optional: true, MarkdownDescription: what + selectorDescription}
+}
+
+func defaultOf(ctx context.Context, attribute schema.StringAttribute) string {
+	var resp defaults.StringResponse
+	attribute.Default.DefaultString(ctx, defaults.StringRequest{}, &resp)
+	return resp.PlanValue.ValueString()
+}

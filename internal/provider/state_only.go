@@ -1,0 +1,177 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+var (
+	_ resource.Resource                   = stateOnly{}
+	_ resource.ResourceWithValidateConfig = stateOnly{}
+	_ resource.ResourceWithModifyPlan     = stateOnly{}
+	_ resource.ResourceWithImportState    = stateOnly{}
+)
+
+// object is what one kind of state-only resource is: its schema, how it is checked, what it derives.
+type object struct {
+	name       string // of the resource, without the provider's
+	collection string // of a fleet that holds such objects, for its checks
+	schema     schema.Schema
+	check      func(value any) fleet.Findings         // what the fleet's own checks do not know; may be nil
+	derive     func(attributes map[string]attr.Value) // sets computed attributes; may be nil
+}
+
+// stateOnly is a resource that touches nothing but state: it describes an object of a fleet. Every
+// computed attribute is known at plan, so that what refers to it can be planned as well.
+type stateOnly struct {
+	object
+}
+
+func newStateOnly(object object) func() resource.Resource {
+	return func() resource.Resource { return stateOnly{object} }
+}
+
+// Metadata names the resource.
+func (r stateOnly) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + r.name
+}
+
+// Schema returns the kind's schema.
+func (r stateOnly) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = r.schema
+}
+
+// ValidateConfig checks the object as a fleet would, at the resource that is wrong.
+func (r stateOnly) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	attributes := r.attributes(ctx, req.Config.Raw, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	r.validate(attributes, &resp.Diagnostics)
+}
+
+func (r stateOnly) validate(attributes map[string]attr.Value, diagnostics *diag.Diagnostics) {
+	configured := maps.Clone(attributes)
+	maps.DeleteFunc(configured, func(name string, value attr.Value) bool {
+		return value.IsNull() || !r.schema.Attributes[name].IsRequired() && !r.schema.Attributes[name].IsOptional()
+	})
+	value := plainMap(configured)
+	findings := fleet.CheckObject(r.collection, value)
+	if r.check != nil {
+		findings = append(findings, r.check(value)...)
+	}
+	addFindings(diagnostics, path.Empty(), "Invalid "+r.schema.Description, findings)
+}
+
+// ModifyPlan sets what is computed, so that nothing is known only after apply but what must be.
+func (r stateOnly) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() || r.derive == nil {
+		return
+	}
+	attributes := r.attributes(ctx, req.Plan.Raw, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	r.derive(attributes)
+	resp.Plan.Raw = r.raw(ctx, attributes, &resp.Diagnostics)
+}
+
+// Create stores the plan.
+func (r stateOnly) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	r.store(ctx, req.Plan.Raw, &resp.State, &resp.Diagnostics)
+}
+
+// Read leaves the state as it is: there is nothing outside of it.
+func (r stateOnly) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
+
+// Update stores the plan.
+func (r stateOnly) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	r.store(ctx, req.Plan.Raw, &resp.State, &resp.Diagnostics)
+}
+
+// Delete has nothing to do: the framework drops the state.
+func (r stateOnly) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
+
+// ImportState takes the object as JSON, with the attributes of the resource.
+func (r stateOnly) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	summary := "Invalid import of " + r.schema.Description
+	value, err := fleet.ParseJSON(req.ID)
+	if err != nil {
+		resp.Diagnostics.AddError(summary, "The import ID must be the JSON of the object: "+err.Error()+".")
+		return
+	}
+	given, ok := value.(map[string]any)
+	if !ok {
+		resp.Diagnostics.AddError(summary, "The import ID must be the JSON of an object, with the attributes of the resource.")
+		return
+	}
+	if findings := fleet.CheckObject(r.collection, given); len(findings) > 0 {
+		resp.Diagnostics.AddError(summary, findings.Error())
+		return
+	}
+	attributes := map[string]attr.Value{}
+	for _, name := range slices.Sorted(maps.Keys(r.schema.Attributes)) {
+		attribute := r.schema.Attributes[name]
+		if withDefault, ok := attribute.(schema.StringAttribute); ok && given[name] == nil && withDefault.Default != nil {
+			given[name] = defaultOf(ctx, withDefault)
+		}
+		attributes[name], err = fromPlain(attribute.GetType(), given[name])
+		if err != nil {
+			resp.Diagnostics.AddError(summary, fmt.Sprintf("%s: %s.", name, err))
+			return
+		}
+	}
+	if r.derive != nil {
+		r.derive(attributes)
+	}
+	resp.State.Raw = r.raw(ctx, attributes, &resp.Diagnostics)
+}
+
+// store derives once more: what was unknown at plan is known now.
+func (r stateOnly) store(ctx context.Context, plan tftypes.Value, state *tfsdk.State, diagnostics *diag.Diagnostics) {
+	attributes := r.attributes(ctx, plan, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	r.validate(attributes, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	if r.derive != nil {
+		r.derive(attributes)
+	}
+	state.Raw = r.raw(ctx, attributes, diagnostics)
+}
+
+func (r stateOnly) attributes(ctx context.Context, raw tftypes.Value, diagnostics *diag.Diagnostics) map[string]attr.Value {
+	value, err := r.schema.Type().ValueFromTerraform(ctx, raw)
+	if err != nil {
+		diagnostics.AddError("Value does not fit the schema", err.Error())
+		return nil
+	}
+	return value.(basetypes.ObjectValue).Attributes()
+}
+
+func (r stateOnly) raw(ctx context.Context, attributes map[string]attr.Value, diagnostics *diag.Diagnostics) tftypes.Value {
+	typ := r.schema.Type().(basetypes.ObjectType)
+	value, diags := basetypes.NewObjectValue(typ.AttrTypes, attributes)
+	diagnostics.Append(diags...)
+	raw, err := value.ToTerraformValue(ctx)
+	if err != nil {
+		diagnostics.AddError("Value does not fit the schema", err.Error())
+	}
+	return raw
+}
