@@ -241,15 +241,18 @@ func (f *Fleet) sortLists() {
 	slices.SortStableFunc(f.Templates, func(a, b Template) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortStableFunc(f.Assignments, func(a, b Placement) int {
-		return cmp.Or(cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Cluster, b.Cluster),
-			cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
-	})
+	slices.SortStableFunc(f.Assignments, ComparePlacements)
 	for i := range f.Workloads {
 		slices.SortStableFunc(f.Workloads[i].DeploymentTargets, func(a, b DeploymentTarget) int {
 			return cmp.Compare(a.Name, b.Name)
 		})
 	}
+}
+
+// ComparePlacements orders assignments as a fleet lists them: those of clusters first.
+func ComparePlacements(a, b Placement) int {
+	return cmp.Or(cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Cluster, b.Cluster),
+		cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
 }
 
 // Merge returns labels with those of the later sets winning. The result is never one of the arguments.

@@ -56,11 +56,22 @@ func TestSameSeedGivesTheSameFleet(t *testing.T) {
 		}
 		return model
 	}
-	if model(1) != model(1) {
+	first, again := model(1), model(1)
+	if first != again {
 		t.Error("seed 1 gave two fleets")
 	}
-	if model(1) == model(2) {
+	if first == model(2) {
 		t.Error("seeds 1 and 2 gave the same fleet")
+	}
+}
+
+func TestSmallIsValid(t *testing.T) {
+	for seed := range uint64(2_000) {
+		f, config := fleettest.Small(seed)
+		sameWhenDecoded(t, f, config)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
 	}
 }
 
