@@ -2,15 +2,18 @@ package fleet
 
 // base starts from another fleet, as provider::flotilla::fleet or control_plane returned it.
 func (d *decoder) base(root *object) {
+	if root.fields["base"] == (Unknown{}) {
+		d.unknownObjects()
+	}
 	root.attribute("base", func(o *object) {
 		environment, model := o.required("environment"), o.required("model")
-		config, configIsUnknown := o.attributeObject("config")
+		config, configIsUnknown := o.config()
 		o.finish()
-		if environment != unknownText && d.environmentKnown && environment != d.fleet.Environment {
+		if d.isOtherEnvironment(environment) {
 			o.report("environment", "the base fleet is of environment %q, this one of %q", environment, d.fleet.Environment)
 			return
 		}
-		if model == unknownText || model == "" {
+		if !isSet(model) {
 			d.unknownObjects()
 			return
 		}
@@ -19,33 +22,52 @@ func (d *decoder) base(root *object) {
 			o.report("model", "%s", err)
 			return
 		}
+		if d.isOtherEnvironment(base.Environment) {
+			o.report("model", "is of environment %q, this fleet of %q", base.Environment, d.fleet.Environment)
+			return
+		}
 		d.adopt(base)
 		for _, container := range base.ConfigContainers {
-			text, known := config[container.Name].(string)
-			switch {
-			case known:
-				d.config[container.Name] = text
-			case configIsUnknown || config[container.Name] == Unknown{}:
-				d.pending = append(d.pending, container.Name)
-			default:
-				o.report("config", "config container %q has no entry", container.Name)
-			}
+			d.adoptConfig(o.path.Attribute("config"), container.Name, config[container.Name], configIsUnknown)
 		}
 	})
 }
 
-// attributeObject reads an attribute that is an object, without decoding what is in it.
-func (o *object) attributeObject(attribute string) (fields map[string]any, isUnknown bool) {
-	switch value := o.fields[attribute].(type) {
+func (d *decoder) isOtherEnvironment(name string) bool {
+	return isSet(name) && d.environmentKnown && name != d.fleet.Environment
+}
+
+// config reads the attribute "config", whose entries are checked container by container. What is
+// unknown there leaves everything else known.
+func (o *object) config() (entries map[string]any, isUnknown bool) {
+	o.read = append(o.read, "config")
+	switch value := o.fields["config"].(type) {
 	case Unknown:
-		fields, isUnknown = nil, true
+		return nil, true
 	case map[string]any:
-		fields = value
+		return value, false
+	case nil:
+		o.report("config", "is required")
 	default:
-		o.report(attribute, "must be an object, not %s", kindOf(value))
+		o.report("config", "must be a map of strings, not %s", kindOf(value))
 	}
-	o.read = append(o.read, attribute)
-	return fields, isUnknown
+	return nil, true
+}
+
+func (d *decoder) adoptConfig(path *Path, name string, entry any, isUnknown bool) {
+	text, isText := entry.(string)
+	switch {
+	case isUnknown || entry == (Unknown{}):
+		d.pending = append(d.pending, name)
+	case isText:
+		value, err := ParseJSON(text)
+		if _, isObject := value.(map[string]any); err != nil || !isObject {
+			d.report(path.Key(name), "must be the JSON of an object, as provider::flotilla::fleet returned it")
+		}
+		d.config[name] = text
+	default:
+		d.report(path, "config container %q has no entry", name)
+	}
 }
 
 // adopt takes over the objects of another fleet, which were checked when it was made.
@@ -53,29 +75,29 @@ func (d *decoder) adopt(base *Fleet) {
 	environment := d.fleet.Environment
 	*d.fleet = *base
 	d.fleet.Environment = environment
-	for _, workspace := range base.Workspaces {
-		d.paths[objectKey{"workspaces", workspace.Name}] = nil
-	}
-	for _, clusterType := range base.ClusterTypes {
-		d.paths[objectKey{"cluster_types", clusterType.Name}] = nil
-	}
-	for _, cluster := range base.Clusters {
-		d.paths[objectKey{"clusters", cluster.Name}] = nil
+	d.adoptNames("workspaces", namesOf(base.Workspaces, func(w Workspace) string { return w.Name }))
+	d.adoptNames("cluster_types", namesOf(base.ClusterTypes, func(c ClusterType) string { return c.Name }))
+	d.adoptNames("clusters", namesOf(base.Clusters, func(c Cluster) string { return c.Name }))
+	d.adoptNames("workloads", namesOf(base.Workloads, func(w Workload) string { return w.Name }))
+	d.adoptNames("target_policies", namesOf(base.TargetPolicies, func(p TargetPolicy) string { return p.Name }))
+	d.adoptNames("assignments", namesOf(base.Assignments, Placement.key))
+	d.adoptNames("config_containers", namesOf(base.ConfigContainers, func(c ConfigContainer) string { return c.Name }))
+	d.adoptNames("config_schemas", namesOf(base.ConfigSchemas, func(s ConfigSchema) string { return s.Name }))
+	for _, template := range base.Templates {
+		d.adoptNames("templates/"+template.Type, []string{template.Name})
 	}
 	for _, workload := range base.Workloads {
-		d.paths[objectKey{"workloads", workload.Name}] = nil
+		placed := placedWorkload{name: workload.Name}
+		for _, target := range workload.DeploymentTargets {
+			placed.targets = append(placed.targets, placedTarget{name: target.Name})
+		}
+		d.workloads = append(d.workloads, placed)
 		d.workloadNames = append(d.workloadNames, workload.Name)
 	}
-	for _, policy := range base.TargetPolicies {
-		d.paths[objectKey{"target_policies", policy.Name}] = nil
-	}
-	for _, container := range base.ConfigContainers {
-		d.paths[objectKey{"config_containers", container.Name}] = nil
-	}
-	for _, schema := range base.ConfigSchemas {
-		d.paths[objectKey{"config_schemas", schema.Name}] = nil
-	}
-	for _, template := range base.Templates {
-		d.paths[objectKey{"templates", template.Type + "/" + template.Name}] = nil
+}
+
+func (d *decoder) adoptNames(collection string, names []string) {
+	for _, name := range names {
+		d.paths[objectKey{collection, name}] = nil
 	}
 }

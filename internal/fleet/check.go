@@ -6,8 +6,8 @@ package fleet
 // paths of findings are relative to the object.
 func CheckObject(collection string, value any) Findings {
 	d := newDecoder()
-	decode, ok := map[string]func(*object) bool{
-		"environments":      d.environment,
+	decode, ok := map[string]func(*object) belonging{
+		"environments":      d.placedEnvironment,
 		"workspaces":        d.workspace,
 		"cluster_types":     d.clusterType,
 		"clusters":          d.cluster,
@@ -27,44 +27,22 @@ func CheckObject(collection string, value any) Findings {
 	return d.findings
 }
 
-// environment checks an environment, which is not part of any fleet's model.
-func (d *decoder) environment(o *object) bool {
-	o.name(CheckLabelName)
-	o.labels("labels")
-	o.text("description")
-	if o.value("gitops_repo") == nil {
+// placedEnvironment is an environment that names its place in a GitOps repository.
+func (d *decoder) placedEnvironment(o *object) belonging {
+	if o.fields["gitops_repo"] == nil {
 		o.report("gitops_repo", "is required")
 	}
-	o.attribute("gitops_repo", func(repo *object) { repo.gitopsRepo() })
-	o.finish()
-	return true
+	return d.environment(o)
 }
 
 // DecodeGitopsRepo reads {url, branch, path}. known is false as long as one of them is unknown, or
 // all of it is.
 func DecodeGitopsRepo(value any) (repo GitopsRepo, known bool, findings Findings) {
 	d := newDecoder()
-	o, isUnknown := d.object(nil, value)
+	o, _ := d.object(nil, value)
 	if o == nil {
-		return GitopsRepo{}, false, d.findingsUnless(isUnknown)
+		return GitopsRepo{}, false, d.findings
 	}
 	repo = o.gitopsRepo()
 	return repo, !o.unknown, d.findings
-}
-
-func (d *decoder) findingsUnless(isUnknown bool) Findings {
-	if isUnknown {
-		return nil
-	}
-	return d.findings
-}
-
-// gitopsRepo reads a place in a repository. "." is the root, as is no path at all.
-func (o *object) gitopsRepo() GitopsRepo {
-	repo := GitopsRepo{URL: o.required("url"), Branch: o.required("branch"), Path: o.text("path")}
-	if repo.Path == "." || repo.Path == "./" || repo.Path == "/" {
-		repo.Path = ""
-	}
-	o.finish()
-	return repo
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,16 +48,6 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	return d.result()
 }
 
-// unknownObjects: any object may be in what is not known yet.
-func (d *decoder) unknownObjects() {
-	for _, collection := range []string{
-		"workspaces", "cluster_types", "clusters", "workloads", "target_policies",
-		"config_containers", "config_schemas", "templates",
-	} {
-		d.unknownObject(collection)
-	}
-}
-
 // controlPlane decodes documents, and keeps what only makes sense once all have been read.
 type controlPlane struct {
 	*decoder
@@ -77,16 +68,35 @@ func (p *controlPlane) text(path *Path, value any) []document {
 }
 
 func (p *controlPlane) document(document document) {
-	o, _ := p.object(document.path, document.value)
+	step := fmt.Sprintf(" document %d (line %d)", document.number, document.line)
+	o, _ := p.object(&Path{parent: document.path, step: step}, document.value)
 	if o == nil {
 		return
 	}
 	apiVersion, kind := o.text("apiVersion"), o.text("kind")
+	if kind != "" {
+		step = fmt.Sprintf(" document %d (line %d, %s %q)", document.number, document.line, kind, documentName(o))
+		o.path = &Path{parent: document.path, step: step}
+	}
 	group, _, _ := strings.Cut(apiVersion, "/")
-	o.path = &Path{parent: document.path, step: fmt.Sprintf(" document %d (line %d, %s %q)",
-		document.number, document.line, orDefault(kind, "no kind"), documentName(o))}
+	o.quoted = group != ""
+	switch read := p.reader(group + "/" + kind); {
+	case kind == "":
+		p.report(o.path, "has no kind")
+	case read != nil:
+		read(o)
+	case apiVersion == "":
+		p.report(o.path, "kind %s is not one that a control plane may hold; without apiVersion those are "+
+			"Application, Cluster, Namespace and TargetPolicy", kind)
+	default:
+		p.report(o.path, "kind %s of %s is not one that a control plane may hold; those are Kalypso's (%s), and ConfigMap",
+			kind, apiVersion, kalypsoGroup)
+	}
+}
 
-	read := map[string]func(*object){
+// reader returns what reads documents of a kind, written "<group>/<kind>"; nil where nothing does.
+func (p *controlPlane) reader(kind string) func(*object) {
+	return map[string]func(*object){
 		kalypsoGroup + "/ClusterType":          p.kalypsoClusterType,
 		kalypsoGroup + "/Workload":             p.kalypsoWorkload,
 		kalypsoGroup + "/WorkloadRegistration": p.kalypsoRegistration,
@@ -101,21 +111,7 @@ func (p *controlPlane) document(document document) {
 		"/Cluster":                             p.modelCluster,
 		"/Namespace":                           p.modelNamespace,
 		"/TargetPolicy":                        p.modelPolicy,
-	}[group+"/"+kind]
-	switch {
-	case kind == "":
-		p.report(o.path, "has no kind")
-	case read == nil && apiVersion == "":
-		p.report(o.path, "kind %s is not one that a control plane may hold; without apiVersion those are Application, Cluster, Namespace and TargetPolicy", kind)
-	case read == nil:
-		p.report(o.path, "kind %s of %s is not one that a control plane may hold; those are Kalypso's (%s), and ConfigMap",
-			kind, apiVersion, kalypsoGroup)
-	default:
-		read(o)
-		if o.unknown {
-			p.known = false
-		}
-	}
+	}[kind]
 }
 
 func documentName(o *object) string {
@@ -140,7 +136,7 @@ func (o *object) metadata(check func(string) string) (name string, labels Labels
 	return name, labels
 }
 
-// spec decodes the attribute spec strictly.
+// spec decodes the attribute spec strictly, and what is beside it.
 func (o *object) spec(decode func(*object)) {
 	if o.fields["spec"] == nil {
 		o.report("spec", "is required")
@@ -149,24 +145,34 @@ func (o *object) spec(decode func(*object)) {
 		decode(s)
 		s.finish()
 	})
+	o.finish("status")
+}
+
+// metadataName is where the name of a Kubernetes object stands.
+func (o *object) metadataName() *Path {
+	return o.path.Attribute("metadata").Attribute("name")
 }
 
 func (p *controlPlane) kalypsoClusterType(o *object) {
 	clusterType := ClusterType{}
 	clusterType.Name, clusterType.Labels = o.metadata(checkClusterTypeName)
 	o.spec(func(s *object) {
-		clusterType.Reconciler = orDefault(s.text("reconciler"), DefaultReconciler)
-		clusterType.NamespaceService = orDefault(s.text("namespaceService"), DefaultNamespaceService)
-		clusterType.ConfigType = orDefault(s.text("configType"), DefaultConfigType)
+		clusterType.Reconciler = cmp.Or(s.text("reconciler"), DefaultReconciler)
+		clusterType.NamespaceService = cmp.Or(s.text("namespaceService"), DefaultNamespaceService)
+		clusterType.ConfigType = cmp.Or(s.text("configType"), DefaultConfigType)
 	})
-	p.register("cluster_types", clusterType.Name, o)
+	p.registerAt(objectKey{"cluster_types", clusterType.Name}, o.path, o.metadataName())
 	p.fleet.ClusterTypes = append(p.fleet.ClusterTypes, clusterType)
+	spec := o.path.Attribute("spec")
+	p.referToTemplate(spec.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
+	p.referToTemplate(spec.Attribute("namespaceService"), "namespace", clusterType.NamespaceService)
+	p.referToTemplate(spec.Attribute("configType"), "config", clusterType.ConfigType)
 }
 
 func (p *controlPlane) kalypsoWorkload(o *object) {
 	workload := Workload{}
 	workload.Name, workload.Labels = o.metadata(CheckLabelName)
-	p.workloadNames = append(p.workloadNames, workload.Name)
+	placed := placedWorkload{path: o.path, name: workload.Name}
 	seen := map[string]bool{}
 	o.spec(func(s *object) {
 		shared := s.schemas("configSchemas")
@@ -179,18 +185,23 @@ func (p *controlPlane) kalypsoWorkload(o *object) {
 			}
 			t.attribute("manifests", func(m *object) { target.Manifests = m.kalypsoManifests() })
 			t.finish()
-			if seen[target.Name] {
-				t.report("name", "%q is the name of two deployment targets", target.Name)
+			if key := environment + "/" + target.Name; seen[key] {
+				t.report("name", "%q is the name of two deployment targets of environment %q", target.Name, environment)
+			} else {
+				seen[key] = true
 			}
-			seen[target.Name] = true
 			if environment == p.fleet.Environment || !p.environmentKnown {
 				workload.DeploymentTargets = append(workload.DeploymentTargets, target)
+				placed.targets = append(placed.targets, placedTarget{t.path, target.Name})
 			}
 		})
 	})
-	p.register("workloads", workload.Name, o)
+	p.registerAt(objectKey{"workloads", workload.Name}, o.path, o.metadataName())
 	if len(workload.DeploymentTargets) > 0 {
 		p.fleet.Workloads = append(p.fleet.Workloads, workload)
+	}
+	if p.environmentKnown {
+		p.workloads = append(p.workloads, placed)
 	}
 }
 
@@ -210,22 +221,22 @@ func (o *object) kalypsoManifests() Manifests {
 	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type"}
 	parameters := map[string]any{}
 	fields := map[string]any{}
-	for key, value := range o.fields {
+	for _, key := range slices.Sorted(maps.Keys(o.fields)) {
+		value := o.fields[key]
 		if slices.Contains(known, key) {
 			fields[key] = value
 			continue
 		}
-		text, ok := scalarText(value)
-		if !ok {
-			o.report(key, "must be a string, not %s", kindOf(value))
-			continue
+		text, problem := o.scalar(value)
+		if problem != "" {
+			o.report(key, "%s", problem)
 		}
 		parameters[key] = text
 	}
 	if len(parameters) > 0 {
 		fields["parameters"] = parameters
 	}
-	inner := &object{decoder: o.decoder, path: o.path, fields: fields}
+	inner := &object{decoder: o.decoder, path: o.path, fields: fields, quoted: o.quoted}
 	manifests := inner.manifests()
 	o.unknown = o.unknown || inner.unknown
 	return manifests
@@ -241,7 +252,7 @@ func (p *controlPlane) kalypsoRegistration(o *object) {
 		}
 		p.registrations[name] = workspace
 	})
-	p.register("workload_registrations", name, o)
+	p.registerAt(objectKey{"workload_registrations", name}, o.path, o.metadataName())
 }
 
 func (p *controlPlane) kalypsoPolicy(o *object) {
@@ -264,25 +275,8 @@ func (p *controlPlane) kalypsoPolicy(o *object) {
 			c.finish()
 		})
 	})
-	p.register("target_policies", policy.Name, o)
+	p.registerAt(objectKey{"target_policies", policy.Name}, o.path, o.metadataName())
 	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
-}
-
-// labelSelector reads Kubernetes' LabelSelector.
-func (o *object) labelSelector(attribute string) *Selector {
-	var selector *Selector
-	o.attribute(attribute, func(s *object) {
-		selector = &Selector{MatchLabels: s.textMap("matchLabels")}
-		s.objects("matchExpressions", func(e *object) {
-			selector.MatchExpressions = append(selector.MatchExpressions, Expression{
-				Key: e.required("key"), Operator: e.required("operator"), Values: e.sortedTexts("values"),
-			})
-			e.finish()
-		})
-		s.finish()
-		s.checkSelector(selector)
-	})
-	return selector
 }
 
 func (p *controlPlane) kalypsoTemplate(o *object) {
@@ -302,8 +296,7 @@ func (p *controlPlane) kalypsoTemplate(o *object) {
 	case "env": // Kalypso writes these as platform-config.sh
 		template.ContentType = "sh"
 	}
-	p.register("templates", template.Type+"/"+template.Name, o)
-	p.fleet.Templates = append(p.fleet.Templates, template)
+	p.addTemplate(template, o.path, o.metadataName())
 }
 
 func (p *controlPlane) kalypsoSchema(o *object) {
@@ -316,7 +309,7 @@ func (p *controlPlane) kalypsoSchema(o *object) {
 			s.report("schema", "is required")
 		}
 	})
-	p.register("config_schemas", schema.Name, o)
+	p.registerAt(objectKey{"config_schemas", schema.Name}, o.path, o.metadataName())
 	p.fleet.ConfigSchemas = append(p.fleet.ConfigSchemas, schema)
 }
 
@@ -340,7 +333,7 @@ func (p *controlPlane) configMap(o *object) {
 			data[key] = text
 		}
 	})
-	p.register("config_containers", container.Name, o)
+	p.registerAt(objectKey{"config_containers", container.Name}, o.path, o.metadataName())
 	p.fleet.ConfigContainers = append(p.fleet.ConfigContainers, container)
 	p.configData(o.path.Attribute("data"), container.Name, data)
 }
@@ -359,7 +352,7 @@ func withoutOwnerLabels(labels Labels) Labels {
 
 // finish derives what depends on all documents: the workspaces, and whose each workload is.
 func (p *controlPlane) finish() {
-	declared := names(p.fleet.Workspaces, func(w Workspace) string { return w.Name })
+	declared := namesOf(p.fleet.Workspaces, func(w Workspace) string { return w.Name })
 	declare := func(name string) {
 		if name != "" && name != unknownText && !slices.Contains(declared, name) {
 			declared = append(declared, name)
@@ -376,7 +369,10 @@ func (p *controlPlane) finish() {
 		}
 		declare(workload.Workspace)
 	}
-	types := names(p.fleet.ClusterTypes, func(c ClusterType) string { return c.Name })
+	for _, policy := range p.fleet.TargetPolicies {
+		declare(policy.Workspace)
+	}
+	types := namesOf(p.fleet.ClusterTypes, func(c ClusterType) string { return c.Name })
 	if p.needsDefault && !slices.Contains(types, "default") {
 		p.fleet.ClusterTypes = append(p.fleet.ClusterTypes, ClusterType{
 			Name: "default", Reconciler: DefaultReconciler,

@@ -24,20 +24,21 @@ type Decoded struct {
 
 // Decode reads the argument of provider::flotilla::fleet: an object that holds everything of one
 // environment. Objects of other environments are left out. Findings come all at once, sorted by
-// where they are; with any, Decoded is not to be used.
+// where they are; with any, Decoded is not to be used. What is unknown is never a finding, and what
+// may go away once it is known is none either.
 func Decode(input any) (*Decoded, Findings) {
 	d := newDecoder()
 	root, isUnknown := d.object(nil, input)
 	if root == nil {
-		d.known, d.containersKnown = !isUnknown, !isUnknown
+		d.known, d.environmentKnown, d.containersKnown = !isUnknown, !isUnknown, !isUnknown
 		return d.result()
 	}
 	d.readEnvironment(root)
-	d.base(root)
 	d.environments(root)
+	d.base(root)
 	for _, collection := range []struct {
 		name   string
-		decode func(*object) bool
+		decode func(*object) belonging
 	}{
 		{"workspaces", d.workspace},
 		{"cluster_types", d.clusterType},
@@ -51,24 +52,24 @@ func Decode(input any) (*Decoded, Findings) {
 	} {
 		d.collection(root, collection.name, collection.decode)
 	}
-	d.fleet.Explicit = d.fleet.Explicit || root.fields["assignments"] != nil
-	if root.fields["assignments"] != nil && root.fields["target_policies"] != nil {
-		root.report("assignments", "replaces target_policies: give one of the two")
-	}
+	d.explicit(root)
 	d.hydration(root)
 	root.finish()
 	d.known = d.known && !root.unknown
 	return d.result()
 }
 
-func (d *decoder) readEnvironment(root *object) {
-	name := root.required("environment")
-	d.fleet.Environment = name
-	if name == unknownText {
-		d.environmentKnown, d.known, d.containersKnown = false, false, false
-	} else if problem := CheckLabelName(name); problem != "" && name != "" {
-		root.report("environment", "%q %s", name, problem)
+// explicit: assignments, be there any or none, replace the scheduler.
+func (d *decoder) explicit(root *object) {
+	policies, assignments := root.fields["target_policies"], root.fields["assignments"]
+	isSet := func(value any) bool { return value != nil && value != Unknown{} }
+	switch {
+	case isSet(policies) && isSet(assignments):
+		root.report("assignments", "replaces target_policies: give one of the two")
+	case isSet(policies) && d.fleet.Explicit:
+		root.report("target_policies", "the base fleet has assignments of its own, which replace target policies: give more assignments instead")
 	}
+	d.fleet.Explicit = d.fleet.Explicit || assignments != nil
 }
 
 // decoder collects a fleet, and all that is wrong with it.
@@ -81,15 +82,19 @@ type decoder struct {
 	pending          []string
 	containersKnown  bool
 
-	// incomplete names the collections of which not every name is known: a reference into one of
-	// them may resolve later.
+	// paths says where an object of the fleet was read; nil is the base fleet.
+	paths map[objectKey]*Path
+	// incomplete names the collections of which not every object is known: what seems to refer to
+	// nothing may be there later.
 	incomplete map[string]bool
 	// allEnvironments are the names that an environment may have; nil where the input does not say.
 	allEnvironments []string
-	// workloadNames are those of every workload, with targets in this environment or not.
+	// references are names that must be those of other objects.
+	references []reference
+	// workloads are those that certainly belong to this environment, for checks across objects, and
+	// workloadNames those of all, with targets in this environment or not.
+	workloads     []placedWorkload
 	workloadNames []string
-	// paths says where an object of the fleet was read, for findings of the checks across objects.
-	paths map[objectKey]*Path
 }
 
 type objectKey struct{ collection, name string }
@@ -105,24 +110,18 @@ func (d *decoder) report(path *Path, format string, arguments ...any) {
 	d.findings = append(d.findings, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
 
-// result checks what can only be seen across objects, and hands everything out.
-func (d *decoder) result() (*Decoded, Findings) {
-	d.fleet.sortLists()
-	d.checkReferences()
-	slices.SortStableFunc(d.findings, func(a, b Finding) int {
-		return strings.Compare(a.Path, b.Path)
-	})
-	slices.Sort(d.pending)
-	return &Decoded{
-		Fleet: d.fleet, Known: d.known,
-		Environment: d.fleet.Environment, EnvironmentKnown: d.environmentKnown,
-		Config: d.config, Pending: d.pending, ContainersKnown: d.containersKnown,
-	}, slices.Compact(d.findings)
-}
+// belonging says whether an object belongs to the fleet's environment.
+type belonging int
 
-// collection decodes a list, tuple, set or map of objects. decode says whether the object belongs
-// to the fleet; what is unknown in one that does not is of no consequence.
-func (d *decoder) collection(root *object, name string, decode func(*object) bool) {
+const (
+	elsewhere belonging = iota
+	perhaps             // it is in the fleet, but what is not known yet may take it out again
+	here
+)
+
+// collection decodes a list, tuple, set or map of objects. What is unknown in an object of another
+// environment is of no consequence.
+func (d *decoder) collection(root *object, name string, decode func(*object) belonging) {
 	each := func(path *Path, value any) {
 		o, isUnknown := d.object(path, value)
 		if isUnknown {
@@ -131,11 +130,14 @@ func (d *decoder) collection(root *object, name string, decode func(*object) boo
 		if o == nil {
 			return
 		}
-		keep := decode(o)
-		if keep && o.unknown {
+		belongs := decode(o)
+		if belongs == elsewhere {
+			return
+		}
+		if o.unknown {
 			d.known = false
 		}
-		if keep && (o.fields["name"] == Unknown{} || o.fields["environment"] == Unknown{}) {
+		if belongs == perhaps || o.fields["name"] == (Unknown{}) {
 			d.unknownObject(name)
 		}
 	}
@@ -161,6 +163,7 @@ func (d *decoder) collection(root *object, name string, decode func(*object) boo
 	}
 }
 
+// unknownObject notes that a collection may hold an object that is not known, or not hold one that is.
 func (d *decoder) unknownObject(collection string) {
 	d.known = false
 	d.incomplete[collection] = true
@@ -169,77 +172,47 @@ func (d *decoder) unknownObject(collection string) {
 	}
 }
 
-// register notes where an object was read, and reports a second one of the same name.
-func (d *decoder) register(collection, name string, o *object) {
-	if name == "" || name == unknownText {
+// unknownObjects notes that of every collection.
+func (d *decoder) unknownObjects() {
+	for _, collection := range []string{
+		"workspaces", "cluster_types", "clusters", "workloads", "target_policies", "assignments",
+		"config_containers", "config_schemas", "templates",
+	} {
+		d.unknownObject(collection)
+	}
+}
+
+// register notes where an object was read, and reports at its name a second one of the same name.
+func (d *decoder) register(collection, name string, path *Path) {
+	d.registerAt(objectKey{collection, name}, path, path.Attribute("name"))
+}
+
+// registerAt is register for an object whose name stands elsewhere.
+func (d *decoder) registerAt(key objectKey, path, name *Path) {
+	if !isSet(key.name) {
 		return
 	}
-	key := objectKey{collection, name}
 	if first, twice := d.paths[key]; twice {
 		where := "the base fleet"
 		if first != nil {
 			where = first.String()
 		}
-		o.report("name", "%q is also the name of %s", name, where)
+		d.report(name, "%q is also the name of %s", key.name, where)
 		return
 	}
-	d.paths[key] = o.path
+	d.paths[key] = path
 }
 
-// here says whether an object with an attribute "environment" belongs to this environment. Absent
-// means yes.
-func (d *decoder) here(o *object) bool {
-	environment := o.text("environment")
-	d.checkEnvironment(o.path.Attribute("environment"), environment)
-	return environment == "" || environment == unknownText || environment == d.fleet.Environment || !d.environmentKnown
-}
-
-// checkEnvironment reports a name that is not among those of the attribute "environments".
-func (d *decoder) checkEnvironment(path *Path, name string) {
-	if d.allEnvironments == nil || name == "" || name == unknownText || slices.Contains(d.allEnvironments, name) {
-		return
-	}
-	d.report(path, "no environment is called %q%s", name, didYouMean(name, d.allEnvironments))
-}
-
-// environments reads the optional list of all environments: names, or objects with a name.
-func (d *decoder) environments(root *object) {
-	names := []string{}
-	complete := true
-	add := func(path *Path, value any) {
-		if object, ok := value.(map[string]any); ok {
-			value = object["name"]
-		}
-		name, ok := value.(string)
-		if !ok {
-			if _, isUnknown := value.(Unknown); isUnknown {
-				complete = false
-				return
-			}
-			d.report(path, "must be the name of an environment, or an object with a name")
-			return
-		}
-		names = append(names, name)
-	}
-	root.read = append(root.read, "environments")
-	path := root.path.Attribute("environments")
-	switch value := root.fields["environments"].(type) {
-	case nil, Unknown:
-		return
-	case []any:
-		for i, element := range value {
-			add(path.Index(i), element)
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			add(path.Key(key), value[key])
-		}
-	default:
-		root.report("environments", "must be a list or map of environments, not %s", kindOf(value))
-		return
-	}
-	if complete {
-		d.allEnvironments = names
-		d.checkEnvironment(root.path.Attribute("environment"), d.fleet.Environment)
-	}
+// result checks what can only be seen across objects, and hands everything out.
+func (d *decoder) result() (*Decoded, Findings) {
+	d.fleet.sortLists()
+	d.checkReferences()
+	d.checkWorkloads()
+	slices.SortStableFunc(d.findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
+	slices.Sort(d.pending)
+	return &Decoded{
+		Fleet: d.fleet, Known: d.known,
+		Environment: d.fleet.Environment, EnvironmentKnown: d.environmentKnown,
+		Config: d.config, Pending: d.pending, ContainersKnown: d.containersKnown,
+	}, slices.Compact(d.findings)
 }

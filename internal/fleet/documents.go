@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 )
@@ -37,13 +38,22 @@ func (d *decoder) documents(path *Path, text string) []document {
 
 // ParseYAML reads a text of one YAML document. Keys that stand twice are errors.
 func ParseYAML(text string) (any, error) {
-	parts := splitDocuments(text)
-	if len(parts) > 1 {
-		return nil, errors.New("holds more than one YAML document")
+	var only *textPart
+	for _, part := range splitDocuments(text) {
+		if onlyDirectives(part.text) {
+			continue
+		}
+		if only != nil {
+			return nil, fmt.Errorf("holds more than one YAML document, the second from line %d", part.line)
+		}
+		only = &part
 	}
-	value, err := parseYAML(text)
+	if only == nil {
+		return nil, nil
+	}
+	value, err := parseYAML(only.text)
 	if err != nil {
-		return nil, errors.New("invalid YAML" + yamlProblem(err, 1))
+		return nil, errors.New("invalid YAML" + yamlProblem(err, only.line))
 	}
 	return value, nil
 }
@@ -75,43 +85,68 @@ func yamlProblem(err error, firstLine int) string {
 	return fmt.Sprintf(", line %d: %s", firstLine+line-1, rest)
 }
 
+// textPart is the text of one document. Its first line is that after the document's marker, unless
+// the document begins on the marker's line.
 type textPart struct {
 	text string
 	line int
 }
 
-// splitDocuments splits at YAML's document markers. A marker inside a block scalar would end the
-// document all the same.
+// splitDocuments splits at YAML's document markers, "---" and "...", because the parser reads the
+// first document and passes over the others. At the start of a line they are markers whatever they
+// stand in: block scalars are indented, and quoted ones may not hold them.
 func splitDocuments(text string) []textPart {
+	text = lineBreaks.Replace(strings.TrimPrefix(text, "\ufeff"))
 	var parts []textPart
 	start, startLine := 0, 1
-	for offset, line := 0, 1; offset < len(text); line++ {
-		end := strings.IndexByte(text[offset:], '\n')
-		if end < 0 {
-			end = len(text)
-		} else {
-			end += offset + 1
+	cut := func(end, next, nextLine int) {
+		if part := text[start:end]; !onlyDirectives(part) {
+			parts = append(parts, textPart{part, startLine})
 		}
+		start, startLine = next, nextLine
+	}
+	for offset, line := 0, 1; offset < len(text); line++ {
+		end := endOfLine(text, offset)
 		current := text[offset:end]
-		if after, ok := strings.CutPrefix(current, "---"); ok && (after == "" || strings.ContainsRune(" \t\r\n", rune(after[0]))) {
-			parts = append(parts, textPart{text[start:offset], startLine})
-			start, startLine = offset, line
-			if strings.TrimSpace(after) == "" {
-				start, startLine = end, line+1
+		switch after, begins := markerIn(current, "---"); {
+		case begins && strings.TrimSpace(after) == "":
+			cut(offset, end, line+1)
+		case begins:
+			cut(offset, offset, line)
+		default:
+			if _, ends := markerIn(current, "..."); ends {
+				cut(offset, end, line+1)
 			}
 		}
 		offset = end
 	}
-	parts = append(parts, textPart{text[start:], startLine})
-	if len(parts) > 1 && onlyComments(parts[0].text) {
-		parts = parts[1:]
-	}
+	cut(len(text), len(text), 0)
 	return parts
 }
 
-func onlyComments(text string) bool {
+// lineBreaks does to a text what reading it as YAML would do.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// endOfLine returns where the next line begins. YAML knows more line breaks than that of Unix.
+func endOfLine(text string, offset int) int {
+	at := strings.IndexAny(text[offset:], "\n\u0085\u2028\u2029")
+	if at < 0 {
+		return len(text)
+	}
+	_, size := utf8.DecodeRuneInString(text[offset+at:])
+	return offset + at + size
+}
+
+// markerIn returns what follows a document marker on its line.
+func markerIn(line, marker string) (after string, found bool) {
+	after, found = strings.CutPrefix(line, marker)
+	return after, found && (after == "" || strings.IndexAny(after, " \t\n\u0085\u2028\u2029") == 0)
+}
+
+// onlyDirectives says whether there is nothing but comments and directives, such as "%YAML 1.2".
+func onlyDirectives(text string) bool {
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != '%' {
 			return false
 		}
 	}

@@ -75,8 +75,8 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// didYouMean is the end of a message about a word that is not among the candidates.
-func didYouMean(word string, candidates []string) string {
+// DidYouMean is the end of a message about a word that is not among the candidates.
+func DidYouMean(word string, candidates []string) string {
 	if best := nearest(word, candidates); best != "" {
 		return fmt.Sprintf("; did you mean %q?", best)
 	}

@@ -1,6 +1,10 @@
 package fleet
 
-import "slices"
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
 
 // The JSON models are those of control planes that keep applications, clusters, namespaces and target
 // policies as plain objects: their metadata are labels, their selectors are maps of labels, in which
@@ -21,31 +25,36 @@ func (p *controlPlane) modelApplication(o *object) {
 	}
 	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: manifests.manifests()}}
 	o.finishModel()
-	p.workloadNames = append(p.workloadNames, name)
-	p.register("workloads", name, o)
+	p.register("workloads", name, o.path)
 	p.fleet.Workloads = append(p.fleet.Workloads, workload)
+	p.workloads = append(p.workloads, placedWorkload{
+		path: o.path, name: name, targets: []placedTarget{{o.path, modelTarget}},
+	})
 }
 
 func (p *controlPlane) modelCluster(o *object) {
 	cluster := Cluster{Name: o.name(CheckLabelName), ClusterType: o.text("cluster_type"), Labels: o.labels("metadata")}
-	here := p.here(o)
+	belongs := p.whereabouts(o)
 	o.text("short_name")
 	o.finishModel()
-	if !here {
+	if belongs == elsewhere {
 		return
 	}
 	if cluster.ClusterType == "" {
 		cluster.ClusterType = "default"
 		p.needsDefault = true
 	}
-	p.register("clusters", cluster.Name, o)
+	if belongs == here {
+		p.register("clusters", cluster.Name, o.path)
+		p.refer(o.path.Attribute("cluster_type"), "cluster_types", cluster.ClusterType)
+	}
 	p.fleet.Clusters = append(p.fleet.Clusters, cluster)
 }
 
 func (p *controlPlane) modelNamespace(o *object) {
 	workspace := Workspace{Name: o.name(CheckLabelName), ContributorGroups: o.sortedTexts("group"), Labels: o.labels("metadata")}
 	o.finishModel()
-	p.register("workspaces", workspace.Name, o)
+	p.register("workspaces", workspace.Name, o.path)
 	p.fleet.Workspaces = append(p.fleet.Workspaces, workspace)
 }
 
@@ -64,27 +73,30 @@ func (p *controlPlane) modelPolicy(o *object) {
 		o.report("app_selector", "is required")
 	}
 	o.finishModel()
-	p.register("target_policies", policy.Name, o)
+	p.register("target_policies", policy.Name, o.path)
 	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
 }
 
 // modelSelector reads a map of labels, in which some keys stand for attributes of the object.
 func (o *object) modelSelector(attribute string, attributes map[string]string) *Selector {
-	fields, isMap := o.fields[attribute].(map[string]any)
-	texts := o.textMap(attribute)
-	if !isMap {
+	wanted := o.wantedLabels(attribute)
+	if _, isMap := o.fields[attribute].(map[string]any); !isMap {
 		return nil
 	}
-	selector := &Selector{MatchLabels: map[string]string{}}
-	for key := range fields {
+	selector := &Selector{}
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		label := key
 		if reserved, ok := attributes[key]; ok {
 			label = reserved
 		}
-		selector.MatchLabels[label] = texts[key]
+		if problem := cmp.Or(CheckLabelKey(label), CheckLabelValue(wanted[key])); problem != "" {
+			o.decoder.report(o.path.Attribute(attribute).Key(key), "%s", problem)
+		}
+		if selector.MatchLabels == nil {
+			selector.MatchLabels = map[string]string{}
+		}
+		selector.MatchLabels[label] = wanted[key]
 	}
-	inner := &object{decoder: o.decoder, path: o.path.Attribute(attribute), unknown: o.unknown}
-	inner.checkSelector(selector)
 	return selector
 }
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// unknownText stands for a string that is not known yet while a fleet is being decoded. It cannot
-// be written in HCL, YAML or JSON of names and labels, and never leaves the package.
+// unknownText stands for a string that is not known yet while a fleet is being decoded. It never
+// leaves the package, nor comes in: scalarText refuses texts that hold its first character.
 const unknownText = "\x00unknown"
 
 // object reads the attributes of one object of the input. It notes findings in its decoder, and
@@ -22,6 +22,9 @@ type object struct {
 	fields  map[string]any
 	unknown bool
 	read    []string // attributes that were asked for: all that may be there
+	// quoted says that a string must have been written as one. YAML without quotes makes "1.1" of a
+	// version 1.10, and Kubernetes does not take it either.
+	quoted bool
 }
 
 // object returns nil where value is not an object; an unknown one is noted in isUnknown.
@@ -40,12 +43,15 @@ func (d *decoder) object(path *Path, value any) (o *object, isUnknown bool) {
 }
 
 func kindOf(value any) string {
-	switch value.(type) {
+	switch value := value.(type) {
 	case nil:
 		return "null"
 	case bool:
 		return "a bool"
 	case string:
+		if strings.Contains(value, "\x00") {
+			return "a string that holds a NUL character"
+		}
 		return "a string"
 	case json.Number:
 		return "a number"
@@ -75,19 +81,42 @@ func (o *object) value(attribute string) any {
 func (o *object) finish(computed ...string) {
 	for _, attribute := range slices.Sorted(maps.Keys(o.fields)) {
 		if !slices.Contains(o.read, attribute) && !slices.Contains(computed, attribute) {
-			o.report(attribute, "unknown attribute%s", didYouMean(attribute, o.read))
+			o.report(attribute, "unknown attribute%s", DidYouMean(attribute, o.read))
 		}
 	}
 }
 
-// text returns "" for an absent attribute and [unknownText] for an unknown one. Numbers and bools
-// become strings, as they do wherever Terraform wants a string.
+// text returns "" for an absent attribute and [unknownText] for an unknown one.
 func (o *object) text(attribute string) string {
-	text, ok := scalarText(o.value(attribute))
-	if !ok {
-		o.report(attribute, "must be a string, not %s", kindOf(o.fields[attribute]))
+	text, problem := o.scalar(o.value(attribute))
+	if problem != "" {
+		o.report(attribute, "%s", problem)
 	}
 	return text
+}
+
+// scalar returns the text of a value, and what is wrong with it, or "". Numbers and bools become
+// strings, as they do wherever Terraform wants a string.
+func (o *object) scalar(value any) (text, problem string) {
+	text, ok := scalarText(value)
+	if text == unknownText {
+		o.unknown = true
+	}
+	if !ok {
+		return "", "must be a string, not " + kindOf(value)
+	}
+	if o.quoted {
+		switch value.(type) {
+		case bool, json.Number:
+			return "", "must be a string, not " + kindOf(value) + ": write quotes around it"
+		}
+	}
+	return text, ""
+}
+
+// isSet says whether a text is there and known.
+func isSet(text string) bool {
+	return text != "" && text != unknownText
 }
 
 func scalarText(value any) (text string, ok bool) {
@@ -97,7 +126,7 @@ func scalarText(value any) (text string, ok bool) {
 	case Unknown:
 		return unknownText, true
 	case string:
-		return value, true
+		return value, !strings.Contains(value, "\x00")
 	case bool:
 		return fmt.Sprint(value), true
 	case json.Number:
@@ -109,7 +138,7 @@ func scalarText(value any) (text string, ok bool) {
 // required is text for an attribute that must be there.
 func (o *object) required(attribute string) string {
 	text := o.text(attribute)
-	if text == "" && (o.fields[attribute] == nil || o.fields[attribute] == "") {
+	if given := o.fields[attribute]; given == nil || given == "" {
 		o.report(attribute, "is required")
 	}
 	return text
@@ -118,13 +147,16 @@ func (o *object) required(attribute string) string {
 // name reads the attribute "name" and checks it.
 func (o *object) name(check func(string) string) string {
 	name := o.required("name")
-	if name != "" && name != unknownText {
+	if isSet(name) {
 		if problem := check(name); problem != "" {
 			o.report("name", "%q %s", name, problem)
 		}
 	}
 	return name
 }
+
+// maxLabelName is the longest DNS label, and the longest value of a Kubernetes label.
+const maxLabelName = 63
 
 // CheckLabelName says what is wrong with a name that must be a DNS label, or "".
 func CheckLabelName(name string) string {
@@ -149,7 +181,7 @@ func (o *object) oneOf(attribute, byDefault string, allowed ...string) string {
 	case text == "":
 		return byDefault
 	case text != unknownText && !slices.Contains(allowed, text):
-		o.report(attribute, "%q is not one of %s%s", text, strings.Join(allowed, ", "), didYouMean(text, allowed))
+		o.report(attribute, "%q is not one of %s%s", text, strings.Join(allowed, ", "), DidYouMean(text, allowed))
 	}
 	return text
 }
@@ -167,16 +199,22 @@ func (o *object) list(attribute string) []any {
 	}
 }
 
-// texts reads a list of strings.
+// texts reads a list of strings that are not empty.
 func (o *object) texts(attribute string) []string {
+	return o.textList(attribute, false)
+}
+
+func (o *object) textList(attribute string, mayBeEmpty bool) []string {
 	var texts []string
 	for i, element := range o.list(attribute) {
-		text, ok := scalarText(element)
-		if !ok || text == "" {
-			o.decoder.report(o.path.Attribute(attribute).Index(i), "must be a string that is not empty")
+		text, problem := o.scalar(element)
+		if problem == "" && (element == nil || element == "" && !mayBeEmpty) {
+			problem = "must be a string, neither null nor empty"
+		}
+		if problem != "" {
+			o.decoder.report(o.path.Attribute(attribute).Index(i), "%s", problem)
 			continue
 		}
-		o.unknown = o.unknown || text == unknownText
 		texts = append(texts, text)
 	}
 	return texts
@@ -205,6 +243,7 @@ func (o *object) child(path *Path, value any, decode func(*object)) {
 	if inner == nil {
 		return
 	}
+	inner.quoted = o.quoted
 	decode(inner)
 	o.unknown = o.unknown || inner.unknown
 }
@@ -225,16 +264,12 @@ func (o *object) textMap(attribute string) map[string]string {
 	case map[string]any:
 		texts := make(map[string]string, len(value))
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			text, ok := scalarText(value[key])
-			if !ok {
-				o.decoder.report(o.path.Attribute(attribute).Key(key), "must be a string, not %s", kindOf(value[key]))
-				continue
+			text, problem := o.scalar(value[key])
+			if problem != "" {
+				o.decoder.report(o.path.Attribute(attribute).Key(key), "%s", problem)
+			} else if value[key] != nil {
+				texts[key] = text
 			}
-			if value[key] == nil {
-				continue
-			}
-			o.unknown = o.unknown || text == unknownText
-			texts[key] = text
 		}
 		if len(texts) == 0 {
 			return nil
@@ -277,34 +312,4 @@ func CheckLabelValue(value string) string {
 		return fmt.Sprintf("%q is not the value of a label: %s", value, problems[0])
 	}
 	return ""
-}
-
-// selector returns nil where there is none, which is not the same as one that says nothing.
-func (o *object) selector(attribute string) *Selector {
-	var selector *Selector
-	o.attribute(attribute, func(s *object) {
-		selector = &Selector{MatchLabels: s.textMap("match_labels"), Expression: s.text("expression")}
-		s.objects("match_expressions", func(e *object) {
-			selector.MatchExpressions = append(selector.MatchExpressions, Expression{
-				Key: e.required("key"), Operator: e.required("operator"), Values: e.sortedTexts("values"),
-			})
-			e.finish()
-		})
-		s.finish()
-		s.checkSelector(selector)
-	})
-	return selector
-}
-
-// checkSelector compiles what was read, where all of it is known.
-func (o *object) checkSelector(selector *Selector) {
-	if o.unknown {
-		return
-	}
-	_, findings := selector.Compile()
-	for _, finding := range findings {
-		o.decoder.findings = append(o.decoder.findings, Finding{
-			Path: o.path.String() + "." + finding.Path, Message: finding.Message,
-		})
-	}
 }

@@ -1,50 +1,69 @@
 package fleet
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// checkReferences reports what can only be seen across objects: names that refer to nothing, and
-// names that collide.
-func (d *decoder) checkReferences() {
-	f := d.fleet
-	workspaces := names(f.Workspaces, func(w Workspace) string { return w.Name })
-	clusterTypes := names(f.ClusterTypes, func(c ClusterType) string { return c.Name })
-	clusters := names(f.Clusters, func(c Cluster) string { return c.Name })
+// reference is a name that must be that of another object.
+type reference struct {
+	path         *Path
+	collection   string // of the other object
+	templateType string // of the other object, where that is a template
+	name         string
+}
 
-	for _, clusterType := range f.ClusterTypes {
-		path := d.paths[objectKey{"cluster_types", clusterType.Name}]
-		d.checkTemplate(path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
-		d.checkTemplate(path.Attribute("namespace_service"), "namespace", clusterType.NamespaceService)
-		d.checkTemplate(path.Attribute("config_type"), "config", clusterType.ConfigType)
-	}
-	for _, cluster := range f.Clusters {
-		path := d.paths[objectKey{"clusters", cluster.Name}].Attribute("cluster_type")
-		d.checkReference(path, "cluster_types", "cluster type", cluster.ClusterType, clusterTypes)
-	}
-	for _, policy := range f.TargetPolicies {
-		path := d.paths[objectKey{"target_policies", policy.Name}].Attribute("workspace")
-		d.checkReference(path, "workspaces", "workspace", policy.Workspace, workspaces)
-	}
-	d.checkWorkloads(workspaces)
-	targets := fullNames(f)
-	for _, placement := range f.Assignments {
-		key := fmt.Sprintf("%s/%s/%s", placement.ClusterType, placement.Cluster, placement.DeploymentTarget)
-		path := d.paths[objectKey{"assignments", key}]
-		d.checkReference(path.Attribute("cluster_type"), "cluster_types", "cluster type", placement.ClusterType, clusterTypes)
-		d.checkReference(path.Attribute("cluster"), "clusters", "cluster", placement.Cluster, clusters)
-		d.checkReference(path.Attribute("deployment_target"), "workloads", "deployment target",
-			placement.DeploymentTarget, targets)
+// deploymentTargets stands for the deployment targets of all workloads, by full name.
+const deploymentTargets = "deployment_targets"
+
+// kinds are what an object of a collection is called.
+var kinds = map[string]string{
+	"workspaces": "workspace", "cluster_types": "cluster type", "clusters": "cluster",
+	deploymentTargets: "deployment target",
+}
+
+// refer notes a reference, to be checked once all objects are there.
+func (d *decoder) refer(path *Path, collection, name string) {
+	if isSet(name) && d.environmentKnown {
+		d.references = append(d.references, reference{path: path, collection: collection, name: name})
 	}
 }
 
-func names[T any](list []T, name func(T) string) []string {
+func (d *decoder) referToTemplate(path *Path, templateType, name string) {
+	if isSet(name) {
+		d.references = append(d.references, reference{path, "templates", templateType, name})
+	}
+}
+
+// checkReferences reports names that refer to nothing.
+func (d *decoder) checkReferences() {
+	f := d.fleet
+	names := map[string][]string{
+		"workspaces":      namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
+		"cluster_types":   namesOf(f.ClusterTypes, func(c ClusterType) string { return c.Name }),
+		"clusters":        namesOf(f.Clusters, func(c Cluster) string { return c.Name }),
+		deploymentTargets: fullNames(f),
+	}
+	d.incomplete[deploymentTargets] = d.incomplete["workloads"]
+	templates := d.templateTypes()
+	for _, reference := range d.references {
+		if d.incomplete[reference.collection] {
+			continue
+		}
+		if reference.collection == "templates" {
+			d.checkTemplate(reference, templates)
+			continue
+		}
+		candidates := names[reference.collection]
+		if _, found := slices.BinarySearch(candidates, reference.name); !found {
+			d.report(reference.path, "no %s of environment %q is called %q%s",
+				kinds[reference.collection], f.Environment, reference.name, DidYouMean(reference.name, candidates))
+		}
+	}
+}
+
+func namesOf[T any](list []T, name func(T) string) []string {
 	names := make([]string, len(list))
 	for i, element := range list {
 		names[i] = name(element)
@@ -64,86 +83,125 @@ func fullNames(f *Fleet) []string {
 	return all
 }
 
-func (d *decoder) checkReference(path *Path, collection, kind, name string, candidates []string) {
-	if name == "" || name == unknownText || d.incomplete[collection] {
-		return
-	}
-	if _, found := slices.BinarySearch(candidates, name); found {
-		return
-	}
-	d.report(path, "no %s of environment %q is called %q%s", kind, d.fleet.Environment, name, didYouMean(name, candidates))
-}
-
-func (d *decoder) checkTemplate(path *Path, templateType, name string) {
-	if name == unknownText || d.incomplete["templates"] {
-		return
-	}
-	candidates, otherType := slices.Clone(BuiltinTemplates[templateType]), ""
-	for _, template := range d.fleet.Templates {
-		if template.Type == templateType {
-			candidates = append(candidates, template.Name)
-		} else if template.Name == name {
-			otherType = template.Type
+// templateTypes returns the types of the templates of each name, built-in ones included.
+func (d *decoder) templateTypes() map[string][]string {
+	types := map[string][]string{}
+	for _, templateType := range TemplateTypes {
+		for _, name := range BuiltinTemplates[templateType] {
+			types[name] = append(types[name], templateType)
 		}
 	}
-	switch {
-	case slices.Contains(candidates, name):
-	case otherType != "":
-		d.report(path, "template %q is of type %s, not %s", name, otherType, templateType)
-	default:
-		d.report(path, "no template of type %s is called %q%s", templateType, name, didYouMean(name, candidates))
+	for _, template := range d.fleet.Templates {
+		types[template.Name] = append(types[template.Name], template.Type)
 	}
+	return types
 }
 
-// checkWorkloads checks what workloads refer to, and that their targets' full names are unique and
-// fit a label.
-func (d *decoder) checkWorkloads(workspaces []string) {
+func (d *decoder) checkTemplate(reference reference, types map[string][]string) {
+	found := types[reference.name]
+	if slices.Contains(found, reference.templateType) {
+		return
+	}
+	if len(found) > 0 {
+		d.report(reference.path, "template %q is of type %s, not %s", reference.name, found[0], reference.templateType)
+		return
+	}
+	var candidates []string
+	for name, ofName := range types {
+		if slices.Contains(ofName, reference.templateType) {
+			candidates = append(candidates, name)
+		}
+	}
+	slices.Sort(candidates)
+	d.report(reference.path, "no template of type %s is called %q%s",
+		reference.templateType, reference.name, DidYouMean(reference.name, candidates))
+}
+
+// placedWorkload is a workload that certainly has deployment targets in this environment.
+type placedWorkload struct {
+	path      *Path // nil in the base fleet
+	name      string
+	workspace string
+	requires  []string
+	targets   []placedTarget
+}
+
+type placedTarget struct {
+	path *Path
+	name string
+}
+
+// checkWorkloads reports workloads that may not be here, that require what there is not, and
+// deployment targets whose full names collide or do not fit a label.
+func (d *decoder) checkWorkloads() {
+	d.sortWorkloads()
+	workspaces := make(map[string]Workspace, len(d.fleet.Workspaces))
+	for _, workspace := range d.fleet.Workspaces {
+		workspaces[workspace.Name] = workspace
+	}
+	known := make(map[string]bool, len(d.workloadNames))
+	for _, name := range d.workloadNames {
+		known[name] = true
+	}
 	owners := map[string]string{}
-	for _, workload := range d.fleet.Workloads {
-		path := d.paths[objectKey{"workloads", workload.Name}]
-		d.checkReference(path.Attribute("workspace"), "workspaces", "workspace", workload.Workspace, workspaces)
-		d.checkMayDeploy(path.Attribute("workspace"), workload)
-		for _, name := range workload.Requires {
-			if name == workload.Name {
-				d.report(path.Attribute("requires"), "workload %q requires itself", name)
-			} else if name != unknownText && !d.incomplete["workloads"] && !slices.Contains(d.workloadNames, name) {
-				d.report(path.Attribute("requires"), "no workload is called %q%s", name, didYouMean(name, d.workloadNames))
+	for _, workload := range d.workloads {
+		d.checkMayDeploy(workload, workspaces[workload.workspace])
+		for _, name := range workload.requires {
+			switch {
+			case !isSet(name):
+			case name == workload.name:
+				d.report(workload.path.Attribute("requires"), "workload %q requires itself", name)
+			case !known[name] && !d.incomplete["workloads"]:
+				d.report(workload.path.Attribute("requires"), "no workload is called %q%s", name, DidYouMean(name, d.workloadNames))
 			}
 		}
-		if workload.Name == unknownText {
+		if !isSet(workload.name) {
 			continue
 		}
-		for _, target := range workload.DeploymentTargets {
-			fullName := FullName(workload.Name, target.Name)
-			at := path.Attribute("deployment_targets").Key(target.Name)
-			if owner, taken := owners[fullName]; taken && owner != workload.Name {
-				d.report(at, "its full name %q is also that of a deployment target of workload %q: rename one", fullName, owner)
+		for _, target := range workload.targets {
+			fullName := FullName(workload.name, target.name)
+			if owner, taken := owners[fullName]; taken && owner != workload.name {
+				d.report(target.path, "its full name %q is also that of a deployment target of workload %q: rename one", fullName, owner)
 			}
-			owners[fullName] = workload.Name
-			if len(fullName) > 63 {
-				d.report(at, "its full name %q has %d characters: more than the 63 of a Kubernetes label", fullName, len(fullName))
+			owners[fullName] = workload.name
+			if len(fullName) > maxLabelName {
+				d.report(target.path, "its full name %q has %d characters: more than the %d of a Kubernetes label",
+					fullName, len(fullName), maxLabelName)
 			}
 		}
 	}
 	d.checkCycles()
 }
 
-func (d *decoder) checkMayDeploy(path *Path, workload Workload) {
-	for _, workspace := range d.fleet.Workspaces {
-		if workspace.Name == workload.Workspace && len(workspace.Environments) > 0 && d.environmentKnown &&
-			!slices.Contains(workspace.Environments, unknownText) &&
-			!slices.Contains(workspace.Environments, d.fleet.Environment) {
-			d.report(path, "workspace %q may not deploy to environment %q, only to %s",
-				workspace.Name, d.fleet.Environment, strings.Join(workspace.Environments, ", "))
+// sortWorkloads puts those of the base fleet first: what collides with them is reported where it is.
+func (d *decoder) sortWorkloads() {
+	slices.SortStableFunc(d.workloads, func(a, b placedWorkload) int {
+		switch {
+		case a.path == nil && b.path != nil:
+			return -1
+		case a.path != nil && b.path == nil:
+			return 1
 		}
+		return cmp.Compare(a.name, b.name)
+	})
+}
+
+func (d *decoder) checkMayDeploy(workload placedWorkload, workspace Workspace) {
+	if !d.environmentKnown || len(workspace.Environments) == 0 || slices.Contains(workspace.Environments, unknownText) ||
+		slices.Contains(workspace.Environments, d.fleet.Environment) {
+		return
 	}
+	d.report(workload.path.Attribute("workspace"), "workspace %q may not deploy to environment %q, only to %s",
+		workspace.Name, d.fleet.Environment, strings.Join(workspace.Environments, ", "))
 }
 
 // checkCycles reports workloads that require each other in a circle, once for each circle.
 func (d *decoder) checkCycles() {
-	requires := map[string][]string{}
-	for _, workload := range d.fleet.Workloads {
-		requires[workload.Name] = workload.Requires
+	workloads := make(map[string]placedWorkload, len(d.workloads))
+	for _, workload := range d.workloads {
+		if isSet(workload.name) {
+			workloads[workload.name] = workload
+		}
 	}
 	done := map[string]bool{}
 	var trail []string
@@ -152,7 +210,7 @@ func (d *decoder) checkCycles() {
 		if start := slices.Index(trail, name); start >= 0 {
 			circle := append(slices.Clone(trail[start:]), name)
 			if len(circle) > 2 { // one that requires itself is reported where it says so
-				d.report(d.paths[objectKey{"workloads", name}].Attribute("requires"),
+				d.report(workloads[name].path.Attribute("requires"),
 					"workloads require each other in a circle: %s", strings.Join(circle, " → "))
 			}
 			return
@@ -161,39 +219,15 @@ func (d *decoder) checkCycles() {
 			return
 		}
 		trail = append(trail, name)
-		for _, required := range requires[name] {
+		for _, required := range workloads[name].requires {
 			visit(required)
 		}
 		trail = trail[:len(trail)-1]
 		done[name] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(requires)) {
-		visit(name)
-	}
-}
-
-// number returns "" for an absent, unknown or wrong number.
-func (o *object) number(attribute string) json.Number {
-	switch value := o.value(attribute).(type) {
-	case nil, Unknown:
-	case json.Number:
-		number, err := CanonicalNumber(value)
-		if err == nil && number != "0" {
-			return number
+	for _, workload := range d.workloads {
+		if isSet(workload.name) {
+			visit(workload.name)
 		}
-	default:
-		o.report(attribute, "must be a number, not %s", kindOf(value))
 	}
-	return ""
-}
-
-// checkQuantity says what is wrong with a Kubernetes quantity, or "".
-func checkQuantity(text string) string {
-	if text == unknownText {
-		return ""
-	}
-	if _, err := resource.ParseQuantity(text); err != nil {
-		return fmt.Sprintf(`%q is not a quantity such as "500m", "2" or "4Gi"`, text)
-	}
-	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -101,7 +102,7 @@ func parseExpression(expression string) (labels.Requirements, error) {
 			}
 		}
 		part := expression[start:i]
-		position := start + len(part) - len(strings.TrimLeft(part, " \t\r\n")) + 1
+		position := utf8.RuneCountInString(expression[:start]+part) - utf8.RuneCountInString(strings.TrimLeft(part, " \t\r\n")) + 1
 		if strings.TrimSpace(part) == "" {
 			return nil, fmt.Errorf("at character %d: a requirement is missing", position)
 		}
@@ -166,4 +167,82 @@ func (r Requirements) String() string {
 		parts[i] = r.requirements[i].String()
 	}
 	return strings.Join(parts, ",")
+}
+
+// selectorAttributes are what a selector's attributes are called where it was written.
+type selectorAttributes struct {
+	matchLabels, matchExpressions string
+	expression                    string // empty where there is no such thing
+}
+
+var (
+	ourSelector        = selectorAttributes{"match_labels", "match_expressions", "expression"}
+	kubernetesSelector = selectorAttributes{"matchLabels", "matchExpressions", ""}
+)
+
+// selector returns nil where there is none, which is not the same as one that says nothing.
+func (o *object) selector(attribute string) *Selector {
+	return o.selectorOf(attribute, ourSelector)
+}
+
+// labelSelector reads Kubernetes' LabelSelector.
+func (o *object) labelSelector(attribute string) *Selector {
+	return o.selectorOf(attribute, kubernetesSelector)
+}
+
+func (o *object) selectorOf(attribute string, names selectorAttributes) *Selector {
+	var selector *Selector
+	o.attribute(attribute, func(s *object) {
+		selector = &Selector{MatchLabels: s.wantedLabels(names.matchLabels)}
+		s.objects(names.matchExpressions, func(e *object) {
+			selector.MatchExpressions = append(selector.MatchExpressions, Expression{
+				Key: e.required("key"), Operator: e.required("operator"), Values: e.labelValues("values"),
+			})
+			e.finish()
+		})
+		if names.expression != "" {
+			selector.Expression = s.text(names.expression)
+		}
+		s.finish()
+		s.checkSelector(selector, names)
+	})
+	return selector
+}
+
+// wantedLabels reads labels that must match. Null is an error: left out, it would match more.
+func (o *object) wantedLabels(attribute string) map[string]string {
+	if fields, ok := o.fields[attribute].(map[string]any); ok {
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			if fields[key] == nil {
+				o.decoder.report(o.path.Attribute(attribute).Key(key), "must be a string, not null")
+			}
+		}
+	}
+	return o.textMap(attribute)
+}
+
+// labelValues reads a list of strings whose order means nothing. A label's value may be empty.
+func (o *object) labelValues(attribute string) []string {
+	values := o.textList(attribute, true)
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// checkSelector compiles what was read, where all of it is known.
+func (o *object) checkSelector(selector *Selector, names selectorAttributes) {
+	if o.unknown {
+		return
+	}
+	_, findings := selector.Compile()
+	rename := strings.NewReplacer(ourSelector.matchLabels, names.matchLabels, ourSelector.matchExpressions, names.matchExpressions)
+	for _, finding := range findings {
+		attribute, rest, inside := strings.Cut(finding.Path, "[")
+		attribute = rename.Replace(attribute)
+		if inside {
+			attribute += "[" + rest
+		}
+		o.decoder.findings = append(o.decoder.findings, Finding{
+			Path: o.path.String() + "." + attribute, Message: finding.Message,
+		})
+	}
 }

@@ -34,3 +34,53 @@ func (t Taint) String() string {
 	}
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
+
+// taintEffects are those that mean something where nothing is running yet.
+var taintEffects = []string{"NoSchedule"}
+
+func (o *object) taints(attribute string) []Taint {
+	var taints []Taint
+	o.objects(attribute, func(t *object) {
+		taint := Taint{
+			Key: t.required("key"), Value: t.text("value"),
+			Effect: t.oneOf("effect", "NoSchedule", taintEffects...),
+		}
+		t.checkTaint(taint.Key, taint.Value)
+		t.finish()
+		taints = append(taints, taint)
+	})
+	return taints
+}
+
+func (o *object) tolerations(attribute string) []Toleration {
+	var tolerations []Toleration
+	o.objects(attribute, func(t *object) {
+		toleration := Toleration{
+			Key: t.text("key"), Operator: t.oneOf("operator", "Equal", "Equal", "Exists"),
+			Value: t.text("value"), Effect: t.oneOf("effect", "", taintEffects...),
+		}
+		if toleration.Operator == "Exists" && isSet(toleration.Value) {
+			t.report("value", "must be empty with operator Exists")
+		}
+		if toleration.Key == "" && toleration.Operator == "Equal" {
+			t.report("operator", "must be Exists where there is no key")
+		}
+		t.checkTaint(toleration.Key, toleration.Value)
+		t.finish()
+		tolerations = append(tolerations, toleration)
+	})
+	return tolerations
+}
+
+func (o *object) checkTaint(key, value string) {
+	if isSet(key) {
+		if problem := CheckLabelKey(key); problem != "" {
+			o.report("key", "%s", problem)
+		}
+	}
+	if isSet(value) {
+		if problem := CheckLabelValue(value); problem != "" {
+			o.report("value", "%s", problem)
+		}
+	}
+}

@@ -105,6 +105,33 @@ func writeString(buffer *bytes.Buffer, text string) error {
 	return nil
 }
 
+// Canonical returns a copy of a value with each number as [CanonicalNumber] writes it.
+func Canonical(value any) (any, error) {
+	switch value := value.(type) {
+	case json.Number:
+		return CanonicalNumber(value)
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			var err error
+			if list[i], err = Canonical(element); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, element := range value {
+			var err error
+			if object[key], err = Canonical(element); err != nil {
+				return nil, err
+			}
+		}
+		return object, nil
+	}
+	return value, nil
+}
+
 // numberPrecision is that of Terraform's own numbers, in bits.
 const numberPrecision = 512
 

@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"encoding/json"
+)
+
+func (d *decoder) configContainer(o *object) belonging {
+	container := ConfigContainer{Name: o.name(CheckSubdomainName), Labels: o.labels("labels")}
+	container.Priority = o.number("priority")
+	belongs := d.whereabouts(o)
+	o.read = append(o.read, "data")
+	o.finish("json")
+	if belongs == elsewhere {
+		return belongs
+	}
+	d.fleet.ConfigContainers = append(d.fleet.ConfigContainers, container)
+	d.configData(o.path.Attribute("data"), container.Name, o.fields["data"])
+	if belongs == here {
+		d.register("config_containers", container.Name, o.path)
+	}
+	return belongs
+}
+
+// number returns "" for 0, and for an absent, unknown or wrong number.
+func (o *object) number(attribute string) json.Number {
+	switch value := o.value(attribute).(type) {
+	case nil, Unknown:
+	case json.Number:
+		number, err := CanonicalNumber(value)
+		if err != nil {
+			o.report(attribute, "%s", err)
+		} else if number != "0" {
+			return number
+		}
+	default:
+		o.report(attribute, "must be a number, not %s", kindOf(value))
+	}
+	return ""
+}
+
+// configData keeps what is unknown in a container's data from touching anything but its entry.
+func (d *decoder) configData(path *Path, name string, data any) {
+	_, isObject := data.(map[string]any)
+	switch {
+	case name == unknownText:
+	case !IsKnown(data):
+		d.pending = append(d.pending, name)
+	case data == nil:
+		d.report(path, "is required: an object of configuration values")
+	case !isObject:
+		d.report(path, "must be an object, not %s", kindOf(data))
+	default:
+		text, err := CanonicalJSON(data)
+		if err != nil {
+			d.report(path, "%s", err)
+		}
+		d.config[name] = text
+	}
+}
+
+func (d *decoder) configSchema(o *object) belonging {
+	schema := ConfigSchema{
+		Name: o.name(CheckSubdomainName), Labels: o.labels("labels"), Schema: o.schema("schema"),
+	}
+	if given := o.fields["schema"]; given == nil || given == "" {
+		o.report("schema", "is required")
+	}
+	belongs := d.whereabouts(o)
+	o.finish()
+	if belongs == elsewhere {
+		return belongs
+	}
+	d.fleet.ConfigSchemas = append(d.fleet.ConfigSchemas, schema)
+	if belongs == here {
+		d.register("config_schemas", schema.Name, o.path)
+	}
+	return belongs
+}
+
+// schema reads a JSON Schema: its text, or an object that stands for it.
+func (o *object) schema(attribute string) string {
+	switch value := o.value(attribute).(type) {
+	case nil, Unknown:
+		return ""
+	case string:
+		if value == "" {
+			return ""
+		}
+		if _, err := ParseJSON(value); err != nil {
+			o.report(attribute, "is not JSON: %s", err)
+		}
+		return value
+	case map[string]any:
+		if !IsKnown(value) {
+			o.unknown = true
+			return ""
+		}
+		text, err := CanonicalJSON(value)
+		if err != nil {
+			o.report(attribute, "%s", err)
+		}
+		return text
+	default:
+		o.report(attribute, "must be a JSON Schema, not %s", kindOf(value))
+		return ""
+	}
+}
+
+func (d *decoder) template(o *object) belonging {
+	template := Template{
+		Name:        o.name(CheckSubdomainName),
+		Type:        o.oneOf("type", "", TemplateTypes...),
+		ContentType: o.oneOf("content_type", "", ContentTypes...),
+		Manifests:   o.texts("manifests"),
+	}
+	if template.ContentType == "yaml" {
+		template.ContentType = ""
+	}
+	if template.Type == "" {
+		o.report("type", "is required")
+	}
+	if o.fields["manifests"] == nil {
+		o.report("manifests", "is required")
+	}
+	o.finish()
+	d.addTemplate(template, o.path, o.path.Attribute("name"))
+	return here
+}
+
+// addTemplate: a template's name is its own among those of its type.
+func (d *decoder) addTemplate(template Template, path, name *Path) {
+	d.fleet.Templates = append(d.fleet.Templates, template)
+	if template.Type == unknownText {
+		d.incomplete["templates"] = true
+		return
+	}
+	d.registerAt(objectKey{"templates/" + template.Type, template.Name}, path, name)
+}
+
+func (d *decoder) hydration(root *object) {
+	root.attribute("hydration", func(o *object) {
+		d.fleet.Hydration = &Hydration{
+			Precedence: o.oneOf("precedence", "", "specificity", "name"),
+			OnConflict: o.oneOf("on_conflict", "", "error", "warn", "override"),
+			Lists:      o.oneOf("lists", "", "replace", "append", "merge"),
+			ListKey:    o.text("list_key"),
+		}
+		o.finish()
+	})
+}

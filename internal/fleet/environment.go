@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+)
+
+// readEnvironment reads which environment the fleet is of.
+func (d *decoder) readEnvironment(root *object) {
+	name := root.required("environment")
+	d.fleet.Environment = name
+	if name == unknownText {
+		d.environmentKnown, d.known, d.containersKnown = false, false, false
+	} else if problem := CheckLabelName(name); problem != "" && name != "" {
+		root.report("environment", "%q %s", name, problem)
+	}
+}
+
+// environments reads the optional list of all environments: names, or objects with a name.
+func (d *decoder) environments(root *object) {
+	names, complete := []string{}, true
+	add := func(path *Path, value any) {
+		switch value := value.(type) {
+		case Unknown:
+			complete = false
+		case map[string]any:
+			o, _ := d.object(path, value)
+			d.environment(o)
+			if name, ok := value["name"].(string); ok {
+				names = append(names, name)
+			} else {
+				complete = false
+			}
+		case string:
+			names = append(names, value)
+		default:
+			d.report(path, "must be the name of an environment, or an object with a name, not %s", kindOf(value))
+		}
+	}
+	root.read = append(root.read, "environments")
+	path := root.path.Attribute("environments")
+	switch value := root.fields["environments"].(type) {
+	case nil, Unknown:
+		return
+	case []any:
+		for i, element := range value {
+			add(path.Index(i), element)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			add(path.Key(key), value[key])
+		}
+	default:
+		root.report("environments", "must be a list or map of environments, not %s", kindOf(value))
+		return
+	}
+	if complete {
+		d.allEnvironments = names
+		d.checkEnvironment(root.path.Attribute("environment"), d.fleet.Environment)
+	}
+}
+
+// environment checks an environment, which is not part of any fleet's model.
+func (d *decoder) environment(o *object) belonging {
+	o.name(CheckLabelName)
+	o.labels("labels")
+	o.text("description")
+	o.attribute("gitops_repo", func(repo *object) { repo.gitopsRepo() })
+	o.finish()
+	return here
+}
+
+// gitopsRepo reads a place in a repository. "." is the root, as is no path at all.
+func (o *object) gitopsRepo() GitopsRepo {
+	repo := GitopsRepo{URL: o.required("url"), Branch: o.required("branch"), Path: o.text("path")}
+	if repo.Path == "." || repo.Path == "./" || repo.Path == "/" {
+		repo.Path = ""
+	}
+	o.finish()
+	return repo
+}
+
+// whereabouts reads the attribute "environment" of an object, and says whether it is the fleet's.
+// Absent means yes.
+func (d *decoder) whereabouts(o *object) belonging {
+	environment := o.text("environment")
+	d.checkEnvironment(o.path.Attribute("environment"), environment)
+	switch {
+	case environment == "":
+		return here
+	case environment == unknownText || !d.environmentKnown:
+		return perhaps
+	case environment == d.fleet.Environment:
+		return here
+	}
+	return elsewhere
+}
+
+// checkEnvironment reports a name that is not among those of the attribute "environments".
+func (d *decoder) checkEnvironment(path *Path, name string) {
+	if d.allEnvironments == nil || name == "" || name == unknownText || slices.Contains(d.allEnvironments, name) {
+		return
+	}
+	d.report(path, "no environment is called %q%s", name, DidYouMean(name, d.allEnvironments))
+}

@@ -1,0 +1,92 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+)
+
+// storageAttributes are what the manifests of each storage may say, besides repo, type and parameters.
+var storageAttributes = map[string][]string{
+	"git":  {"branch", "tag", "commit", "path"},
+	"helm": {"chart", "version"},
+	"oci":  {"tag", "version", "path", "chart"},
+}
+
+// manifests checks that what is said fits the storage, see https://fluxcd.io/flux/components/source/
+// for what each can say.
+func (o *object) manifests() Manifests {
+	m := Manifests{
+		Storage: o.oneOf("storage", "git", Storages...),
+		Repo:    o.required("repo"),
+		Type:    o.text("type"),
+	}
+	set := map[string]string{}
+	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version"} {
+		set[attribute] = o.text(attribute)
+		allowed, known := storageAttributes[m.Storage]
+		if isSet(set[attribute]) && known && !slices.Contains(allowed, attribute) {
+			o.report(attribute, "does not fit storage %q, which takes %s", m.Storage, strings.Join(allowed, ", "))
+		}
+	}
+	m.Branch, m.Tag, m.Commit = set["branch"], set["tag"], set["commit"]
+	m.Path, m.Chart, m.Version = set["path"], set["chart"], set["version"]
+	for _, other := range []string{"branch", "commit", "version"} {
+		if isSet(m.Tag) && isSet(set[other]) {
+			o.report("tag", "excludes %s: a revision is one of the two", other)
+		}
+	}
+	if m.Storage == "helm" && m.Chart == "" {
+		o.report("chart", `is required with storage "helm"`)
+	}
+	if isSet(m.Repo) {
+		if problem := checkManifestsRepo(m.Storage, m.Repo); problem != "" {
+			o.report("repo", "%s", problem)
+		}
+	}
+	m.Parameters = o.free("parameters")
+	o.finish()
+	return m
+}
+
+// free reads an object of which anything may be known to somebody: nil for an absent, empty or unknown
+// one.
+func (o *object) free(attribute string) map[string]any {
+	switch value := o.value(attribute).(type) {
+	case nil, Unknown:
+	case map[string]any:
+		if !IsKnown(value) {
+			o.unknown = true
+			return nil
+		}
+		if len(value) == 0 {
+			return nil
+		}
+		canonical, err := Canonical(value)
+		if err != nil {
+			o.report(attribute, "%s", err)
+			return nil
+		}
+		return canonical.(map[string]any)
+	default:
+		o.report(attribute, "must be an object, not %s", kindOf(value))
+	}
+	return nil
+}
+
+// checkManifestsRepo never repeats the URL: what it refuses may be a secret.
+func checkManifestsRepo(storage, repo string) string {
+	if strings.ContainsFunc(repo, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "holds a control character"
+	}
+	scheme, rest, hasScheme := strings.Cut(repo, "://")
+	scheme = strings.ToLower(scheme)
+	if storage == "oci" && (!hasScheme || scheme != "oci") {
+		return `must start with "oci://" with storage "oci"`
+	}
+	authority, _, _ := strings.Cut(rest, "/")
+	userinfo, _, hasUser := strings.Cut(authority, "@")
+	if hasScheme && hasUser && (strings.Contains(userinfo, ":") || strings.HasPrefix(scheme, "http")) {
+		return "holds credentials: manifests are written to the repository in clear, take them out of the URL"
+	}
+	return ""
+}
