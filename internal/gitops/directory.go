@@ -15,6 +15,7 @@ import (
 type directory struct {
 	id      plumbing.Hash // what it is at the tip; zero when it is new
 	loaded  bool
+	sealed  bool              // a folder that this commit writes; nothing else may go into it
 	entries []entry           // at the tip, in git's order
 	changed map[string]*entry // by name; nil takes the entry away
 	below   map[string]*directory
@@ -29,10 +30,10 @@ func (d *directory) find(name string) (entry, bool) {
 		}
 		return *e, true
 	}
-	// A name is sorted as a file's or as a folder's.
-	for _, mode := range []string{modeFile, modeTree} {
-		if i, ok := slices.BinarySearchFunc(d.entries, entry{name: name, mode: mode}, compareEntries); ok {
-			return d.entries[i], true
+	// A name is sorted as a folder's or as a file's.
+	for _, tree := range []bool{true, false} {
+		if e := search(d.entries, name, tree); e != nil {
+			return *e, true
 		}
 	}
 	return entry{}, false
@@ -197,11 +198,16 @@ func (w *workspace) lookup(p string) (entry, bool) {
 	if d == nil {
 		return entry{}, false
 	}
-	if below, ok := d.below[path.Base(p)]; ok && below.edited() {
-		// Written when the commit is made; until then it is a folder without an id.
-		return entry{name: path.Base(p), mode: modeTree}, true
+	return d.look(path.Base(p))
+}
+
+// look is find, for one who must not take a folder that another edit has
+// written into for what it was: it has no id until the commit is made.
+func (d *directory) look(name string) (entry, bool) {
+	if below, ok := d.below[name]; ok && below.edited() {
+		return entry{name: name, mode: modeTree}, true
 	}
-	return d.find(path.Base(p))
+	return d.find(name)
 }
 
 func (d *directory) edited() bool {
@@ -251,8 +257,8 @@ func (w *workspace) put(p, mode string, id plumbing.Hash) error {
 			// A place for it among the names; its id comes with write.
 			d.put(entry{name: name, mode: modeTree})
 		}
-		if !below.loaded {
-			return fmt.Errorf("directory %q was not opened", path.Join(at, name))
+		if !below.loaded || below.sealed {
+			return fmt.Errorf("nothing can be written into %q", path.Join(at, name))
 		}
 		d, at = below, path.Join(at, name)
 	}
@@ -262,6 +268,9 @@ func (w *workspace) put(p, mode string, id plumbing.Hash) error {
 	}
 	delete(d.below, name)
 	d.put(entry{name: name, mode: mode, id: id})
+	if mode == modeTree {
+		d.adopt(name, &directory{id: id, loaded: true, sealed: true})
+	}
 	return nil
 }
 

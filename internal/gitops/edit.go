@@ -122,11 +122,14 @@ func (e Edit) checkHost(host string) error {
 	}
 	targets := slices.Sorted(maps.Keys(e.Hosts[host].Folders))
 	// The marker is their sibling.
-	if err := checkNamesFold(fmt.Sprintf("on host %q", host), append(slices.Clone(targets), e.Owner.Name+".md")); err != nil {
+	if err := checkNamesFold(fmt.Sprintf("on host %q", host), append(slices.Clone(targets), e.Owner.Name+markerSuffix)); err != nil {
 		return err
 	}
 	for _, target := range targets {
 		folder := e.Hosts[host].Folders[target]
+		if err := checkName(target); err != nil {
+			return fmt.Errorf("host %q: %w", host, err)
+		}
 		if err := CheckPath(e.Owner.folder(host, target)); err != nil {
 			return err
 		}
@@ -171,7 +174,7 @@ type recordFile struct {
 }
 
 // recordFiles are the records that the edit wants, by host.
-func (e Edit) recordFiles() (map[string]recordFile, error) {
+func (e Edit) recordFiles() map[string]recordFile {
 	h := newHasher()
 	files := make(map[string]recordFile, len(e.Hosts))
 	for host, wanted := range e.Hosts {
@@ -182,11 +185,8 @@ func (e Edit) recordFiles() (map[string]recordFile, error) {
 		for target, folder := range wanted.Folders {
 			record.DeploymentTargets[target] = folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
 		}
-		content, err := record.encode()
-		if err != nil {
-			return nil, fmt.Errorf("the record of host %q cannot be written: %w", host, err)
-		}
+		content := record.encode()
 		files[host] = recordFile{content: content, id: h.object(plumbing.BlobObject, content)}
 	}
-	return files, nil
+	return files
 }

@@ -98,7 +98,7 @@ func (w *localWire) start(ctx context.Context, service string) (*process, error)
 	case err == nil, errors.Is(err, packp.ErrEmptyAdvRefs):
 		p.empty = true
 	default:
-		return nil, p.fail(ctx, err)
+		return nil, p.fail(ctx, otherHash(err))
 	}
 	return p, nil
 }
@@ -113,7 +113,7 @@ func (p *process) fail(ctx context.Context, err error) error {
 		return cause
 	case strings.Contains(said, "does not appear to be a git repository"):
 		return fmt.Errorf("%w: the directory is not a git repository", ErrNotFound)
-	case said != "" && !errors.Is(err, ErrTooLarge):
+	case said != "" && !errors.Is(err, ErrTooLarge) && !errors.Is(err, errOtherHash):
 		return fmt.Errorf("git says: %s", said)
 	}
 	return err

@@ -51,8 +51,7 @@ func newHasher() *hasher {
 }
 
 func (h *hasher) object(kind plumbing.ObjectType, content []byte) (id plumbing.Hash) {
-	h.header = append(h.header[:0], kind.Bytes()...)
-	h.header = append(h.header, ' ')
+	h.header = append(append(h.header[:0], kindName(kind)...), ' ')
 	h.header = strconv.AppendInt(h.header, int64(len(content)), 10)
 	h.header = append(h.header, 0)
 	h.sha.Reset()
@@ -60,6 +59,20 @@ func (h *hasher) object(kind plumbing.ObjectType, content []byte) (id plumbing.H
 	h.sha.Write(content)
 	h.sha.Sum(id[:0])
 	return id
+}
+
+// kindName is kind.String for constants, which need no memory.
+func kindName(kind plumbing.ObjectType) string {
+	switch kind {
+	case plumbing.BlobObject:
+		return "blob"
+	case plumbing.TreeObject:
+		return "tree"
+	case plumbing.CommitObject:
+		return "commit"
+	default:
+		return kind.String()
+	}
 }
 
 // TreeID returns the id, in hex, that `git write-tree` gives to a folder of
@@ -165,23 +178,43 @@ func (e entry) kind() string {
 }
 
 // compareEntries is git's order: a tree's name counts as if it ended in a slash.
-func compareEntries(a, b entry) int {
-	n := min(len(a.name), len(b.name))
-	if c := strings.Compare(a.name[:n], b.name[:n]); c != 0 {
+func compareEntries(a, b entry) int { return a.compare(b.name, b.isTree()) }
+
+func (e *entry) compare(name string, tree bool) int {
+	n := min(len(e.name), len(name))
+	if c := strings.Compare(e.name[:n], name[:n]); c != 0 {
 		return c
 	}
-	return int(a.after(n)) - int(b.after(n))
+	return int(following(e.name, e.isTree(), n)) - int(following(name, tree, n))
 }
 
-func (e entry) after(n int) byte {
+// following is the byte that counts after the first n of a name.
+func following(name string, tree bool, n int) byte {
 	switch {
-	case n < len(e.name):
-		return e.name[n]
-	case e.isTree():
+	case n < len(name):
+		return name[n]
+	case tree:
 		return '/'
 	default:
 		return 0
 	}
+}
+
+// search finds an entry in a tree's order; nil when there is none.
+func search(entries []entry, name string, tree bool) *entry {
+	low, high := 0, len(entries)
+	for low < high {
+		middle := int(uint(low+high) >> 1)
+		switch c := entries[middle].compare(name, tree); {
+		case c == 0:
+			return &entries[middle]
+		case c < 0:
+			low = middle + 1
+		default:
+			high = middle
+		}
+	}
+	return nil
 }
 
 var errMalformedTree = errors.New("a tree in the repository is malformed (git fsck tells more)")
@@ -238,11 +271,18 @@ func encodeTree(entries []entry) []byte {
 
 // parseID reads an object id in hex.
 func parseID(text string) (id plumbing.Hash, err error) {
-	if len(text) != hex.EncodedLen(len(id)) {
+	var buffer [2 * len(id)]byte
+	if len(text) != copy(buffer[:], text) {
 		return id, fmt.Errorf("%q is not an object id", text)
 	}
-	if _, err := hex.Decode(id[:], []byte(text)); err != nil {
+	if _, err := hex.Decode(id[:], buffer[:len(text)]); err != nil || len(text) != len(buffer) {
 		return plumbing.ZeroHash, fmt.Errorf("%q is not an object id", text)
 	}
 	return id, nil
+}
+
+// isID compares an id with one in hex, and allocates nothing for it.
+func isID(text string, id plumbing.Hash) bool {
+	parsed, err := parseID(text)
+	return err == nil && parsed == id
 }

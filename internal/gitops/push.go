@@ -38,6 +38,9 @@ func (a *application) push(
 	if errors.Is(pushErr, errMoved) {
 		return false, a.lost() // seen in time: nothing was sent
 	}
+	if errors.Is(pushErr, errOtherHash) {
+		return false, pushErr
+	}
 	tip, err := a.readAgain(ctx, w)
 	if err != nil {
 		if pushErr != nil {

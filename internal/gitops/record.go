@@ -62,6 +62,7 @@ type folderRecord struct {
 const (
 	recordsFolder = ".flotilla"
 	recordSuffix  = ".json"
+	markerSuffix  = ".md"
 	clustersHost  = "clusters"
 	// maxRecord is beyond 10,000 folders on one host.
 	maxRecord = 8 << 20
@@ -71,7 +72,7 @@ const (
 func (o Owner) folder(host, target string) string { return path.Join(o.Path, host, target) }
 
 // marker is the file that keeps the host's folder existing.
-func (o Owner) marker(host string) string { return path.Join(o.Path, host, o.Name+".md") }
+func (o Owner) marker(host string) string { return path.Join(o.Path, host, o.Name+markerSuffix) }
 
 // records is the folder of the owner's records.
 func (o Owner) records() string { return path.Join(o.Path, recordsFolder, o.Name) }
@@ -101,16 +102,78 @@ func checkHost(host string) error {
 }
 
 // encode writes a record canonically: keys in order, indented for a person's
-// diff, ending in a newline.
-func (r hostRecord) encode() ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return nil, err
+// diff, ending in a newline. By hand, because an apply encodes the records of
+// all hosts to compare their ids, and encoding/json takes as long for that as
+// for everything else together.
+func (r hostRecord) encode() []byte {
+	b := make([]byte, 0, 64+300*len(r.DeploymentTargets))
+	b = append(b, "{\n"...)
+	if r.Environment != "" {
+		b = appendMember(b, "  ", "environment", r.Environment, ",\n")
 	}
-	return b.Bytes(), nil
+	b = append(b, `  "deployment_targets": {`...)
+	for i, target := range slices.Sorted(maps.Keys(r.DeploymentTargets)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, "\n    "...)
+		b = appendText(b, target)
+		b = r.DeploymentTargets[target].encode(append(b, ": {\n"...))
+		b = append(b, "    }"...)
+	}
+	if len(r.DeploymentTargets) > 0 {
+		b = append(b, "\n  "...)
+	}
+	return append(b, "}\n}\n"...)
+}
+
+func (f folderRecord) encode(b []byte) []byte {
+	const indent = "      "
+	b = appendMember(b, indent, "workload", f.Workload, ",\n")
+	b = appendMember(b, indent, "deployment_target", f.DeploymentTarget, ",\n")
+	if len(f.Policies) > 0 {
+		b = append(b, indent+`"policies": [`...)
+		for i, policy := range f.Policies {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, "\n"+indent+"  "...)
+			b = appendText(b, policy)
+		}
+		b = append(b, "\n"+indent+"],\n"...)
+	}
+	if f.ConfigVersion != "" {
+		b = appendMember(b, indent, "config_version", f.ConfigVersion, ",\n")
+	}
+	return appendMember(b, indent, "tree", f.Tree, "\n")
+}
+
+func appendMember(b []byte, indent, name, value, end string) []byte {
+	b = append(b, indent...)
+	b = append(b, '"')
+	b = append(b, name...)
+	b = append(b, `": `...)
+	return append(appendText(b, value), end...)
+}
+
+// appendText quotes text as encoding/json does, without escaping for HTML.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			return appendEscaped(b, text)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, text...)
+	return append(b, '"')
+}
+
+func appendEscaped(b []byte, text string) []byte {
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string can always be encoded
+	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
 
 // parseRecord reads a record. It was in a place where anybody can write, so

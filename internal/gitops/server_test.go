@@ -1,9 +1,12 @@
 package gitops_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -146,23 +149,38 @@ func (r *repository) fsck() {
 	}
 }
 
-// files lists the branch's files with their content, modes left out.
+// files lists the branch's files with their content.
 func (r *repository) files() map[string]string {
 	r.t.Helper()
 	files := map[string]string{}
 	if _, err := tryRun(r.t, r.directory, "git", "rev-parse", "--verify", "--quiet", "main"); err != nil {
 		return files
 	}
-	for line := range strings.Lines(r.git("ls-tree", "-r", "--full-tree", "main")) {
-		meta, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		fields := strings.Fields(meta)
-		if fields[1] != "blob" {
-			files[name] = meta
-			continue
-		}
-		files[name] = run(r.t, r.directory, "git", "cat-file", "blob", fields[2])
+	command := exec.CommandContext(r.t.Context(), "git", "archive", "--format=tar", "main")
+	command.Dir = r.directory
+	output, err := command.Output()
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	return files
+	for archive := tar.NewReader(bytes.NewReader(output)); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		switch header.Typeflag {
+		case tar.TypeReg:
+			content, err := io.ReadAll(archive)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			files[header.Name] = string(content)
+		case tar.TypeSymlink:
+			files[header.Name] = "-> " + header.Linkname
+		}
+	}
 }
 
 // workTree is a person's clone.

@@ -38,10 +38,7 @@ func (c *change) empty() bool {
 
 // stage works out what the edit changes at this tip. It only reads.
 func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
-	files, err := edit.recordFiles()
-	if err != nil {
-		return nil, err
-	}
+	files := edit.recordFiles()
 	want := edit.want()
 	hosts := slices.Collect(maps.Keys(want))
 	for host := range edit.Previously {
@@ -163,13 +160,11 @@ func (s *staging) settledInside(ctx context.Context) ([]Conflict, error) {
 	var drifted []key
 	var folders []string
 	for k := range s.owned {
-		wanted := s.want[k.host][k.target]
-		at := s.edit.Owner.folder(k.host, k.target)
-		e, ok := s.lookup(at)
+		e, ok := s.hostAt(s.edit.Owner, k.host).look(k.target)
 		left := s.recorded[k.host].DeploymentTargets[k.target].Tree
-		if id := e.id.String(); ok && e.isTree() && id != wanted && id != left {
+		if ok && e.isTree() && !isID(s.want[k.host][k.target], e.id) && !isID(left, e.id) {
 			drifted = append(drifted, k)
-			folders = append(folders, at)
+			folders = append(folders, s.edit.Owner.folder(k.host, k.target))
 		}
 	}
 	inside, err := s.ownersInside(ctx, folders)
@@ -191,10 +186,10 @@ func (s *staging) settledInside(ctx context.Context) ([]Conflict, error) {
 
 func (s *staging) folders() {
 	for host, h := range s.edit.Hosts {
+		d := s.hostAt(s.edit.Owner, host)
 		for target, folder := range h.Folders {
-			at := s.edit.Owner.folder(host, target)
 			id, _ := parseID(folder.Tree) // checked with the edit
-			e, ok := s.lookup(at)
+			e, ok := d.look(target)
 			switch {
 			case ok && e.isTree() && e.id == id:
 				continue
@@ -203,17 +198,16 @@ func (s *staging) folders() {
 			default:
 				s.change.added = append(s.change.added, key{host, target})
 			}
-			s.change.put = append(s.change.put, putFile{path: at, id: id, folder: &folder})
+			s.change.put = append(s.change.put, putFile{path: s.edit.Owner.folder(host, target), id: id, folder: &folder})
 		}
 	}
 	for k := range s.owned {
 		if _, ok := s.want[k.host][k.target]; ok {
 			continue
 		}
-		at := s.edit.Owner.folder(k.host, k.target)
-		if e, ok := s.lookup(at); ok && e.isTree() {
+		if e, ok := s.hostAt(s.edit.Owner, k.host).look(k.target); ok && e.isTree() {
 			s.change.removed = append(s.change.removed, k)
-			s.change.remove = append(s.change.remove, at)
+			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.host, k.target))
 		}
 	}
 }

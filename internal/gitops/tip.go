@@ -180,6 +180,9 @@ func (t *tip) need(ctx context.Context, ids []plumbing.Hash) error {
 	slices.SortFunc(missing, func(a, b plumbing.Hash) int { return bytes.Compare(a[:], b[:]) })
 	missing = slices.Compact(missing)
 
+	if t.capabilities == nil {
+		return errors.New("an object of an empty repository was asked for")
+	}
 	if t.rung != everything && t.takesIDs() {
 		err := t.fetchIDs(ctx, missing)
 		if err == nil && t.has(missing) {

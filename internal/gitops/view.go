@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -133,16 +134,29 @@ func (v *View) Deployed(want Deployed) Deployed {
 		}
 		deployed[host] = make(map[string]string, len(targets))
 		for target := range targets {
-			if e, ok := v.work.lookup(v.owner.folder(host, target)); ok && e.isTree() {
-				deployed[host][target] = e.id.String()
-			}
+			v.work.copyID(v.owner, host, target, deployed[host])
 		}
 	}
 	return deployed
 }
 
+// copyID notes the id of a folder, unless it is gone.
+func (w *workspace) copyID(owner Owner, host, target string, ids map[string]string) {
+	if e, ok := w.hostAt(owner, host).look(target); ok && e.isTree() {
+		ids[target] = e.id.String()
+	}
+}
+
+// hostAt returns a host's directory; one without entries when it does not exist.
+func (w *workspace) hostAt(owner Owner, host string) *directory {
+	if d := w.at(path.Join(owner.Path, host)); d != nil {
+		return d
+	}
+	return &directory{}
+}
+
 func (w *workspace) hasMarker(owner Owner, host string, marker plumbing.Hash) bool {
-	e, ok := w.lookup(owner.marker(host))
+	e, ok := w.hostAt(owner, host).look(owner.Name + markerSuffix)
 	return ok && e.id == marker && e.mode == modeFile
 }
 
@@ -160,9 +174,7 @@ func (v *View) Owned(ctx context.Context) (Deployed, error) {
 	for host, record := range records {
 		owned[host] = make(map[string]string, len(record.DeploymentTargets))
 		for target := range record.DeploymentTargets {
-			if e, ok := v.work.lookup(v.owner.folder(host, target)); ok && e.isTree() {
-				owned[host][target] = e.id.String()
-			}
+			v.work.copyID(v.owner, host, target, owned[host])
 		}
 	}
 	return owned, nil
@@ -187,6 +199,11 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed) ([]Conf
 	for _, host := range hosts {
 		if err := checkHost(host); err != nil {
 			return nil, err
+		}
+		for target := range want[host] {
+			if err := checkName(target); err != nil {
+				return nil, fmt.Errorf("host %q: %w", host, err)
+			}
 		}
 	}
 	if _, err := v.work.openOwner(ctx, v.owner, hosts); err != nil {
@@ -236,15 +253,13 @@ func (w *workspace) wayIsFree(owner Owner, want Deployed) error {
 		if err := w.blocked(at); err != nil {
 			return err
 		}
-		if w.at(at) == nil {
-			continue
-		}
+		d := w.hostAt(owner, host)
 		for _, target := range slices.Sorted(maps.Keys(want[host])) {
-			if err := w.blocked(owner.folder(host, target)); err != nil {
-				return err
+			if e, ok := d.look(target); ok && !e.isTree() {
+				return &BlockedError{Path: owner.folder(host, target), Kind: e.kind(), Want: "a folder"}
 			}
 		}
-		if e, ok := w.lookup(owner.marker(host)); ok && e.kind() != "a file" {
+		if e, ok := d.look(owner.Name + markerSuffix); ok && e.kind() != "a file" {
 			return &BlockedError{Path: owner.marker(host), Kind: e.kind(), Want: "a file"}
 		}
 	}

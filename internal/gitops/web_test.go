@@ -78,7 +78,7 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 		"410": serve(t, echo(410)) + "/r", "400": serve(t, echo(400)) + "/r", "500": serve(t, echo(500)) + "/r", "200": serve(t, echo(200)) + "/r",
 		"nobody":   "http://127.0.0.1:1/r",
 		"no host":  "http://host.invalid/r",
-		"redirect": serve(t, http.RedirectHandler("http://person:"+url.PathEscape(credentials.Token)+"@127.0.0.1:1/info/refs", 302)) + "/r",
+		"redirect": serve(t, http.RedirectHandler("http://person:"+url.PathEscape(credentials.Token)+"@127.0.0.1:1/info/refs", http.StatusFound)) + "/r",
 	}
 	for name, at := range urls {
 		remote := gitops.Remote{URL: at, Branch: "main", Credentials: credentials}
@@ -280,16 +280,15 @@ func TestABadAnswerOnceIsOvercome(t *testing.T) {
 				proxy.fault = once(suffix, do)
 				edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
 				result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
-				switch {
-				case err == nil:
+				if err != nil {
+					t.Errorf("err = %v", err)
+				} else {
 					if !result.Committed || result.Commit != r.git("rev-parse", "main") || r.files()["dev/drone/app/a"] != "b" {
 						t.Errorf("a false success: %+v", result)
 					}
 					if got := r.git("rev-list", "--count", "main"); got != "2" {
 						t.Errorf("%s commits", got)
 					}
-				default:
-					t.Errorf("err = %v", err)
 				}
 				r.fsck()
 			})

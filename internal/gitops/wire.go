@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,11 +92,26 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 // advertisement asks what a service advertises.
 func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRefs, error) {
 	advertised, err := session.AdvertisedReferencesContext(ctx)
-	if err = webError(err); err != nil && classify(err) == nil &&
+	if err = otherHash(webError(err)); errors.Is(err, errOtherHash) {
+		return nil, err
+	}
+	if err != nil && classify(err) == nil &&
 		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		err = fmt.Errorf("%w: what answers is not a Git server: %w", ErrUnreachable, err)
 	}
 	return advertised, err
+}
+
+var errOtherHash = errors.New("the repository names its objects with SHA-256, which is not supported; use one with SHA-1")
+
+// otherHash recognises an advertisement that go-git cannot read because its ids
+// are longer.
+func otherHash(err error) error {
+	var unexpected *packp.ErrUnexpectedData
+	if errors.As(err, &unexpected) && bytes.Contains(unexpected.Data, []byte("object-format=sha256")) {
+		return errOtherHash
+	}
+	return err
 }
 
 func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {

@@ -1,0 +1,181 @@
+//go:build unix
+
+package gitops_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// TestMain lets the test binary serve repositories from a process of its own, so
+// that a benchmark's processor time is the client's alone.
+func TestMain(m *testing.M) {
+	if root := os.Getenv("FLOTILLA_TEST_SERVE"); root != "" {
+		if err := serveProcess(root); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func serveProcess(root string) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(os.Stdout, "http://%s\n", listener.Addr()); err != nil {
+		return err
+	}
+	server := &http.Server{Handler: backend(serverProcess{}, root), ReadHeaderTimeout: time.Minute}
+	return server.Serve(listener)
+}
+
+// serverProcess stands in for a test where there is none.
+type serverProcess struct{ testing.TB }
+
+func (serverProcess) Helper()                  {}
+func (serverProcess) Context() context.Context { return context.Background() }
+func (serverProcess) Fatalf(format string, args ...any) {
+	panic(fmt.Sprintf(format, args...))
+}
+
+// servedApart serves a repository from another process.
+func servedApart(b *testing.B, r *repository) gitops.Remote {
+	b.Helper()
+	command := exec.CommandContext(b.Context(), os.Args[0])
+	command.Env = append(os.Environ(), "FLOTILLA_TEST_SERVE="+filepath.Dir(r.directory))
+	command.Cancel = func() error { return errors.Join(command.Process.Kill()) }
+	output, err := command.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return gitops.Remote{URL: strings.TrimSpace(line) + "/" + filepath.Base(r.directory), Branch: "main"}
+}
+
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// bigEdit is a fleet of 500 cluster types with 40 folders of 5 files each.
+func bigEdit(b *testing.B) gitops.Edit {
+	b.Helper()
+	edit := gitops.Edit{Owner: dev, Hosts: map[string]gitops.Host{}}
+	for h := range 500 {
+		folders := map[string]gitops.Folder{}
+		for t := range 40 {
+			folders[fmt.Sprintf("workload-%02d-main", t)] = bigFolder(b, h, t, 0)
+		}
+		edit.Hosts[fmt.Sprintf("type-%03d", h)] = gitops.Host{Folders: folders}
+	}
+	return edit
+}
+
+func bigFolder(b *testing.B, host, target, version int) gitops.Folder {
+	b.Helper()
+	text := fmt.Sprintf("%d %d %d\n", host, target, version)
+	return rendered(b, "namespace.yaml", "kind: Namespace\n"+text, "platform-config.yaml", strings.Repeat("VALUE: "+text, 20),
+		"policy.yaml", "kind: RoleBinding\n"+text, "quota.yaml", "kind: ResourceQuota\n"+text, "reconciler.yaml", strings.Repeat("kind: Kustomization\n", 20)+text)
+}
+
+// BenchmarkOneFolderAmong100000Files changes one folder over http, by Apply and
+// by the git binary's fast path: a partial, shallow, bare clone, fast-import and
+// a push. "client-ms" is the processor time of the client alone.
+func BenchmarkOneFolderAmong100000Files(b *testing.B) {
+	r := newRepository(b, serving{name: "http", config: anyObject, remote: overHTTP})
+	edit := bigEdit(b)
+	start := time.Now()
+	if result, err := gitops.NewClient().Apply(context.Background(), gitops.Remote{URL: r.directory, Branch: "main"}, edit); err != nil || len(result.Added) != 20000 {
+		b.Fatalf("%+v, %v", result.Commit, err)
+	}
+	b.Logf("first apply of 20,000 folders to a path: %s", time.Since(start).Round(time.Millisecond))
+	r.git("repack", "-adq")
+	remote := servedApart(b, r)
+	version := 0
+
+	b.Run("apply", func(b *testing.B) {
+		b.ReportAllocs()
+		var spent time.Duration
+		for b.Loop() {
+			version++
+			host := edit.Hosts["type-250"]
+			host.Folders["workload-20-main"] = bigFolder(b, 250, 20, version)
+			before := processorTime(b)
+			result, err := gitops.NewClient().Apply(context.Background(), remote, edit)
+			spent += processorTime(b) - before
+			if err != nil || len(result.Changed) != 1 {
+				b.Fatalf("%+v, %v", result, err)
+			}
+		}
+		b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
+	})
+	b.Run("inspect", func(b *testing.B) {
+		b.ReportAllocs()
+		want := wanted(edit)
+		var spent time.Duration
+		for b.Loop() {
+			before := processorTime(b)
+			view, err := gitops.NewClient().Inspect(context.Background(), remote, dev)
+			if err != nil || len(view.Deployed(want)) != 500 {
+				b.Fatal(err)
+			}
+			spent += processorTime(b) - before
+		}
+		b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
+	})
+	b.Run("git", func(b *testing.B) {
+		var spent time.Duration
+		git := func(stdin, directory string, args ...string) {
+			command := exec.CommandContext(b.Context(), "git", args...)
+			command.Dir, command.Stdin = directory, strings.NewReader(stdin)
+			if output, err := command.CombinedOutput(); err != nil {
+				b.Fatalf("git %v: %v: %s", args, err, output)
+			}
+			spent += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+		}
+		for b.Loop() {
+			version++
+			clone := filepath.Join(b.TempDir(), "clone.git")
+			git("", "", "clone", "--quiet", "--bare", "--depth=1", "--filter=blob:none", "--branch=main", remote.URL, clone)
+			var stream strings.Builder
+			fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter A <a@example.com> %d +0000\ndata 1\nx\nfrom refs/heads/main^0\n", time.Now().Unix())
+			files, _ := bigFolder(b, 250, 21, version).Files()
+			for _, file := range files {
+				fmt.Fprintf(&stream, "M 100644 inline dev/type-250/workload-21-main/%s\ndata %d\n%s\n", file.Name, len(file.Content), file.Content)
+			}
+			git(stream.String(), clone, "fast-import", "--quiet")
+			git("", clone, "push", "--quiet", "origin", "main:main")
+		}
+		b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
+	})
+}

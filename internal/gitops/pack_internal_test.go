@@ -1,0 +1,283 @@
+package gitops
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+func TestPacksAreGitsPacks(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	git := func(stdin []byte, args ...string) string {
+		command := exec.CommandContext(t.Context(), "git", args...)
+		command.Dir, command.Stdin = directory, bytes.NewReader(stdin)
+		output, err := command.Output()
+		if err != nil {
+			t.Fatalf("git %v: %v", args, err)
+		}
+		return string(output)
+	}
+	git(nil, "init", "--quiet", "--bare")
+	writer := newPackWriter()
+	want := map[plumbing.Hash][]byte{}
+	for i := range 200 {
+		content := []byte(strings.Repeat(fmt.Sprintf("line %d\n", i/50), i*7))
+		id := newHasher().object(plumbing.BlobObject, content)
+		writer.add(id, plumbing.BlobObject, content)
+		writer.add(id, plumbing.BlobObject, content)
+		want[id] = content
+	}
+	pack := writer.finish()
+	git(pack, "index-pack", "--strict", "--stdin")
+
+	// git's own, full of deltas, by offset and by id.
+	var ids []string
+	for id := range want {
+		ids = append(ids, id.String())
+	}
+	for _, args := range [][]string{
+		{"pack-objects", "--stdout", "--no-reuse-delta"},
+		{"pack-objects", "--stdout", "--no-reuse-delta", "--delta-base-offset", "--depth=200", "--window=50"},
+	} {
+		theirs := git([]byte(strings.Join(ids, "\n")+"\n"), args...)
+		objects := map[plumbing.Hash]object{}
+		if err := readPack(strings.NewReader(theirs), objects); err != nil {
+			t.Fatal(err)
+		}
+		for id, content := range want {
+			if !bytes.Equal(objects[id].content, content) {
+				t.Errorf("object %s differs", id)
+			}
+		}
+	}
+}
+
+// rawPack is a pack of the given entries: type, announced size, what follows.
+func rawPack(count uint32, entries ...[]byte) []byte {
+	var b bytes.Buffer
+	b.WriteString("PACK\x00\x00\x00\x02")
+	_ = binary.Write(&b, binary.BigEndian, count)
+	for _, e := range entries {
+		b.Write(e)
+	}
+	sum := sha1.Sum(b.Bytes())
+	b.Write(sum[:])
+	return b.Bytes()
+}
+
+func rawEntry(kind plumbing.ObjectType, size uint64, base []byte, content []byte) []byte {
+	var b bytes.Buffer
+	c := byte(kind)<<4 | byte(size&0xf)
+	for size >>= 4; size > 0; size >>= 7 {
+		b.WriteByte(c | 0x80)
+		c = byte(size & 0x7f)
+	}
+	b.WriteByte(c)
+	b.Write(base)
+	z := zlib.NewWriter(&b)
+	_, _ = z.Write(content)
+	_ = z.Close()
+	return b.Bytes()
+}
+
+func TestHostilePacksCostNoMemory(t *testing.T) {
+	bomb := make([]byte, 64<<20)
+	base := []byte("base")
+	baseID := newHasher().object(plumbing.BlobObject, base)
+	// A delta that announces 1 TiB.
+	huge := append(binary.AppendUvarint(binary.AppendUvarint(nil, 4), 1<<40), 0x90, 4)
+	for name, pack := range map[string][]byte{
+		"a billion objects announced":  rawPack(1 << 30),
+		"an object of 1 TiB announced": rawPack(1, rawEntry(plumbing.BlobObject, 1<<40, nil, base)),
+		"an object of 2^63":            rawPack(1, rawEntry(plumbing.BlobObject, 1<<62, nil, base)),
+		"longer than announced":        rawPack(1, rawEntry(plumbing.BlobObject, 3, nil, bomb)),
+		"shorter than announced":       rawPack(1, rawEntry(plumbing.BlobObject, 5, nil, base)),
+		"a delta of 1 TiB":             rawPack(2, rawEntry(plumbing.BlobObject, 4, nil, base), rawEntry(plumbing.REFDeltaObject, uint64(len(huge)), baseID[:], huge)),
+		"a delta without a base":       rawPack(1, rawEntry(plumbing.REFDeltaObject, 4, make([]byte, 20), base)),
+		"a delta upon itself":          rawPack(1, rawEntry(plumbing.OFSDeltaObject, 4, []byte{0}, base)),
+		"no pack":                      []byte("PACK"),
+		"nothing":                      nil,
+		"an unknown type":              rawPack(1, rawEntry(5, 4, nil, base)),
+		"a wrong checksum":             append(rawPack(1, rawEntry(plumbing.BlobObject, 4, nil, base))[:30], make([]byte, 20)...),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := readPack(bytes.NewReader(pack), map[plumbing.Hash]object{})
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 {
+			t.Errorf("%s: %d MiB were allocated", name, used>>20)
+		}
+	}
+	pack := rawPack(2, rawEntry(plumbing.BlobObject, uint64(len(bomb)), nil, bomb), rawEntry(plumbing.BlobObject, 4, nil, base))
+	if err := readPackWithin(int64(len(bomb)), bytes.NewReader(pack), map[plumbing.Hash]object{}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a pack that unpacks to more than the limit: %v", err)
+	}
+}
+
+func FuzzReadPack(f *testing.F) {
+	base := []byte("base")
+	baseID := newHasher().object(plumbing.BlobObject, base)
+	f.Add(rawPack(1, rawEntry(plumbing.BlobObject, 4, nil, base)))
+	f.Add(rawPack(2, rawEntry(plumbing.BlobObject, 4, nil, base), rawEntry(plumbing.REFDeltaObject, 4, baseID[:], []byte{4, 4, 0x90, 4})))
+	f.Add(rawPack(2, rawEntry(plumbing.BlobObject, 4, nil, base), rawEntry(plumbing.OFSDeltaObject, 4, []byte{13}, []byte{4, 4, 0x90, 4})))
+	f.Fuzz(func(t *testing.T, pack []byte) {
+		objects := map[plumbing.Hash]object{}
+		if readPack(bytes.NewReader(pack), objects) != nil {
+			return
+		}
+		for id, o := range objects {
+			if newHasher().object(o.kind, o.content) != id {
+				t.Fatal("an object under a wrong id")
+			}
+		}
+	})
+}
+
+func FuzzParseTree(f *testing.F) {
+	id := strings.Repeat("x", 20)
+	f.Add([]byte("100644 a\x00" + id + "40000 b\x00" + id))
+	f.Add([]byte("100664 a.b\x00" + id + "40000 a\x00" + id + "120000 a0\x00" + id))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		entries, err := parseTree(content)
+		if err != nil {
+			return
+		}
+		if got := encodeTree(entries); !bytes.Equal(got, content) {
+			t.Fatalf("parseTree(%q) is written as %q", content, got)
+		}
+		d := &directory{entries: entries, loaded: true}
+		for _, e := range entries {
+			if found, ok := d.find(e.name); !ok || found.name != e.name {
+				t.Fatalf("%q is not found", e.name)
+			}
+		}
+	})
+}
+
+func FuzzParseRecord(f *testing.F) {
+	for _, seed := range []string{
+		`{"environment":"dev","deployment_targets":{"app":{"workload":"w","deployment_target":"t","policies":["p"],"config_version":"1","tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`,
+		`{"deployment_targets":{"../x":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`, `{}`, `null`, `{"deployment_targets":{"a":null}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		record, err := parseRecord(content)
+		if err != nil {
+			return
+		}
+		for target, folder := range record.DeploymentTargets {
+			if checkName(target) != nil {
+				t.Fatalf("target %q", target)
+			}
+			if _, err := parseID(folder.Tree); err != nil {
+				t.Fatal(err)
+			}
+		}
+		encoded := record.encode()
+		var b bytes.Buffer
+		encoder := json.NewEncoder(&b)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if record.DeploymentTargets == nil {
+			record.DeploymentTargets = map[string]folderRecord{}
+		}
+		if err := encoder.Encode(record); err != nil || !bytes.Equal(b.Bytes(), encoded) {
+			t.Fatalf("encoding/json writes %s, we write %s", b.Bytes(), encoded)
+		}
+		again, err := parseRecord(encoded)
+		if err != nil || len(again.DeploymentTargets) != len(record.DeploymentTargets) {
+			t.Fatalf("%s: %v", encoded, err)
+		}
+	})
+}
+
+func TestRecordsAreReadable(t *testing.T) {
+	t.Parallel()
+	record := hostRecord{Environment: "dev", DeploymentTargets: map[string]folderRecord{
+		"hello-world-app-functional-test": {
+			Record: Record{Workload: "hello-world-app", DeploymentTarget: "functional-test", Policies: []string{"a<b"}, ConfigVersion: "4f"},
+			Tree:   "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+		},
+	}}
+	want := `{
+  "environment": "dev",
+  "deployment_targets": {
+    "hello-world-app-functional-test": {
+      "workload": "hello-world-app",
+      "deployment_target": "functional-test",
+      "policies": [
+        "a<b"
+      ],
+      "config_version": "4f",
+      "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+    }
+  }
+}
+`
+	if got := string(record.encode()); got != want {
+		t.Errorf("record = %s", got)
+	}
+}
+
+func TestSeveralEditsShareACommitAndAPush(t *testing.T) {
+	t.Parallel()
+	remote := Remote{URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main"}
+	folder := func(content string) Folder {
+		files := []File{{Name: "a", Content: []byte(content)}}
+		id, _ := TreeID(files)
+		return Folder{Tree: id, Files: func() ([]File, error) { return files, nil }}
+	}
+	edit := func(name, host string) Edit {
+		return Edit{Owner: Owner{Name: name, Environment: name, Path: "p"}, Hosts: map[string]Host{host: {Folders: map[string]Folder{"app": folder(name)}}}}
+	}
+	// The third wants what the first has; the fifth is not sound.
+	edits := []Edit{edit("one", "h1"), edit("two", "h2"), edit("three", "h1"), edit("four", "h4"), edit("five", "..")}
+	outcomes, err := NewClient().apply(context.Background(), remote, edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range outcomes {
+		switch i {
+		case 2:
+			if !errors.Is(o.err, ErrConflict) || !strings.Contains(o.err.Error(), `"one"`) {
+				t.Errorf("edit %d: %v", i, o.err)
+			}
+		case 4:
+			if o.err == nil {
+				t.Error("edit 4: no error")
+			}
+		default:
+			if o.err != nil || !o.result.Committed || o.result.Pushes != 1 || len(o.result.Added) != 1 || o.result.Commit != outcomes[0].result.Commit {
+				t.Errorf("edit %d: %+v", i, o)
+			}
+		}
+	}
+	output, err := exec.CommandContext(t.Context(), "git", "-C", remote.URL, "log", "--format=%B", "main").Output()
+	want := "one, two, four\n\none: 1 added\n\nAdded:\n- h1/app\n\ntwo: 1 added\n\nAdded:\n- h2/app\n\nfour: 1 added\n\nAdded:\n- h4/app\n\n" +
+		"Flotilla-Assignment: one\nFlotilla-Environment: one\nFlotilla-Assignment: two\nFlotilla-Environment: two\n" +
+		"Flotilla-Assignment: four\nFlotilla-Environment: four\n\n"
+	if err != nil || string(output) != want {
+		t.Errorf("message = %q, %v\nwant %q", output, err, want)
+	}
+	if _, err := os.Stat(remote.URL); err != nil {
+		t.Error(err)
+	}
+}
