@@ -46,3 +46,34 @@ func DecodeGitopsRepo(value any) (repo GitopsRepo, known bool, findings Findings
 	repo = o.gitopsRepo()
 	return repo, !o.unknown, d.findings
 }
+
+// DecodeSelector reads a selector. known is false as long as some of it is unknown.
+func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
+	d := newDecoder()
+	o := &object{decoder: d, fields: map[string]any{"selector": value}}
+	selector = o.selector("selector")
+	return selector, !o.unknown, d.findings
+}
+
+// DecodeLabels reads a map of labels. known is false as long as some of it is unknown.
+func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
+	d := newDecoder()
+	o := &object{decoder: d, fields: map[string]any{"labels": value}}
+	labels = o.labels("labels")
+	return labels, !o.unknown, d.findings
+}
+
+// DecodeMerge reads the options of a merge, {lists, list_key}; null is the defaults.
+func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
+	if value == nil {
+		return (&Fleet{}).HydrationOrDefault(), true, nil
+	}
+	d := newDecoder()
+	o, _ := d.object((*Path)(nil).Attribute("options"), value)
+	if o == nil {
+		return Hydration{}, false, d.findings
+	}
+	d.fleet.Hydration = &Hydration{Lists: o.oneOf("lists", "", "replace", "append", "merge"), ListKey: o.text("list_key")}
+	o.finish()
+	return d.fleet.HydrationOrDefault(), !o.unknown, d.findings
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 var _ datasource.DataSource = configSnapshotsDataSource{}
@@ -25,48 +24,34 @@ func (configSnapshotsDataSource) Metadata(_ context.Context, req datasource.Meta
 
 // Schema is the fleet, what to narrow it by, and the snapshots.
 func (configSnapshotsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "The values that are hydrated for each assignment, and which config container each of them comes from.",
-		Attributes: map[string]schema.Attribute{
-			"fleet": schema.SingleNestedAttribute{
-				Required:            true,
-				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
-				Attributes: map[string]schema.Attribute{
-					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
-					"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
-					"config": schema.MapAttribute{
-						Required: true, ElementType: types.StringType,
-						MarkdownDescription: "JSON of the data of each config container.",
-					},
-				},
-			},
-			"cluster_type":      schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster type, or to clusters of it."},
-			"cluster":           schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster."},
-			"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments of this deployment target, by its full name."},
-			"key": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Only assignments with a value at this JSON pointer, such as `/DATABASE_URL`: who uses it.",
-			},
-			"snapshots": schema.MapNestedAttribute{
+	attributes := narrowingAttributes()
+	attributes["fleet"] = valuedFleetAttribute()
+	attributes["key"] = schema.StringAttribute{
+		Optional:            true,
+		MarkdownDescription: "Only assignments with a value at this JSON pointer, such as `/DATABASE_URL`: who uses it.",
+	}
+	attributes["snapshots"] = schema.MapNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "By the assignment's key, `<host>/<deployment target>`.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"version": schema.StringAttribute{Computed: true, MarkdownDescription: "Hash of the values: equal values, equal version."},
+			"json":    schema.StringAttribute{Computed: true, MarkdownDescription: "Canonical JSON of the values."},
+			"provenance": schema.MapNestedAttribute{
 				Computed:            true,
-				MarkdownDescription: "By the assignment's key, `<host>/<deployment target>`.",
+				MarkdownDescription: "Where each value comes from, by its JSON pointer.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"version": schema.StringAttribute{Computed: true, MarkdownDescription: "Hash of the values: equal values, equal version."},
-					"json":    schema.StringAttribute{Computed: true, MarkdownDescription: "Canonical JSON of the values."},
-					"provenance": schema.MapNestedAttribute{
-						Computed:            true,
-						MarkdownDescription: "Where each value comes from, by its JSON pointer.",
-						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-							"container": schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the config container that gave the value."},
-							"overridden": schema.ListAttribute{
-								Computed: true, ElementType: types.StringType,
-								MarkdownDescription: "Names of the config containers that gave it another value and lost, in the order of merging.",
-							},
-						}},
+					"container": schema.StringAttribute{Computed: true, MarkdownDescription: "Name of the config container that gave the value."},
+					"overridden": schema.ListAttribute{
+						Computed: true, ElementType: types.StringType,
+						MarkdownDescription: "Names of the config containers that gave it another value and lost, in the order of merging.",
 					},
 				}},
 			},
-		},
+		}},
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The values that are hydrated for each assignment, and which config container each of them comes from.",
+		Attributes:          attributes,
 	}
 }
 
@@ -115,23 +100,14 @@ func (configSnapshotsDataSource) Read(ctx context.Context, req datasource.ReadRe
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
 	model.Snapshots = map[string]snapshotModel{}
 	for i, assignment := range scheduled.Assignments {
-		if model.wants(assignment) {
+		if wanted.includes(assignment) {
 			model.add(assignment.Key(), hydrated.Snapshots[i])
 		}
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
-}
-
-func (m *configSnapshotsModel) wants(assignment *schedule.Assignment) bool {
-	cluster := ""
-	if assignment.Host.Cluster != nil {
-		cluster = assignment.Host.Cluster.Name
-	}
-	return (m.ClusterType.IsNull() || m.ClusterType.ValueString() == assignment.Host.ClusterType.Name) &&
-		(m.Cluster.IsNull() || m.Cluster.ValueString() == cluster) &&
-		(m.DeploymentTarget.IsNull() || m.DeploymentTarget.ValueString() == assignment.Target.Name)
 }
 
 func (m *configSnapshotsModel) add(key string, snapshot *hydrate.Snapshot) {

@@ -184,6 +184,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
 		newConfigSnapshotsDataSource,
+		newManifestsDataSource,
 		newSchedulingDataSource,
 	}
 }
@@ -193,5 +194,7 @@ func (p *flotilla) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
 		newControlPlaneFunction,
 		newFleetFunction,
+		newMergeFunction,
+		newSelectorMatchesFunction,
 	}
 }

@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+)
+
+var _ datasource.DataSource = manifestsDataSource{}
+
+type manifestsDataSource struct{}
+
+func newManifestsDataSource() datasource.DataSource { return manifestsDataSource{} }
+
+// Metadata names the data source.
+func (manifestsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_manifests"
+}
+
+// Schema is the fleet, what to narrow it by, and the files.
+func (manifestsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	attributes := narrowingAttributes()
+	attributes["fleet"] = valuedFleetAttribute()
+	attributes["gitops_repo"] = schema.DynamicAttribute{
+		Optional:            true,
+		MarkdownDescription: "`{url, branch, path}`, for templates that read `.Repo`.",
+	}
+	attributes["files"] = schema.MapAttribute{
+		Computed: true, ElementType: types.StringType,
+		MarkdownDescription: "Content by path, `<host>/<deployment target>/<file>`.",
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The files that `flotilla_assignment` writes: to look at, to test, to feed elsewhere. They are in the state: narrow " +
+			"them down where the fleet is large.",
+		Attributes: attributes,
+	}
+}
+
+type manifestsModel struct {
+	Fleet            fleetModel        `tfsdk:"fleet"`
+	ClusterType      types.String      `tfsdk:"cluster_type"`
+	Cluster          types.String      `tfsdk:"cluster"`
+	DeploymentTarget types.String      `tfsdk:"deployment_target"`
+	GitopsRepo       types.Dynamic     `tfsdk:"gitops_repo"`
+	Files            map[string]string `tfsdk:"files"`
+}
+
+// Read goes the whole way from the fleet to files, and checks them.
+func (manifestsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model manifestsModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	var repo *render.Repo
+	if !model.GitopsRepo.IsNull() {
+		at, known, findings := fleet.DecodeGitopsRepo(plain(model.GitopsRepo))
+		addFindings(&resp.Diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
+		repo = place(at).repo(known)
+	}
+	outcome := compute(model.Fleet.Model.ValueString(), model.Fleet.Config, &resp.Diagnostics)
+	if outcome == nil || resp.Diagnostics.HasError() {
+		return
+	}
+	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
+	model.Files = map[string]string{}
+	var problems []string
+	for i, assignment := range outcome.schedule.Assignments {
+		if !wanted.includes(assignment) {
+			continue
+		}
+		subject := outcome.subject(i, repo)
+		files, err := outcome.templates.Render(subject)
+		if errors.Is(err, render.ErrUnknown) {
+			resp.Diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository is needed",
+				"A template reads .Repo: set gitops_repo to what flotilla_assignment has.")
+			return
+		}
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		for _, finding := range outcome.templates.Check(subject, files) {
+			problems = append(problems, finding.String())
+		}
+		for _, file := range files {
+			model.Files[assignment.Key()+"/"+file.Name] = string(file.Content)
+		}
+	}
+	addLimited(&resp.Diagnostics, problems, func(problem string) {
+		resp.Diagnostics.AddAttributeError(fleetPath, "Invalid rendering", sentence(problem))
+	})
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	}
+}

@@ -1,0 +1,47 @@
+package provider
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// narrowing is what data sources over assignments can be narrowed by; null means any.
+type narrowing struct {
+	clusterType, cluster, deploymentTarget types.String
+}
+
+func narrowingAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"cluster_type":      schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster type, or to clusters of it."},
+		"cluster":           schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster."},
+		"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments of this deployment target, by its full name."},
+	}
+}
+
+func (n narrowing) includes(assignment *schedule.Assignment) bool {
+	cluster := ""
+	if assignment.Host.Cluster != nil {
+		cluster = assignment.Host.Cluster.Name
+	}
+	return (n.clusterType.IsNull() || n.clusterType.ValueString() == assignment.Host.ClusterType.Name) &&
+		(n.cluster.IsNull() || n.cluster.ValueString() == cluster) &&
+		(n.deploymentTarget.IsNull() || n.deploymentTarget.ValueString() == assignment.Target.Name)
+}
+
+// valuedFleetAttribute is a fleet with its configuration values.
+func valuedFleetAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Required:            true,
+		MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
+		Attributes: map[string]schema.Attribute{
+			"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
+			"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
+			"config": schema.MapAttribute{
+				Required: true, ElementType: types.StringType,
+				MarkdownDescription: "JSON of the data of each config container.",
+			},
+		},
+	}
+}

@@ -1,0 +1,174 @@
+package provider_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+)
+
+// BenchmarkTerraform plans and applies fleets through the real tool. Provider time is reported apart
+// from the wall time, which is mostly the tool's own.
+func BenchmarkTerraform(b *testing.B) {
+	tool := os.Getenv("TF_ACC_TERRAFORM_PATH")
+	if tool == "" {
+		tool, _ = exec.LookPath("terraform")
+	}
+	if tool == "" {
+		b.Skip("terraform is not on this machine")
+	}
+	for _, assignments := range []int{1000, 20000} {
+		b.Run(fmt.Sprint(assignments), func(b *testing.B) {
+			server := newTimedServer(b)
+			folder := b.TempDir()
+			f, config := fleettest.Reference(assignments, 1)
+			text, err := fleet.CanonicalJSON(fleettest.Input(f, config))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for name, content := range map[string]string{
+				"fleet.yaml": text,
+				"main.tf": requiredProviders + `
+locals {
+  fleet = provider::flotilla::fleet(yamldecode(file("fleet.yaml")))
+}
+
+data "flotilla_scheduling" "all" {
+  fleet = local.fleet
+}
+
+resource "flotilla_assignment" "all" {
+  name        = "all"
+  fleet       = local.fleet
+  gitops_repo = { url = "gitops.git", branch = "main" }
+}
+`,
+			} {
+				if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+					b.Fatal(err)
+				}
+			}
+			run := func(b *testing.B, arguments ...string) {
+				b.Helper()
+				command := exec.CommandContext(b.Context(), tool, arguments...)
+				command.Dir = folder
+				command.Env = append(os.Environ(), "TF_REATTACH_PROVIDERS="+server.reattach, "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1")
+				if output, err := command.CombinedOutput(); err != nil {
+					b.Fatalf("%s: %s", err, output[max(0, len(output)-4000):])
+				}
+			}
+			run(b, "init")
+			for _, step := range []struct {
+				name      string
+				arguments []string
+			}{
+				{"plan-create", []string{"plan", "-out=plan.out"}},
+				{"apply-create", []string{"apply", "plan.out"}},
+				{"plan-no-op", []string{"plan", "-detailed-exitcode"}},
+			} {
+				b.Run(step.name, func(b *testing.B) {
+					if step.name == "apply-create" && b.N > 1 {
+						b.Skip("a plan is applied once: run with -benchtime 1x")
+					}
+					server.spent.Store(0)
+					for b.Loop() {
+						run(b, step.arguments...)
+					}
+					b.ReportMetric(time.Duration(server.spent.Load()).Seconds()/float64(b.N), "provider-s/op")
+				})
+			}
+			state, err := os.Stat(filepath.Join(folder, "terraform.tfstate"))
+			if err == nil {
+				b.ReportMetric(float64(state.Size())/(1<<20), "state-MiB")
+			}
+		})
+	}
+}
+
+// timedServer serves the provider in this process and adds up how long its calls take.
+type timedServer struct {
+	tfprotov6.ProviderServer
+	spent    atomic.Int64
+	reattach string
+}
+
+func newTimedServer(b *testing.B) *timedServer {
+	b.Helper()
+	inner, err := factories()["flotilla"]()
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &timedServer{ProviderServer: inner}
+	ctx, stop := context.WithCancel(context.Background())
+	reattach, closed := make(chan *plugin.ReattachConfig), make(chan struct{})
+	go func() {
+		_ = tf6server.Serve("registry.terraform.io/flotilla/flotilla", func() tfprotov6.ProviderServer { return server },
+			tf6server.WithDebug(ctx, reattach, closed),
+			tf6server.WithGoPluginLogger(hclog.New(&hclog.LoggerOptions{Output: io.Discard})))
+	}()
+	config := <-reattach
+	b.Cleanup(func() {
+		stop()
+		<-closed
+	})
+	text, err := json.Marshal(map[string]any{"registry.terraform.io/flotilla/flotilla": map[string]any{
+		"Protocol": string(config.Protocol), "ProtocolVersion": 6, "Pid": config.Pid, "Test": true,
+		"Addr": map[string]any{"Network": config.Addr.Network(), "String": config.Addr.String()},
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	server.reattach = string(text)
+	return server
+}
+
+func (s *timedServer) time(start time.Time) { s.spent.Add(int64(time.Since(start))) }
+
+func (s *timedServer) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+	defer s.time(time.Now())
+	return s.ProviderServer.ReadDataSource(ctx, req)
+}
+
+func (s *timedServer) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
+	defer s.time(time.Now())
+	return s.ProviderServer.CallFunction(ctx, req)
+}
+
+func (s *timedServer) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	defer s.time(time.Now())
+	return s.ProviderServer.ValidateResourceConfig(ctx, req)
+}
+
+func (s *timedServer) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
+	defer s.time(time.Now())
+	return s.ProviderServer.PlanResourceChange(ctx, req)
+}
+
+func (s *timedServer) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	defer s.time(time.Now())
+	return s.ProviderServer.ApplyResourceChange(ctx, req)
+}
+
+func (s *timedServer) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	defer s.time(time.Now())
+	return s.ProviderServer.ReadResource(ctx, req)
+}
+
+func (s *timedServer) UpgradeResourceState(ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	defer s.time(time.Now())
+	return s.ProviderServer.UpgradeResourceState(ctx, req)
+}
