@@ -147,18 +147,59 @@ func (r Requirements) Failed(set Labels) []string {
 	return failed
 }
 
-// Equalities calls yield with each label that a match cannot do without, for use with an index.
-func (r Requirements) Equalities(yield func(key, value string) bool) {
+// CountFailed counts the requirements that the labels do not meet, up to a limit.
+func (r Requirements) CountFailed(set Labels, limit int) int {
+	failed := 0
+	for i := range r.requirements {
+		if failed == limit {
+			break
+		}
+		if !r.requirements[i].Matches(labels.Set(set)) {
+			failed++
+		}
+	}
+	return failed
+}
+
+// Wanted calls yield with each key that a match cannot do without, and the values of which it must
+// have one, for use with an index.
+func (r Requirements) Wanted(yield func(key string, values []string) bool) {
 	for i := range r.requirements {
 		requirement := &r.requirements[i]
-		switch requirement.Operator() {
-		case selection.Equals, selection.DoubleEquals, selection.In:
-			values := requirement.ValuesUnsorted()
-			if len(values) == 1 && !yield(requirement.Key(), values[0]) {
-				return
+		if isIn(requirement.Operator()) && !yield(requirement.Key(), requirement.ValuesUnsorted()) {
+			return
+		}
+	}
+}
+
+func isIn(operator selection.Operator) bool {
+	return operator == selection.Equals || operator == selection.DoubleEquals || operator == selection.In
+}
+
+// Contradiction returns two requirements that no labels can both meet, in Kubernetes' string form, or "".
+func (r Requirements) Contradiction() string {
+	for i := range r.requirements {
+		for j := range i {
+			a, b := &r.requirements[j], &r.requirements[i]
+			if a.Key() == b.Key() && (contradict(a, b) || contradict(b, a)) {
+				return a.String() + "," + b.String()
 			}
 		}
 	}
+	return ""
+}
+
+// contradict says whether what meets a, a requirement on the same key, cannot meet b.
+func contradict(a, b *labels.Requirement) bool {
+	switch {
+	case a.Operator() == selection.DoesNotExist:
+		return isIn(b.Operator()) || b.Operator() == selection.Exists
+	case isIn(a.Operator()):
+		return !slices.ContainsFunc(a.ValuesUnsorted(), func(value string) bool {
+			return b.Matches(labels.Set{a.Key(): value})
+		})
+	}
+	return false
 }
 
 func (r Requirements) String() string {

@@ -9,25 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Host is where a deployment target lands: a cluster type, or one cluster.
-type Host struct {
-	Name        string // the cluster type's name, or "clusters/<cluster>": unique, and the host's folder
-	ClusterType *fleet.ClusterType
-	Cluster     *fleet.Cluster // nil where the host is a cluster type
-	Labels      fleet.Labels   // its own; for a cluster also its type's, its own winning
-	Taints      []fleet.Taint  // likewise
-	selectable  fleet.Labels   // Labels and the reserved ones, which selectors see too
-}
-
-// Target is a deployment target together with its workload.
-type Target struct {
-	Name       string // the full name, "<workload>-<target>": unique
-	Workload   *fleet.Workload
-	Target     *fleet.DeploymentTarget
-	Labels     fleet.Labels // its own and its workload's, its own winning
-	selectable fleet.Labels // Labels and the reserved ones, which selectors see too
-}
-
 // Assignment is one deployment target on one host.
 type Assignment struct {
 	Host      *Host
@@ -40,6 +21,11 @@ type Assignment struct {
 // Key is the assignment's name in its fleet, and its folder: "<host>/<deployment target>".
 func (a *Assignment) Key() string {
 	return a.Host.Name + "/" + a.Target.Name
+}
+
+// String names the assignment in messages.
+func (a *Assignment) String() string {
+	return strings.TrimPrefix(a.Key(), clusterFolder)
 }
 
 // Reserved are the labels that every assignment has, whatever its host and target say.
@@ -72,7 +58,7 @@ const maxNamespace = 63
 // Namespace returns "<environment>-<host>-<deployment target>", cut and ended by a hash of the whole
 // where it would be too long for Kubernetes.
 func Namespace(environment, host, target string) string {
-	name := environment + "-" + strings.TrimPrefix(host, "clusters/") + "-" + target
+	name := environment + "-" + strings.TrimPrefix(host, clusterFolder) + "-" + target
 	if len(name) <= maxNamespace {
 		return name
 	}

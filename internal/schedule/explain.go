@@ -2,8 +2,11 @@ package schedule
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // Unscheduled is a deployment target that runs nowhere.
@@ -21,7 +24,7 @@ type Excluded struct {
 	Policies         []string
 }
 
-// IdlePolicy is a target policy that assigns, or excludes, nothing.
+// IdlePolicy is a target policy that selects no deployment target or no host.
 type IdlePolicy struct {
 	Name   string
 	Reason string // a clause whose subject is the policy
@@ -33,152 +36,183 @@ func (s *scheduler) unscheduled(assignments []*Assignment) []Unscheduled {
 	for _, assignment := range assignments {
 		scheduled[assignment.Target] = true
 	}
-	excludedBy := map[string][]string{}
-	for _, excluded := range s.excluded {
-		excludedBy[excluded.DeploymentTarget] = append(excludedBy[excluded.DeploymentTarget], excluded.Policies...)
+	if len(scheduled) == len(s.targets) {
+		return nil
 	}
-	var selecting map[int32][]*policy
-	nearest := map[*policy]Unscheduled{}
+	excluded := map[string][]Excluded{}
+	for _, one := range s.excluded {
+		excluded[one.DeploymentTarget] = append(excluded[one.DeploymentTarget], one)
+	}
+	selecting := s.policiesByTarget("schedule")
+	nearest := map[*policy]nearness{}
 	var unscheduled []Unscheduled
 	for i, target := range s.targets {
 		if scheduled[target] {
 			continue
 		}
-		if selecting == nil {
-			selecting = s.selecting()
+		var why Unscheduled
+		switch {
+		case s.fleet.Explicit:
+			why = Unscheduled{Reason: "is not among the fleet's assignments"}
+		case len(excluded[target.Name]) > 0:
+			why = explainExcluded(excluded[target.Name])
+		case len(selecting[i]) > 0:
+			why = s.explainHosts(selecting[i], nearest)
+		default:
+			why = s.explainUnselected(target)
 		}
-		explained := s.explain(target, selecting[int32(i)], excludedBy[target.Name], nearest)
-		explained.DeploymentTarget = target.Name
-		unscheduled = append(unscheduled, explained)
+		why.DeploymentTarget = target.Name
+		unscheduled = append(unscheduled, why)
 	}
 	return unscheduled
 }
 
-// selecting lists the policies that would schedule each target.
-func (s *scheduler) selecting() map[int32][]*policy {
-	selecting := map[int32][]*policy{}
-	for _, policy := range s.policies {
-		if policy.Effect != "exclude" {
-			for _, target := range policy.targets {
-				selecting[target] = append(selecting[target], policy)
-			}
-		}
+func explainExcluded(excluded []Excluded) Unscheduled {
+	var policies []string
+	for _, one := range excluded {
+		policies = append(policies, one.Policies...)
 	}
-	return selecting
+	slices.Sort(policies)
+	return Unscheduled{
+		Reason:      "is excluded by target policy " + quoteAll(slices.Compact(policies)),
+		NearestHost: excluded[0].Host,
+	}
 }
 
-func (s *scheduler) explain(target *Target, policies []*policy, excludedBy []string, nearest map[*policy]Unscheduled) Unscheduled {
-	switch {
-	case s.fleet.Explicit:
-		return Unscheduled{Reason: "is not among the fleet's assignments"}
-	case len(excludedBy) > 0:
-		slices.Sort(excludedBy)
-		return Unscheduled{Reason: "is excluded by target policy " + quoteAll(slices.Compact(excludedBy))}
-	case len(policies) == 0:
-		return s.explainUnselected(target)
-	}
-	best, bestFailures := Unscheduled{}, -1
-	for _, policy := range policies {
-		explained, ok := nearest[policy]
+// nearness says how far a policy is from having a host: 0 where only a taint is in the way, else how
+// many requirements the nearest host fails.
+type nearness struct {
+	failures int
+	why      Unscheduled
+}
+
+// explainHosts explains a target that policies select, but for no host, by the policy that is nearest to
+// having one. Nearnesses are kept for the next target.
+func (s *scheduler) explainHosts(policies []*policy, known map[*policy]nearness) Unscheduled {
+	best := nearness{failures: math.MaxInt}
+	for i, policy := range policies {
+		found, ok := known[policy]
 		if !ok {
-			explained = s.explainHosts(policy)
-			nearest[policy] = explained
+			found = s.nearestHost(policy)
+			known[policy] = found
 		}
-		failures := strings.Count(explained.FailedRequirement, "\n")
-		explained.FailedRequirement, _, _ = strings.Cut(explained.FailedRequirement, "\n")
-		if bestFailures < 0 || failures < bestFailures {
-			best, bestFailures = explained, failures
+		if i == 0 || found.failures < best.failures {
+			best = found
 		}
 	}
-	return best
+	return best.why
 }
 
-// explainHosts says why a policy selects no host. The requirements that the nearest host fails are
-// joined by newlines.
-func (s *scheduler) explainHosts(p *policy) Unscheduled {
+// nearestHost says why a policy has no host. Of hosts that are equally near, the first by name is named.
+func (s *scheduler) nearestHost(p *policy) nearness {
+	if len(p.tainted) > 0 {
+		host := s.hosts[p.tainted[0]]
+		taint := p.untolerated(host)
+		return nearness{0, Unscheduled{
+			Reason: fmt.Sprintf("target policy %q selects it and host %q, but does not tolerate the host's taint %s",
+				p.Name, host.Name, taint),
+			NearestHost: host.Name, FailedRequirement: "taint " + taint.String(),
+		}}
+	}
 	kind := "cluster type"
 	if p.ClusterSelector != nil {
 		kind = "cluster"
 	}
-	if len(p.tainted) > 0 {
-		host := s.hosts[p.tainted[0]]
-		taint := p.untolerated(host)
-		return Unscheduled{
-			Reason: fmt.Sprintf("target policy %q selects it and host %q, but does not tolerate the host's taint %s",
-				p.Name, host.Name, taint),
-			NearestHost: host.Name, FailedRequirement: "taint " + taint.String(),
-		}
-	}
 	var nearest *Host
-	var failed []string
+	fewest := math.MaxInt
 	for _, host := range s.hosts {
-		if !p.kind(host) {
+		if fewest == 1 {
+			break // none fails less
+		}
+		if !p.wantsKind(host) {
 			continue
 		}
-		failures := append(p.clusterType.Failed(host.selectable), p.cluster.Failed(host.selectable)...)
-		if nearest == nil || len(failures) < len(failed) {
-			nearest, failed = host, failures
+		failures := p.clusterType.CountFailed(host.selectable, fewest)
+		failures += p.cluster.CountFailed(host.selectable, fewest-failures)
+		if failures < fewest {
+			nearest, fewest = host, failures
 		}
 	}
 	if nearest == nil {
-		return Unscheduled{Reason: fmt.Sprintf("target policy %q selects it, but environment %q has no %s",
-			p.Name, s.fleet.Environment, kind)}
+		return nearness{fewest, Unscheduled{
+			Reason: fmt.Sprintf("target policy %q selects it, but environment %q has no %s", p.Name, s.fleet.Environment, kind),
+		}}
 	}
-	wanted := append([]string{}, p.clusterType.String(), p.cluster.String())
-	wanted = slices.DeleteFunc(wanted, func(text string) bool { return text == "" })
-	return Unscheduled{
+	failed := append(p.clusterType.Failed(nearest.selectable), p.cluster.Failed(nearest.selectable)...)
+	return nearness{fewest, Unscheduled{
 		Reason: fmt.Sprintf("target policy %q selects it, but no %s of environment %q has %s",
-			p.Name, kind, s.fleet.Environment, strings.Join(wanted, ",")),
-		NearestHost: nearest.Name, FailedRequirement: strings.Join(failed, "\n"),
+			p.Name, kind, s.fleet.Environment, joinRequirements(p.clusterType, p.cluster)),
+		NearestHost: nearest.Name, FailedRequirement: failed[0],
+	}}
+}
+
+func joinRequirements(all ...fleet.Requirements) string {
+	var parts []string
+	for _, requirements := range all {
+		if text := requirements.String(); text != "" {
+			parts = append(parts, text)
+		}
 	}
+	return strings.Join(parts, ",")
 }
 
 // explainUnselected names the policy that comes closest to selecting the target.
 func (s *scheduler) explainUnselected(target *Target) Unscheduled {
 	var nearest *policy
-	var failed []string
+	fewest := math.MaxInt
 	for _, policy := range s.policies {
-		if policy.Effect == "exclude" {
+		if fewest == 1 {
+			break // none fails less
+		}
+		if policy.excludes() {
 			continue
 		}
-		var failures []string
+		failures := 0
 		if policy.Workspace != "" && policy.Workspace != target.Workload.Workspace {
-			failures = append(failures, "workspace="+policy.Workspace)
+			failures++
 		}
-		failures = append(failures, policy.workload.Failed(workloadLabels(target))...)
-		failures = append(failures, policy.target.Failed(target.selectable)...)
-		if nearest == nil || len(failures) < len(failed) {
-			nearest, failed = policy, failures
+		failures += policy.workload.CountFailed(target.ofWorkload, fewest-failures)
+		failures += policy.target.CountFailed(target.selectable, fewest-failures)
+		if failures < fewest {
+			nearest, fewest = policy, failures
 		}
 	}
 	if nearest == nil {
 		return Unscheduled{Reason: fmt.Sprintf("environment %q has no target policy", s.fleet.Environment)}
 	}
+	failed := nearest.failedBy(target)
 	return Unscheduled{
-		Reason:            fmt.Sprintf("no target policy selects it; nearest is %q, which wants %s", nearest.Name, failed[0]),
-		FailedRequirement: failed[0],
+		Reason:            fmt.Sprintf("no target policy selects it; nearest is %q, which wants %s", nearest.Name, failed),
+		FailedRequirement: failed,
 	}
+}
+
+// failedBy returns the first of the policy's requirements that a target does not meet.
+func (p *policy) failedBy(target *Target) string {
+	if p.Workspace != "" && p.Workspace != target.Workload.Workspace {
+		return "workspace=" + p.Workspace
+	}
+	return append(p.workload.Failed(target.ofWorkload), p.target.Failed(target.selectable)...)[0]
 }
 
 func (s *scheduler) idlePolicies() []IdlePolicy {
 	var idle []IdlePolicy
 	for _, policy := range s.policies {
-		hosts := len(policy.hosts)
-		if policy.Effect == "exclude" {
-			hosts += len(policy.tainted)
-		}
+		noTarget, noHost := len(policy.targets) == 0, len(policy.hosts) == 0
 		var reason string
 		switch {
-		case len(policy.targets) == 0 && hosts == 0:
-			reason = "selects no deployment target and no host"
-		case len(policy.targets) == 0:
-			reason = "selects no deployment target"
-		case hosts == 0 && len(policy.tainted) > 0:
-			reason = "tolerates the taints of none of the hosts that it selects"
-		case hosts == 0:
-			reason = "selects no host"
-		default:
+		case !noTarget && !noHost:
 			continue
+		case policy.never != "":
+			reason = "selects nothing: " + policy.never
+		case noTarget && noHost && len(policy.tainted) == 0:
+			reason = "selects no deployment target and no host"
+		case noTarget:
+			reason = "selects no deployment target"
+		case len(policy.tainted) > 0:
+			reason = "tolerates the taints of none of the hosts that it selects"
+		default:
+			reason = "selects no host"
 		}
 		idle = append(idle, IdlePolicy{Name: policy.Name, Reason: reason})
 	}

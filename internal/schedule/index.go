@@ -1,54 +1,64 @@
 package schedule
 
 import (
-	"iter"
+	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // labelIndex finds the objects that have a label without looking at all of them.
-type labelIndex struct {
-	size    int
-	byLabel map[label][]int32
-}
+type labelIndex map[label][]int32
 
 type label struct{ key, value string }
 
 func indexLabels[T any](objects []T, labels func(T) fleet.Labels) labelIndex {
-	index := labelIndex{size: len(objects), byLabel: map[label][]int32{}}
+	index := labelIndex{}
 	for i, object := range objects {
 		for key, value := range labels(object) {
 			at := label{key, value}
-			index.byLabel[at] = append(index.byLabel[at], int32(i))
+			index[at] = append(index[at], int32(i))
 		}
 	}
 	return index
 }
 
-// candidates yields, in order, all objects that may meet the requirements: those with the rarest
-// label that a match cannot do without, or all.
-func (x labelIndex) candidates(requirements fleet.Requirements) iter.Seq[int32] {
-	var rarest []int32
-	narrowed := false
-	for key, value := range requirements.Equalities {
-		with := x.byLabel[label{key, value}]
-		if !narrowed || len(with) < len(rarest) {
-			rarest, narrowed = with, true
+// candidates are objects that may match: indexes, in order.
+type candidates []int32
+
+// everything is where narrowing begins.
+func everything(size int) candidates {
+	all := make(candidates, size)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return all
+}
+
+// narrow returns those that have the rarest label that a match cannot do without, where they are fewer.
+// They are all that meet the requirements, and others.
+func (x labelIndex) narrow(all candidates, requirements fleet.Requirements) candidates {
+	fewest := len(all)
+	var key string
+	var values []string
+	for wantedKey, wantedValues := range requirements.Wanted {
+		count := 0
+		for _, value := range wantedValues {
+			count += len(x[label{wantedKey, value}])
+		}
+		if count < fewest {
+			fewest, key, values = count, wantedKey, wantedValues
 		}
 	}
-	return func(yield func(int32) bool) {
-		if narrowed {
-			for _, i := range rarest {
-				if !yield(i) {
-					return
-				}
-			}
-			return
-		}
-		for i := range int32(x.size) {
-			if !yield(i) {
-				return
-			}
-		}
+	switch {
+	case fewest == len(all):
+		return all
+	case len(values) == 1:
+		return x[label{key, values[0]}]
 	}
+	narrowed := make(candidates, 0, fewest)
+	for _, value := range values {
+		narrowed = append(narrowed, x[label{key, value}]...)
+	}
+	slices.Sort(narrowed)
+	return narrowed
 }

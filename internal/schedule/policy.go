@@ -1,0 +1,112 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// policy is a target policy, compiled, and what it selects: indexes into the scheduler's lists, in order.
+type policy struct {
+	*fleet.TargetPolicy
+	workload, target, clusterType, cluster fleet.Requirements
+
+	names   []string // its own alone, for the assignments that no other policy makes
+	never   string   // why one of its selectors can never match; empty where all can
+	targets []int32
+	hosts   []int32 // where it schedules, or what it excludes from
+	tainted []int32 // that its selectors select, but whose taints it does not tolerate
+}
+
+// evaluate compiles each policy's selectors once and finds what they select.
+func (s *scheduler) evaluate() {
+	hosts := indexLabels(s.hosts, func(h *Host) fleet.Labels { return h.selectable })
+	targets := indexLabels(s.targets, func(t *Target) fleet.Labels { return t.selectable })
+	workloads := indexLabels(s.targets, func(t *Target) fleet.Labels { return t.ofWorkload })
+	allHosts, allTargets := everything(len(s.hosts)), everything(len(s.targets))
+	for i := range s.fleet.TargetPolicies {
+		p := s.compile(&s.fleet.TargetPolicies[i])
+		for _, i := range workloads.narrow(targets.narrow(allTargets, p.target), p.workload) {
+			if p.selectsTarget(s.targets[i]) {
+				p.targets = append(p.targets, i)
+			}
+		}
+		for _, i := range hosts.narrow(hosts.narrow(allHosts, p.clusterType), p.cluster) {
+			switch host := s.hosts[i]; {
+			case !p.selectsHost(host):
+			case !p.excludes() && p.untolerated(host) != nil:
+				p.tainted = append(p.tainted, i)
+			default:
+				p.hosts = append(p.hosts, i)
+			}
+		}
+		s.policies = append(s.policies, p)
+	}
+}
+
+func (s *scheduler) compile(p *fleet.TargetPolicy) *policy {
+	compiled := &policy{TargetPolicy: p, names: []string{p.Name}}
+	for _, selector := range []struct {
+		name     string
+		selector *fleet.Selector
+		compiled *fleet.Requirements
+	}{
+		{"workload_selector", p.WorkloadSelector, &compiled.workload},
+		{"deployment_target_selector", p.DeploymentTargetSelector, &compiled.target},
+		{"cluster_type_selector", p.ClusterTypeSelector, &compiled.clusterType},
+		{"cluster_selector", p.ClusterSelector, &compiled.cluster},
+	} {
+		if selector.selector == nil {
+			continue
+		}
+		requirements, findings := selector.selector.Compile()
+		*selector.compiled = requirements
+		for _, finding := range findings {
+			finding.Path = fmt.Sprintf("target_policies[%q].%s.%s", p.Name, selector.name, finding.Path)
+			s.findings = append(s.findings, finding)
+		}
+		if never := requirements.Contradiction(); never != "" && compiled.never == "" {
+			compiled.never = fmt.Sprintf("its %s can never match: %s", selector.name, never)
+		}
+	}
+	return compiled
+}
+
+func (p *policy) excludes() bool {
+	return p.Effect == "exclude"
+}
+
+// goesTo says whether a host is among the policy's.
+func (p *policy) goesTo(host int32) bool {
+	_, found := slices.BinarySearch(p.hosts, host)
+	return found
+}
+
+func (p *policy) selectsTarget(target *Target) bool {
+	return (p.Workspace == "" || p.Workspace == target.Workload.Workspace) &&
+		p.target.Matches(target.selectable) && p.workload.Matches(target.ofWorkload)
+}
+
+// wantsKind says whether a host is of the kind that the policy selects: its clusters with a
+// cluster_selector, else its cluster types.
+func (p *policy) wantsKind(host *Host) bool {
+	return (p.ClusterSelector != nil) == (host.Cluster != nil)
+}
+
+func (p *policy) selectsHost(host *Host) bool {
+	return p.wantsKind(host) && p.clusterType.Matches(host.selectable) && p.cluster.Matches(host.selectable)
+}
+
+// untolerated returns the first of the host's taints that the policy does not tolerate, or nil.
+func (p *policy) untolerated(host *Host) *fleet.Taint {
+	for i := range host.Taints {
+		tolerated := slices.ContainsFunc(p.Tolerations, func(t fleet.Toleration) bool {
+			return t.Tolerates(host.Taints[i])
+		})
+		if !tolerated {
+			return &host.Taints[i]
+		}
+	}
+	return nil
+}
