@@ -30,10 +30,12 @@ const (
 	// maxUnanswered bounds how often in a row a request ends without an answer
 	// that makes sense, the branch being where it was.
 	maxUnanswered = 4
-	// The wait before the next try is anything up to firstWait, doubled each
-	// time until it is lastWait.
+	// The wait before the next try is anything up to what the last one took, or
+	// firstWait, doubled each time until it is lastWait. A try that takes long is
+	// one that others get in the way of: a fixed wait would be too short for a
+	// slow server, and too long for a fast one.
 	firstWait = 50 * time.Millisecond
-	lastWait  = 5 * time.Second
+	lastWait  = 10 * time.Second
 	// settleTime is how long Apply still asks how its push went after its
 	// context has ended.
 	settleTime = 10 * time.Second
@@ -89,11 +91,12 @@ func (c *Client) apply(ctx context.Context, remote Remote, edits []Edit) ([]outc
 	defer unlock()
 
 	for {
+		start := time.Now()
 		done, err := a.attempt(ctx)
 		if done || err != nil {
 			return a.outcomes, err
 		}
-		if err := c.sleep(ctx, c.jitter(a.wait())); err != nil {
+		if err := c.sleep(ctx, c.jitter(a.wait(time.Since(start)))); err != nil {
 			return nil, err
 		}
 	}
@@ -114,14 +117,14 @@ type application struct {
 	unsettled []*change
 }
 
-func (a *application) wait() time.Duration {
-	wait := firstWait
+func (a *application) wait(took time.Duration) time.Duration {
+	wait := max(firstWait, took)
 	for range max(a.races, a.unanswered) - 1 {
 		if wait *= 2; wait >= lastWait {
-			return lastWait
+			break
 		}
 	}
-	return wait
+	return min(wait, lastWait)
 }
 
 // attempt works the edits out at the tip, and pushes. It is done when the tip

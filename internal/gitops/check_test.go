@@ -49,7 +49,7 @@ func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
 		"https://git.example.com/o/r.git", "http://127.0.0.1:3000/o/r", "https://[::1]:8443/r", "HTTPS://git.example.com/r",
-		"file:///srv/r.git", "file://localhost/srv/r.git", "/srv/r.git", "r.git", "./r", "../r", "~/r", "a b/r", "./a:b", "https://h/a%20b",
+		"file:///srv/r.git", "file://localhost/srv/r.git", "/srv/r.git", "r.git", "./r", "../r", "~/r", "a b/r", "./a:b", "https://h/a%20b", "a/b://c",
 	} {
 		if err := gitops.CheckURL(url); err != nil {
 			t.Errorf("CheckURL(%q) = %v", url, err)
@@ -60,7 +60,7 @@ func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
 		"https://h", "https://h/", "https:///r", "https://h:0/r", "https://h:99999/r", "https://h:x/r", "https://h/a/../r", "https://h/a b", "https://h/a\\b",
 		"https://h/r?x=y", "https://h/r?", "https://h/r#x", "https://h/r#", "https://h/%00", "https://h/%0a", "https://h/%zz", "https://h/%3fx",
 		"ssh://git@h/r", "git@h:o/r", "h:r", "git://h/r", "ftp://h/r", "ext::sh -c x", "ext::https://h/r", "file://h/r", "file://", "file:///",
-		"javascript://x/y", strings.Repeat("a", 3000),
+		"javascript://x/y", "://", "1x://h/r", ":r", strings.Repeat("a", 3000),
 	} {
 		if err := gitops.CheckURL(url); err == nil {
 			t.Errorf("CheckURL(%q) = nil", url)

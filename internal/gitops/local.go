@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -26,7 +27,7 @@ type localWire struct {
 	idle      *process // has advertised and waits for a request
 }
 
-// killDelay is how long a process may take to end after its pipes are closed.
+// killDelay is how long a process may take to end after it was asked to.
 const killDelay = 5 * time.Second
 
 type process struct {
@@ -56,6 +57,14 @@ func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 		return nil, errors.New("a local repository needs git, which is not on PATH; install it or use an https:// URL")
 	}
 	command := exec.CommandContext(ctx, "git", args...)
+	// Asked to end, git takes its lock files away; killed, it leaves them, and
+	// nobody can push any more.
+	command.Cancel = func() error {
+		if command.Process.Signal(syscall.SIGTERM) == nil {
+			return nil
+		}
+		return command.Process.Kill() // Windows
+	}
 	command.WaitDelay = killDelay
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
@@ -271,10 +280,15 @@ func createLocal(ctx context.Context, directory, branch string) error {
 	return nil
 }
 
-// missingLocal reports whether nothing is at the place of a local repository.
+// missingLocal reports whether nothing is at the place of a local repository,
+// where git also looks for one whose name ends in .git.
 func missingLocal(directory string) bool {
-	_, err := os.Lstat(directory)
-	return errors.Is(err, os.ErrNotExist)
+	for _, place := range []string{directory, directory + ".git"} {
+		if _, err := os.Lstat(place); !errors.Is(err, os.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 // tail keeps the first bytes of what a process or a server says.

@@ -66,8 +66,8 @@ func (r Remote) check() error {
 // remote is one.
 func (r Remote) local() (string, bool, error) {
 	path := r.URL
-	if scheme, _, ok := strings.Cut(r.URL, "://"); ok {
-		if !strings.EqualFold(scheme, "file") {
+	if scheme := schemePattern.FindStringSubmatch(r.URL); scheme != nil {
+		if !strings.EqualFold(scheme[1], "file") {
 			return "", false, nil
 		}
 		parsed, err := url.Parse(r.URL)
@@ -91,7 +91,7 @@ const maxURL = 2048 // what every Git host and proxy takes
 var (
 	schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
 	helperPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9+.-]*::`)
-	scpPattern    = regexp.MustCompile(`^[^/\\:]+:`)
+	scpPattern    = regexp.MustCompile(`^[^/\\:]*:`)
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 

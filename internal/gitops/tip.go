@@ -84,19 +84,10 @@ func (t *tip) takesIDs() bool {
 		t.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayStepDown tells an answer that a lower rung might change from one that it
-// cannot.
+// mayStepDown tells an answer that a lower rung might change, a server's 500
+// among them, from one that it cannot.
 func mayStepDown(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	switch kind := classify(err); {
-	case kind == nil:
-		return true
-	case errors.Is(kind, ErrUnreachable):
-		return true // a 500, or a connection that a dying server dropped
-	}
-	return false
+	return ctx.Err() == nil && (classify(err) == nil || passing(err))
 }
 
 func (t *tip) fetchCommit(ctx context.Context, levels int) error {
@@ -141,10 +132,15 @@ func (t *tip) request(wants []plumbing.Hash) *packp.UploadPackRequest {
 	return request
 }
 
+// fetch asks once more before a connection that was dropped, or a server that
+// was busy, costs a rung: the next one may be the whole repository.
 func (t *tip) fetch(ctx context.Context, request *packp.UploadPackRequest) error {
-	return t.wire.fetch(ctx, request, func(r io.Reader) error {
-		return readPack(packStream(request, r), t.objects)
-	})
+	read := func(r io.Reader) error { return readPack(packStream(request, r), t.objects) }
+	err := t.wire.fetch(ctx, request, read)
+	if err != nil && ctx.Err() == nil && passing(err) {
+		err = t.wire.fetch(ctx, request, read)
+	}
+	return err
 }
 
 func (t *tip) readRoot() error {
