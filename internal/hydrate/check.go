@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
@@ -111,16 +112,25 @@ func ownSchemaName(target string, index, count int) string {
 	return fmt.Sprintf("deployment target %q's own schema %d", target, index+1)
 }
 
-// run checks every snapshot once against each schema that it meets, and reports to found.
-func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found *collector) {
+// run checks every snapshot once against each schema that it meets, and each container alone against
+// those that it can meet.
+func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found, warnings *collector) {
 	for _, invalid := range c.invalid {
 		found.add("", invalid)
 	}
 	meets := c.meetings(assignments, reached)
 	broken := make([]map[int][]violation, len(snapshots))
+	var checkers []*checker
+	var started sync.Mutex
 	inParallel(len(snapshots), func() func(int) {
 		checker := newChecker(c)
-		return func(i int) { broken[i] = checker.check(snapshots[i], meets[i]) }
+		started.Lock()
+		defer started.Unlock()
+		checkers = append(checkers, checker)
+		return func(i int) {
+			checker.checkContainers(snapshots[i].members, meets[i])
+			broken[i] = checker.check(snapshots[i], meets[i])
+		}
 	})
 
 	suppliers := &suppliers{engine: c.engine, found: map[string][]int{}}
@@ -129,7 +139,7 @@ func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached
 		if len(broken[set]) == 0 {
 			continue
 		}
-		report := func(schema int, name string) {
+		c.eachSchema(f, assignment, reached.schemas[i], func(schema int, name string) {
 			for _, one := range broken[set][schema] {
 				finding := Finding{Schema: name, Pointer: one.pointer, Message: one.message}
 				if one.missing {
@@ -142,14 +152,19 @@ func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached
 				finding.Container = snapshots[set].sourceOf(one.pointer)
 				found.add(assignment.Key(), finding)
 			}
-		}
-		for _, declared := range reached.schemas[i] {
-			report(c.named[declared], schemaName(&f.ConfigSchemas[declared]))
-		}
-		own := c.own[assignment.Target.Name]
-		for j, schema := range own {
-			report(schema, ownSchemaName(assignment.Target.Name, j, len(own)))
-		}
+		})
+	}
+	c.reportContainers(f, assignments, reached, snapshots, checkers, found, warnings)
+}
+
+// eachSchema yields the schemas that an assignment has to satisfy, given those that match by labels.
+func (c *checks) eachSchema(f *fleet.Fleet, assignment *schedule.Assignment, declared []int, yield func(schema int, name string)) {
+	for _, one := range declared {
+		yield(c.named[one], schemaName(&f.ConfigSchemas[one]))
+	}
+	own := c.own[assignment.Target.Name]
+	for i, schema := range own {
+		yield(schema, ownSchemaName(assignment.Target.Name, i, len(own)))
 	}
 }
 
@@ -180,6 +195,8 @@ type checker struct {
 	*checks
 	present  []*value // by key; nil between snapshots
 	verdicts map[verdict][]violation
+	met      map[int][]bool // by schema: the containers that were checked alone
+	alone    []ownViolation
 }
 
 type verdict struct {
@@ -189,7 +206,9 @@ type verdict struct {
 }
 
 func newChecker(c *checks) *checker {
-	return &checker{checks: c, present: make([]*value, len(c.engine.keys)), verdicts: map[verdict][]violation{}}
+	return &checker{
+		checks: c, present: make([]*value, len(c.engine.keys)), verdicts: map[verdict][]violation{}, met: map[int][]bool{},
+	}
 }
 
 // check returns the violations by schema.

@@ -17,7 +17,7 @@ import (
 type Result struct {
 	Snapshots      []*Snapshot // by assignment, in their order; assignments with the same containers share one
 	Findings       []Finding   // errors, sorted
-	Warnings       []Finding   // ambiguities where hydration.on_conflict is "warn", sorted
+	Warnings       []Finding   // what does no harm as things are, and ambiguities where hydration.on_conflict is "warn", sorted
 	IdleContainers []string    // containers that reach no assignment, by name
 }
 
@@ -31,9 +31,12 @@ type Result struct {
 //
 // Containers of equal priority and specificity that give different values for the same place are an
 // ambiguity unless a container of higher rank decides that place anyway. Each schema whose labels
-// match, and the deployment target's own, is checked; where values are not known yet, schemas wait,
-// except for what is certain: an ambiguity that no unknown value could resolve, and a container's own
-// values that break a schema by themselves.
+// match, and the deployment target's own, is checked. Where values are not known yet, that waits,
+// except for ambiguities that no unknown value could resolve.
+//
+// Before that, the values of each container are checked alone against the properties of every schema
+// that it can meet. What breaks one is an error even where values that are not known yet keep the
+// whole from being composed, and a warning where other containers override it everywhere.
 //
 // What a user can get wrong in values or schemas is in the result's findings. The error is about
 // input that the fleet's own validation refuses: container data that is not a JSON object, a priority
@@ -57,20 +60,20 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 		result.Snapshots[i] = snapshots[set]
 	}
 
-	errors, conflicts := newCollector(), newCollector()
+	errors, warnings, conflicts := newCollector(), newCollector(), newCollector()
 	for i, set := range reached.set {
 		for _, ambiguity := range ambiguities[set] {
 			conflicts.add(assignments[i].Key(), engine.ambiguityFinding(ambiguity))
 		}
 	}
-	checks.run(f, assignments, reached, snapshots, errors)
+	checks.run(f, assignments, reached, snapshots, errors, warnings)
 	switch f.HydrationOrDefault().OnConflict {
 	case "warn":
-		result.Warnings = conflicts.sorted()
+		warnings.join(conflicts)
 	case "error":
 		errors.join(conflicts)
 	}
-	result.Findings = errors.sorted()
+	result.Findings, result.Warnings = errors.sorted(), warnings.sorted()
 	for container := range engine.containers {
 		if !reached.any[container] {
 			result.IdleContainers = append(result.IdleContainers, engine.containers[container].name)

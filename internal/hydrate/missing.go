@@ -82,10 +82,8 @@ func (s *Snapshot) sourceOf(pointer string) string {
 	if pointer == "" {
 		return ""
 	}
-	key, _, _ := strings.Cut(pointer[1:], "/")
-	leaves := s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))
 	from := -1
-	for at, leaf := range leaves {
+	for at, leaf := range s.leavesBelow(pointer) {
 		if at == pointer || strings.HasPrefix(at, pointer+"/") {
 			from = max(from, leaf.from)
 		}
@@ -94,4 +92,10 @@ func (s *Snapshot) sourceOf(pointer string) string {
 		return ""
 	}
 	return s.engine.containers[from].name
+}
+
+// leavesBelow traces the top-level key that the pointer leads to.
+func (s *Snapshot) leavesBelow(pointer string) map[string]leaf {
+	key, _, _ := strings.Cut(pointer[1:], "/")
+	return s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))
 }

@@ -18,7 +18,8 @@ import (
 // is ever fetched.
 type schema struct {
 	root     *jsonschema.Schema
-	document any // the schema as a value, to look keywords up
+	document any  // the schema as a value, to look keywords up
+	early    bool // a part of the schema means the same by itself
 
 	// What follows is set where the schema says nothing about the object as a whole but which keys
 	// there are. Then each value is checked by itself, and once.
@@ -85,7 +86,9 @@ func readSchema(text string) (made *schema, err error) {
 	if err != nil {
 		return nil, compileError(err)
 	}
-	return &schema{root: root, document: document}, nil
+	// These look at what encloses them, which is not there when a value is checked by itself.
+	early := !mentions(document, "$dynamicRef") && !mentions(document, "$recursiveRef")
+	return &schema{root: root, document: document, early: early}, nil
 }
 
 func checkDraft(document map[string]any) error {
@@ -109,14 +112,7 @@ func compileError(err error) error {
 	}
 	var invalid *jsonschema.ValidationError
 	if errors.As(err, &invalid) {
-		for len(invalid.Causes) > 0 {
-			invalid = invalid.Causes[0]
-		}
-		place := plainPointer(invalid.InstanceLocation)
-		if place == "" {
-			return fmt.Errorf("is not a JSON Schema: %s", invalid.Message)
-		}
-		return fmt.Errorf("is not a JSON Schema: at %s: %s", place, invalid.Message)
+		return fmt.Errorf("is not a JSON Schema: %s", firstReason(invalid))
 	}
 	var loop jsonschema.InfiniteLoopError
 	if errors.As(err, &loop) {
@@ -129,6 +125,25 @@ func compileError(err error) error {
 	return fmt.Errorf("is not a JSON Schema: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "jsonschema: "), schemaURL, ""))
 }
 
+// firstReason returns that of the most detailed causes which sorts first, because the validator's own
+// order is that of a map; of alternatives, why the first does not fit.
+func firstReason(invalid *jsonschema.ValidationError) string {
+	if len(invalid.Causes) == 0 {
+		if place := plainPointer(invalid.InstanceLocation); place != "" {
+			return "at " + place + ": " + invalid.Message
+		}
+		return invalid.Message
+	}
+	if invalid.Message == "anyOf failed" || invalid.Message == "oneOf failed" {
+		return firstReason(invalid.Causes[0])
+	}
+	reasons := make([]string, len(invalid.Causes))
+	for i, cause := range invalid.Causes {
+		reasons[i] = firstReason(cause)
+	}
+	return slices.Min(reasons)
+}
+
 // separate finds out whether values can be checked one by one, and prepares for it.
 func (s *schema) separate(keys map[string]int) {
 	root := s.root
@@ -139,8 +154,7 @@ func (s *schema) separate(keys map[string]int) {
 	anything := root.Always == nil && root.Ref == nil && root.RecursiveRef == nil && root.DynamicRef == nil &&
 		root.Constant == nil && root.Enum == nil && root.Not == nil && root.AllOf == nil && root.AnyOf == nil &&
 		root.OneOf == nil && root.If == nil && root.Format == "" && len(root.Extensions) == 0
-	// These look at what encloses them, which is not there when a value is checked by itself.
-	if !types || !objects || !anything || mentions(s.document, "$dynamicRef") || mentions(s.document, "$recursiveRef") {
+	if !s.early || !types || !objects || !anything {
 		return
 	}
 	s.separable = true
@@ -180,13 +194,13 @@ func mentions(value any, key string) bool {
 	return false
 }
 
-// isExtreme says whether a value holds a number whose canonical form needs an exponent: checking
+// isExtreme says whether a value holds a number with an exponent of four digits or more: to check
 // 1e999999 exactly, as JSON Schema wants it, would take megabytes and seconds.
 func isExtreme(value any) bool {
 	switch value := value.(type) {
 	case json.Number:
-		canonical, err := fleet.CanonicalNumber(value)
-		return err != nil || strings.ContainsAny(string(canonical), "eI")
+		_, exponent, has := strings.Cut(strings.ToLower(string(value)), "e")
+		return has && len(strings.TrimLeft(exponent, "+-0")) > 3
 	case map[string]any:
 		for _, member := range value {
 			if isExtreme(member) {

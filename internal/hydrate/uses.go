@@ -46,7 +46,7 @@ func (s *Snapshot) has(pointer string) bool {
 		return false
 	}
 	for _, member := range s.members {
-		if value, has := lookUp(map[string]any(s.engine.containers[member].data), pointer); has && value != nil {
+		if value, has := lookUp(s.engine.containers[member].data, pointer); has && value != nil {
 			return true
 		}
 	}

@@ -90,11 +90,18 @@ func (s *schema) collect(invalid *jsonschema.ValidationError, value any, prefix 
 		for _, name := range s.additional(at, strings.TrimSuffix(path, "/additionalProperties")) {
 			add(pointer+"/"+escapePointer(name), "is not a key that is allowed", false)
 		}
-	case keyword == "dependentRequired" || keyword == "dependencies":
-		add(pointer, strings.ReplaceAll(invalid.Message, "property", "key"), false)
+	case (keyword == "dependentRequired" || keyword == "dependencies") && known:
+		tokens := strings.Split(path, "/")
+		for _, name := range names(parameter) {
+			add(pointer+"/"+escapePointer(name), fmt.Sprintf("is required where %s is", tokens[len(tokens)-2]), true)
+		}
 	case strings.Contains(path, "/propertyNames/"):
 		add(pointer, "is a key that "+clause(keyword, parameter, ""), false)
 	default:
+		if exclusive, isFlag := parameter.(bool); isFlag && exclusive { // draft 4: a flag beside the bound
+			bound := strings.NewReplacer("exclusiveM", "m").Replace(keyword)
+			parameter, _ = lookUp(s.document, strings.TrimSuffix(path, keyword)+bound)
+		}
 		add(pointer, clause(keyword, parameter, at), false)
 	}
 }
@@ -143,6 +150,9 @@ func (s *schema) additional(object any, path string) []string {
 
 // clause says what a keyword asks for. It never says the value, which may be a secret.
 func clause(keyword string, parameter, value any) string {
+	if keyword == "minContains" { // mostly by default, so that there is nothing to look up
+		return `has too few elements that fit "contains"`
+	}
 	text, err := fleet.CanonicalJSON(parameter)
 	if err != nil || parameter == nil && keyword != "const" {
 		return fmt.Sprintf("does not satisfy %q", keyword)
@@ -162,24 +172,26 @@ func clause(keyword string, parameter, value any) string {
 		return fmt.Sprintf("must be of the format %s", text)
 	case "pattern":
 		return fmt.Sprintf("must match the pattern %s", text)
-	case "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf":
-		if _, isNumber := parameter.(json.Number); isNumber {
-			return map[string]string{
-				"minimum": "must be at least ", "exclusiveMinimum": "must be more than ",
-				"maximum": "must be at most ", "exclusiveMaximum": "must be less than ",
-				"multipleOf": "must be a multiple of ",
-			}[keyword] + text
-		}
-		// Draft 4: a boolean beside "minimum" or "maximum".
-		return fmt.Sprintf("does not satisfy %q", keyword)
+	case "minimum":
+		return "must be at least " + text
+	case "exclusiveMinimum":
+		return "must be more than " + text
+	case "maximum":
+		return "must be at most " + text
+	case "exclusiveMaximum":
+		return "must be less than " + text
+	case "multipleOf":
+		return "must be a multiple of " + text
 	case "minLength":
 		return "must have at least " + text + " characters"
 	case "maxLength":
 		return "must have at most " + text + " characters"
-	case "minItems", "minContains":
-		return "must have at least " + text + " elements" + map[string]string{"minContains": " that fit"}[keyword]
-	case "maxItems", "maxContains":
-		return "must have at most " + text + " elements" + map[string]string{"maxContains": " that fit"}[keyword]
+	case "minItems":
+		return "must have at least " + text + " elements"
+	case "maxItems":
+		return "must have at most " + text + " elements"
+	case "maxContains":
+		return "must have at most " + text + " elements that fit \"contains\""
 	case "minProperties":
 		return "must have at least " + text + " keys"
 	case "maxProperties":
