@@ -1,0 +1,54 @@
+package hydrate
+
+import (
+	"encoding/json"
+	"regexp"
+)
+
+// leniently checks values some of which, by pointer, could be nothing but text where they were
+// written. Where such a text breaks the schema, and reads as a number or a boolean, it may be that
+// instead; but where the schema asks for neither, its being text is not what is wrong.
+func (s *schema) leniently(texts map[string]string, check func(readings map[string]any) ([]violation, []leafError)) []violation {
+	found, leaves := check(nil)
+	readings := map[string]any{}
+	for _, leaf := range leaves {
+		if text, isText := texts[leaf.pointer]; isText {
+			if reading, ok := readText(text); ok {
+				readings[leaf.pointer] = reading
+			}
+		}
+	}
+	if len(readings) == 0 {
+		return found
+	}
+	for len(readings) > 0 {
+		found, leaves = check(readings)
+		before := len(readings)
+		for _, leaf := range leaves {
+			if leaf.keyword == "type" {
+				delete(readings, leaf.pointer)
+			}
+		}
+		if len(readings) == before {
+			return found
+		}
+	}
+	found, _ = check(nil)
+	return found
+}
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// readText reads text as JSON would read a number or a boolean: "0123", "+1" and "1_000" are neither.
+func readText(text string) (any, bool) {
+	switch text {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	}
+	if !jsonNumber.MatchString(text) || isExtreme(json.Number(text)) {
+		return nil, false
+	}
+	return json.Number(text), true
+}
