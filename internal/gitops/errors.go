@@ -95,6 +95,9 @@ func leaving(remote Remote, err error) error {
 		return blocked
 	}
 	text := fmt.Sprintf("repository %q: %v", remote.URL, err)
+	if CheckURL(remote.URL) != nil {
+		text = fmt.Sprintf("repository: %v", err) // such a URL may hold a secret
+	}
 	return &failure{text: remote.Credentials.scrub(text), kind: classify(err)}
 }
 

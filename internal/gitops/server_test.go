@@ -101,7 +101,7 @@ func backend(t testing.TB, root string) http.Handler {
 	return &cgi.Handler{
 		Path:   path,
 		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
-		Stderr: &bytes.Buffer{},
+		Stderr: io.Discard,
 	}
 }
 
