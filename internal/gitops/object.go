@@ -44,21 +44,22 @@ var emptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 type hasher struct {
 	sha    hash.Hash
 	header []byte
+	sum    plumbing.Hash // here, and not on the stack: an interface's argument escapes
 }
 
 func newHasher() *hasher {
 	return &hasher{sha: sha1.New(), header: make([]byte, 0, 32)}
 }
 
-func (h *hasher) object(kind plumbing.ObjectType, content []byte) (id plumbing.Hash) {
+func (h *hasher) object(kind plumbing.ObjectType, content []byte) plumbing.Hash {
 	h.header = append(append(h.header[:0], kindName(kind)...), ' ')
 	h.header = strconv.AppendInt(h.header, int64(len(content)), 10)
 	h.header = append(h.header, 0)
 	h.sha.Reset()
 	h.sha.Write(h.header)
 	h.sha.Write(content)
-	h.sha.Sum(id[:0])
-	return id
+	h.sha.Sum(h.sum[:0])
+	return h.sum
 }
 
 // kindName is kind.String for constants, which need no memory.
