@@ -174,7 +174,7 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 	path := root.Attribute("templates").Key(source.Name).Attribute("manifests")
 	var findings fleet.Findings
 	for i, text := range source.Manifests {
-		manifest, mutates, err := parseManifest(text)
+		manifest, mutates, err := parseManifest(text, true)
 		if err != nil {
 			failure := result.failure(i, err)
 			findings = append(findings, fleet.Finding{
@@ -193,27 +193,31 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 const manifestName = "manifest"
 
 // parseManifest parses a template's text and puts our guards into it. The functions of an [engine]
-// must be added before it runs.
-func parseManifest(text string) (*template.Template, bool, error) {
+// must be added before it runs. isRoot says that it will run with the data of an assignment.
+func parseManifest(text string, isRoot bool) (parsed *template.Template, mutates bool, err error) {
 	if len(text) > maxSource {
 		return nil, false, problemf("is longer than %d MiB", maxSource>>20)
 	}
-	parsed, err := template.New(manifestName).Funcs(functions()).Parse(text)
+	parsed, err = template.New(manifestName).Funcs(functions()).Parse(text)
 	if err != nil {
 		return nil, false, err
 	}
-	guard := &guard{}
 	for _, named := range parsed.Templates() {
 		if named.Tree != nil {
-			guard.tree = named.Tree
+			guard := &guard{tree: named.Tree, isRoot: isRoot && named.Name() == manifestName}
 			guard.body(named.Root)
+			mutates = mutates || guard.mutates
 		}
 	}
-	if parsed.Tree == nil { // nothing but definitions
-		parsed.Tree = &parse.Tree{Name: manifestName, ParseName: manifestName, Root: &parse.ListNode{NodeType: parse.NodeList}}
-		parsed, err = parsed.AddParseTree(manifestName, parsed.Tree)
+	if mutates && isRoot { // once more, because guards were left out where only a change could matter
+		parsed, _, err = parseManifest(text, false)
+		return parsed, true, err
 	}
-	return parsed, guard.mutates, err
+	if parsed.Tree == nil { // nothing but definitions
+		empty := &parse.Tree{Name: manifestName, ParseName: manifestName, Root: &parse.ListNode{NodeType: parse.NodeList}}
+		parsed, err = parsed.AddParseTree(manifestName, empty)
+	}
+	return parsed, mutates, err
 }
 
 // problem is an error whose text is fit for a user as it is.

@@ -54,6 +54,7 @@ func (t *Templates) data(subject Subject) map[string]any {
 		"ConfigVersion": subject.ConfigVersion,
 		"Policies":      listOf(assignment.Policies),
 		"Requires":      listOf(assignment.Requires),
+		"IsChart":       isChart(&target.Manifests),
 		"Dependencies":  t.dependencies(subject),
 		"Wave":          t.waves[workload.Name],
 		"Repo":          repoOf(subject.Repo),
@@ -90,7 +91,7 @@ func manifestsOf(manifests *fleet.Manifests) map[string]any {
 }
 
 // dependencies are the deployment targets that the assignment requires: each is {name, namespace,
-// helm}, helm being whether it is a chart.
+// isChart}.
 func (t *Templates) dependencies(subject Subject) []any {
 	requires := subject.Assignment.Requires
 	if len(requires) == 0 {
@@ -101,7 +102,7 @@ func (t *Templates) dependencies(subject Subject) []any {
 		dependency := map[string]any{
 			"name":      name,
 			"namespace": schedule.Namespace(subject.Environment, subject.Assignment.Host.Name, name),
-			"helm":      t.targets[name] != nil && isChart(&t.targets[name].Manifests),
+			"isChart":   t.targets[name] != nil && isChart(&t.targets[name].Manifests),
 		}
 		dependencies[i] = dependency
 	}
@@ -234,8 +235,8 @@ func naturalNumber(number json.Number) any {
 		return integer
 	}
 	float, err := strconv.ParseFloat(string(number), 64)
-	if err != nil {
-		return number
+	if err != nil || float == 0 {
+		return number // out of range, or perhaps a number so small that it only looks like zero
 	}
 	exact, err := fleet.CanonicalNumber(number)
 	if err != nil || string(exact) != numberText(float) {

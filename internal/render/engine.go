@@ -24,6 +24,7 @@ const (
 type engine struct {
 	sets   map[*compiled][]*template.Template // with this engine's functions
 	texts  map[string]*template.Template      // parsed for tpl
+	yaml   yamlWriter
 	output output
 	turns  int
 	depth  int
@@ -54,35 +55,36 @@ func (e *engine) manifests(t *compiled) []*template.Template {
 	return set
 }
 
-// functions are those that must know what the running template has done so far.
+// functions are those that must know what the running template has done so far, or that remember
+// what they did before.
 func (e *engine) functions() template.FuncMap {
 	return template.FuncMap{
 		printFunction: e.print,
+		textFunction:  e.text,
 		needFunction:  e.need,
 		takeFunction:  e.take,
 		stepFunction:  e.step,
 		enterFunction: e.enter,
 		leaveFunction: e.leave,
 		"tpl":         e.tpl,
+		"toYaml":      e.yaml.toYAML,
+		"stringify":   e.yaml.stringify,
 	}
 }
 
 func (e *engine) print(source string, value any) (any, error) {
-	switch value := value.(type) {
-	case string:
-		return value, e.count(len(value))
-	case float64:
-		return numberText(value), nil // fmt would write 1500000.5 as 1.5000005e+06
-	case nil:
-		return nil, problemf("%s has no value", source)
+	if number, ok := value.(float64); ok {
+		return numberText(number), nil // Go would write 1500000.5 as 1.5000005e+06
 	}
-	if err := e.weigh(value, false); err != nil {
+	return e.text(source, value)
+}
+
+func (e *engine) text(source string, value any) (any, error) {
+	if _, err := e.need(false, source, value); err != nil {
 		return nil, err
 	}
-	if kind := reflect.ValueOf(value).Kind(); kind == reflect.Map || kind == reflect.Slice {
-		if holdsNil(value) {
-			return nil, problemf("%s holds a null, which cannot be printed without toYaml or toJson", source)
-		}
+	if holdsNil(value) {
+		return nil, problemf("%s holds a null, which only toYaml and toJson can write", source)
 	}
 	return value, nil
 }
@@ -130,10 +132,11 @@ func (e *engine) tpl(text string, data any) (string, error) {
 	defer e.leave()
 	parsed, ok := e.texts[text]
 	if !ok {
-		if err := e.count(16 * len(text)); err != nil { // parsing is work
+		e.work += 15 * len(text) // parsing is work
+		if err := e.count(len(text)); err != nil {
 			return "", err
 		}
-		manifest, _, err := parseManifest(text)
+		manifest, _, err := parseManifest(text, false)
 		if err != nil {
 			return "", textProblem(text, err)
 		}

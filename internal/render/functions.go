@@ -3,7 +3,9 @@ package render
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -64,14 +66,16 @@ func functions() template.FuncMap {
 		delete(all, name)
 	}
 	maps.Copy(all, map[string]any{
-		"toYaml":       toYAML,
 		"fromYaml":     fromYAML,
-		"stringify":    stringify,
 		"hash":         hash,
 		"unquote":      unquote,
 		"toEnv":        toEnv,
 		"toProperties": toProperties,
-		"tpl":          func(string, any) (string, error) { return "", nil }, // an engine's own, once it runs
+
+		// An engine has its own, once it runs.
+		"toYaml":    func(any) (string, error) { return "", nil },
+		"stringify": func(any) (string, error) { return "", nil },
+		"tpl":       func(string, any) (string, error) { return "", nil },
 
 		"toJson": toJSON, "mustToJson": toJSON,
 		"toPrettyJson": toPrettyJSON, "mustToPrettyJson": toPrettyJSON,
@@ -109,6 +113,9 @@ func toRawJSON(value any) (string, error) {
 
 func fromJSON(text string) (any, error) {
 	value, err := fleet.ParseJSON(text)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, problemf("fromJson: the text ends too early")
+	}
 	if err != nil {
 		return nil, problemf("fromJson: %s", err)
 	}

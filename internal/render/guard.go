@@ -1,7 +1,9 @@
 package render
 
 import (
+	"reflect"
 	"strconv"
+	"sync"
 	"text/template/parse"
 )
 
@@ -13,12 +15,14 @@ import (
 // other templates are counted too.
 type guard struct {
 	tree    *parse.Tree
-	mutates bool
+	mutates bool // a function was seen that changes maps
+	isRoot  bool // "." is what the template was given, and nothing changes that
 }
 
 // Names of the functions that guards call. Templates cannot: they are added after parsing.
 const (
-	printFunction = "_print" // (source, value): what an action prints; refuses a missing value
+	printFunction = "_print" // (source, value): what an action prints, which must have a value
+	textFunction  = "_text"  // (source, value): an argument that a function writes as Go does
 	needFunction  = "_need"  // (shallow, source, value): an argument that must have a value
 	takeFunction  = "_take"  // (shallow, value): an argument that may have none
 	stepFunction  = "_step"  // one turn of a loop
@@ -26,8 +30,8 @@ const (
 	leaveFunction = "_leave" // after it
 )
 
-// testing are the functions that may be asked about a missing value.
-var testing = set(
+// asking are the functions that may be asked about a missing value.
+var asking = set(
 	"and", "or", "not", "eq", "ne", "default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig",
 	"kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "deepEqual", "has", "mustHas",
 )
@@ -36,7 +40,13 @@ var testing = set(
 // arguments may hold what is not known yet, such as the root, ".", which holds .Repo.
 var shallow = set(
 	"default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig", "index", "dict", "list", "tuple", "set",
-	"append", "push", "prepend", "mustAppend", "mustPush", "mustPrepend", "pick", "omit", "pluck", "keys", "tpl",
+	"append", "push", "prepend", "mustAppend", "mustPush", "mustPrepend", "pick", "omit", "pluck", "keys", "len", "unset",
+	"tpl",
+)
+
+// formatting are the functions that write values as Go does, where a null inside reads "<nil>".
+var formatting = set(
+	"print", "println", "printf", "html", "js", "urlquery", "quote", "squote", "toString", "toStrings", "cat", "join",
 )
 
 // mutating are the functions that change a map that they are given, or may run a template that does.
@@ -62,17 +72,17 @@ func (g *guard) body(list *parse.ListNode) {
 	for _, node := range list.Nodes {
 		switch node := node.(type) {
 		case *parse.ActionNode:
-			source := sourceOf(node.Pipe.Cmds)
+			source, isSafe := sourceOf(node.Pipe.Cmds), g.isSafe(node.Pipe)
 			g.pipe(node.Pipe)
-			if len(node.Pipe.Decl) == 0 {
+			if len(node.Pipe.Decl) == 0 && !isSafe {
 				node.Pipe.Cmds = append(node.Pipe.Cmds, g.call(node.Pipe.Pos, printFunction, g.text(node.Pipe.Pos, source)))
 			}
 		case *parse.IfNode:
-			g.branch(&node.BranchNode)
+			g.branch(&node.BranchNode, true)
 		case *parse.WithNode:
-			g.branch(&node.BranchNode)
+			g.branch(&node.BranchNode, false)
 		case *parse.RangeNode:
-			g.branch(&node.BranchNode)
+			g.branch(&node.BranchNode, false)
 			node.Pipe.Cmds = append(node.Pipe.Cmds, g.call(node.Pipe.Pos, takeFunction, g.flag(node.Pipe.Pos, true)))
 			node.List.Nodes = append([]parse.Node{g.action(node.Pos, node.Line, stepFunction)}, node.List.Nodes...)
 		case *parse.TemplateNode:
@@ -86,9 +96,13 @@ func (g *guard) body(list *parse.ListNode) {
 	list.Nodes = nodes
 }
 
-func (g *guard) branch(node *parse.BranchNode) {
+// branch guards a node whose body may have another ".".
+func (g *guard) branch(node *parse.BranchNode, isSameDot bool) {
 	g.pipe(node.Pipe)
+	wasRoot := g.isRoot
+	g.isRoot = wasRoot && isSameDot
 	g.body(node.List)
+	g.isRoot = wasRoot
 	g.body(node.ElseList)
 }
 
@@ -107,7 +121,7 @@ func (g *guard) pipe(pipe *parse.PipeNode) {
 		if identifier, ok := command.Args[0].(*parse.IdentifierNode); ok {
 			function = identifier.Ident
 		}
-		if i > 0 && !lazy[function] {
+		if i > 0 && !lazy[function] && !(i == 1 && g.isFixed(pipe.Cmds[0].Args[0])) {
 			commands = append(commands, g.pass(function, command.Pos, sources[i]))
 		}
 		for j, argument := range command.Args {
@@ -133,7 +147,7 @@ func (g *guard) argument(function string, index int, node parse.Node) parse.Node
 	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.NilNode:
 		return node
 	}
-	if index == 0 || function == "" || lazy[function] {
+	if index == 0 || function == "" || lazy[function] || g.isFixed(node) {
 		return node
 	}
 	call := g.pass(function, node.Position(), source)
@@ -141,10 +155,55 @@ func (g *guard) argument(function string, index int, node parse.Node) parse.Node
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: node.Position(), Cmds: []*parse.CommandNode{call}}
 }
 
+// fixed are the fields of the root that are always short strings, and of its manifests.
+var (
+	fixed = set("DeploymentTargetName", "Namespace", "Environment", "Workspace", "Workload", "ClusterType", "Cluster",
+		"ConfigVersion", "NetworkPolicy")
+	fixedManifests = set("storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type")
+)
+
+// isFixed says whether a word is certain to be a short string, and so needs no guard.
+func (g *guard) isFixed(node parse.Node) bool {
+	field, ok := node.(*parse.FieldNode)
+	if !ok || !g.isRoot {
+		return false
+	}
+	switch len(field.Ident) {
+	case 1:
+		return fixed[field.Ident[0]]
+	case 2:
+		return field.Ident[0] == "Manifests" && fixedManifests[field.Ident[1]]
+	}
+	return false
+}
+
+// isSafe says whether what a pipeline gives can be printed as it is.
+func (g *guard) isSafe(pipe *parse.PipeNode) bool {
+	last := pipe.Cmds[len(pipe.Cmds)-1].Args[0]
+	if identifier, ok := last.(*parse.IdentifierNode); ok {
+		return stringFunctions()[identifier.Ident]
+	}
+	return len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 && g.isFixed(last)
+}
+
+// stringFunctions are the functions that give a string, never nil.
+var stringFunctions = sync.OnceValue(func() map[string]bool {
+	names := set("print", "printf", "println", "html", "js", "urlquery")
+	for name, function := range functions() {
+		if reflect.TypeOf(function).Out(0).Kind() == reflect.String {
+			names[name] = true
+		}
+	}
+	return names
+})
+
 // pass is the command that a value goes through on its way to a function.
 func (g *guard) pass(function string, position parse.Pos, source string) *parse.CommandNode {
-	if function == "" || testing[function] {
+	if function == "" || asking[function] {
 		return g.call(position, takeFunction, g.flag(position, shallow[function]))
+	}
+	if formatting[function] {
+		return g.call(position, textFunction, g.text(position, source))
 	}
 	return g.call(position, needFunction, g.flag(position, shallow[function]), g.text(position, source))
 }

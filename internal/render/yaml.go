@@ -8,48 +8,66 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// toYAML writes a value as block YAML with sorted keys, in the layout of Kalypso, whose texts end up
-// inside of ConfigMap values and so must not differ by a space.
-func toYAML(value any) (string, error) {
-	text, err := marshalYAML(value)
+// toYAML writes a value as block YAML with sorted keys, byte for byte as Kalypso does: the texts end
+// up inside of ConfigMap values, where every space counts.
+func (w *yamlWriter) toYAML(value any) (string, error) {
+	text, err := w.marshal(value)
 	return strings.TrimSuffix(text, "\n"), err
 }
 
-// stringify writes what a ConfigMap's data can be: every value of a map as a string, objects and lists
-// as their YAML text. What is no map is written as [toYAML] writes it, a scalar as a string.
-func stringify(value any) (string, error) {
+// stringify writes what a ConfigMap's data can be: every value of a map as a string, objects and
+// lists as their YAML text. What is no map is written as [toYAML] writes it, a scalar as a string.
+func (w *yamlWriter) stringify(value any) (string, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
 		if text, isScalar := textOf(value); isScalar {
-			return toYAML(text)
+			return w.toYAML(text)
 		}
-		return toYAML(value)
+		return w.toYAML(value)
 	}
-	strings := make(map[string]string, len(object))
+	texts := make(map[string]any, len(object))
 	for key, element := range object {
-		text, isScalar := textOf(element)
-		if !isScalar {
-			var err error
-			if text, err = marshalYAML(element); err != nil {
+		switch element.(type) {
+		case map[string]any, []any:
+			text, err := w.marshal(element)
+			if err != nil {
 				return "", err
 			}
+			texts[key] = text
+		case string:
+			texts[key] = element
+		default:
+			text, isScalar := textOf(element)
+			if !isScalar {
+				return "", problemf("a value of type %T has no YAML form", element)
+			}
+			texts[key] = text
 		}
-		strings[key] = text
 	}
-	return toYAML(strings)
+	return w.toYAML(texts)
 }
 
-func marshalYAML(value any) (string, error) {
-	node, err := exactNumbers(value)
+// marshal writes what it can by itself, and leaves the rest to the library, which takes ten times as
+// long. Tests hold the two to the same bytes.
+func (w *yamlWriter) marshal(value any) (string, error) {
+	w.buffer = w.buffer[:0]
+	if w.write(value) {
+		return string(w.buffer), nil
+	}
+	return libraryYAML(value)
+}
+
+func libraryYAML(value any) (string, error) {
+	exact, err := exactNumbers(value)
 	if err != nil {
 		return "", err
 	}
-	text, err := yaml.Marshal(node)
+	text, err := yaml.Marshal(exact)
 	return string(text), err
 }
 
-// exactNumbers puts nodes in place of the numbers that the YAML library would write with an exponent
-// or as strings, and fails on what has no YAML form.
+// exactNumbers puts nodes in place of the numbers that the library would write with an exponent or as
+// strings, and fails on what has no YAML form.
 func exactNumbers(value any) (any, error) {
 	switch value := value.(type) {
 	case json.Number:
@@ -57,9 +75,6 @@ func exactNumbers(value any) (any, error) {
 	case float64:
 		return numberNode(numberText(value)), nil
 	case map[string]any:
-		if !holdsOddNumber(value) {
-			return value, nil
-		}
 		result := make(map[string]any, len(value))
 		for key, element := range value {
 			exact, err := exactNumbers(element)
@@ -87,27 +102,7 @@ func exactNumbers(value any) (any, error) {
 	return value, nil
 }
 
-func holdsOddNumber(value any) bool {
-	switch value := value.(type) {
-	case nil, string, bool, int, int64:
-		return false
-	case map[string]any:
-		for _, element := range value {
-			if holdsOddNumber(element) {
-				return true
-			}
-		}
-		return false
-	case map[string]string, []string:
-		return false
-	}
-	return true
-}
-
+// numberNode has no tag: the library writes those that it would not have chosen itself.
 func numberNode(text string) *yaml.Node {
-	tag := "!!int"
-	if strings.ContainsAny(text, ".eE") {
-		tag = "!!float"
-	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 }

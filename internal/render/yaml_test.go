@@ -1,0 +1,41 @@
+package render
+
+import (
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// FuzzYAMLWriter holds the fast writer to the bytes of the library.
+func FuzzYAMLWriter(f *testing.F) {
+	for _, text := range []string{
+		`{"b":"x","a":{"c":[1,{"d":"yes","e":[[],{},[{"f":null}]]}]},"a10":1,"a2":true}`,
+		`{"A_B":"mysql://host:3306/db","AB":"a: b","A1":"#","e":"a #b","f":"a:b","g":" a","h":"a "}`,
+		`{"multi":"a\nb\n","nested":{"multi":"a\n\n  b"},"é":"grüße","z":"0x1f","s":"~","u":"1_000"}`,
+		`[1.5,"1.5",1e300,"null",-0.0,"0123",{"":""},"y","on: x","-","?","@a","a@b","%","a%"]`,
+		`"text"`, `3`, `[]`, `{}`, `null`, `"a\nb"`, `{"x00":{"x0":1,"x1":2},"x01":1,"x1":2,"x10":3}`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		value, err := fleet.ParseJSON(text)
+		if err != nil {
+			t.Skip()
+		}
+		value = natural(value)
+		writer := &yamlWriter{}
+		for range 2 { // the second time from what is remembered
+			got, err := writer.marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := libraryYAML(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != want {
+				t.Fatalf("%s is\n%s\nand the library's\n%s", text, got, want)
+			}
+		}
+	})
+}

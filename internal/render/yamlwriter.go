@@ -1,0 +1,285 @@
+package render
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// yamlWriter writes the common values as go.yaml.in/yaml/v3 would, and remembers the texts of scalars:
+// fleets hold the same few thousand over and over.
+type yamlWriter struct {
+	buffer  []byte
+	scalars map[string]string
+}
+
+const (
+	maxScalars   = 4096 // texts that are remembered
+	maxScalar    = 256  // bytes of each
+	maxSimpleKey = 100  // longer keys are written with "?"
+	yamlIndent   = 4
+)
+
+// write appends a document, or says that the library must write it.
+func (w *yamlWriter) write(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		if len(value) > 0 {
+			return w.mapping(value, 0, 0)
+		}
+	case []any:
+		if len(value) > 0 {
+			return w.sequence(value, 0, 0)
+		}
+	}
+	return w.scalar(value, true) && w.newline()
+}
+
+// mapping writes the entries of a map at a column; the first stands where the buffer ends.
+func (w *yamlWriter) mapping(object map[string]any, column, depth int) bool {
+	var few [16]string
+	keys := few[:0]
+	for key := range object {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compareKeys)
+	for i, key := range keys {
+		if len(key) > maxSimpleKey || strings.ContainsAny(key, "\n\r") {
+			return false
+		}
+		if i > 0 || depth == 0 {
+			w.pad(column)
+		}
+		if !w.scalar(key, false) {
+			return false
+		}
+		w.buffer = append(w.buffer, ':')
+		if !w.child(object[key], column, depth) {
+			return false
+		}
+	}
+	return true
+}
+
+// child writes what follows the colon of a key at a column.
+func (w *yamlWriter) child(value any, column, depth int) bool {
+	inner := yamlIndent * ((column + yamlIndent) / yamlIndent)
+	switch value := value.(type) {
+	case map[string]any:
+		if len(value) > 0 {
+			w.newline()
+			w.pad(inner)
+			return depth < maxNest && w.mapping(value, inner, depth+1)
+		}
+	case []any:
+		if len(value) > 0 {
+			w.newline()
+			w.pad(inner)
+			return depth < maxNest && w.sequence(value, inner, depth+1)
+		}
+	}
+	w.buffer = append(w.buffer, ' ')
+	return w.scalar(value, column == 0) && w.newline()
+}
+
+// sequence writes the elements of a list at a column; the first stands where the buffer ends.
+func (w *yamlWriter) sequence(list []any, column, depth int) bool {
+	for i, element := range list {
+		if i > 0 {
+			w.pad(column)
+		}
+		w.buffer = append(w.buffer, "- "...)
+		switch element := element.(type) {
+		case map[string]any:
+			if len(element) > 0 {
+				if depth >= maxNest || !w.mapping(element, column+2, depth+1) {
+					return false
+				}
+				continue
+			}
+		case []any:
+			if len(element) > 0 {
+				if depth >= maxNest || !w.sequence(element, column+2, depth+1) {
+					return false
+				}
+				continue
+			}
+		}
+		if !w.scalar(element, false) {
+			return false
+		}
+		w.newline()
+	}
+	return true
+}
+
+func (w *yamlWriter) newline() bool {
+	w.buffer = append(w.buffer, '\n')
+	return true
+}
+
+func (w *yamlWriter) pad(column int) {
+	for range column {
+		w.buffer = append(w.buffer, ' ')
+	}
+}
+
+// scalar writes a scalar or an empty map or list. Texts of several lines are for the outermost level
+// only: deeper down their place decides how they are written.
+func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
+	switch value := value.(type) {
+	case nil:
+		w.buffer = append(w.buffer, "null"...)
+	case bool:
+		w.buffer = strconv.AppendBool(w.buffer, value)
+	case int:
+		w.buffer = strconv.AppendInt(w.buffer, int64(value), 10)
+	case int64:
+		w.buffer = strconv.AppendInt(w.buffer, value, 10)
+	case float64:
+		w.buffer = strconv.AppendFloat(w.buffer, value, 'f', -1, 64)
+	case json.Number:
+		w.buffer = append(w.buffer, value...)
+	case string:
+		if isPlain(value) {
+			w.buffer = append(w.buffer, value...)
+			return true
+		}
+		if !isOutermost && strings.ContainsAny(value, "\n\r\u0085\u2028\u2029") {
+			return false
+		}
+		text, ok := w.remembered(value)
+		w.buffer = append(w.buffer, text...)
+		return ok
+	case map[string]any:
+		w.buffer = append(w.buffer, "{}"...)
+	case []any:
+		w.buffer = append(w.buffer, "[]"...)
+	default:
+		return false
+	}
+	return true
+}
+
+// remembered returns the library's text of a scalar.
+func (w *yamlWriter) remembered(value string) (string, bool) {
+	if text, ok := w.scalars[value]; ok {
+		return text, true
+	}
+	written, err := yaml.Marshal(map[string]string{"k": value})
+	text, ok := strings.CutPrefix(string(written), "k: ")
+	if err != nil || !ok {
+		return "", false
+	}
+	text = strings.TrimSuffix(text, "\n")
+	if len(value) <= maxScalar {
+		if len(w.scalars) >= maxScalars || w.scalars == nil {
+			w.scalars = map[string]string{}
+		}
+		w.scalars[value] = text
+	}
+	return text, true
+}
+
+// keywords are the plain scalars that start with a letter and are not strings, in YAML 1.1 or 1.2.
+var keywords = set("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf")
+
+// isPlain says whether a text is certain to be a string without quotes. A no is not certain.
+func isPlain(text string) bool {
+	if text == "" || !isLetter(text[0]) && text[0] != '/' && text[0] != '_' {
+		return false
+	}
+	if len(text) <= 5 && keywords[strings.ToLower(text)] {
+		return false
+	}
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case isLetter(c), '0' <= c && c <= '9', strings.IndexByte("_-./@+=%", c) >= 0:
+		case (c == ':' || c == ' ') && i+1 < len(text) && text[i+1] != ' ' && text[i+1] != '#':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func isLetter(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// compareKeys is the library's order: letters after everything else, and numbers by their size, so that
+// "a2" stands before "a10".
+func compareKeys(first, second string) int {
+	for i := 0; ; i++ {
+		if i == len(first) || i == len(second) {
+			return cmp.Compare(len(first), len(second))
+		}
+		if first[i] == second[i] {
+			continue
+		}
+		if !isWord(first[i]) || !isWord(second[i]) || i > 0 && !isWord(first[i-1]) {
+			return compareNaturally(first, second)
+		}
+		if isLetter(first[i]) == isLetter(second[i]) {
+			return cmp.Compare(first[i], second[i])
+		}
+		if isLetter(second[i]) {
+			return -1
+		}
+		return 1
+	}
+}
+
+// isWord says whether a byte stands for itself in the order of keys.
+func isWord(c byte) bool {
+	return isLetter(c) || c == '_' || c == '-' || c == '.'
+}
+
+func compareNaturally(first, second string) int {
+	a, b := []rune(first), []rune(second)
+	afterDigit := false
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i] == b[i] {
+			afterDigit = unicode.IsDigit(a[i])
+			continue
+		}
+		aLetter, bLetter := unicode.IsLetter(a[i]), unicode.IsLetter(b[i])
+		switch {
+		case aLetter && bLetter:
+			return cmp.Compare(a[i], b[i])
+		case aLetter != bLetter:
+			if aLetter == afterDigit {
+				return -1
+			}
+			return 1
+		}
+		return compareNumbers(a, b, i)
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// compareNumbers compares the numbers that a and b differ in from index i on.
+func compareNumbers(a, b []rune, i int) int {
+	var aNumber, bNumber int64
+	if a[i] == '0' || b[i] == '0' { // zeros after another digit are part of a number
+		for j := i - 1; j >= 0 && unicode.IsDigit(a[j]); j-- {
+			if a[j] != '0' {
+				aNumber, bNumber = 1, 1
+				break
+			}
+		}
+	}
+	aEnd, bEnd := i, i
+	for ; aEnd < len(a) && unicode.IsDigit(a[aEnd]); aEnd++ {
+		aNumber = aNumber*10 + int64(a[aEnd]-'0')
+	}
+	for ; bEnd < len(b) && unicode.IsDigit(b[bEnd]); bEnd++ {
+		bNumber = bNumber*10 + int64(b[bEnd]-'0')
+	}
+	return cmp.Or(cmp.Compare(aNumber, bNumber), cmp.Compare(aEnd, bEnd), cmp.Compare(a[i], b[i]))
+}
