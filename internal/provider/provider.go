@@ -47,12 +47,18 @@ type connection struct {
 // relies on it.
 type views struct {
 	mu   sync.Mutex
-	read map[viewKey]*gitops.View
+	read map[viewKey]*read
 }
 
 type viewKey struct {
 	url, branch string
 	owner       gitops.Owner
+}
+
+// read is one view, or nobody's yet. Who reads it holds the lock.
+type read struct {
+	mu   sync.Mutex
+	view *gitops.View
 }
 
 // Metadata names the provider.
@@ -137,7 +143,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		complete: complete,
 		author:   gitops.Signature{Name: git.AuthorName.ValueString(), Email: git.AuthorEmail.ValueString()},
 		release:  p.version,
-		views:    views{read: map[viewKey]*gitops.View{}},
+		views:    views{read: map[viewKey]*read{}},
 	}
 	resp.ResourceData = c
 }
@@ -149,17 +155,26 @@ func orEnvironment(value types.String, variable string) string {
 	return value.ValueString()
 }
 
-// inspect reads the tip of a branch, once for each owner.
+// inspect reads the tip of a branch, once for each owner. What failed is tried again.
 func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gitops.Owner) (*gitops.View, error) {
-	c.views.mu.Lock()
-	defer c.views.mu.Unlock()
 	key := viewKey{remote.URL, remote.Branch, owner}
-	if view := c.views.read[key]; view != nil {
-		return view, nil
+	c.views.mu.Lock()
+	kept := c.views.read[key]
+	if kept == nil {
+		kept = &read{}
+		c.views.read[key] = kept
+	}
+	c.views.mu.Unlock()
+
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if kept.view != nil {
+		return kept.view, nil
 	}
 	view, err := c.client.Inspect(ctx, remote, owner)
-	if err == nil {
-		c.views.read[key] = view
+	kept.view = view
+	if err != nil {
+		kept.view = nil
 	}
 	return view, err
 }
