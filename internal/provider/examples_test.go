@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,14 +33,17 @@ func TestExamplesApply(t *testing.T) {
 				if !strings.Contains(config.String(), "required_providers") {
 					config.WriteString(requiredProviders)
 				}
-				steps := []resource.TestStep{{Config: config.String()}}
+				// The provider runs in the test's process, whose working directory is this package.
+				repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+				text := strings.ReplaceAll(config.String(), `"gitops.git"`, strconv.Quote(repository))
+				steps := []resource.TestStep{{Config: text}}
 				if script, err := os.ReadFile(filepath.Join(folder, "import.sh")); err == nil && filepath.Base(folder) != "flotilla_assignment" {
 					match := regexp.MustCompile(`(?m)^terraform import (\S+) '(.*)'$`).FindStringSubmatch(string(script))
 					if match == nil {
 						t.Fatal("import.sh has no command of the form: terraform import ADDRESS 'ID'")
 					}
 					steps = append(steps, resource.TestStep{
-						Config: config.String(), ResourceName: match[1], ImportState: true, ImportStateId: match[2],
+						Config: text, ResourceName: match[1], ImportState: true, ImportStateId: match[2],
 					})
 				}
 				resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
