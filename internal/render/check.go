@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	kubernetes "sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -79,6 +80,12 @@ func (c *check) report(line int, format string, arguments ...any) {
 }
 
 func (c *check) yaml(content []byte) {
+	before := len(c.findings)
+	defer func() {
+		if len(c.findings) == before && isUnusual(content) {
+			c.strictly(content)
+		}
+	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {
 		var document yaml.Node
@@ -95,6 +102,35 @@ func (c *check) yaml(content []byte) {
 		}
 	}
 }
+
+// isUnusual says whether YAML of 1.2, which is read here for its lines, may be something else for
+// Kubernetes: only with tags, anchors, merged or complex keys, infinities, and characters that are not
+// ASCII.
+func isUnusual(content []byte) bool {
+	for i, c := range content {
+		switch {
+		case c == '!' || c == '&' || c == '<' || c == '?' || c >= 0x7f || c < ' ' && c != '\n':
+			return true
+		case c == '.' && i+1 < len(content) && strings.IndexByte("iInN", content[i+1]) >= 0:
+			return true
+		}
+	}
+	return false
+}
+
+// strictly reads the documents with the parser of Kubernetes, which says neither where nor, always,
+// without values what is wrong.
+func (c *check) strictly(content []byte) {
+	line := 1
+	for _, document := range parting.Split(string(content), -1) {
+		if _, err := kubernetes.YAMLToJSON([]byte(document)); err != nil {
+			c.report(line, "is YAML, but not as Kubernetes reads it: a tag, an anchor or a key that is not a string")
+		}
+		line += strings.Count(document, "\n") + 1 // that of the dashes
+	}
+}
+
+var parting = regexp.MustCompile(`(?m)^---(?:[ \t].*)?(?:\n|\z)`)
 
 var yamlMessage = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
 
@@ -136,7 +172,7 @@ func (c *check) json(content []byte) {
 // document checks one document. What has neither apiVersion nor kind is data for something else,
 // which only a config template writes.
 func (c *check) document(node *yaml.Node) {
-	c.duplicates(node, 0)
+	c.keys(node, 0)
 	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
 		return // nothing but comments
 	}
@@ -272,8 +308,9 @@ func (c *check) configMap(node *yaml.Node) {
 	}
 }
 
-// duplicates reports keys that stand twice: some readers take the first, some the last.
-func (c *check) duplicates(node *yaml.Node, depth int) {
+// keys reports keys that stand twice, of which some readers take the first and some the last, and
+// those that are none.
+func (c *check) keys(node *yaml.Node, depth int) {
 	if depth > maxNest || node.Kind == yaml.AliasNode {
 		return
 	}
@@ -281,6 +318,9 @@ func (c *check) duplicates(node *yaml.Node, depth int) {
 		seen := make(map[string]int, len(node.Content)/2)
 		for i := 0; i < len(node.Content); i += 2 {
 			key := node.Content[i]
+			if !isKey(key) {
+				c.report(key.Line, "a key is not a string")
+			}
 			if first, twice := seen[key.Value]; twice && key.Kind == yaml.ScalarNode {
 				c.report(key.Line, "key %q stands twice, first in line %d", key.Value, first)
 			}
@@ -288,8 +328,15 @@ func (c *check) duplicates(node *yaml.Node, depth int) {
 		}
 	}
 	for _, child := range node.Content {
-		c.duplicates(child, depth+1)
+		c.keys(child, depth+1)
 	}
+}
+
+func isKey(node *yaml.Node) bool {
+	if node = resolve(node); node.Kind != yaml.ScalarNode {
+		return false
+	}
+	return node.Style != 0 || len(node.Value) > len("null") || node.ShortTag() != "!!null"
 }
 
 // member returns the value of a key of a mapping, or nil.

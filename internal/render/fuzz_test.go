@@ -1,0 +1,96 @@
+package render_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+)
+
+// FuzzTemplate renders any text as a template: it ends, does not panic, gives the same twice, and
+// prints no missing value.
+func FuzzTemplate(f *testing.F) {
+	seeds, err := filepath.Glob(filepath.Join("templates", "*", "*"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range seeds {
+		content, err := os.ReadFile(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(content))
+	}
+	for _, seed := range []string{
+		`{{ range $k, $v := .ConfigData }}{{ $k }}={{ $v | quote }}{{ end }}`,
+		`{{ define "x" }}{{ .a }}{{ end }}{{ template "x" (dict "a" .Namespace) }}`,
+		`{{ with $x := .Labels }}{{ index $x "workload" | upper | repeat 3 }}{{ else }}{{ fail "none" }}{{ end }}`,
+		`{{ range until 10 }}{{ if eq . 3 }}{{ continue }}{{ else if gt . 5 }}{{ break }}{{ end }}{{ . }}{{ end }}`,
+		`{{ $x := list 1 2 }}{{ $x = append $x .ConfigData.REPLICAS }}{{ printf "%v %q" $x "a" | replace "1" "2" }}`,
+		`{{ tpl .ConfigData.TEMPLATE . }}{{ set .ConfigData "a" nil }}{{ .ConfigData.a }}{{ print nil }}{{ (index . "Namespace") }}`,
+		`{{ fromYaml "a: [1, {b: c}]" | toJson | fromJson | stringify | nindent 4 }}{{ regexReplaceAll "a" "b" "c" | b64enc }}`,
+		`{{ dig "a" "b" "c" .ConfigData }}{{ keys . | sortAlpha | join "," }}{{ .Repo.URL }}{{ seq 1 3 }}{{ merge (dict) .Labels | values }}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, manifest string) {
+		deployment := withTemplate("yaml", manifest)
+		deployment.config["TEMPLATE"] = manifest
+		fleet := deployment.fleet()
+		templates, findings := render.Compile(fleet)
+		if len(findings) > 0 {
+			return
+		}
+		subject := deployment.subject(fleet)
+		first, err := templates.Render(subject)
+		second, again := templates.Render(subject)
+		if (err == nil) != (again == nil) || err != nil && err.Error() != again.Error() {
+			t.Fatalf("%v, and then %v", err, again)
+		}
+		var failure *render.Error
+		if err != nil && !errors.Is(err, render.ErrUnknown) && !errors.As(err, &failure) {
+			t.Fatalf("%T: %v", err, err)
+		}
+		for i, file := range first {
+			if !bytes.Equal(file.Content, second[i].Content) {
+				t.Fatalf("%q, and then %q", file.Content, second[i].Content)
+			}
+			for _, missing := range []string{"<no value>", "<nil>"} {
+				if bytes.Contains(file.Content, []byte(missing)) && !strings.Contains(manifest, "<") && !strings.Contains(manifest, "enc") {
+					t.Fatalf("printed %s: %q", missing, file.Content)
+				}
+			}
+		}
+		_ = templates.Check(subject, first)
+	})
+}
+
+// FuzzCheck checks any content: it does not panic, and what it accepts Kubernetes' own parser reads.
+func FuzzCheck(f *testing.F) {
+	for _, seed := range []string{
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {a: b}\ndata:\n  a: |\n    b\n",
+		"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]\n",
+		"a: &a {b: 1}\nc:\n  <<: *a\n  d: *a\n", "- a\n- 'b'\n- \"c\\n\"\n- !!binary aGk=\n", "? a\n: b\n", "~: a\n", "[a]: b\n", ": a\n", "a: 1\na: 2\n",
+		"%YAML 1.1\n---\na: on\n", "# nothing\n", "a: 2001-01-01\nb: 0o17\nc: 1_000\nd: .inf\ne: ~\n", "\ufeffa: 1\n", "{\"a\": [1, 2.5e3, null]}",
+	} {
+		f.Add([]byte(seed))
+	}
+	templates, subject := withTemplate("yaml", "a: 1").compile(f)
+	asJSON, jsonSubject := withTemplate("json", "{}").compile(f)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		_ = asJSON.Check(jsonSubject, []render.File{{Name: "platform-config.json", Content: content}})
+		findings := templates.Check(subject, []render.File{{Name: "platform-config.yaml", Content: content}})
+		if len(findings) > 0 || bytes.Contains(content, []byte("---")) || bytes.Contains(content, []byte("...")) {
+			return
+		}
+		if _, err := yaml.YAMLToJSON(content); err != nil {
+			t.Fatalf("%q is accepted, but Kubernetes says %v", content, err)
+		}
+	})
+}
