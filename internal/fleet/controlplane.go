@@ -74,6 +74,9 @@ func (p *controlPlane) document(document document) {
 		return
 	}
 	apiVersion, kind := o.text("apiVersion"), o.text("kind")
+	if apiVersion == "" && kind == "" {
+		kind = modelKind(o.fields)
+	}
 	if kind != "" {
 		step = fmt.Sprintf(" document %d (line %d, %s %q)", document.number, document.line, kind, documentName(o))
 		o.path = &Path{parent: document.path, step: step}
@@ -82,7 +85,7 @@ func (p *controlPlane) document(document document) {
 	o.quoted = group != ""
 	switch read := p.reader(group + "/" + kind); {
 	case kind == "":
-		p.report(o.path, "has no kind")
+		p.report(o.path, "has no kind, nor an attribute that only one of Application, Cluster, Namespace and TargetPolicy has")
 	case read != nil:
 		read(o)
 	case apiVersion == "":

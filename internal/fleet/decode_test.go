@@ -178,7 +178,7 @@ func TestTheWholeInputMustBeAnObject(t *testing.T) {
 	}
 }
 
-// small has what the tables below add to.
+// smallInput has what the tables add to.
 const smallInput = `
 environment: dev
 workspaces: [{name: team}]
@@ -339,40 +339,6 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 			maps.Copy(value, input(t, test.input).(map[string]any))
 			_, findings := fleet.Decode(value)
 			wantFindings(t, findings, test.want...)
-		})
-	}
-}
-
-func TestSelectorsAreCheckedWithTheirPosition(t *testing.T) {
-	for selector, want := range map[string][]string{
-		"{}": nil,
-		"{match_labels: {region: east}, match_expressions: [{key: a, operator: Exists}], expression: '!b, c in (d)'}": nil,
-		"{match_labels: {region: null}}":                                 {`.match_labels["region"]: must be a string, not null`},
-		"{match_labels: {'a b': c}}":                                     {`.match_labels["a b"]: `},
-		"{match_labels: {a: 'b c'}}":                                     {`.match_labels["a"]: `},
-		"{match_expressions: [{key: a, operator: Is, values: [b]}]}":     {`.match_expressions[0].operator: "Is" is not one of In, NotIn, Exists, DoesNotExist`},
-		"{match_expressions: [{key: a, operator: In}]}":                  {`.match_expressions[0]: `},
-		"{match_expressions: [{key: a, operator: Exists, values: [b]}]}": {`.match_expressions[0]: `},
-		"{match_expressions: [{key: a, operator: In, values: [null]}]}":  {`.match_expressions[0].values[0]: neither null`, `.match_expressions[0]: `},
-		"{match_expressions: [{key: a, operator: In, values: ['']}]}":    nil,
-		"{match_expressions: [{operator: Exists}]}":                      {".match_expressions[0].key: is required", ".match_expressions[0]: "},
-		"{match_label: {a: b}}":                                          {`.match_label: did you mean "match_labels"?`},
-		"{match_expressions: [{key: a, operater: In, values: [b]}]}":     {`.match_expressions[0].operator: is required`, `.match_expressions[0].operater: did you mean "operator"?`, `.match_expressions[0].operator: operator "" is not`},
-		"{expression: 'region in (us-west, jp), restricted ='}":          nil,
-		"{expression: 'region in (us-west, jp), restricted in'}":         {`.expression: at character 26, "restricted in"`},
-		"{expression: 'region in (us-west, jp),, !restricted'}":          {`.expression: at character 25: a requirement is missing`},
-		"{expression: 'region in us-west'}":                              {`.expression: at character 1, "region in us-west"`},
-		"{expression: 'a, b in (c'}":                                     {`.expression: at character 4, "b in (c"`},
-		"{expression: 'größe=1'}":                                        {`.expression: at character 1, "größe=1"`},
-		"{expression: 'ä, größe in'}":                                    {`.expression: at character 1`},
-		"{expression: 7}":                                                nil,
-	} {
-		t.Run(selector, func(t *testing.T) {
-			_, findings := fleet.Decode(input(t, smallInput+"target_policies: [{name: p, cluster_type_selector: "+selector+"}]"))
-			for i := range want {
-				want[i] = "target_policies[0].cluster_type_selector" + want[i]
-			}
-			wantFindings(t, findings, want...)
 		})
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 )
@@ -223,7 +225,11 @@ func ParseModel(model string) (*Fleet, error) {
 	decoder := json.NewDecoder(bytes.NewReader([]byte(model)))
 	decoder.UseNumber()
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(fleet); err != nil {
+	err := decoder.Decode(fleet)
+	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = fmt.Errorf("text follows it at offset %d", decoder.InputOffset())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("fleet model is not one that provider::flotilla::fleet returned: %w", err)
 	}
 	return fleet, nil

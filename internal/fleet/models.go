@@ -13,6 +13,19 @@ import (
 // modelTarget is the name of the one deployment target that an Application has.
 const modelTarget = "default"
 
+// modelKind tells which model an object without kind is, as an API gives it, by what no other has.
+func modelKind(fields map[string]any) string {
+	for _, only := range []struct{ attribute, kind string }{
+		{"repo_url", "Application"}, {"short_name", "Cluster"}, {"group", "Namespace"},
+		{"app_selector", "TargetPolicy"}, {"cluster_selector", "TargetPolicy"},
+	} {
+		if _, has := fields[only.attribute]; has {
+			return only.kind
+		}
+	}
+	return ""
+}
+
 func (p *controlPlane) modelApplication(o *object) {
 	name := o.name(CheckLabelName)
 	workload := Workload{Name: name, Workspace: o.text("namespace"), Labels: o.labels("metadata")}

@@ -76,11 +76,17 @@ func (s *Selector) Compile() (Requirements, Findings) {
 	return Requirements{append(compiled, parsed...)}, findings
 }
 
+// selectorSpace is what Kubernetes passes over in a selector's string form.
+const selectorSpace = " \t\r\n"
+
 // parseExpression parses requirement by requirement, because the parser of Kubernetes does not say
 // where it stopped.
 func parseExpression(expression string) (labels.Requirements, error) {
-	if strings.TrimSpace(expression) == "" {
+	if strings.Trim(expression, selectorSpace) == "" {
 		return nil, nil
+	}
+	if before, _, found := strings.Cut(expression, "\x00"); found { // where that parser would stop reading
+		return nil, fmt.Errorf("at character %d: a NUL character", utf8.RuneCountInString(before)+1)
 	}
 	var all labels.Requirements
 	start, depth := 0, 0
@@ -102,13 +108,13 @@ func parseExpression(expression string) (labels.Requirements, error) {
 			}
 		}
 		part := expression[start:i]
-		position := utf8.RuneCountInString(expression[:start]+part) - utf8.RuneCountInString(strings.TrimLeft(part, " \t\r\n")) + 1
-		if strings.TrimSpace(part) == "" {
+		position := utf8.RuneCountInString(expression[:start]+part) - utf8.RuneCountInString(strings.TrimLeft(part, selectorSpace)) + 1
+		if strings.Trim(part, selectorSpace) == "" {
 			return nil, fmt.Errorf("at character %d: a requirement is missing", position)
 		}
 		requirements, err := labels.ParseToRequirements(part)
 		if err != nil {
-			return nil, fmt.Errorf("at character %d, %q: %s", position, strings.TrimSpace(part), requirementMessage(err))
+			return nil, fmt.Errorf("at character %d, %q: %s", position, strings.Trim(part, selectorSpace), requirementMessage(err))
 		}
 		all = append(all, requirements...)
 		start = i + 1

@@ -16,7 +16,7 @@ func TestAnythingMayBeUnknown(t *testing.T) {
 	count := 0
 	walk("", input(t, everything), func(string, any, func(any)) { count++ })
 	for i := range count {
-		changed := any(input(t, everything))
+		changed := input(t, everything)
 		at := 0
 		walk("", changed, func(path string, _ any, replace func(any)) {
 			if at == i && replace != nil {

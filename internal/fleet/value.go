@@ -135,9 +135,15 @@ func Canonical(value any) (any, error) {
 // numberPrecision is that of Terraform's own numbers, in bits.
 const numberPrecision = 512
 
-// maxPlainExponent is the binary exponent beyond which a number is written with an exponent: a few
-// bytes of input ("1e999999999") must not become gigabytes.
-const maxPlainExponent = 2048
+// The binary exponents beyond which a number is written with an exponent, and beyond which it is
+// refused: a few bytes of input ("1e999999999") must become neither gigabytes nor minutes.
+const (
+	maxPlainExponent = 2048
+	maxExponent      = 32768
+)
+
+// outOfRange stands for a number beyond maxExponent; it is no number, and no label either.
+const outOfRange json.Number = "out of the range of numbers"
 
 // CanonicalNumber returns the shortest decimal text that stands for the number, without an exponent
 // where that is reasonable: "1.50" and "15e-1" are both "1.5".
@@ -146,18 +152,29 @@ func CanonicalNumber(number json.Number) (json.Number, error) {
 		return number, nil
 	}
 	parsed, _, err := big.ParseFloat(string(number), 10, numberPrecision, big.ToNearestEven)
-	if err != nil {
+	if !json.Valid([]byte(number)) { // "Inf" is one for the other parser
 		return "", fmt.Errorf("%q is not a number", string(number))
 	}
-	return NumberOf(parsed), nil
+	canonical := outOfRange
+	if err == nil {
+		canonical = NumberOf(parsed)
+	}
+	if canonical == outOfRange {
+		return "", fmt.Errorf("%s is %s", number, outOfRange)
+	}
+	return canonical, nil
 }
 
-// NumberOf is [CanonicalNumber] for a number that is parsed already.
+// NumberOf is [CanonicalNumber] for a number that is parsed already. For one out of range it returns
+// what nothing takes for a number.
 func NumberOf(number *big.Float) json.Number {
-	if number.Sign() == 0 {
+	exponent := number.MantExp(nil)
+	switch size := max(exponent, -exponent); {
+	case number.Sign() == 0:
 		return "0"
-	}
-	if exponent := number.MantExp(nil); number.IsInf() || exponent > maxPlainExponent || exponent < -maxPlainExponent {
+	case number.IsInf() || size > maxExponent:
+		return outOfRange
+	case size > maxPlainExponent:
 		return json.Number(number.Text('g', -1))
 	}
 	return json.Number(number.Text('f', -1))

@@ -1,0 +1,101 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// baseOf returns what provider::flotilla::fleet returns.
+func baseOf(t *testing.T, text string) map[string]any {
+	t.Helper()
+	decoded, findings := fleet.Decode(input(t, text))
+	wantFindings(t, findings)
+	config := map[string]any{}
+	for name, text := range decoded.Config {
+		config[name] = text
+	}
+	return map[string]any{"environment": decoded.Environment, "model": model(t, decoded.Fleet), "config": config}
+}
+
+func TestAFleetAddsToItsBase(t *testing.T) {
+	const base, more = `
+environment: dev
+workspaces: [{name: team}]
+cluster_types: [{name: drone}]
+workloads: [{name: hello, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: x}}}}]
+config_containers: [{name: b, data: {x: 1}}]
+hydration: {lists: merge}
+`, `
+environment: dev
+cluster_types: [{name: large, reconciler: ours}]
+clusters: [{name: drone-1, cluster_type: drone}]
+workloads: [{name: more, workspace: team, requires: [hello], deployment_targets: {live: {environment: dev, manifests: {repo: x}}}}]
+config_containers: [{name: a, data: {x: 2}}]
+templates: [{name: ours, type: reconciler, manifests: [x]}]
+`
+	value := input(t, more).(map[string]any)
+	value["base"] = baseOf(t, base)
+	decoded, findings := fleet.Decode(value)
+	wantFindings(t, findings)
+
+	both := input(t, strings.ReplaceAll(base, "\nenvironment: dev", "")).(map[string]any)
+	for key, added := range input(t, more).(map[string]any) {
+		list, isList := both[key].([]any)
+		if isList {
+			both[key] = append(list, added.([]any)...)
+		} else {
+			both[key] = added
+		}
+	}
+	want, findings := fleet.Decode(both)
+	wantFindings(t, findings)
+	if got := model(t, decoded.Fleet); got != model(t, want.Fleet) {
+		t.Errorf("model\n%s, want\n%s", got, model(t, want.Fleet))
+	}
+	if len(decoded.Config) != 2 || decoded.Config["b"] != `{"x":1}` {
+		t.Errorf("config %v, want that of both", decoded.Config)
+	}
+}
+
+func TestWhatIsWrongWithABase(t *testing.T) {
+	const base = "environment: dev\nworkspaces: [{name: team}]\ncluster_types: [{name: drone}]\nconfig_containers: [{name: a, data: {}}]\n" +
+		"workloads: [{name: a-b, workspace: team, deployment_targets: {c: {environment: dev, manifests: {repo: x}}}}]\n"
+	for name, test := range map[string]struct {
+		base   string
+		change func(base map[string]any)
+		input  string
+		want   []string
+	}{
+		"two of a name": {base, nil, "cluster_types: [{name: drone}]\nconfig_containers: [{name: a, data: {}}]", []string{
+			`cluster_types[0].name: "drone" is also the name of the base fleet`, `config_containers[0].name: "a" is also the name of the base fleet`,
+		}},
+		"colliding full names": {base, nil, "workloads: [{name: a, workspace: team, deployment_targets: {b-c: {environment: dev, manifests: {repo: x}}}}]", []string{
+			`workloads[0].deployment_targets["b-c"]: its full name "a-b-c" is also that of a deployment target of workload "a-b"`,
+		}},
+		"an assignment twice": {base + "assignments: [{cluster_type: drone, deployment_target: a-b-c}]", nil, "assignments: [{cluster_type: drone, deployment_target: a-b-c}]", []string{
+			`assignments[0]: "drone/a-b-c" is also the name of the base fleet`,
+		}},
+		"policies beside its assignments": {base + "assignments: []", nil, "target_policies: []", []string{"target_policies: the base fleet has assignments of its own"}},
+		"another environment":             {"environment: prod", nil, "", []string{`base.environment: the base fleet is of environment "prod", this one of "dev"`}},
+		"another environment's model":     {"environment: prod", func(b map[string]any) { b["environment"] = "dev" }, "", []string{`base.model: is of environment "prod", this fleet of "dev"`}},
+		"no model":                        {base, func(b map[string]any) { delete(b, "model") }, "", []string{"base.model: is required"}},
+		"a model that is none":            {base, func(b map[string]any) { b["model"] = "{}x" }, "", []string{"base.model: is not one that provider::flotilla::fleet returned"}},
+		"no config":                       {base, func(b map[string]any) { delete(b, "config") }, "", []string{"base.config: is required"}},
+		"no entry":                        {base, func(b map[string]any) { b["config"] = map[string]any{} }, "", []string{`base.config: config container "a" has no entry`}},
+		"an entry that is none":           {base, func(b map[string]any) { b["config"] = map[string]any{"a": "[1]"} }, "", []string{`base.config["a"]: must be the JSON of an object`}},
+		"a misspelt key":                  {base, func(b map[string]any) { b["modell"] = "" }, "", []string{`base.modell: did you mean "model"?`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			value := input(t, "environment: dev\n"+test.input).(map[string]any)
+			from := baseOf(t, test.base)
+			if test.change != nil {
+				test.change(from)
+			}
+			value["base"] = from
+			_, findings := fleet.Decode(value)
+			wantFindings(t, findings, test.want...)
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package fleet_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// kalypsoDocument returns a document of one of Kalypso's kinds.
+func kalypsoDocument(kind, name, spec string) string {
+	return "---\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+}
+
+func decodeDocuments(t *testing.T, text string) *fleet.Fleet {
+	t.Helper()
+	decoded, findings := fleet.DecodeControlPlane("dev", []any{text})
+	wantFindings(t, findings)
+	return decoded.Fleet
+}
+
+func TestKalypsoKinds(t *testing.T) {
+	decoded, findings := fleet.DecodeControlPlane("dev", []any{
+		kalypsoDocument("Environment", "dev", "{anything: goes}") +
+			kalypsoDocument("GitOpsRepo", "repo", "{}") +
+			kalypsoDocument("BaseRepo", "repo", "{}") +
+			kalypsoDocument("Template", "arc-flux", "{type: reconciler, manifests: ['a', 'b']}") +
+			kalypsoDocument("Template", "settings", "{type: config, contentType: env, manifests: ['a']}") +
+			kalypsoDocument("ClusterType", "drone", "{reconciler: arc-flux, namespaceService: default, configType: settings}") +
+			kalypsoDocument("ClusterType", "large", "{}") +
+			kalypsoDocument("WorkloadRegistration", "hello", "{workload: {repo: x, branch: y, path: z}, workspace: kaizen}") +
+			kalypsoDocument("Workload", "hello", "{configSchemas: ['{}'], deploymentTargets: ["+
+				"{name: live, environment: dev, labels: {a: b}, configSchemas: ['{\"type\":\"object\"}'], manifests: {storage: git, type: kustomize, repo: 'https://x', branch: dev, path: ./p, extra: more}},"+
+				"{name: live, environment: prod, manifests: {repo: x}}]}") +
+			kalypsoDocument("SchedulingPolicy", "policy", "{deploymentTargetSelector: {workspace: later, labelSelector: {matchLabels: {a: b}}}, "+
+				"clusterTypeSelector: {labelSelector: {matchExpressions: [{key: c, operator: In, values: [e, d]}]}}}") +
+			kalypsoDocument("ConfigSchema", "shape", "{schema: '{}'}"),
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: values\n  labels: {platform-config: 'true', region: east, kustomize.toolkit.fluxcd.io/name: x, kustomize.toolkit.fluxcd.io/namespace: flux}\n" +
+			"  annotations: {a: b}\ndata: {A: '1', B: \"[x]\"}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: passed-over}\ndata: {A: 1}\n",
+	})
+	wantFindings(t, findings)
+	want := `{"environment":"dev",` +
+		`"workspaces":[{"name":"kaizen"},{"name":"later"}],` +
+		`"cluster_types":[{"name":"drone","reconciler":"arc-flux","namespace_service":"default","config_type":"settings"},` +
+		`{"name":"large","reconciler":"flux","namespace_service":"default","config_type":"configmap"}],` +
+		`"workloads":[{"name":"hello","workspace":"kaizen","deployment_targets":[{"name":"live","labels":{"a":"b"},` +
+		`"manifests":{"storage":"git","repo":"https://x","branch":"dev","path":"./p","type":"kustomize","parameters":{"extra":"more"}},` +
+		`"config_schemas":["{\"type\":\"object\"}","{}"]}]}],` +
+		`"target_policies":[{"name":"policy","workspace":"later","deployment_target_selector":{"match_labels":{"a":"b"}},` +
+		`"cluster_type_selector":{"match_expressions":[{"key":"c","operator":"In","values":["d","e"]}]},"effect":"schedule"}],` +
+		`"config_containers":[{"name":"values","labels":{"region":"east"},"from_config_map":true}],` +
+		`"config_schemas":[{"name":"shape","schema":"{}"}],` +
+		`"templates":[{"name":"settings","type":"config","content_type":"sh","manifests":["a"]},{"name":"arc-flux","type":"reconciler","manifests":["a","b"]}],` +
+		`"hydration":{"precedence":"name","lists":"merge"}}`
+	if got := model(t, decoded.Fleet); got != want {
+		t.Errorf("model\n%s, want\n%s", got, want)
+	}
+	if got, want := decoded.Config["values"], `{"A":"1","B":"[x]"}`; got != want {
+		t.Errorf("config %s, want %s", got, want)
+	}
+	if !decoded.Known || !decoded.ContainersKnown {
+		t.Error("not everything is known")
+	}
+}
+
+func TestKalypsoSpecsAreStrict(t *testing.T) {
+	for name, test := range map[string]struct {
+		documents string
+		want      []string // without what names the document
+	}{
+		"an unknown kind":        {kalypsoDocument("Assignment", "a", "{}"), []string{": kind Assignment of scheduler.kalypso.io/v1alpha1 is not one that a control plane may hold"}},
+		"another group's":        {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}", []string{": kind Deployment of apps/v1 is not one that a control plane may hold"}},
+		"a list":                 {"apiVersion: v1\nkind: List\nitems: []", []string{": kind List of v1 is not one"}},
+		"no such model":          {"kind: Deployment\nname: a", []string{": kind Deployment is not one that a control plane may hold; without apiVersion those are Application, Cluster, Namespace and TargetPolicy"}},
+		"no kind":                {"apiVersion: v1\nname: a", []string{": has no kind"}},
+		"no metadata":            {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nspec: {}", []string{".metadata: is required"}},
+		"no spec":                {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspecs: {}", []string{".spec: is required", `.specs: did you mean "spec"?`}},
+		"a misspelt attribute":   {kalypsoDocument("ClusterType", "a", "{reconcile: flux}"), []string{`.spec.reconcile: did you mean "reconciler"?`}},
+		"an unknown template":    {kalypsoDocument("ClusterType", "a", "{reconciler: arc-flux}"), []string{`.spec.reconciler: no template of type reconciler is called "arc-flux"`}},
+		"a label without quotes": {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {version: 1.10, on: yes}}\nspec: {}", []string{`.metadata.labels["version"]: must be a string, not a number: write quotes around it`, `.metadata.labels["true"]: must be a string, not a bool: write quotes around it`}},
+		"two of a name":          {kalypsoDocument("ClusterType", "a", "{}") + kalypsoDocument("ClusterType", "a", "{}"), []string{`.metadata.name: "a" is also the name of documents[0] document 1 (line 2, ClusterType "a")`}},
+		"a workload": {
+			kalypsoDocument("Workload", "a", "{target: x, deploymentTargets: [{name: t, environment: dev}, {name: t, environment: dev, label: {}, manifests: {repo: x, version: 1.10}}, {environment: dev, manifests: {repo: x}}]}"),
+			[]string{
+				`.spec.target: unknown attribute`, `.spec.deploymentTargets[0].manifests: is required`, `.spec.deploymentTargets[1].label: did you mean "labels"?`,
+				`.spec.deploymentTargets[1].name: "t" is the name of two deployment targets of environment "dev"`,
+				`.spec.deploymentTargets[1].manifests.version: must be a string, not a number: write quotes around it`,
+				`.spec.deploymentTargets[2].name: is required`,
+			},
+		},
+		"a policy without hosts": {kalypsoDocument("SchedulingPolicy", "a", "{deploymentTargetSelector: {}}"), []string{`.spec.clusterTypeSelector: is required`}},
+		"a policy's selectors": {
+			kalypsoDocument("SchedulingPolicy", "a", "{deploymentTargetSelector: {labelSelector: {matchLabels: {'a b': c}}}, clusterTypeSelector: {labelSelector: {matchExpression: [], matchExpressions: [{key: a, operator: Is}]}}}"),
+			[]string{
+				`.spec.deploymentTargetSelector.labelSelector.matchLabels["a b"]: `,
+				`.spec.clusterTypeSelector.labelSelector.matchExpression: did you mean "matchExpressions"?`,
+				`.spec.clusterTypeSelector.labelSelector.matchExpressions[0].operator: operator "Is" is not one of`,
+			},
+		},
+		"a template":              {kalypsoDocument("Template", "a", "{type: policy, contentType: xml, manifests: []}"), []string{`.spec.type: "policy" is not one of reconciler, namespace, config`, `.spec.contentType: "xml" is not one of`}},
+		"a schema":                {kalypsoDocument("ConfigSchema", "a", "{schema: '{'}"), []string{".spec.schema: is not JSON"}},
+		"a value without quotes":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: 1, B: null}", []string{`.data["A"]: must be a string, not a number: write quotes around it`, `.data["B"]: must be a string, not null`}},
+		"a registration's":        {kalypsoDocument("WorkloadRegistration", "a", "{workspace: 'A b'}"), []string{`.spec.workspace: "A b" is not a DNS label`}},
+		"a model's attribute":     {"kind: Application\nname: a\nrepo_url: x\nmetadat: {}", []string{`.metadat: did you mean "metadata"?`}},
+		"a model without a repo":  {"kind: Application\nname: a", []string{".repo_url: is required"}},
+		"a model's policy":        {"kind: TargetPolicy\nname: a", []string{".app_selector: is required", ".cluster_selector: is required"}},
+		"a model's null selector": {"kind: TargetPolicy\nname: a\napp_selector: {x: null}\ncluster_selector: {'a b': c}", []string{`.app_selector["x"]: must be a string, not null`, `.cluster_selector["a b"]: "a b" is not the key of a label`}},
+		"a model's cluster type":  {"kind: Cluster\nname: a\ncluster_type: none", []string{`.cluster_type: no cluster type of environment "dev" is called "none"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, findings := fleet.DecodeControlPlane("dev", []any{test.documents})
+			for i, finding := range findings {
+				if _, after, ok := strings.Cut(finding.Path, ")"); ok {
+					findings[i].Path = after
+				}
+			}
+			wantFindings(t, findings, test.want...)
+		})
+	}
+}
+
+func TestWhoseAWorkloadIs(t *testing.T) {
+	const spec = "{deploymentTargets: [{name: t, environment: dev, manifests: {repo: x}}]}"
+	workload := func(labels string) string {
+		return "---\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: hello, labels: " + labels + "}\nspec: " + spec + "\n"
+	}
+	for name, test := range map[string]struct{ documents, want string }{
+		"the registration of its name":    {workload("{workspace: c, kustomize.toolkit.fluxcd.io/name: other}") + kalypsoDocument("WorkloadRegistration", "hello", "{workspace: a}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "a"},
+		"that of Flux's label":            {workload("{workspace: c, kustomize.toolkit.fluxcd.io/name: other}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "b"},
+		"that, behind the environment":    {workload("{kustomize.toolkit.fluxcd.io/name: dev-other}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "b"},
+		"its label":                       {workload("{workspace: c}") + kalypsoDocument("WorkloadRegistration", "other", "{workspace: b}"), "c"},
+		"nobody's":                        {workload("{}"), ""},
+		"a registration that comes first": {kalypsoDocument("WorkloadRegistration", "hello", "{workspace: a}") + workload("{}"), "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := decodeDocuments(t, test.documents)
+			if got := f.Workloads[0].Workspace; got != test.want {
+				t.Errorf("workspace %q, want %q", got, test.want)
+			}
+			if test.want != "" && !slices.ContainsFunc(f.Workspaces, func(w fleet.Workspace) bool { return w.Name == test.want }) {
+				t.Errorf("workspace %q is not in the fleet", test.want)
+			}
+		})
+	}
+}
+
+func TestJSONModels(t *testing.T) {
+	f := decodeDocuments(t, `{"kind": "Namespace", "name": "shop", "group": ["b", "a"]}
+---
+{"kind": "Cluster", "name": "store-7", "short_name": "s7", "metadata": {"region": "east", "tier": 1}, "environment": "dev", "id": 12, "created_at": "2024-01-01T00:00:00Z"}
+---
+{"kind": "Cluster", "name": "store-8", "environment": "prod"}
+---
+{"kind": "Application", "name": "till", "repo_url": "https://git.example.com/till", "repo_branch": "main", "repo_path": "deploy", "metadata": {"family": "web"}, "namespace": "shop"}
+---
+{"kind": "TargetPolicy", "name": "tills", "app_selector": {"name": "till", "family": "web"}, "cluster_selector": {"region": "east"}}
+`)
+	want := `{"environment":"dev","workspaces":[{"name":"shop","contributor_groups":["a","b"]}],` +
+		`"cluster_types":[{"name":"default","reconciler":"flux","namespace_service":"default","config_type":"configmap"}],` +
+		`"clusters":[{"name":"store-7","cluster_type":"default","labels":{"region":"east","tier":"1"}}],` +
+		`"workloads":[{"name":"till","workspace":"shop","labels":{"family":"web"},"deployment_targets":[{"name":"default",` +
+		`"manifests":{"storage":"git","repo":"https://git.example.com/till","branch":"main","path":"deploy"}}]}],` +
+		`"target_policies":[{"name":"tills","deployment_target_selector":{"match_labels":{"family":"web","workload":"till"}},` +
+		`"cluster_selector":{"match_labels":{"region":"east"}},"effect":"schedule"}],"hydration":{"precedence":"name","lists":"merge"}}`
+	if got := model(t, f); got != want {
+		t.Errorf("model\n%s, want\n%s", got, want)
+	}
+}
+
+func TestJSONModelsAsTheirAPIGivesThem(t *testing.T) {
+	const models = `{"kind": "Namespace", "name": "shop", "group": []}
+---
+{"kind": "Cluster", "name": "store-7", "short_name": "s7", "metadata": {}, "environment": "dev"}
+---
+{"kind": "Application", "name": "till", "repo_url": "x", "repo_branch": "main", "repo_path": "deploy", "metadata": {}, "namespace": "shop"}
+---
+{"kind": "TargetPolicy", "name": "tills", "app_selector": {}, "cluster_selector": {}}
+`
+	withKind := decodeDocuments(t, models)
+	withoutKind := decodeDocuments(t, regexp.MustCompile(`"kind": "\w+", `).ReplaceAllString(models, ""))
+	if got, want := model(t, withoutKind), model(t, withKind); got != want {
+		t.Errorf("model without kinds\n%s, want\n%s", got, want)
+	}
+}
+
+func TestUnknownDocuments(t *testing.T) {
+	for name, documents := range map[string]any{
+		"all":          fleet.Unknown{},
+		"one":          []any{kalypsoDocument("ClusterType", "a", "{reconciler: perhaps-there}"), fleet.Unknown{}},
+		"one, by name": map[string]any{"x": fleet.Unknown{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decoded, findings := fleet.DecodeControlPlane("dev", documents)
+			wantFindings(t, findings)
+			if decoded.Known || decoded.ContainersKnown || !decoded.EnvironmentKnown {
+				t.Error("want only the environment known")
+			}
+		})
+	}
+	decoded, findings := fleet.DecodeControlPlane(fleet.Unknown{}, []any{
+		kalypsoDocument("Workload", "a-b", "{deploymentTargets: [{name: c, environment: dev, manifests: {repo: x}}]}") +
+			kalypsoDocument("Workload", "a", "{deploymentTargets: [{name: b-c, environment: prod, manifests: {repo: x}}]}"),
+	})
+	wantFindings(t, findings)
+	if decoded.Known || decoded.EnvironmentKnown {
+		t.Error("an unknown environment leaves the fleet known")
+	}
+	if _, findings := fleet.DecodeControlPlane("dev", "text"); len(findings) != 1 {
+		t.Errorf("findings %v, want one about documents that are no list", findings)
+	}
+}

@@ -1,0 +1,130 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+func TestYAMLReader(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want any
+		err  string
+	}{
+		"a mapping":               {"a: 1\nb: [x, null]", map[string]any{"a": json.Number("1"), "b": []any{"x", nil}}, ""},
+		"nothing":                 {"", nil, ""},
+		"comments":                {"# nothing\n\n# here\n", nil, ""},
+		"a marker and a comment":  {"# c\n--- # d\na: b # e\n", map[string]any{"a": "b"}, ""},
+		"a value on the marker":   {"--- {a: b}\n", map[string]any{"a": "b"}, ""},
+		"a directive":             {"%YAML 1.2\n---\na: b\n", map[string]any{"a": "b"}, ""},
+		"an end marker":           {"a: b\n...\n", map[string]any{"a": "b"}, ""},
+		"empty documents":         {"---\n---\na: b\n---\n# c\n", map[string]any{"a": "b"}, ""},
+		"Windows line ends":       {"a: |\r\n  x\r\n  y\r\nb: z\r\n", map[string]any{"a": "x\ny\n", "b": "z"}, ""},
+		"old Mac line ends":       {"a: b\rc: d\r", map[string]any{"a": "b", "c": "d"}, ""},
+		"a byte order mark":       {"\ufeff---\na: b", map[string]any{"a": "b"}, ""},
+		"a marker inside a block": {"a: |\n  ---\n  x\n", map[string]any{"a": "---\nx\n"}, ""},
+		"dashes that are no mark": {"---a: b\n", map[string]any{"---a": "b"}, ""},
+		"JSON":                    {`{"a": "x\u2028y"}`, map[string]any{"a": "x\u2028y"}, ""},
+		"an alias":                {"a: &x [1]\nb: *x", map[string]any{"a": []any{json.Number("1")}, "b": []any{json.Number("1")}}, ""},
+		"a date":                  {"a: 2001-01-01", map[string]any{"a": "2001-01-01"}, ""},
+
+		"two documents":              {"a: b\n---\nc: d", nil, "holds more than one YAML document, the second from line 3"},
+		"one behind an end marker":   {"a: b\n...\nc: d", nil, "holds more than one YAML document, the second from line 3"},
+		"one behind other line ends": {"a: b\u2028---\u2028c: d", nil, "holds more than one YAML document, the second from line 3"},
+		"a key twice":                {"a: 1\nb: 2\na: 3", nil, `invalid YAML, line 3: key "a" already set in map`},
+		"a key twice, behind a mark": {"# c\n---\na: 1\na: 3", nil, `invalid YAML, line 4: key "a" already set in map`},
+		"a key twice deep inside":    {"a:\r\n  b: 1\r\n  b: 2", nil, `invalid YAML, line 3: key "b" already set in map`},
+		"a bracket that is not shut": {"a: 1\nb: [1, 2\nc: 3", nil, "invalid YAML, line 2: did not find expected ',' or ']'"},
+		"a tab":                      {"a:\n\tb: 1", nil, "invalid YAML, line 2: found character that cannot start any token"},
+		"a control character":        {"a: \x01", nil, "control characters are not allowed"},
+		"not a number":               {"a: .nan", nil, "unsupported value: NaN"},
+		"an alias to itself":         {"a: &a [*a]", nil, "anchor 'a' value contains itself"},
+		"an alias to nothing":        {"a: *b", nil, "unknown anchor 'b' referenced"},
+		"a bomb of aliases":          {bomb(), nil, "document contains excessive aliasing"},
+		"a list as a key":            {"? [a]\n: b", nil, "invalid map key"},
+		"endless nesting":            {strings.Repeat("[", 5_000) + strings.Repeat("]", 5_000), nil, "nested deeper than 1000 levels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := fleet.ParseYAML(test.text)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want one that says %q", err, test.err)
+				}
+				return
+			}
+			if err != nil || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("%#v, %v, want %#v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// bomb is a small text that would take gigabytes.
+func bomb() string {
+	text := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		text += fmt.Sprintf("%c: &%c [%s*%c]\n", c, c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 8), c-1)
+	}
+	return text
+}
+
+func TestFindingsNameTextDocumentAndLine(t *testing.T) {
+	_, findings := fleet.DecodeControlPlane("dev", map[string]any{
+		"one.yaml": "# comment\n---\nkind: Namespace\nname: a\n---\nkind: Namespace\r\nname: b\r\nname: c\n---\nkind: Namespace\nname: D\n",
+		"two.yaml": "- a\n",
+		"bad.yaml": json.Number("7"),
+	})
+	wantFindings(t, findings,
+		`documents["one.yaml"]: document 2, line 8: key "name" already set in map`,
+		`documents["one.yaml"] document 3 (line 10, Namespace "D").name: "D" is not a DNS label`,
+		`documents["two.yaml"] document 1 (line 1): must be an object, not a list`,
+		`documents["bad.yaml"]: must be the text of YAML documents, not a number`,
+	)
+}
+
+func FuzzParseYAML(f *testing.F) {
+	for _, text := range []string{"a: 1\n---\nb: 2\n...\n", "%YAML 1.1\n--- |\n x", "a: &b [*b]", "\ufeff# c\r\n---\r\na: b", "{\"a\": [1.5e3, null]}", "<<: {a: 1}", "? a", "- - - a"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		value, err := fleet.ParseYAML(text)
+		if err != nil {
+			return
+		}
+		canonical, err := fleet.CanonicalJSON(value)
+		if err != nil {
+			t.Fatalf("%q is %#v, which has no JSON: %v", text, value, err)
+		}
+		again, err := fleet.ParseYAML(canonical)
+		if err != nil {
+			t.Fatalf("%q: its JSON %s is no YAML: %v", text, canonical, err)
+		}
+		if twice, err := fleet.CanonicalJSON(again); err != nil || twice != canonical {
+			t.Fatalf("%q: its JSON %s, read as YAML, is %s, %v", text, canonical, twice, err)
+		}
+	})
+}
+
+func FuzzDecodeControlPlane(f *testing.F) {
+	f.Add("apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspec: {}\n---\nkind: Application\nname: a\nrepo_url: b")
+	f.Add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: b}")
+	f.Add("kind: TargetPolicy\nname: a\napp_selector: {}\ncluster_selector: {}")
+	f.Fuzz(func(t *testing.T, text string) {
+		decoded, findings := fleet.DecodeControlPlane("dev", []any{text})
+		if len(findings) > 0 {
+			return
+		}
+		parsed, err := fleet.ParseModel(model(t, decoded.Fleet))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if model(t, parsed) != model(t, decoded.Fleet) {
+			t.Fatalf("model %s becomes %s", model(t, decoded.Fleet), model(t, parsed))
+		}
+	})
+}
