@@ -1,0 +1,138 @@
+package forge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Change is one line of a pull request's table: what becomes of one deployment
+// target on one host.
+type Change struct {
+	Host             string
+	DeploymentTarget string
+	Action           Action
+	// Before and After are versions of the configuration; "" for none.
+	Before, After string
+}
+
+// Action is what becomes of a deployment target on a host.
+type Action string
+
+// What can become of it.
+const (
+	Added   Action = "added"
+	Changed Action = "changed"
+	Removed Action = "removed"
+)
+
+// maxCell is how many characters of a name are shown: a Kubernetes label has 63.
+const maxCell = 200
+
+// Body renders changes as Markdown: a sentence that counts them and a table,
+// sorted by host and deployment target. What does not fit MaxBody is counted.
+// Names are shown as code and cannot be read as anything else: no markup, no
+// mention of a person, no reference to an issue, no command to the host.
+func Body(changes []Change) string {
+	if len(changes) == 0 {
+		return "No changes.\n"
+	}
+	changes = slices.Clone(changes)
+	slices.SortFunc(changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
+	})
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: %s.\n", counted(len(changes), "deployment target"), counted(hosts(changes), "host"), tally(changes))
+	b.WriteString("\n| host | deployment target | what | configuration |\n|---|---|---|---|\n")
+	for i, change := range changes {
+		row := fmt.Sprintf("| %s | %s | %s | %s |\n", code(change.Host), code(change.DeploymentTarget), change.Action.word(), change.versions())
+		rest := fmt.Sprintf("\nAnd %d more: %s.\n", len(changes)-i, tally(changes[i:]))
+		if b.Len()+len(row)+len(rest)+64 > MaxBody { // 64: the next rest may be longer
+			b.WriteString(rest)
+			break
+		}
+		b.WriteString(row)
+	}
+	return b.String()
+}
+
+func (c Change) versions() string {
+	switch {
+	case c.Before == "" && c.After == "":
+		return ""
+	case c.Before == c.After:
+		return code(c.After)
+	case c.Before == "":
+		return "→ " + code(c.After)
+	case c.After == "":
+		return code(c.Before) + " →"
+	}
+	return code(c.Before) + " → " + code(c.After)
+}
+
+// word is the action, if it is one.
+func (a Action) word() string {
+	switch a {
+	case Added, Changed, Removed:
+		return string(a)
+	}
+	return "changed"
+}
+
+// tally says how many were added, changed and removed.
+func tally(changes []Change) string {
+	counts := map[string]int{}
+	for _, change := range changes {
+		counts[change.Action.word()]++
+	}
+	var parts []string
+	for _, action := range []Action{Added, Changed, Removed} {
+		if n := counts[string(action)]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, action))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func hosts(changes []Change) int {
+	distinct := map[string]bool{}
+	for _, change := range changes {
+		distinct[change.Host] = true
+	}
+	return len(distinct)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// code shows a name as inline code in a cell of a table. In code no host looks
+// for mentions, references, HTML or emphasis; what could end the code, the cell
+// or the line is written as an escape, which code shows as it is.
+func code(name string) string {
+	if name == "" {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteByte('`')
+	for i, r := range []rune(name) {
+		switch {
+		case i == maxCell:
+			b.WriteString("…")
+		case i > maxCell:
+		case strings.ContainsRune("`|\\", r) || r < 0x80 && !unicode.IsPrint(r):
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case !unicode.IsPrint(r) || unicode.In(r, unicode.Mn, unicode.Me):
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('`')
+	return b.String()
+}

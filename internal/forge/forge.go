@@ -1,0 +1,211 @@
+// Package forge opens, updates, merges and closes pull requests on Git hosts:
+// Gitea and Forgejo, GitHub and GitHub Enterprise, GitLab, whose merge requests
+// are called pull requests here too. It knows neither Terraform nor fleets, and
+// nothing of Git but the names of branches and commits.
+//
+// A pull request belongs to an owner: its body carries the owner's mark, an HTML
+// comment, and its head is a branch of the same repository. Whatever does not
+// carry the mark is never changed, merged or closed.
+//
+// Each host is reached through its own SDK, behind one small interface (api).
+// What they have in common is done once: ownership and the order of calls in
+// [Host], waiting, retries and what goes wrong in one HTTP transport below all
+// of the SDKs.
+package forge
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Forge is a kind of Git host.
+type Forge string
+
+// The kinds of Git hosts. Forgejo is reached as Gitea is.
+const (
+	Gitea   Forge = "gitea"
+	Forgejo Forge = "forgejo"
+	GitHub  Forge = "github"
+	GitLab  Forge = "gitlab"
+)
+
+// Repository names a repository on a Git host, and how to reach it.
+type Repository struct {
+	// URL is what one clones, http(s)://host/owner/name.git. Its owner may be
+	// nested groups on GitLab.
+	URL string
+	// APIURL is where the host's API is, when that does not follow from URL.
+	APIURL string
+	// Forge is the kind of host; "" is taken from the host's name, for
+	// github.com, *.ghe.com, gitlab.com, gitea.com and codeberg.org.
+	Forge Forge
+	// Credentials are sent to the API's host only.
+	Credentials Credentials
+}
+
+// Credentials are those of a user of the host. A Token wins over a Password;
+// GitHub and GitLab know only tokens, and are given the Password as one when
+// there is no Token.
+type Credentials struct {
+	Username string
+	Password string
+	Token    string
+}
+
+// String keeps credentials out of anything that prints a Repository.
+func (c Credentials) String() string { return "(credentials)" }
+
+// GoString does the same for %#v.
+func (c Credentials) GoString() string { return "forge.Credentials{}" }
+
+// Host is the pull requests of one repository. It is safe for concurrent use,
+// as long as each owner is seen to by one call at a time.
+//
+// Every call ends with its context. A call waits for a host that limits
+// requests, or has not noticed a push yet, no longer than WithPatience says.
+type Host interface {
+	// Current returns the owner's request from the head into the base: the open
+	// one, else the newest; nil when there never was one.
+	Current(context.Context, Selector) (*PullRequest, error)
+
+	// Ensure opens the owner's request, or brings the open one to what is
+	// wanted, in place. Labels and reviewers are added to those that people have
+	// set; a reviewer who has reviewed already is not asked again. An open
+	// request of somebody else between the same branches is ErrNotOwned.
+	//
+	// A request that was opened, but could not be given its labels or reviewers,
+	// is returned beside the error.
+	Ensure(context.Context, Wanted) (*PullRequest, error)
+
+	// Merge merges the request if its head is that commit, or arranges for the
+	// host to do so, and returns it as it then is: merged, or open with its merge
+	// arranged. A request that is merged already with that head is no error. Of
+	// the request its Number, Owner and Head are read.
+	//
+	// What an arranged merge does when the head moves later is up to the host:
+	// GitLab cancels it; GitHub cancels it when who pushed may not write to the
+	// repository; Gitea and Forgejo merge the new head once its checks succeed.
+	Merge(ctx context.Context, request *PullRequest, headCommit string, how MergeMode) (*PullRequest, error)
+
+	// Hold takes back what Merge has arranged, if anything.
+	Hold(ctx context.Context, request *PullRequest) error
+
+	// Close closes the request without merging it. One that is merged or closed
+	// already is no error. Of the request its Number, Owner and Head are read.
+	Close(ctx context.Context, request *PullRequest) error
+}
+
+// Selector names the pull request of one owner.
+type Selector struct {
+	// Owner is the mark: any text without line breaks, "<" or ">".
+	Owner string
+	// Base is the branch that the request goes into.
+	Base string
+	// Head is the branch that it comes from, in the same repository.
+	Head string
+}
+
+// Wanted is a pull request as it has to be.
+type Wanted struct {
+	Selector
+	// Title is cut to what every host takes, 250 characters.
+	Title string
+	// Body is Markdown of at most MaxBody bytes; the mark is put before it.
+	Body string
+	// Labels are names; those that the repository does not have are created.
+	Labels []string
+	// Reviewers are usernames, or "organization/team" except on GitLab.
+	Reviewers []string
+}
+
+// PullRequest is a pull request as the host has it.
+type PullRequest struct {
+	Number int
+	URL    string // for people
+	State  State
+	Owner  string // whose mark the body carries; "" for nobody's
+	Base   string
+	Head   string
+	// HeadCommit is the head as the host knows it; some take a moment to notice
+	// a push.
+	HeadCommit string
+	// MergeCommit is what the merge made the base's tip; "" unless merged.
+	MergeCommit string
+}
+
+// State is what became of a pull request.
+type State string
+
+// The states of a pull request. Closed is without having been merged.
+const (
+	Open   State = "open"
+	Merged State = "merged"
+	Closed State = "closed"
+)
+
+// MergeMode is when a pull request is merged.
+type MergeMode string
+
+// The times of a merge.
+const (
+	// Now merges at once, and fails when the host does not let it.
+	Now MergeMode = "now"
+	// WhenChecksSucceed has the host merge once what it requires is fulfilled;
+	// at once when it is.
+	WhenChecksSucceed MergeMode = "when_checks_succeed"
+)
+
+// Option changes how a Host works.
+type Option func(*options)
+
+type options struct {
+	over     http.RoundTripper
+	patience time.Duration
+}
+
+// WithHTTPTransport sets what requests go through, for a custom CA or a test.
+// Default: proxy from the environment, and timeouts on dialling, on the TLS
+// handshake and on the response header.
+func WithHTTPTransport(over http.RoundTripper) Option {
+	return func(o *options) { o.over = over }
+}
+
+// WithPatience sets how long one request waits for a host that limits requests;
+// what asks for more is an error that says until when. Default: a minute, in
+// which GitHub's and GitLab's limits per minute are over.
+func WithPatience(limit time.Duration) Option {
+	return func(o *options) { o.patience = limit }
+}
+
+// NewHost returns the pull requests of a repository. Nobody is asked yet.
+func NewHost(repository Repository, given ...Option) (Host, error) {
+	o := options{patience: time.Minute}
+	for _, option := range given {
+		option(&o)
+	}
+	if o.over == nil {
+		o.over = defaultRoundTripper()
+	}
+	at, err := locate(repository)
+	if err != nil {
+		return nil, err
+	}
+	secrets := newScrubber(repository.Credentials)
+	client := &http.Client{Transport: &transport{
+		next: o.over, origin: origin(at.api), secrets: secrets, patience: o.patience,
+	}}
+	h := &host{url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling)}
+	switch at.forge {
+	case GitHub:
+		h.api, err = newGitHub(at, repository.Credentials, client)
+	case GitLab:
+		h.api, err = newGitLab(at, repository.Credentials, client)
+	default:
+		h.api = newGitea(at, repository.Credentials, client)
+	}
+	if err != nil {
+		return nil, h.leaving(err)
+	}
+	return h, nil
+}

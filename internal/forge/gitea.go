@@ -1,0 +1,337 @@
+package forge
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+)
+
+// giteaHost is Gitea or Forgejo. The SDK keeps the context in its client, so
+// each call makes one, which costs nothing.
+type giteaHost struct {
+	at          address
+	credentials Credentials
+	client      *http.Client
+}
+
+func newGitea(at address, credentials Credentials, client *http.Client) *giteaHost {
+	return &giteaHost{at: at, credentials: credentials, client: client}
+}
+
+// sdk returns a client that does not ask for the server's version first: what is
+// used here is in every Gitea since 1.22 and every Forgejo since 7.
+func (g *giteaHost) sdk(ctx context.Context) (*gitea.Client, error) {
+	options := []gitea.ClientOption{gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx), gitea.SetUserAgent(userAgent)}
+	switch {
+	case g.credentials.Token != "":
+		options = append(options, gitea.SetToken(g.credentials.Token))
+	case g.credentials.Username != "":
+		options = append(options, gitea.SetBasicAuth(g.credentials.Username, g.credentials.Password))
+	}
+	return gitea.NewClient(g.at.api.String(), options...)
+}
+
+// find cannot ask for a head: the API lists by state only. Asking for any request
+// between the branches first saves reading through all of them when there is
+// none. That answer may be any of them, closed long ago. A slash in the base
+// would be an escaped one in the path, which some proxies do not let through.
+func (g *giteaHost) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.Contains(base, "/") {
+		_, _, err := sdk.GetPullRequestByBaseHead(g.at.owner, g.at.name, base, head)
+		if answered(err, http.StatusNotFound) {
+			return nil, g.exists(sdk)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	options := gitea.ListPullRequestsOptions{State: gitea.StateClosed, ListOptions: gitea.ListOptions{Page: 1, PageSize: 50}}
+	if open {
+		options.State = gitea.StateOpen
+	}
+	for options.Page > 0 {
+		page, response, err := sdk.ListRepoPullRequests(g.at.owner, g.at.name, options)
+		if answered(err, http.StatusNotFound) {
+			return nil, g.exists(sdk)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, pull := range page { // newest first
+			if r := g.request(pull); r.Base == base && r.Head == head && !r.foreign && match(r) {
+				return r, nil
+			}
+		}
+		options.Page = response.NextPage
+	}
+	return nil, nil
+}
+
+// exists tells what else than the request may not be there: the repository, or
+// the account. Gitea takes a token that it does not know for nobody's.
+func (g *giteaHost) exists(sdk *gitea.Client) error {
+	_, _, err := sdk.GetRepo(g.at.owner, g.at.name)
+	if answered(err, http.StatusNotFound) {
+		if _, _, userErr := sdk.GetMyUserInfo(); answered(userErr, http.StatusUnauthorized) {
+			return userErr
+		}
+	}
+	return err
+}
+
+func (g *giteaHost) get(ctx context.Context, number int) (*request, error) {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pull, _, err := sdk.GetPullRequest(g.at.owner, g.at.name, int64(number))
+	if err != nil {
+		return nil, err
+	}
+	return g.request(pull), nil
+}
+
+func (g *giteaHost) request(pull *gitea.PullRequest) *request {
+	r := &request{
+		PullRequest: PullRequest{Number: int(pull.Index), URL: pull.HTMLURL, State: Open, Owner: marked(pull.Body)},
+		title:       pull.Title, body: pull.Body, foreign: true,
+	}
+	if pull.Base != nil && pull.Head != nil {
+		// The ref of a head whose branch was deleted is refs/pull/.../head.
+		r.Base, r.Head, r.HeadCommit = pull.Base.Name, pull.Head.Name, pull.Head.Sha
+		r.foreign = pull.Head.RepoID != pull.Base.RepoID
+	}
+	switch {
+	case pull.HasMerged:
+		r.State = Merged
+		if pull.MergedCommitID != nil {
+			r.MergeCommit = *pull.MergedCommitID
+		}
+	case pull.State == gitea.StateClosed:
+		r.State = Closed
+	}
+	for _, label := range pull.Labels {
+		r.labels = append(r.labels, label.Name)
+	}
+	for _, reviewer := range pull.RequestedReviewers {
+		r.reviewers = append(r.reviewers, reviewer.UserName)
+	}
+	for _, team := range pull.RequestedReviewersTeams {
+		r.reviewers = append(r.reviewers, g.at.owner+"/"+team.Name)
+	}
+	return r
+}
+
+func (g *giteaHost) open(ctx context.Context, base, head, title, body string) (*request, error) {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pull, _, err := sdk.CreatePullRequest(g.at.owner, g.at.name, gitea.CreatePullRequestOption{Base: base, Head: head, Title: title, Body: body})
+	if err != nil {
+		return nil, err
+	}
+	return g.request(pull), nil
+}
+
+func (g *giteaHost) edit(ctx context.Context, number int, title, body string) error {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return err
+	}
+	_, _, err = sdk.EditPullRequest(g.at.owner, g.at.name, int64(number), gitea.EditPullRequestOption{Title: title, Body: &body})
+	return err
+}
+
+func (g *giteaHost) close(ctx context.Context, number int) error {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return err
+	}
+	closed := gitea.StateClosed
+	_, _, err = sdk.EditPullRequest(g.at.owner, g.at.name, int64(number), gitea.EditPullRequestOption{State: &closed})
+	return err
+}
+
+// label needs ids: those of the repository's labels, or its organization's, or
+// of labels that it creates.
+func (g *giteaHost) label(ctx context.Context, r *request, names []string) error {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return err
+	}
+	ids, err := g.labels(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+		return sdk.ListRepoLabels(g.at.owner, g.at.name, gitea.ListLabelsOptions{ListOptions: page})
+	})
+	if err != nil {
+		return err
+	}
+	if len(ids) < len(names) {
+		shared, err := g.labels(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+			return sdk.ListOrgLabels(g.at.owner, gitea.ListOrgLabelsOptions{ListOptions: page})
+		})
+		// The owner may be a person, or the token one that does not see organizations.
+		if err != nil && !answered(err, http.StatusNotFound, http.StatusForbidden) {
+			return err
+		}
+		for name, id := range shared {
+			if ids[name] == 0 {
+				ids[name] = id
+			}
+		}
+	}
+	option := gitea.IssueLabelsOption{}
+	for _, name := range names {
+		id := ids[strings.ToLower(name)]
+		if id == 0 {
+			label, _, err := sdk.CreateLabel(g.at.owner, g.at.name, gitea.CreateLabelOption{Name: name, Color: "#0052cc"})
+			if err != nil {
+				return err
+			}
+			id = label.ID
+		}
+		option.Labels = append(option.Labels, id)
+	}
+	_, _, err = sdk.AddIssueLabels(g.at.owner, g.at.name, int64(r.Number), option)
+	return err
+}
+
+// labels returns the ids of the labels with these names, by name in lower case.
+func (g *giteaHost) labels(names []string, list func(gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error)) (map[string]int64, error) {
+	ids := map[string]int64{}
+	for page := 1; page > 0; {
+		labels, response, err := list(gitea.ListOptions{Page: page, PageSize: 50})
+		if err != nil {
+			return ids, err
+		}
+		for _, label := range labels {
+			if name := strings.ToLower(label.Name); contains(names, name) && ids[name] == 0 {
+				ids[name] = label.ID
+			}
+		}
+		page = response.NextPage
+	}
+	return ids, nil
+}
+
+func (g *giteaHost) know(ctx context.Context, reviewer string) error {
+	if strings.Contains(reviewer, "/") {
+		return nil // of teams the host says so itself
+	}
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return err
+	}
+	if _, _, err = sdk.GetUserInfo(reviewer); answered(err, http.StatusNotFound) {
+		return failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", reviewer)
+	}
+	return err
+}
+
+// ask: Gitea keeps who has reviewed on the list of those who were asked.
+func (g *giteaHost) ask(ctx context.Context, r *request, reviewers []string) error {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return err
+	}
+	users, teams := teamsApart(reviewers)
+	_, err = sdk.CreateReviewRequests(g.at.owner, g.at.name, int64(r.Number), gitea.PullReviewRequestOptions{Reviewers: users, TeamReviewers: teams})
+	return reviewerError(err)
+}
+
+// merge prefers what keeps commits, whose messages tell what changed.
+func (g *giteaHost) merge(ctx context.Context, r *request, headCommit string) error {
+	return g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit})
+}
+
+// arrange: Gitea keeps no commit with the arrangement; that the head is the one
+// wanted was seen just before.
+func (g *giteaHost) arrange(ctx context.Context, r *request, headCommit string) error {
+	err := g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit, MergeWhenChecksSucceed: true})
+	if answered(err, http.StatusConflict) && says(err, "already scheduled") {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	again, err := g.get(ctx, r.Number)
+	if err != nil || again.HeadCommit == headCommit {
+		return err
+	}
+	return failf(ErrHeadMoved, "the head moved to %s meanwhile (%w)", again.HeadCommit, g.hold(ctx, r))
+}
+
+func (g *giteaHost) mergeWith(ctx context.Context, r *request, option gitea.MergePullRequestOption) error {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return err
+	}
+	repository, _, err := sdk.GetRepo(g.at.owner, g.at.name)
+	if err != nil {
+		return err
+	}
+	option.Style = repository.DefaultMergeStyle
+	for _, style := range []struct {
+		allowed bool
+		style   gitea.MergeStyle
+	}{
+		{repository.AllowMerge, gitea.MergeStyleMerge},
+		{repository.AllowRebaseMerge, gitea.MergeStyleRebaseMerge},
+		{repository.AllowRebase, gitea.MergeStyleRebase},
+		{repository.AllowFastForwardOnlyMerge, gitea.MergeStyleFastForwardOnly},
+		{repository.AllowSquash, gitea.MergeStyleSquash},
+	} {
+		if style.allowed {
+			option.Style = style.style
+			break
+		}
+	}
+	_, _, err = sdk.MergePullRequest(g.at.owner, g.at.name, int64(r.Number), option)
+	switch {
+	case answered(err, http.StatusMethodNotAllowed) && says(err, "try again later"):
+		// Gitea says the same of conflicts.
+		return failf(errBusy, "it conflicts with its base, or is still being checked: %w", err)
+	case answered(err, http.StatusConflict) && (says(err, "push out of date") || says(err, "cannot lock ref")):
+		return failf(errBusy, "its base moved: %w", err)
+	}
+	return err
+}
+
+func (g *giteaHost) hold(ctx context.Context, r *request) error {
+	sdk, err := g.sdk(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = sdk.CancelScheduledAutoMerge(g.at.owner, g.at.name, int64(r.Number))
+	if answered(err, http.StatusNotFound) {
+		return nil
+	}
+	return err
+}
+
+// teamsApart parts usernames from teams, which are "organization/team".
+func teamsApart(reviewers []string) (users, teams []string) {
+	users, teams = []string{}, []string{}
+	for _, reviewer := range reviewers {
+		if _, team, ok := strings.Cut(reviewer, "/"); ok {
+			teams = append(teams, team)
+		} else {
+			users = append(users, reviewer)
+		}
+	}
+	return users, teams
+}
+
+// reviewerError makes an ErrReviewer of how the hosts refuse reviewers.
+func reviewerError(err error) error {
+	if answered(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity) {
+		return failf(ErrReviewer, "%w", err)
+	}
+	return err
+}

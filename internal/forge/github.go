@@ -1,0 +1,263 @@
+package forge
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-github/v89/github"
+)
+
+// githubHost is GitHub, or GitHub Enterprise.
+type githubHost struct {
+	at     address
+	client *github.Client
+}
+
+func newGitHub(at address, credentials Credentials, client *http.Client) (*githubHost, error) {
+	api := at.api.String()
+	options := []github.ClientOptionsFunc{
+		github.WithHTTPClient(client), github.WithUserAgent(userAgent), github.WithURLs(&api, &api),
+		github.WithDisableRateLimitCheck(), // the transport waits
+	}
+	if token := credentials.asToken(); token != "" {
+		options = append(options, github.WithAuthToken(token))
+	}
+	sdk, err := github.NewClient(options...)
+	return &githubHost{at: at, client: sdk}, err
+}
+
+// asToken is for hosts that know only tokens.
+func (c Credentials) asToken() string {
+	if c.Token != "" {
+		return c.Token
+	}
+	return c.Password
+}
+
+func (g *githubHost) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+	options := &github.PullRequestListOptions{
+		State: "closed", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc",
+		ListOptions: github.ListOptions{Page: 1, PerPage: 100},
+	}
+	if open {
+		options.State = "open"
+	}
+	for options.Page > 0 {
+		page, response, err := g.client.PullRequests.List(ctx, g.at.owner, g.at.name, options)
+		if err != nil {
+			return nil, err
+		}
+		for _, pull := range page {
+			// A fork in the same organization has heads of the same name.
+			if r := g.request(pull); r.Base == base && r.Head == head && !r.foreign && match(r) {
+				return r, nil
+			}
+		}
+		options.Page = response.NextPage
+	}
+	return nil, nil
+}
+
+func (g *githubHost) get(ctx context.Context, number int) (*request, error) {
+	pull, _, err := g.client.PullRequests.Get(ctx, g.at.owner, g.at.name, number)
+	if err != nil {
+		return nil, err
+	}
+	return g.request(pull), nil
+}
+
+func (g *githubHost) request(pull *github.PullRequest) *request {
+	r := &request{
+		PullRequest: PullRequest{
+			Number: pull.GetNumber(), URL: pull.GetHTMLURL(), State: Open, Owner: marked(pull.GetBody()),
+			Base: pull.GetBase().GetRef(), Head: pull.GetHead().GetRef(), HeadCommit: pull.GetHead().GetSHA(),
+		},
+		title: pull.GetTitle(), body: pull.GetBody(),
+		foreign:   pull.GetHead().GetRepo().GetID() != pull.GetBase().GetRepo().GetID(),
+		id:        pull.GetNodeID(),
+		arranged:  pull.AutoMerge != nil,
+		unsettled: pull.Mergeable == nil, // GitHub finds out in the background, when asked
+		status:    pull.GetMergeableState(),
+	}
+	switch {
+	case pull.MergedAt != nil || pull.GetMerged():
+		r.State = Merged
+		r.MergeCommit = pull.GetMergeCommitSHA() // before, that of a merge for tests
+	case pull.GetState() == "closed":
+		r.State = Closed
+	}
+	for _, label := range pull.Labels {
+		r.labels = append(r.labels, label.GetName())
+	}
+	for _, reviewer := range pull.RequestedReviewers {
+		r.reviewers = append(r.reviewers, reviewer.GetLogin())
+	}
+	for _, team := range pull.RequestedTeams {
+		r.reviewers = append(r.reviewers, g.at.owner+"/"+team.GetSlug())
+	}
+	return r
+}
+
+func (g *githubHost) open(ctx context.Context, base, head, title, body string) (*request, error) {
+	pull, _, err := g.client.PullRequests.Create(ctx, g.at.owner, g.at.name, &github.NewPullRequest{Base: &base, Head: &head, Title: &title, Body: &body})
+	if err != nil {
+		return nil, err
+	}
+	return g.request(pull), nil
+}
+
+func (g *githubHost) edit(ctx context.Context, number int, title, body string) error {
+	_, _, err := g.client.PullRequests.Edit(ctx, g.at.owner, g.at.name, number, &github.PullRequest{Title: &title, Body: &body})
+	return err
+}
+
+func (g *githubHost) close(ctx context.Context, number int) error {
+	_, _, err := g.client.PullRequests.Edit(ctx, g.at.owner, g.at.name, number, &github.PullRequest{State: github.Ptr("closed")})
+	return err
+}
+
+// label creates those that the repository does not have.
+func (g *githubHost) label(ctx context.Context, r *request, names []string) error {
+	_, _, err := g.client.Issues.AddLabelsToIssue(ctx, g.at.owner, g.at.name, r.Number, names)
+	return err
+}
+
+func (g *githubHost) know(ctx context.Context, reviewer string) error {
+	if strings.Contains(reviewer, "/") {
+		return nil // teams are hidden from most tokens
+	}
+	_, _, err := g.client.Users.Get(ctx, reviewer)
+	if answered(err, http.StatusNotFound) {
+		return failf(ErrReviewer, "reviewer %q does not exist", reviewer)
+	}
+	return err
+}
+
+// ask leaves out who has reviewed already: GitHub takes them off the list of
+// those who were asked.
+func (g *githubHost) ask(ctx context.Context, r *request, reviewers []string) error {
+	var reviewed []string
+	for page := 1; page > 0; {
+		reviews, response, err := g.client.PullRequests.ListReviews(ctx, g.at.owner, g.at.name, r.Number, &github.ListOptions{Page: page, PerPage: 100})
+		if err != nil {
+			return err
+		}
+		for _, review := range reviews {
+			reviewed = append(reviewed, review.GetUser().GetLogin())
+		}
+		page = response.NextPage
+	}
+	users, teams := teamsApart(missing(reviewers, reviewed))
+	if len(users)+len(teams) == 0 {
+		return nil
+	}
+	_, _, err := g.client.PullRequests.RequestReviewers(ctx, g.at.owner, g.at.name, r.Number, github.ReviewersRequest{Reviewers: users, TeamReviewers: teams})
+	return reviewerError(err)
+}
+
+func (g *githubHost) merge(ctx context.Context, r *request, headCommit string) error {
+	method, err := g.method(ctx)
+	if err != nil {
+		return err
+	}
+	_, _, err = g.client.PullRequests.Merge(ctx, g.at.owner, g.at.name, r.Number, "", &github.PullRequestOptions{SHA: headCommit, MergeMethod: method})
+	if answered(err, http.StatusMethodNotAllowed) && says(err, "base branch was modified") {
+		return failf(errBusy, "%w", err)
+	}
+	return err
+}
+
+// method is how the repository merges: what keeps commits, whose messages tell
+// what changed, before what does not. Who may not see it gets the default.
+func (g *githubHost) method(ctx context.Context) (string, error) {
+	repository, _, err := g.client.Repositories.Get(ctx, g.at.owner, g.at.name)
+	switch {
+	case err != nil:
+		return "", err
+	case repository.AllowMergeCommit == nil || *repository.AllowMergeCommit:
+		return "merge", nil
+	case repository.GetAllowRebaseMerge():
+		return "rebase", nil
+	}
+	return "squash", nil
+}
+
+const (
+	enableAutoMerge = `mutation($input: EnablePullRequestAutoMergeInput!) {
+  enablePullRequestAutoMerge(input: $input) { pullRequest { number } }
+}`
+	disableAutoMerge = `mutation($input: DisablePullRequestAutoMergeInput!) {
+  disablePullRequestAutoMerge(input: $input) { pullRequest { number } }
+}`
+)
+
+// arrange turns auto-merge on, which only GraphQL can. GitHub does so only for a
+// request that something required still keeps from being merged.
+func (g *githubHost) arrange(ctx context.Context, r *request, headCommit string) error {
+	if r.arranged {
+		return nil
+	}
+	method, err := g.method(ctx)
+	if err != nil {
+		return err
+	}
+	err = g.mutate(ctx, enableAutoMerge, map[string]any{
+		"pullRequestId": r.id, "expectedHeadOid": headCommit, "mergeMethod": strings.ToUpper(method),
+	})
+	switch {
+	case says(err, "clean status"):
+		return g.merge(ctx, r, headCommit)
+	case says(err, "unstable status"):
+		return failf(ErrNotMergeable, "checks run or failed, and none of them is required, so that GitHub would not wait for them; "+
+			"require them in the protection of the base branch: %w", err)
+	case says(err, "not allowed for this repository"):
+		return failf(ErrNotMergeable, "allow auto-merge in the settings of the repository: %w", err)
+	}
+	return err
+}
+
+func (g *githubHost) hold(ctx context.Context, r *request) error {
+	if !r.arranged {
+		return nil
+	}
+	return g.mutate(ctx, disableAutoMerge, map[string]any{"pullRequestId": r.id})
+}
+
+// mutate calls GraphQL, whose refusals are answers of 200.
+func (g *githubHost) mutate(ctx context.Context, query string, input map[string]any) error {
+	graphql := *g.at.api
+	if root, ok := strings.CutSuffix(graphql.Path, "/api/v3/"); ok {
+		graphql.Path = root + "/api/graphql"
+	} else {
+		graphql.Path += "graphql"
+	}
+	request, err := g.client.NewRequest(ctx, http.MethodPost, graphql.String(), map[string]any{
+		"query": query, "variables": map[string]any{"input": input},
+	})
+	if err != nil {
+		return err
+	}
+	var result struct {
+		Errors []struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"errors"`
+	}
+	if _, err := g.client.Do(request, &result); err != nil {
+		return err
+	}
+	if len(result.Errors) == 0 {
+		return nil
+	}
+	said := &answer{status: http.StatusUnprocessableEntity, words: oneLine(result.Errors[0].Message)}
+	switch result.Errors[0].Type {
+	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
+		said.status = http.StatusForbidden
+	case "NOT_FOUND":
+		said.status = http.StatusNotFound
+	case "RATE_LIMITED":
+		return &limited{answer: *said}
+	}
+	return said
+}

@@ -1,0 +1,211 @@
+package forge
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	"golang.org/x/oauth2"
+)
+
+// gitlabHost is GitLab, whose merge requests are pull requests to us.
+type gitlabHost struct {
+	project string
+	client  *gitlab.Client
+}
+
+// newGitLab sends the token as a bearer's, which GitLab takes for personal,
+// project, group and OAuth tokens alike.
+func newGitLab(at address, credentials Credentials, client *http.Client) (*gitlabHost, error) {
+	var source gitlab.AuthSource = gitlab.Unauthenticated{}
+	if token := credentials.asToken(); token != "" {
+		source = gitlab.OAuthTokenSource{TokenSource: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}
+	}
+	sdk, err := gitlab.NewAuthSourceClient(source,
+		gitlab.WithBaseURL(at.api.String()), gitlab.WithHTTPClient(client), gitlab.WithUserAgent(userAgent),
+		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(noLimiter{})) // the transport does both
+	return &gitlabHost{project: at.owner + "/" + at.name, client: sdk}, err
+}
+
+type noLimiter struct{}
+
+func (noLimiter) Wait(context.Context) error { return nil }
+
+func (g *gitlabHost) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+	states := []string{"merged", "closed"}
+	if open {
+		states = []string{"opened", "locked"} // locked: it is being merged
+	}
+	options := &gitlab.ListProjectMergeRequestsOptions{
+		SourceBranch: &head, TargetBranch: &base, State: gitlab.Ptr("all"),
+		OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
+		ListOptions: gitlab.ListOptions{Page: 1, PerPage: 100},
+	}
+	for options.Page > 0 {
+		page, response, err := g.client.MergeRequests.ListProjectMergeRequests(g.project, options, gitlab.WithContext(ctx))
+		if err != nil {
+			return nil, err
+		}
+		for _, merge := range page {
+			r := g.request(merge)
+			if slices.Contains(states, merge.State) && r.Base == base && r.Head == head && !r.foreign && match(r) {
+				return r, nil
+			}
+		}
+		options.Page = response.NextPage
+	}
+	return nil, nil
+}
+
+func (g *gitlabHost) get(ctx context.Context, number int) (*request, error) {
+	merge, _, err := g.client.MergeRequests.GetMergeRequest(g.project, int64(number), nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return g.request(&merge.BasicMergeRequest), nil
+}
+
+// settling are the values of detailed_merge_status that pass by themselves.
+var settling = []string{"unchecked", "checking", "preparing", "approvals_syncing"}
+
+func (g *gitlabHost) request(merge *gitlab.BasicMergeRequest) *request {
+	r := &request{
+		PullRequest: PullRequest{
+			Number: int(merge.IID), URL: merge.WebURL, State: Open, Owner: marked(merge.Description),
+			Base: merge.TargetBranch, Head: merge.SourceBranch, HeadCommit: merge.SHA,
+		},
+		title: merge.Title, body: merge.Description,
+		foreign:   merge.SourceProjectID != merge.TargetProjectID,
+		labels:    merge.Labels,
+		arranged:  merge.MergeWhenPipelineSucceeds,
+		unsettled: slices.Contains(settling, merge.DetailedMergeStatus),
+		status:    merge.DetailedMergeStatus,
+	}
+	switch merge.State {
+	case "merged":
+		r.State = Merged
+		// A project may merge with a commit, squash, do both or fast-forward.
+		for _, commit := range []string{merge.MergeCommitSHA, merge.SquashCommitSHA, merge.SHA} {
+			if commit != "" {
+				r.MergeCommit = commit
+				break
+			}
+		}
+	case "closed":
+		r.State = Closed
+	}
+	for _, reviewer := range merge.Reviewers {
+		r.reviewers = append(r.reviewers, reviewer.Username)
+	}
+	return r
+}
+
+func (g *gitlabHost) open(ctx context.Context, base, head, title, body string) (*request, error) {
+	merge, _, err := g.client.MergeRequests.CreateMergeRequest(g.project, &gitlab.CreateMergeRequestOptions{
+		SourceBranch: &head, TargetBranch: &base, Title: &title, Description: &body,
+	}, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return g.request(&merge.BasicMergeRequest), nil
+}
+
+func (g *gitlabHost) update(ctx context.Context, number int, options gitlab.UpdateMergeRequestOptions) (*request, error) {
+	merge, _, err := g.client.MergeRequests.UpdateMergeRequest(g.project, int64(number), &options, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return g.request(&merge.BasicMergeRequest), nil
+}
+
+func (g *gitlabHost) edit(ctx context.Context, number int, title, body string) error {
+	_, err := g.update(ctx, number, gitlab.UpdateMergeRequestOptions{Title: &title, Description: &body})
+	return err
+}
+
+func (g *gitlabHost) close(ctx context.Context, number int) error {
+	_, err := g.update(ctx, number, gitlab.UpdateMergeRequestOptions{StateEvent: gitlab.Ptr("close")})
+	return err
+}
+
+// label creates those that the project does not have.
+func (g *gitlabHost) label(ctx context.Context, r *request, names []string) error {
+	labels := gitlab.LabelOptions(names)
+	_, err := g.update(ctx, r.Number, gitlab.UpdateMergeRequestOptions{AddLabels: &labels})
+	return err
+}
+
+func (g *gitlabHost) know(ctx context.Context, reviewer string) error {
+	_, err := g.user(ctx, reviewer)
+	return err
+}
+
+// user returns the id of a user: GitLab takes no names of reviewers.
+func (g *gitlabHost) user(ctx context.Context, name string) (int64, error) {
+	if strings.Contains(name, "/") {
+		return 0, failf(ErrReviewer, "reviewer %q: GitLab takes users only", name)
+	}
+	users, _, err := g.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &name}, gitlab.WithContext(ctx))
+	if err != nil {
+		return 0, err
+	}
+	for _, user := range users {
+		if strings.EqualFold(user.Username, name) {
+			return user.ID, nil
+		}
+	}
+	return 0, failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", name)
+}
+
+// ask sends all reviewers, those of others too: GitLab replaces the list. It
+// silently leaves out who may not review, and all but one where the licence
+// allows only one.
+func (g *gitlabHost) ask(ctx context.Context, r *request, reviewers []string) error {
+	var ids []int64
+	for _, name := range append(slices.Clone(r.reviewers), reviewers...) {
+		id, err := g.user(ctx, name)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	updated, err := g.update(ctx, r.Number, gitlab.UpdateMergeRequestOptions{ReviewerIDs: &ids})
+	if err != nil {
+		return reviewerError(err)
+	}
+	if left := missing(reviewers, updated.reviewers); len(left) > 0 {
+		return failf(ErrReviewer, "GitLab left out %s, who may not review here, or it allows fewer reviewers", strings.Join(left, ", "))
+	}
+	return nil
+}
+
+func (g *gitlabHost) merge(ctx context.Context, r *request, headCommit string) error {
+	return g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{SHA: &headCommit})
+}
+
+// arrange says it in the words of GitLab 17.11 and of those before. A request
+// without a pipeline is merged at once.
+func (g *gitlabHost) arrange(ctx context.Context, r *request, headCommit string) error {
+	if r.arranged {
+		return nil
+	}
+	return g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{
+		SHA: &headCommit, AutoMerge: gitlab.Ptr(true),
+		MergeWhenPipelineSucceeds: gitlab.Ptr(true), //nolint:staticcheck // what GitLab before 17.11 knows
+	})
+}
+
+func (g *gitlabHost) accept(ctx context.Context, r *request, options gitlab.AcceptMergeRequestOptions) error {
+	_, _, err := g.client.MergeRequests.AcceptMergeRequest(g.project, int64(r.Number), &options, gitlab.WithContext(ctx))
+	return err
+}
+
+func (g *gitlabHost) hold(ctx context.Context, r *request) error {
+	if !r.arranged {
+		return nil
+	}
+	_, _, err := g.client.MergeRequests.CancelMergeWhenPipelineSucceeds(g.project, int64(r.Number), gitlab.WithContext(ctx))
+	return err
+}

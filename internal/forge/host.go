@@ -1,0 +1,265 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// api is what each host's SDK is used for. Its errors are the transport's, or of
+// a kind of errors.go; nothing in it knows owners.
+type api interface {
+	// find returns the newest request from head into base, both branches of this
+	// repository, that is open or not and that match takes; nil when none is.
+	find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error)
+	get(ctx context.Context, number int) (*request, error)
+	open(ctx context.Context, base, head, title, body string) (*request, error)
+	edit(ctx context.Context, number int, title, body string) error
+	close(ctx context.Context, number int) error
+
+	// label adds labels to those that the request has.
+	label(ctx context.Context, r *request, names []string) error
+	// know returns an ErrReviewer when the host does not know a reviewer.
+	know(ctx context.Context, reviewer string) error
+	// ask asks for reviews, besides those that were asked for.
+	ask(ctx context.Context, r *request, reviewers []string) error
+
+	// merge merges if the head is still that commit. An errBusy means that it may
+	// be tried again.
+	merge(ctx context.Context, r *request, headCommit string) error
+	// arrange has the host merge once it lets itself; likewise.
+	arrange(ctx context.Context, r *request, headCommit string) error
+	// hold takes that back, if it was arranged.
+	hold(ctx context.Context, r *request) error
+}
+
+// request is a pull request with what only this package needs to know of it.
+type request struct {
+	PullRequest
+	title, body string
+	foreign     bool // the head is a branch of another repository
+	labels      []string
+	reviewers   []string // who was asked
+	id          string   // GitHub's global id
+	arranged    bool     // the host will merge it; Gitea does not tell
+	unsettled   bool     // the host is still checking whether it can be merged
+	status      string   // why it cannot be merged, in the host's word
+}
+
+type host struct {
+	api      api
+	url      string
+	secrets  scrubber
+	settling time.Duration
+}
+
+// maxSettling is how long a host may take to notice a push, or to find out
+// whether a request can be merged: seconds, when it has much to do.
+const maxSettling = 15 * time.Second
+
+// maxUnknown is how long a host may take to know a branch. It is shorter, because
+// a host also says that it does not know what a credential may not write.
+const maxUnknown = 3 * time.Second
+
+// Current is as Host says.
+func (h *host) Current(ctx context.Context, s Selector) (*PullRequest, error) {
+	r, err := h.current(ctx, s)
+	if err != nil || r == nil {
+		return nil, h.leaving(err)
+	}
+	return &r.PullRequest, nil
+}
+
+func (h *host) current(ctx context.Context, s Selector) (*request, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	owned := func(r *request) bool { return r.Owner == s.Owner }
+	r, err := h.api.find(ctx, s.Base, s.Head, true, owned)
+	if err != nil || r != nil {
+		return r, err
+	}
+	return h.api.find(ctx, s.Base, s.Head, false, owned)
+}
+
+// Ensure is as Host says.
+func (h *host) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
+	r, err := h.ensure(ctx, w)
+	if r == nil {
+		return nil, h.leaving(err)
+	}
+	return &r.PullRequest, h.leaving(err)
+}
+
+func (h *host) ensure(ctx context.Context, w Wanted) (*request, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	r, err := h.opened(ctx, w.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var reviewers []string
+	if r == nil {
+		reviewers = missing(w.Reviewers, nil)
+	} else {
+		reviewers = missing(w.Reviewers, r.reviewers)
+	}
+	for _, reviewer := range reviewers {
+		if err := h.api.know(ctx, reviewer); err != nil {
+			return nil, err
+		}
+	}
+	if r == nil {
+		if r, err = h.open(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if r.title != w.title() || !sameText(r.body, w.body()) {
+		if err := h.api.edit(ctx, r.Number, w.title(), w.body()); err != nil {
+			return nil, fmt.Errorf("pull request #%d cannot be updated: %w", r.Number, err)
+		}
+	}
+	if labels := missing(w.Labels, r.labels); len(labels) > 0 {
+		if err := h.api.label(ctx, r, labels); err != nil {
+			return r, fmt.Errorf("pull request #%d cannot be given the labels %s: %w", r.Number, strings.Join(labels, ", "), err)
+		}
+	}
+	if reviewers = missing(reviewers, r.reviewers); len(reviewers) > 0 {
+		if err := h.api.ask(ctx, r, reviewers); err != nil {
+			return r, fmt.Errorf("pull request #%d cannot be given the reviewers %s: %w", r.Number, strings.Join(reviewers, ", "), err)
+		}
+	}
+	return r, nil
+}
+
+// opened returns the open request between the branches; it is an ErrNotOwned
+// when that is somebody else's. The hosts allow only one.
+func (h *host) opened(ctx context.Context, s Selector) (*request, error) {
+	r, err := h.api.find(ctx, s.Base, s.Head, true, func(*request) bool { return true })
+	switch {
+	case err != nil || r == nil || r.Owner == s.Owner:
+		return r, err
+	case r.Owner == "":
+		return nil, failf(ErrNotOwned, "pull request #%d from %q into %q was not opened by assignment %q, or somebody has removed its mark; close it, or use another branch: %s",
+			r.Number, s.Head, s.Base, s.Owner, r.URL)
+	}
+	return nil, failf(ErrNotOwned, "pull request #%d from %q into %q belongs to assignment %q, not to %q; use another branch: %s",
+		r.Number, s.Head, s.Base, r.Owner, s.Owner, r.URL)
+}
+
+// open opens the request, and finds out what came of it: an answer may be lost
+// after the host has done it, and somebody else may have been faster.
+func (h *host) open(ctx context.Context, w Wanted) (*request, error) {
+	for pause := newPause(min(h.settling, maxUnknown)); ; {
+		r, err := h.api.open(ctx, w.Base, w.Head, w.title(), w.body())
+		if err == nil {
+			return r, nil
+		}
+		if errors.Is(err, ErrRateLimited) || answered(err, http.StatusUnauthorized, http.StatusForbidden) || ctx.Err() != nil {
+			return nil, fmt.Errorf("no pull request from %q into %q can be opened: %w", w.Head, w.Base, err)
+		}
+		r, findErr := h.opened(ctx, w.Selector)
+		if findErr != nil || r != nil {
+			return r, findErr
+		}
+		// A branch that was pushed a moment ago may not be in the host's database.
+		unknown := answered(err, http.StatusNotFound) ||
+			answered(err, http.StatusBadRequest, http.StatusUnprocessableEntity) && (says(err, "head") || says(err, "source"))
+		if !unknown || !pause.wait(ctx) {
+			return nil, fmt.Errorf("no pull request from %q into %q can be opened: %w", w.Head, w.Base, err)
+		}
+	}
+}
+
+// Close is as Host says.
+func (h *host) Close(ctx context.Context, p *PullRequest) error {
+	r, err := h.owned(ctx, p)
+	if err != nil || r.State != Open {
+		return h.leaving(err)
+	}
+	closeErr := h.api.close(ctx, r.Number)
+	if closeErr == nil {
+		return nil
+	}
+	if r, err := h.api.get(ctx, r.Number); err == nil && r.State != Open {
+		return nil
+	}
+	return h.leaving(fmt.Errorf("pull request #%d cannot be closed: %w", r.Number, closeErr))
+}
+
+// Hold is as Host says.
+func (h *host) Hold(ctx context.Context, p *PullRequest) error {
+	r, err := h.owned(ctx, p)
+	if err != nil || r.State != Open {
+		return h.leaving(err)
+	}
+	holdErr := h.api.hold(ctx, r)
+	if holdErr == nil {
+		return nil
+	}
+	if again, err := h.api.get(ctx, r.Number); err == nil && (again.State != Open || r.arranged && !again.arranged) {
+		return nil
+	}
+	return h.leaving(fmt.Errorf("the merge of pull request #%d that was arranged cannot be taken back: %w", r.Number, holdErr))
+}
+
+// owned reads a request again, and makes sure that it is its owner's.
+func (h *host) owned(ctx context.Context, p *PullRequest) (*request, error) {
+	if err := checkOwner(p.Owner); err != nil {
+		return nil, failf(ErrNotOwned, "pull request #%d is no assignment's: %w", p.Number, err)
+	}
+	r, err := h.api.get(ctx, p.Number)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("pull request #%d: %w", p.Number, err)
+	case r.foreign || r.Head != p.Head:
+		return nil, failf(ErrNotOwned, "pull request #%d comes from another branch than %q of this repository", p.Number, p.Head)
+	case r.Owner != p.Owner:
+		return nil, failf(ErrNotOwned, "pull request #%d does not have the mark of assignment %q in its body, and is left alone", p.Number, p.Owner)
+	}
+	return r, nil
+}
+
+// missing returns those of wanted that are not there yet, each once.
+func missing(wanted, there []string) []string {
+	var found []string
+	for _, name := range wanted {
+		if !contains(there, name) && !contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// contains compares as the hosts do: names differ in more than case.
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// pause waits ever longer, and all in all no longer than its limit.
+type pause struct {
+	next, left time.Duration
+}
+
+func newPause(limit time.Duration) *pause {
+	return &pause{next: 200 * time.Millisecond, left: limit}
+}
+
+// wait returns false when the limit is reached or the context is done.
+func (p *pause) wait(ctx context.Context) bool {
+	if p.left < p.next || sleep(ctx, p.next) != nil {
+		return false
+	}
+	p.left -= p.next
+	p.next = min(p.next*3/2, 3*time.Second)
+	return true
+}

@@ -1,0 +1,117 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Merge is as Host says.
+func (h *host) Merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*PullRequest, error) {
+	r, err := h.merge(ctx, p, headCommit, how)
+	if err != nil {
+		return nil, h.leaving(err)
+	}
+	return &r.PullRequest, nil
+}
+
+func (h *host) merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*request, error) {
+	do := h.api.merge
+	switch {
+	case how == WhenChecksSucceed:
+		do = h.api.arrange
+	case how != Now:
+		return nil, fmt.Errorf("a pull request is merged %q or %q, not %q", Now, WhenChecksSucceed, how)
+	case headCommit == "":
+		return nil, errors.New("a pull request is merged at a certain commit only, and none is given")
+	}
+	r, err := h.owned(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for pause := newPause(h.settling); ; {
+		switch {
+		case r.State == Closed:
+			return nil, failf(ErrNotMergeable, "pull request #%d was closed", r.Number)
+		case r.HeadCommit != headCommit:
+			// Perhaps the host has not noticed the push yet.
+			if r.State == Merged || !pause.wait(ctx) {
+				return nil, h.headMoved(ctx, r, headCommit)
+			}
+		case r.State == Merged:
+			return r, nil
+		default:
+			err := do(ctx, r, headCommit)
+			if err == nil && how == WhenChecksSucceed {
+				return h.api.get(ctx, r.Number)
+			}
+			if err == nil {
+				return h.merged(ctx, r)
+			}
+			// Whatever the host answered, only the request tells what it is now.
+			again, getErr := h.api.get(ctx, r.Number)
+			if getErr != nil {
+				return nil, fmt.Errorf("pull request #%d cannot be merged: %w", r.Number, err)
+			}
+			r = again
+			if r.HeadCommit != headCommit {
+				return nil, h.headMoved(ctx, r, headCommit)
+			}
+			if r.State != Open || h.busy(r, err) && pause.wait(ctx) {
+				continue
+			}
+			return nil, h.notMerged(r, err)
+		}
+		if r, err = h.api.get(ctx, r.Number); err != nil {
+			return nil, fmt.Errorf("pull request #%d: %w", p.Number, err)
+		}
+	}
+}
+
+// merged waits until the host says so too: it may answer from a replica.
+func (h *host) merged(ctx context.Context, r *request) (*request, error) {
+	for pause := newPause(h.settling); ; {
+		again, err := h.api.get(ctx, r.Number)
+		if err != nil {
+			return nil, fmt.Errorf("pull request #%d was merged, but: %w", r.Number, err)
+		}
+		if again.State == Merged || !pause.wait(ctx) {
+			return again, ctx.Err()
+		}
+	}
+}
+
+func (h *host) headMoved(ctx context.Context, r *request, headCommit string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if r.State == Merged {
+		return failf(ErrHeadMoved, "pull request #%d was merged at %s, not at %s", r.Number, r.HeadCommit, headCommit)
+	}
+	return failf(ErrHeadMoved, "the head of pull request #%d is %s, not %s, and is not merged", r.Number, r.HeadCommit, headCommit)
+}
+
+// busy reports whether trying again may help.
+func (h *host) busy(r *request, err error) bool {
+	return errors.Is(err, errBusy) || r.unsettled && answered(err, notMergeable...)
+}
+
+// notMergeable is how the hosts answer that a request cannot be merged as it is:
+// 405 all of them, 406 GitLab before 16, 409 Gitea, 422 GitLab; 423 is that of
+// an archived repository.
+var notMergeable = []int{
+	http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict,
+	http.StatusUnprocessableEntity, http.StatusLocked,
+}
+
+func (h *host) notMerged(r *request, err error) error {
+	because := ""
+	if r.status != "" {
+		because = fmt.Sprintf(" (its status is %q)", r.status)
+	}
+	if errors.Is(err, errBusy) || answered(err, notMergeable...) {
+		return failf(ErrNotMergeable, "pull request #%d cannot be merged%s: %w", r.Number, because, err)
+	}
+	return fmt.Errorf("pull request #%d cannot be merged%s: %w", r.Number, because, err)
+}

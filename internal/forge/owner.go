@@ -1,0 +1,121 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// An owner's mark is a line of its own in the body: an HTML comment, which no
+// host shows.
+const (
+	markBegin = "<!-- flotilla-assignment: "
+	markEnd   = " -->"
+)
+
+const maxOwner = 500
+
+func mark(owner string) string { return markBegin + owner + markEnd }
+
+// marked returns whose mark a body carries: the first, because Ensure puts it
+// there and everything below may be text of others.
+func marked(body string) string {
+	for line := range strings.Lines(body) {
+		owner, ok := strings.CutPrefix(strings.TrimSpace(line), markBegin)
+		if !ok {
+			continue
+		}
+		if owner, ok = strings.CutSuffix(owner, markEnd); ok && checkOwner(owner) == nil {
+			return owner
+		}
+		return ""
+	}
+	return ""
+}
+
+func checkOwner(owner string) error {
+	switch {
+	case owner == "" || strings.TrimSpace(owner) != owner:
+		return fmt.Errorf("owner %q: is empty, or begins or ends with a space", owner)
+	case len(owner) > maxOwner:
+		return fmt.Errorf("the owner is longer than %d bytes", maxOwner)
+	case strings.ContainsAny(owner, "<>"):
+		return fmt.Errorf("owner %q: has a < or a >", owner)
+	}
+	for _, r := range owner {
+		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\ufffd' {
+			return errors.New("the owner has a control character or is not UTF-8")
+		}
+	}
+	return nil
+}
+
+func (s Selector) check() error {
+	if err := checkOwner(s.Owner); err != nil {
+		return err
+	}
+	switch {
+	case s.Base == "":
+		return errors.New("the base branch is empty")
+	case s.Head == "":
+		return errors.New("the head branch is empty")
+	case s.Base == s.Head:
+		return fmt.Errorf("branch %q is both base and head of the pull request", s.Base)
+	case strings.ContainsAny(s.Head, ":"): // the hosts read it as another account's branch
+		return fmt.Errorf("head branch %q: has a colon", s.Head)
+	}
+	return nil
+}
+
+// MaxBody is how many bytes the body of a request may have, without the mark:
+// GitHub takes 65,536 characters, the others more.
+const MaxBody = 60_000
+
+const maxTitle = 250 // characters: GitLab and Gitea take 255, GitHub 256
+
+func (w Wanted) check() error {
+	if err := w.Selector.check(); err != nil {
+		return err
+	}
+	switch {
+	case strings.TrimSpace(w.Title) == "":
+		return errors.New("the pull request's title is empty")
+	case len(w.Body) > MaxBody:
+		return fmt.Errorf("the pull request's body is longer than %d bytes", MaxBody)
+	case strings.Contains(w.Body, markBegin):
+		return errors.New("the pull request's body has an assignment's mark in it")
+	}
+	for _, label := range w.Labels {
+		if strings.TrimSpace(label) != label || label == "" || strings.ContainsAny(label, ",\n\r") {
+			return fmt.Errorf("label %q: is empty, begins or ends with a space, or has a comma or a line break", label)
+		}
+	}
+	for _, reviewer := range w.Reviewers {
+		for name := range strings.SplitSeq(reviewer, "/") {
+			if !segmentPattern.MatchString(name) || strings.Count(reviewer, "/") > 1 {
+				return fmt.Errorf("reviewer %q: is neither a username nor organization/team", reviewer)
+			}
+		}
+	}
+	return nil
+}
+
+// title is one line that every host takes.
+func (w Wanted) title() string {
+	title := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(w.Title), " "), ""))
+	if len(title) > maxTitle {
+		title = append(title[:maxTitle-1], '…')
+	}
+	return string(title)
+}
+
+func (w Wanted) body() string {
+	return mark(w.Owner) + "\n\n" + strings.TrimSpace(w.Body) + "\n"
+}
+
+// sameText compares what was sent with what a host keeps of it: some trim it,
+// and who edits in a browser sends other line ends.
+func sameText(a, b string) bool {
+	plain := func(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
+	return plain(a) == plain(b)
+}

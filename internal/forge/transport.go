@@ -1,0 +1,285 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// How long a host may take. A merge is answered when it is done.
+const (
+	dialTimeout      = 30 * time.Second
+	handshakeTimeout = 15 * time.Second
+	responseTimeout  = 2 * time.Minute
+	idleTimeout      = 90 * time.Second
+)
+
+const (
+	maxAnswer    = 32 << 20 // a page of pull requests with long bodies
+	maxErrorBody = 64 << 10
+	maxTries     = 4
+)
+
+const userAgent = "terraform-provider-flotilla"
+
+// firstBackoff doubles with each try.
+const firstBackoff = 250 * time.Millisecond
+
+func defaultRoundTripper() http.RoundTripper {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    4,
+		IdleConnTimeout:        idleTimeout,
+		TLSHandshakeTimeout:    handshakeTimeout,
+		ResponseHeaderTimeout:  responseTimeout,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 1 << 20,
+	}
+}
+
+// transport is below all SDKs. It binds credentials to one host, waits and tries
+// again where that is safe, and returns everything but success as an error. A
+// RoundTripper is not meant to judge answers; this one does, because each SDK
+// throws another part of them away, Gitea's even the reason why a merge failed.
+type transport struct {
+	next     http.RoundTripper
+	origin   string
+	secrets  scrubber
+	patience time.Duration
+}
+
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	body, err := readBody(request)
+	if err != nil {
+		return nil, err
+	}
+	if to := origin(request.URL); to != t.origin {
+		return nil, failf(ErrUnreachable, "a request to %s was not sent: the credentials are for %s", to, t.origin)
+	}
+	ctx := request.Context()
+	for try := 1; ; try++ {
+		response, err := t.once(request, body)
+		if err == nil {
+			return response, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		wait, worth := t.again(request, err, try)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+			worth = false
+		}
+		if !worth {
+			return nil, err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// readBody takes the body out of a request, so that it can be sent again.
+func readBody(request *http.Request) ([]byte, error) {
+	if request.Body == nil {
+		return nil, nil
+	}
+	defer func() { _ = request.Body.Close() }()
+	return io.ReadAll(request.Body)
+}
+
+// again tells whether, and after how long, to try again: a limited request was
+// not carried out and may be repeated; one that failed, only if it just reads.
+func (t *transport) again(request *http.Request, err error, try int) (time.Duration, bool) {
+	if try == maxTries {
+		return 0, false
+	}
+	backoff := firstBackoff<<(try-1) + rand.N(firstBackoff)
+	if limit := (*limited)(nil); errors.As(err, &limit) {
+		wait := limit.wait
+		if wait == 0 {
+			wait = backoff * 4
+		}
+		return wait, wait <= t.patience
+	}
+	if request.Method != http.MethodGet {
+		return 0, false
+	}
+	if said := (*answer)(nil); errors.As(err, &said) {
+		return backoff, said.status >= http.StatusInternalServerError && said.status != http.StatusNotImplemented
+	}
+	return backoff, !errors.Is(err, ErrUnreachable) // a redirect or a web page stays one
+}
+
+func (t *transport) once(request *http.Request, body []byte) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Body = http.NoBody
+	if body != nil {
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		request.ContentLength = int64(len(body))
+	}
+	response, err := t.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	switch kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); {
+	case response.StatusCode >= http.StatusBadRequest:
+		defer func() { _ = response.Body.Close() }()
+		return nil, t.refusal(response, kind)
+	case response.StatusCode >= http.StatusMultipleChoices:
+		_ = response.Body.Close()
+		return nil, moved(response)
+	case kind == "text/html" && response.StatusCode != http.StatusNoContent && response.ContentLength != 0:
+		_ = response.Body.Close()
+		return nil, failf(ErrUnreachable, "the host answered with a web page instead of its API's answer; is the URL of the API right?")
+	}
+	response.Body = &cutBody{Reader: io.LimitReader(response.Body, maxAnswer), Closer: response.Body}
+	return response, nil
+}
+
+type cutBody struct {
+	io.Reader
+	io.Closer
+}
+
+// moved says where a redirect leads. None is followed: another host must not get
+// the credentials, and of a repository that has moved a list by the owner's old
+// name is empty instead of wrong.
+func moved(response *http.Response) error {
+	to, err := response.Location()
+	if err != nil {
+		return failf(ErrUnreachable, "the host answered %s and does not say where to", response.Status)
+	}
+	to = &url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
+	return failf(ErrUnreachable, "the host redirects to %q, and redirects are not followed; set the URL to where the repository is now", to)
+}
+
+// refusal reads an answer that is none of success.
+func (t *transport) refusal(response *http.Response, kind string) error {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // the status says enough
+	said := answer{status: response.StatusCode}
+	if kind != "text/html" {
+		// Scrubbed before it is cut, or half a secret would be left.
+		said.words = oneLine(words([]byte(t.secrets.scrub(string(text)))))
+	}
+	spent := response.Header.Get("X-Ratelimit-Remaining") == "0"
+	after := response.Header.Get("Retry-After")
+	switch {
+	case said.status == http.StatusTooManyRequests:
+	case said.status == http.StatusForbidden && (spent || after != "" || strings.Contains(strings.ToLower(said.words), "rate limit")):
+	default:
+		return &said
+	}
+	return &limited{answer: said, wait: limitedFor(response.Header, said.words)}
+}
+
+// limitedFor is how long a host wants to be left alone; 0 when it does not say.
+// GitHub: "Best practices for using the REST API"; GitLab: "User and IP rate
+// limits".
+func limitedFor(header http.Header, words string) time.Duration {
+	now := time.Now()
+	if after := header.Get("Retry-After"); after != "" {
+		if seconds, err := strconv.Atoi(after); err == nil && seconds >= 0 {
+			return time.Duration(seconds)*time.Second + time.Millisecond
+		}
+		if at, err := http.ParseTime(after); err == nil {
+			return max(at.Sub(now), time.Millisecond)
+		}
+	}
+	for _, name := range []string{"X-Ratelimit-Reset", "Ratelimit-Reset"} {
+		if at, err := strconv.ParseInt(header.Get(name), 10, 64); err == nil && at > 0 {
+			return max(time.Unix(at, 0).Sub(now), 0) + time.Second // the host's clock is not ours
+		}
+	}
+	if strings.Contains(strings.ToLower(words), "secondary rate limit") {
+		return time.Minute // GitHub: "wait for at least one minute"
+	}
+	return 0
+}
+
+// words is what the body of a refusal says, whichever host it is from.
+func words(body []byte) string {
+	var fields map[string]any
+	if json.Unmarshal(body, &fields) != nil {
+		return string(body)
+	}
+	var found []string
+	for _, name := range []string{"message", "error", "error_description", "errors"} {
+		for _, text := range texts(fields[name]) {
+			if text != "" && !slices.Contains(found, text) {
+				found = append(found, text)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return string(body)
+	}
+	return strings.Join(found, "; ")
+}
+
+// texts flattens what hosts put into a message: a string, a list, or an object
+// of them.
+func texts(value any) []string {
+	switch value := value.(type) {
+	case string:
+		return []string{value}
+	case []any:
+		var found []string
+		for _, item := range value {
+			found = append(found, texts(item)...)
+		}
+		return found
+	case map[string]any:
+		if message, ok := value["message"].(string); ok && message != "" {
+			return []string{message}
+		}
+		if code, ok := value["code"].(string); ok { // GitHub: {resource, field, code}
+			return []string{strings.TrimSpace(fmt.Sprint(value["resource"], " ", value["field"], " ", code))}
+		}
+		var found []string
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			for _, text := range texts(value[name]) {
+				found = append(found, name+" "+text)
+			}
+		}
+		return found
+	}
+	return nil
+}
+
+const maxWords = 300
+
+// oneLine is what a host said, short enough for a diagnostic.
+func oneLine(text string) string {
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "")
+	if len(text) > maxWords {
+		text = strings.ToValidUTF8(text[:maxWords], "") + "..."
+	}
+	return text
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
