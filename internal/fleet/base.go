@@ -80,7 +80,7 @@ func (d *decoder) adopt(base *Fleet) {
 	d.adoptNames("clusters", namesOf(base.Clusters, func(c Cluster) string { return c.Name }))
 	d.adoptNames("workloads", namesOf(base.Workloads, func(w Workload) string { return w.Name }))
 	d.adoptNames("target_policies", namesOf(base.TargetPolicies, func(p TargetPolicy) string { return p.Name }))
-	d.adoptNames("assignments", namesOf(base.Assignments, Placement.key))
+	d.adoptNames("assignments", namesOf(base.Assignments, ExplicitAssignment.key))
 	d.adoptNames("config_containers", namesOf(base.ConfigContainers, func(c ConfigContainer) string { return c.Name }))
 	d.adoptNames("config_schemas", namesOf(base.ConfigSchemas, func(s ConfigSchema) string { return s.Name }))
 	for _, template := range base.Templates {

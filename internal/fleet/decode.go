@@ -45,7 +45,7 @@ func Decode(input any) (*Decoded, Findings) {
 		{"clusters", d.cluster},
 		{"workloads", d.workload},
 		{"target_policies", d.targetPolicy},
-		{"assignments", d.placement},
+		{"assignments", d.explicitAssignment},
 		{"config_containers", d.configContainer},
 		{"config_schemas", d.configSchema},
 		{"templates", d.template},

@@ -17,18 +17,18 @@ import (
 // Fleet is the input of every computation for one environment. Its lists are sorted by name, and
 // hold only objects of the environment. Configuration values are not part of it: see [Config].
 type Fleet struct {
-	Environment      string            `json:"environment"`
-	Workspaces       []Workspace       `json:"workspaces,omitempty"`
-	ClusterTypes     []ClusterType     `json:"cluster_types,omitempty"`
-	Clusters         []Cluster         `json:"clusters,omitempty"`
-	Workloads        []Workload        `json:"workloads,omitempty"`
-	TargetPolicies   []TargetPolicy    `json:"target_policies,omitempty"`
-	Assignments      []Placement       `json:"assignments,omitempty"`
-	Explicit         bool              `json:"explicit_assignments,omitempty"`
-	ConfigContainers []ConfigContainer `json:"config_containers,omitempty"`
-	ConfigSchemas    []ConfigSchema    `json:"config_schemas,omitempty"`
-	Templates        []Template        `json:"templates,omitempty"`
-	Hydration        *Hydration        `json:"hydration,omitempty"`
+	Environment      string               `json:"environment"`
+	Workspaces       []Workspace          `json:"workspaces,omitempty"`
+	ClusterTypes     []ClusterType        `json:"cluster_types,omitempty"`
+	Clusters         []Cluster            `json:"clusters,omitempty"`
+	Workloads        []Workload           `json:"workloads,omitempty"`
+	TargetPolicies   []TargetPolicy       `json:"target_policies,omitempty"`
+	Assignments      []ExplicitAssignment `json:"assignments,omitempty"`
+	Explicit         bool                 `json:"explicit_assignments,omitempty"`
+	ConfigContainers []ConfigContainer    `json:"config_containers,omitempty"`
+	ConfigSchemas    []ConfigSchema       `json:"config_schemas,omitempty"`
+	Templates        []Template           `json:"templates,omitempty"`
+	Hydration        *Hydration           `json:"hydration,omitempty"`
 }
 
 // Config maps the name of each config container to the canonical JSON object of its data. A
@@ -125,12 +125,13 @@ type TargetPolicy struct {
 	ClusterTypeSelector      *Selector    `json:"cluster_type_selector,omitempty"`
 	ClusterSelector          *Selector    `json:"cluster_selector,omitempty"`
 	Tolerations              []Toleration `json:"tolerations,omitempty"`
-	Effect                   string       `json:"effect"` // "schedule" or "exclude"
+	Placement                *Placement   `json:"placement,omitempty"` // nil: every host that is selected
+	Effect                   string       `json:"effect"`              // "schedule" or "exclude"
 }
 
-// Placement is an assignment that the user computed instead of leaving it to the scheduler. Exactly
+// ExplicitAssignment is an assignment that the user computed instead of leaving it to the scheduler. Exactly
 // one of ClusterType and Cluster is set; DeploymentTarget is a full name.
-type Placement struct {
+type ExplicitAssignment struct {
 	ClusterType      string `json:"cluster_type,omitempty"`
 	Cluster          string `json:"cluster,omitempty"`
 	DeploymentTarget string `json:"deployment_target"`
@@ -247,7 +248,7 @@ func (f *Fleet) sortLists() {
 	slices.SortStableFunc(f.Templates, func(a, b Template) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
 	})
-	slices.SortStableFunc(f.Assignments, ComparePlacements)
+	slices.SortStableFunc(f.Assignments, CompareExplicitAssignments)
 	for i := range f.Workloads {
 		slices.SortStableFunc(f.Workloads[i].DeploymentTargets, func(a, b DeploymentTarget) int {
 			return cmp.Compare(a.Name, b.Name)
@@ -255,8 +256,8 @@ func (f *Fleet) sortLists() {
 	}
 }
 
-// ComparePlacements orders assignments as a fleet lists them: those of clusters first.
-func ComparePlacements(a, b Placement) int {
+// CompareExplicitAssignments orders assignments as a fleet lists them: those of clusters first.
+func CompareExplicitAssignments(a, b ExplicitAssignment) int {
 	return cmp.Or(cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Cluster, b.Cluster),
 		cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
 }

@@ -199,6 +199,7 @@ func (d *decoder) targetPolicy(o *object) belonging {
 		ClusterTypeSelector:      o.selector("cluster_type_selector"),
 		ClusterSelector:          o.selector("cluster_selector"),
 		Tolerations:              o.tolerations("tolerations"),
+		Placement:                o.placement("placement"),
 		Effect:                   o.oneOf("effect", "schedule", "schedule", "exclude"),
 	}
 	if o.fields["cluster_type_selector"] == nil && o.fields["cluster_selector"] == nil {
@@ -218,30 +219,30 @@ func (d *decoder) targetPolicy(o *object) belonging {
 	return belongs
 }
 
-func (d *decoder) placement(o *object) belonging {
-	placement := Placement{
+func (d *decoder) explicitAssignment(o *object) belonging {
+	assignment := ExplicitAssignment{
 		ClusterType:      o.text("cluster_type"),
 		Cluster:          o.text("cluster"),
 		DeploymentTarget: o.required("deployment_target"),
 	}
 	o.finish()
-	d.fleet.Assignments = append(d.fleet.Assignments, placement)
-	ofType, ofCluster := placement.ClusterType != "", placement.Cluster != ""
-	if ofType == ofCluster && (!ofType || isSet(placement.ClusterType) && isSet(placement.Cluster)) {
+	d.fleet.Assignments = append(d.fleet.Assignments, assignment)
+	ofType, ofCluster := assignment.ClusterType != "", assignment.Cluster != ""
+	if ofType == ofCluster && (!ofType || isSet(assignment.ClusterType) && isSet(assignment.Cluster)) {
 		o.report("cluster_type", "give either cluster_type or cluster")
 		return here
 	}
-	d.refer(o.path.Attribute("cluster_type"), "cluster_types", placement.ClusterType)
-	d.refer(o.path.Attribute("cluster"), "clusters", placement.Cluster)
-	d.refer(o.path.Attribute("deployment_target"), deploymentTargets, placement.DeploymentTarget)
+	d.refer(o.path.Attribute("cluster_type"), "cluster_types", assignment.ClusterType)
+	d.refer(o.path.Attribute("cluster"), "clusters", assignment.Cluster)
+	d.refer(o.path.Attribute("deployment_target"), deploymentTargets, assignment.DeploymentTarget)
 	if !o.unknown {
-		d.registerAt(objectKey{"assignments", placement.key()}, o.path, o.path)
+		d.registerAt(objectKey{"assignments", assignment.key()}, o.path, o.path)
 	}
 	return here
 }
 
 // key is the assignment's folder.
-func (p Placement) key() string {
+func (p ExplicitAssignment) key() string {
 	if p.Cluster != "" {
 		return "clusters/" + p.Cluster + "/" + p.DeploymentTarget
 	}

@@ -226,3 +226,18 @@ func quoteAll(names []string) string {
 	}
 	return strings.Join(quoted, ", ")
 }
+
+// idleHosts are those to which nothing is assigned. A cluster runs what its cluster type has.
+func (s *scheduler) idleHosts(assignments []*Assignment) []string {
+	busy := make(map[string]bool, len(s.hosts))
+	for _, assignment := range assignments {
+		busy[assignment.Host.Name] = true
+	}
+	var idle []string
+	for _, host := range s.hosts {
+		if !busy[host.Name] && (host.Cluster == nil || !busy[host.ClusterType.Name]) {
+			idle = append(idle, host.Name)
+		}
+	}
+	return idle
+}

@@ -12,6 +12,7 @@ type policy struct {
 	*fleet.TargetPolicy
 	workload, target, clusterType, cluster fleet.Requirements
 
+	chooser *chooser // nil: every host
 	names   []string // its own alone, for the assignments that no other policy makes
 	never   string   // why one of its selectors can never match; empty where all can
 	targets []int32
@@ -41,8 +42,36 @@ func (s *scheduler) evaluate() {
 				p.hosts = append(p.hosts, i)
 			}
 		}
+		if p.Placement != nil && !p.excludes() {
+			p.chooser = s.newChooser(p)
+			s.warnOfFewHosts(p)
+		}
 		s.policies = append(s.policies, p)
 	}
+}
+
+// warnOfFewHosts: a policy that wants more hosts than there are takes what there is.
+func (s *scheduler) warnOfFewHosts(p *policy) {
+	if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
+		s.warnings = append(s.warnings, fleet.Finding{
+			Path:    fmt.Sprintf("target_policies[%q].placement.number_of_hosts", p.Name),
+			Message: fmt.Sprintf("wants %d hosts, and the policy selects %d: takes them all", wanted, len(p.hosts)),
+		})
+	}
+}
+
+// hostsFor returns where the policy schedules a target, less what is excluded.
+func (p *policy) hostsFor(target *Target, excluders []*policy) []int32 {
+	if p.chooser == nil {
+		return p.hosts
+	}
+	hosts := p.hosts
+	if len(excluders) > 0 {
+		hosts = slices.DeleteFunc(slices.Clone(hosts), func(host int32) bool {
+			return slices.ContainsFunc(excluders, func(excluder *policy) bool { return excluder.goesTo(host) })
+		})
+	}
+	return p.chooser.choose(hosts, target)
 }
 
 func (s *scheduler) compile(p *fleet.TargetPolicy) *policy {

@@ -10,12 +10,14 @@ import (
 
 // Result is every decision about a fleet, and why. Every list is sorted.
 type Result struct {
-	Hosts        []*Host       // every cluster type and cluster, by name
-	Targets      []*Target     // every deployment target of the environment, by name
-	Assignments  []*Assignment // by host, then by deployment target
-	Unscheduled  []Unscheduled // by deployment target
-	Excluded     []Excluded    // by host and deployment target
-	IdlePolicies []IdlePolicy  // by name
+	Hosts        []*Host        // every cluster type and cluster, by name
+	Targets      []*Target      // every deployment target of the environment, by name
+	Assignments  []*Assignment  // by host, then by deployment target
+	Unscheduled  []Unscheduled  // by deployment target
+	Excluded     []Excluded     // by host and deployment target
+	IdlePolicies []IdlePolicy   // by name
+	IdleHosts    []string       // hosts without any assignment, by name
+	Warnings     fleet.Findings // what smells of a mistake, and does no harm
 }
 
 // Schedule assigns deployment targets to hosts. Its findings are selectors that do not compile, and
@@ -32,7 +34,8 @@ func Schedule(f *fleet.Fleet) (*Result, fleet.Findings) {
 	s.require(assignments)
 	return &Result{
 		Hosts: s.hosts, Targets: s.targets, Assignments: assignments, Excluded: s.excluded,
-		Unscheduled: s.unscheduled(assignments), IdlePolicies: s.idlePolicies(),
+		Unscheduled: s.unscheduled(assignments), IdlePolicies: s.idlePolicies(), IdleHosts: s.idleHosts(assignments),
+		Warnings: s.warnings,
 	}, s.findings
 }
 
@@ -43,6 +46,7 @@ type scheduler struct {
 	policies []*policy
 	excluded []Excluded
 	findings fleet.Findings
+	warnings fleet.Findings
 }
 
 // place takes the assignments that the user computed.
@@ -86,7 +90,7 @@ type made struct {
 // assign is the union over policies, less what is excluded.
 func (s *scheduler) assign() []*Assignment {
 	schedulers, excluders := s.policiesByTarget("schedule"), s.policiesByTarget("exclude")
-	byHost, count := s.union(schedulers)
+	byHost, count := s.union(schedulers, excluders)
 	assignments := make([]*Assignment, 0, count)
 	room := make([]Assignment, 0, count) // one allocation for all
 	for i, host := range s.hosts {
@@ -123,14 +127,14 @@ func (s *scheduler) policiesByTarget(effect string) [][]*policy {
 }
 
 // union lists what the policies assign to each host, by target, and counts it.
-func (s *scheduler) union(schedulers [][]*policy) (byHost [][]made, count int) {
+func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]made, count int) {
 	byHost = make([][]made, len(s.hosts))
 	makers := make([][]string, len(s.hosts)) // of the target at hand, by host
 	var touched []int32
 	for target := range s.targets {
 		touched = touched[:0]
 		for _, policy := range schedulers[target] {
-			for _, host := range policy.hosts {
+			for _, host := range policy.hostsFor(s.targets[target], excluders[target]) {
 				if makers[host] == nil {
 					touched = append(touched, host)
 					makers[host] = policy.names

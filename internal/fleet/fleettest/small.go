@@ -217,15 +217,15 @@ func (s *small) selector() *fleet.Selector {
 func (s *small) placements() {
 	s.fleet.Explicit = true
 	for _, clusterType := range s.fleet.ClusterTypes {
-		s.place(fleet.Placement{ClusterType: clusterType.Name})
+		s.place(fleet.ExplicitAssignment{ClusterType: clusterType.Name})
 	}
 	for _, cluster := range s.fleet.Clusters {
-		s.place(fleet.Placement{Cluster: cluster.Name})
+		s.place(fleet.ExplicitAssignment{Cluster: cluster.Name})
 	}
-	slices.SortFunc(s.fleet.Assignments, fleet.ComparePlacements)
+	slices.SortFunc(s.fleet.Assignments, fleet.CompareExplicitAssignments)
 }
 
-func (s *small) place(on fleet.Placement) {
+func (s *small) place(on fleet.ExplicitAssignment) {
 	for _, workload := range s.fleet.Workloads {
 		for _, target := range workload.DeploymentTargets {
 			if s.chance(25) {

@@ -1,0 +1,129 @@
+package schedule
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// chooser picks hosts for the deployment targets of one policy that wants fewer than all.
+type chooser struct {
+	*fleet.Placement
+	scheduler *scheduler
+	weights   map[int32]int
+	domains   [][]string // of each spread: a host's value of its label, by host
+}
+
+// newChooser compiles a placement's selectors and weighs the policy's hosts once.
+func (s *scheduler) newChooser(p *policy) *chooser {
+	c := &chooser{Placement: p.Placement, scheduler: s, weights: make(map[int32]int, len(p.hosts))}
+	for i, preference := range p.Placement.Prefer {
+		requirements, findings := preference.Selector.Compile()
+		for _, finding := range findings {
+			finding.Path = fmt.Sprintf("target_policies[%q].placement.prefer[%d].selector.%s", p.Name, i, finding.Path)
+			s.findings = append(s.findings, finding)
+		}
+		for _, host := range p.hosts {
+			if requirements.Matches(s.hosts[host].selectable) {
+				c.weights[host] += preference.Weight
+			}
+		}
+	}
+	for _, spread := range p.Placement.Spread {
+		values := make([]string, len(s.hosts))
+		for _, host := range p.hosts {
+			if value, has := s.hosts[host].selectable[spread.Key]; has {
+				values[host] = "=" + value
+			}
+		}
+		c.domains = append(c.domains, values)
+	}
+	return c
+}
+
+// choose returns the hosts for one target, in order: by weight, then by a hash of both names, as far as
+// spreading allows. It is rendezvous hashing: a host more takes only what it would win, and a host less
+// gives up only what it had.
+func (c *chooser) choose(hosts []int32, target *Target) []int32 {
+	if len(hosts) <= c.NumberOfHosts {
+		return hosts
+	}
+	type candidate struct {
+		host   int32
+		weight int
+		hash   uint64
+	}
+	candidates := make([]candidate, len(hosts))
+	for i, host := range hosts {
+		candidates[i] = candidate{host, c.weights[host], rendezvous(c.scheduler.hosts[host].Name, target.Name)}
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.hash, a.hash), cmp.Compare(a.host, b.host))
+	})
+	ordered := make([]int32, len(candidates))
+	for i := range candidates {
+		ordered[i] = candidates[i].host
+	}
+	chosen := c.spread(ordered)
+	slices.Sort(chosen)
+	return chosen
+}
+
+// spread takes the first hosts that keep every skew within its bounds. Where no host does, the bound of
+// the last spread gives way first: what was asked for is a number of hosts.
+func (c *chooser) spread(ordered []int32) []int32 {
+	if len(c.domains) == 0 {
+		return ordered[:c.NumberOfHosts:c.NumberOfHosts]
+	}
+	left := make([]map[string]int, len(c.domains)) // hosts to choose from, by value
+	taken := make([]map[string]int, len(c.domains))
+	for i, values := range c.domains {
+		left[i], taken[i] = map[string]int{}, map[string]int{}
+		for _, host := range ordered {
+			left[i][values[host]]++
+		}
+	}
+	// fits looks at the values that still have hosts: one that has none cannot be evened out.
+	fits := func(i int, host int32) bool {
+		least := -1
+		for value, count := range left[i] {
+			if count > 0 && (least < 0 || taken[i][value] < least) {
+				least = taken[i][value]
+			}
+		}
+		return taken[i][c.domains[i][host]]+1-least <= c.Spread[i].MaxSkew
+	}
+	remaining := slices.Clone(ordered)
+	var chosen []int32
+	for len(chosen) < c.NumberOfHosts {
+		next := -1
+		for bounds := len(c.domains); next < 0; bounds-- {
+			next = slices.IndexFunc(remaining, func(host int32) bool {
+				for i := range bounds {
+					if !fits(i, host) {
+						return false
+					}
+				}
+				return true
+			})
+		}
+		host := remaining[next]
+		remaining = slices.Delete(remaining, next, next+1)
+		chosen = append(chosen, host)
+		for i, values := range c.domains {
+			left[i][values[host]]--
+			taken[i][values[host]]++
+		}
+	}
+	return chosen
+}
+
+// rendezvous is a hash of a host's and a target's name, the same on every machine and for ever.
+func rendezvous(host, target string) uint64 {
+	sum := sha256.Sum256([]byte(host + "\x00" + target))
+	return binary.BigEndian.Uint64(sum[:8])
+}
