@@ -6,6 +6,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 )
 
 var _ datasource.DataSource = schedulingDataSource{}
@@ -71,6 +73,14 @@ func (schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 					"policies":          policies,
 				}},
 			},
+			"idle_hosts": schema.ListAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "Hosts to which nothing is assigned.",
+			},
+			"idle_config_containers": schema.ListAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "Config containers that reach no assignment.",
+			},
 			"idle_policies": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "Target policies that assign nothing.",
@@ -84,11 +94,13 @@ func (schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 }
 
 type schedulingModel struct {
-	Fleet        scheduledFleetModel      `tfsdk:"fleet"`
-	Assignments  map[string]assignedModel `tfsdk:"assignments"`
-	Unscheduled  []unscheduledModel       `tfsdk:"unscheduled"`
-	Excluded     []excludedModel          `tfsdk:"excluded"`
-	IdlePolicies []idlePolicyModel        `tfsdk:"idle_policies"`
+	Fleet                scheduledFleetModel      `tfsdk:"fleet"`
+	Assignments          map[string]assignedModel `tfsdk:"assignments"`
+	Unscheduled          []unscheduledModel       `tfsdk:"unscheduled"`
+	Excluded             []excludedModel          `tfsdk:"excluded"`
+	IdlePolicies         []idlePolicyModel        `tfsdk:"idle_policies"`
+	IdleHosts            []string                 `tfsdk:"idle_hosts"`
+	IdleConfigContainers []string                 `tfsdk:"idle_config_containers"`
 }
 
 type scheduledFleetModel struct {
@@ -164,6 +176,13 @@ func (schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	for i, excluded := range result.Excluded {
 		model.Excluded[i] = excludedModel(excluded)
 	}
+	model.IdleHosts = orEmpty(result.IdleHosts)
+	hydrated, err := hydrate.Hydrate(parsed, nil, result.Assignments) // without values: who reaches whom
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(fleetPath, "Invalid fleet", sentence(err.Error()))
+		return
+	}
+	model.IdleConfigContainers = orEmpty(hydrated.IdleContainers)
 	model.IdlePolicies = make([]idlePolicyModel, len(result.IdlePolicies))
 	for i, idle := range result.IdlePolicies {
 		model.IdlePolicies[i] = idlePolicyModel(idle)

@@ -43,6 +43,7 @@ locals {
     ]
     config_containers = [
       { name = "all", data = { LOG_LEVEL = "info", REGION = "somewhere", database = { host = "h", port = 1 } } },
+      { name = "lost", labels = { region = "nowhere" }, data = { REGION = "Nowhere" } },
       { name = "east", labels = { region = "east" }, data = { REGION = "East", database = { host = null } } },
     ]
   })
@@ -81,6 +82,8 @@ func TestSchedulingSaysWhoGoesWhereAndWhy(t *testing.T) {
 					unscheduled("app-west", `target policy "west" selects it, but no cluster type of environment "dev" has edge=true,region=west`,
 						text("drone"), text("region=west")),
 				})),
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("idle_hosts"), knownvalue.ListExact([]knownvalue.Check{text("tainted")})),
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("idle_config_containers"), knownvalue.ListExact([]knownvalue.Check{text("lost")})),
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("idle_policies"), knownvalue.ListPartial(map[int]knownvalue.Check{
 					1: knownvalue.ObjectExact(map[string]knownvalue.Check{"name": text("idle"), "reason": text("selects no deployment target")}),
 				})),

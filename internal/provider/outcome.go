@@ -70,7 +70,7 @@ func hydrateFleet(f *fleet.Fleet, config map[string]types.String, assignments []
 		diagnostics.AddAttributeError(fleetPath, "Invalid configuration values", sentence(finding.String()))
 	})
 	addLimited(diagnostics, result.Warnings, func(finding hydrate.Finding) {
-		diagnostics.AddAttributeWarning(fleetPath, "Ambiguous configuration values", sentence(finding.String()))
+		diagnostics.AddAttributeWarning(fleetPath, "Questionable configuration values", sentence(finding.String()))
 	})
 	return result
 }
@@ -105,6 +105,33 @@ func compute(model string, config map[string]types.String, diagnostics *diag.Dia
 		return nil
 	}
 	return o
+}
+
+// warn tells what smells of a mistake and does no harm, each kind in one warning. flotilla_scheduling has
+// all of it as data.
+func (o *outcome) warn(diagnostics *diag.Diagnostics) {
+	var idle, unselected []string
+	for _, policy := range o.schedule.IdlePolicies {
+		idle = append(idle, fmt.Sprintf("%q %s", policy.Name, policy.Reason))
+	}
+	for _, unscheduled := range o.schedule.Unscheduled {
+		unselected = append(unselected, fmt.Sprintf("%q: %s", unscheduled.DeploymentTarget, unscheduled.Reason))
+	}
+	for _, kind := range []struct {
+		summary string
+		lines   []string
+	}{
+		{"Target policies that assign nothing", idle},
+		{"Deployment targets that go nowhere", unselected},
+		{"Config containers that reach no assignment", o.snapshots.IdleContainers},
+	} {
+		if len(kind.lines) > 0 {
+			diagnostics.AddAttributeWarning(fleetPath, kind.summary, describeLines(kind.lines, 10))
+		}
+	}
+	for _, warning := range o.schedule.Warnings {
+		diagnostics.AddAttributeWarning(fleetPath, "Questionable target policy", sentence(warning.String()))
+	}
 }
 
 // subject is what the templates are told of an assignment.
@@ -188,7 +215,7 @@ func (o *outcome) tree(i int, repo *render.Repo, deployed gitops.Deployed) (tree
 // clusters at all.
 func (o *outcome) hosts() []*schedule.Host {
 	assignsToClusters := slices.ContainsFunc(o.fleet.TargetPolicies, func(p fleet.TargetPolicy) bool { return p.ClusterSelector != nil }) ||
-		slices.ContainsFunc(o.fleet.Assignments, func(p fleet.Placement) bool { return p.Cluster != "" })
+		slices.ContainsFunc(o.fleet.Assignments, func(p fleet.ExplicitAssignment) bool { return p.Cluster != "" })
 	if assignsToClusters {
 		return o.schedule.Hosts
 	}
@@ -245,6 +272,14 @@ func inParallel(count int, work func(int)) {
 	}
 	close(next)
 	group.Wait()
+}
+
+// describeLines is describe with a line for each.
+func describeLines(lines []string, most int) string {
+	if len(lines) <= most {
+		return strings.Join(lines, "\n")
+	}
+	return fmt.Sprintf("%s\n… and %d more", strings.Join(lines[:most], "\n"), len(lines)-most)
 }
 
 // describe joins what a plan's reader wants to know of several names without reading a thousand.

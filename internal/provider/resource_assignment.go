@@ -156,6 +156,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	if outcome == nil {
 		return
 	}
+	outcome.warn(&resp.Diagnostics)
 	before, wasDeployed := prior.deployment(ctx, &resp.Diagnostics), !req.State.Raw.IsNull()
 	trees := outcome.trees(place.repo(known), before, &resp.Diagnostics)
 	wanted := outcome.wanted(trees)
