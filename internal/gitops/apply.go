@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -16,7 +17,7 @@ type Result struct {
 	Commit string
 	// Committed says that this Apply made a commit.
 	Committed bool
-	// Pushes counts the packs that were sent.
+	// Pushes counts the packs that were sent with this edit in them.
 	Pushes int
 	// Added, Changed and Removed are the keys, "<host>/<deployment target>", of
 	// the folders that the commit changed, in order.
@@ -46,6 +47,11 @@ const (
 // changes. The push is a compare-and-swap and never forced; when others move
 // the branch first, the edit is worked out anew on what they left.
 //
+// Edits that go to one branch through one Client at the same time, with the
+// same credentials and author, share a commit that has a section for each. Each
+// has its own result; one that fails fails alone, and the context of one does
+// not end the others.
+//
 // A local repository that does not exist is created, bare, when there is
 // something to write. A branch that does not exist begins with this commit.
 //
@@ -58,63 +64,21 @@ func (c *Client) Apply(ctx context.Context, remote Remote, edit Edit) (Result, e
 	if err := remote.check(); err != nil {
 		return Result{}, leaving(remote, err)
 	}
-	outcomes, err := c.apply(ctx, remote, []Edit{edit})
-	if err != nil {
+	if err := edit.check(); err != nil {
 		return Result{}, leaving(remote, err)
 	}
-	return outcomes[0].result, leaving(remote, outcomes[0].err)
-}
-
-// outcome is what became of one edit of several.
-type outcome struct {
-	result Result
-	err    error
-}
-
-// apply brings edits to one branch, in one commit. An edit that cannot be made
-// has its own error and does not hold up the others; an error for all is
-// returned as such.
-func (c *Client) apply(ctx context.Context, remote Remote, edits []Edit) ([]outcome, error) {
-	a := &application{client: c, remote: remote, edits: edits, outcomes: make([]outcome, len(edits))}
-	sound := false
-	for i, edit := range edits {
-		a.outcomes[i].err = edit.check()
-		sound = sound || a.outcomes[i].err == nil
-	}
-	if !sound {
-		return a.outcomes, nil
-	}
-	unlock, err := c.lock(ctx, remote)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-
-	for {
-		start := time.Now()
-		done, err := a.attempt(ctx)
-		if done || err != nil {
-			return a.outcomes, err
-		}
-		if err := c.sleep(ctx, c.jitter(a.wait(time.Since(start)))); err != nil {
-			return nil, err
-		}
-	}
+	result, err := c.enqueue(ctx, remote, edit)
+	return result, leaving(remote, err)
 }
 
 // application is the state of an apply across its attempts.
 type application struct {
-	client   *Client
-	remote   Remote
-	edits    []Edit
-	outcomes []outcome
+	client *Client
+	remote Remote
+	edits  []*waiting // of different owners
 
-	pushes     int
 	races      int
 	unanswered int
-	// unsettled are the changes of the last push, when it is not known to have
-	// been refused: when the next attempt finds nothing to do, it was they.
-	unsettled []*change
 }
 
 func (a *application) wait(took time.Duration) time.Duration {
@@ -139,7 +103,7 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 		t = &tip{objects: map[plumbing.Hash]object{}}
 	}
 	defer t.close()
-	work, changes, err := a.stage(ctx, t)
+	work, changes, pack, err := a.stage(ctx, t)
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
@@ -152,70 +116,74 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	commit, pack, err := a.build(work, changes)
-	if err != nil {
-		return false, err
-	}
-	return a.push(ctx, t.commit, commit, pack, changes)
+	commit := a.build(work, changes, pack)
+	return a.push(ctx, t.commit, commit, pack.finish(), changes)
 }
 
 func (a *application) levels() int {
 	levels := 0
-	for _, edit := range a.edits {
-		levels = max(levels, edit.Owner.levels())
+	for _, w := range a.edits {
+		levels = max(levels, w.edit.Owner.levels())
 	}
 	return levels
 }
 
-// stage works out all edits that have not failed, one upon the other, and
-// returns those that change something.
-func (a *application) stage(ctx context.Context, t *tip) (*workspace, []*change, error) {
+// stage works out all edits, one upon the other, and returns those that change
+// something, with their files in a pack. An edit that cannot be made has its
+// own error and leaves no trace in the commit of the others. Before that it is
+// tried once more after them: what stands in its way may be a folder that
+// another hands over in the same apply.
+func (a *application) stage(ctx context.Context, t *tip) (*workspace, []*change, *packWriter, error) {
+	order, last := a.open(), map[*waiting]bool{}
 	for {
-		work := newWorkspace(t)
+		work, pack := newWorkspace(t), newPackWriter()
 		var changes []*change
-		failed := false
-		for i, edit := range a.edits {
-			if a.outcomes[i].err != nil {
-				continue
-			}
-			c, err := work.stage(ctx, edit)
+		var failed *waiting
+		var failure error
+		for _, w := range order {
+			c, err := work.stage(ctx, w.edit)
 			if err == nil && !c.empty() {
-				if err = work.do(ctx, c); err == nil {
-					changes = append(changes, c)
-				}
+				err = work.do(ctx, c)
 			}
-			switch {
-			case err == nil:
-			case len(a.edits) == 1, classify(err) != nil:
-				return nil, nil, err
-			default:
-				// What it may have done already goes with the workspace.
-				a.outcomes[i].err, failed = err, true
+			if err != nil && classify(err) != nil {
+				return nil, nil, nil, err // it is the repository
+			}
+			if err == nil && !c.empty() {
+				c.by = w
+				changes = append(changes, c)
+				err = c.pack(pack)
+			}
+			if err != nil {
+				failed, failure = w, err
+				break
 			}
 		}
-		if !failed {
-			return work, changes, nil
+		if failed == nil {
+			return work, changes, pack, nil
 		}
+		// What it may have done already goes with the workspace and the pack.
+		order = slices.DeleteFunc(order, func(w *waiting) bool { return w == failed })
+		if last[failed] || len(order) == 0 {
+			a.fail(failed, failure)
+			continue
+		}
+		last[failed] = true
+		order = append(order, failed)
 	}
 }
 
 // settle fills in the results: commit holds what is wanted.
 func (a *application) settle(commit plumbing.Hash) {
-	for i := range a.outcomes {
-		if a.outcomes[i].err != nil {
-			continue
-		}
-		result := Result{Pushes: a.pushes}
+	for _, w := range a.open() {
+		result := Result{Pushes: w.pushes}
 		if !commit.IsZero() {
 			result.Commit = commit.String()
 		}
-		for _, c := range a.unsettled {
-			if c.edit.Owner == a.edits[i].Owner {
-				result.Committed = true
-				result.Added, result.Changed, result.Removed = texts(c.added), texts(c.changed), texts(c.removed)
-			}
+		if c := w.unsettled; c != nil {
+			result.Committed = true
+			result.Added, result.Changed, result.Removed = texts(c.added), texts(c.changed), texts(c.removed)
 		}
-		a.outcomes[i].result = result
+		a.succeed(w, result)
 	}
 }
 
@@ -227,26 +195,28 @@ func (a *application) create(ctx context.Context) error {
 	return createLocal(ctx, directory, a.remote.Branch)
 }
 
-// build makes the commit and the pack that holds it.
-func (a *application) build(work *workspace, changes []*change) (plumbing.Hash, []byte, error) {
-	pack := newPackWriter()
-	h := newHasher()
-	for _, c := range changes {
-		for _, file := range c.put {
-			if file.folder == nil {
-				pack.add(file.id, plumbing.BlobObject, file.content)
-				continue
-			}
-			if err := packFolder(h, pack, file); err != nil {
-				return plumbing.ZeroHash, nil, err
-			}
-		}
-	}
+// build makes the commit, and adds it and its trees to the pack.
+func (a *application) build(work *workspace, changes []*change, pack *packWriter) plumbing.Hash {
 	root := work.write(func(id plumbing.Hash, content []byte) { pack.add(id, plumbing.TreeObject, content) })
 	commit := encodeCommit(root, work.commit, changes[0].edit.Author, a.client.now(), message(changes))
-	id := h.object(plumbing.CommitObject, commit)
+	id := newHasher().object(plumbing.CommitObject, commit)
 	pack.add(id, plumbing.CommitObject, commit)
-	return id, pack.finish(), nil
+	return id
+}
+
+// pack adds the files and folders that the change writes.
+func (c *change) pack(pack *packWriter) error {
+	h := newHasher()
+	for _, file := range c.put {
+		if file.folder == nil {
+			pack.add(file.id, plumbing.BlobObject, file.content)
+			continue
+		}
+		if err := packFolder(h, pack, file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func packFolder(h *hasher, pack *packWriter, file putFile) error {
@@ -279,4 +249,8 @@ func (a *application) unansweredBy(ctx context.Context, err error) error {
 	return nil
 }
 
-var errMoved = errors.New("the branch was moved by somebody else")
+var (
+	errMoved = errors.New("the branch was moved by somebody else")
+	// errUnknown: a push was sent, and nobody could be asked what came of it.
+	errUnknown = errors.New("is not known")
+)

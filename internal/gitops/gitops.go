@@ -28,8 +28,8 @@ import (
 )
 
 // Client reaches repositories. It is safe for concurrent use; edits that go to
-// the same branch through one Client wait for each other, so that a process
-// never races itself.
+// the same branch through one Client wait for each other and share commits, so
+// that a process never races itself.
 type Client struct {
 	now     func() time.Time
 	sleep   func(context.Context, time.Duration) error
@@ -38,6 +38,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	branches map[branchKey]chan struct{}
+	queues   map[queueKey][]*waiting
 }
 
 type branchKey struct{ url, branch string }
@@ -65,6 +66,7 @@ func NewClient(options ...Option) *Client {
 		sleep:    sleep,
 		jitter:   fullJitter,
 		branches: map[branchKey]chan struct{}{},
+		queues:   map[queueKey][]*waiting{},
 	}
 	for _, option := range options {
 		option(c)
@@ -80,25 +82,6 @@ func newHTTPTransport(rt http.RoundTripper) transport.Transport {
 		&http.Client{Transport: &boundedTransport{next: rt}},
 		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects},
 	)
-}
-
-// lock waits for the branch's turn and returns what ends it.
-func (c *Client) lock(ctx context.Context, remote Remote) (unlock func(), err error) {
-	key := branchKey{remote.URL, remote.Branch}
-	c.mu.Lock()
-	turn, ok := c.branches[key]
-	if !ok {
-		turn = make(chan struct{}, 1)
-		c.branches[key] = turn
-	}
-	c.mu.Unlock()
-
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -31,7 +31,9 @@ func (a *application) push(
 		request, err := updateRequest(advertised, a.remote.Branch, old, commit, pack)
 		if err == nil {
 			request.Progress = said
-			a.pushes++
+			for _, c := range changes {
+				c.by.pushes++
+			}
 		}
 		return request, err
 	})
@@ -43,19 +45,20 @@ func (a *application) push(
 	}
 	tip, err := a.readAgain(ctx, w)
 	if err != nil {
+		unsettle(changes)
 		if pushErr != nil {
-			return false, fmt.Errorf("the push ended with \"%s\", and whether the branch has commit %s is not known: %w",
-				pushErr.Error(), commit, err)
+			return false, fmt.Errorf("the push ended with \"%s\", and whether the branch has commit %s %w: %w",
+				pushErr.Error(), commit, errUnknown, err)
 		}
-		return false, fmt.Errorf("whether the branch has commit %s is not known: %w", commit, err)
+		return false, fmt.Errorf("whether the branch has commit %s %w: %w", commit, errUnknown, err)
 	}
 	refused := report != nil && report.Error() != nil
 	if !refused {
-		a.unsettled = changes
+		unsettle(changes)
 	}
 	switch {
 	case tip == commit:
-		a.unsettled = changes
+		unsettle(changes)
 		a.settle(tip)
 		return true, nil
 	case tip != old:
@@ -64,6 +67,13 @@ func (a *application) push(
 		return false, ctx.Err()
 	}
 	return false, a.notApplied(report, pushErr, said.String())
+}
+
+// unsettle notes that the changes may have been applied.
+func unsettle(changes []*change) {
+	for _, c := range changes {
+		c.by.unsettled = c
+	}
 }
 
 // updateRequest asks for the branch to go from old to commit. The server

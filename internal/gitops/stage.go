@@ -13,6 +13,7 @@ import (
 // others that share its commit.
 type change struct {
 	edit    Edit
+	by      *waiting
 	added   []key
 	changed []key
 	removed []key

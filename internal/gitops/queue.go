@@ -1,0 +1,265 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// gatherTime is how long the first edit for a branch waits for others that
+// shall share its commit. Terraform starts the resources that depend on nothing
+// more at the same moment; an edit that comes later shares with those that
+// queued while this one was pushed.
+const gatherTime = 25 * time.Millisecond
+
+// queueKey names edits that may share a commit: they go to one branch with the
+// same credentials, and one person says that they are theirs.
+type queueKey struct {
+	remote Remote
+	author Signature
+}
+
+// waiting is an edit on its way into a commit.
+type waiting struct {
+	ctx    context.Context
+	edit   Edit
+	queued time.Time
+	// What has become of it so far.
+	pushes int
+	// unsettled is its part of the last push, when that is not known to have been
+	// refused: when the next attempt finds nothing to do, it was this.
+	unsettled *change
+
+	result Result
+	err    error
+	done   chan struct{} // closed when result and err are final
+}
+
+func newWaiting(ctx context.Context, edit Edit) *waiting {
+	return &waiting{ctx: ctx, edit: edit, queued: time.Now(), done: make(chan struct{})}
+}
+
+func (w *waiting) isDone() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// enqueue brings an edit to its branch, in a commit of its own or one that it
+// shares. There is no goroutine that serves the queue: of those that wait for a
+// branch, the one whose turn it is takes the others along.
+func (c *Client) enqueue(ctx context.Context, remote Remote, edit Edit) (Result, error) {
+	key := queueKey{remote, edit.Author}
+	w := newWaiting(ctx, edit)
+	c.mu.Lock()
+	c.queues[key] = append(c.queues[key], w)
+	c.mu.Unlock()
+
+	unlock, err := c.turn(ctx, remote, w.done)
+	if err != nil {
+		if c.withdraw(key, w) {
+			return Result{}, err
+		}
+		// Somebody works on it, and knows that the context has ended.
+		<-w.done
+		return w.result, w.err
+	}
+	defer unlock()
+	if w.isDone() {
+		return w.result, w.err
+	}
+	if rest := gatherTime - time.Since(w.queued); rest > 0 {
+		// A context that ends here is seen by the attempt.
+		_ = c.sleep(ctx, rest)
+	}
+	for !w.isDone() {
+		c.serve(remote, key, w)
+	}
+	return w.result, w.err
+}
+
+// turn waits until the branch is free, or until done is closed.
+func (c *Client) turn(ctx context.Context, remote Remote, done <-chan struct{}) (unlock func(), err error) {
+	key := branchKey{remote.URL, remote.Branch}
+	c.mu.Lock()
+	free, ok := c.branches[key]
+	if !ok {
+		free = make(chan struct{}, 1)
+		c.branches[key] = free
+	}
+	c.mu.Unlock()
+
+	select {
+	case free <- struct{}{}:
+		return func() { <-free }, nil
+	case <-done:
+		return func() {}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// withdraw takes an edit out of the queue, unless it has been taken along.
+func (c *Client) withdraw(key queueKey, w *waiting) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.queues[key], w)
+	if i < 0 {
+		return false
+	}
+	c.keep(key, slices.Delete(c.queues[key], i, i+1))
+	return true
+}
+
+func (c *Client) keep(key queueKey, queue []*waiting) {
+	if len(queue) == 0 {
+		delete(c.queues, key)
+		return
+	}
+	c.queues[key] = queue
+}
+
+// take empties the queue of those that may join the given ones: a second edit
+// of one owner waits for the next commit.
+func (c *Client) take(key queueKey, joined []*waiting) []*waiting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	owners := map[Owner]bool{}
+	for _, w := range joined {
+		owners[w.edit.Owner] = true
+	}
+	var left []*waiting
+	for _, w := range c.queues[key] {
+		if owners[w.edit.Owner] {
+			left = append(left, w)
+			continue
+		}
+		owners[w.edit.Owner] = true
+		joined = append(joined, w)
+	}
+	c.keep(key, left)
+	return joined
+}
+
+// serve makes one commit of what is in the queue. It ends with the leader, who
+// would else be kept by the others when its own context has ended: they go back
+// to the queue, and one of them leads.
+func (c *Client) serve(remote Remote, key queueKey, leader *waiting) {
+	a := &application{client: c, remote: remote}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.keep(key, append(a.open(), c.queues[key]...))
+	}()
+	a.run(func() bool {
+		if leader.isDone() {
+			return false
+		}
+		a.edits = c.take(key, a.open())
+		return true
+	})
+}
+
+// finish tells all that the result is final; those that have none get err.
+func (a *application) finish(err error) {
+	for _, w := range a.edits {
+		if !w.isDone() {
+			a.fail(w, err)
+		}
+	}
+}
+
+// fail gives one edit its error.
+func (a *application) fail(w *waiting, err error) {
+	w.result, w.err = Result{}, err
+	close(w.done)
+}
+
+// succeed gives one edit its result.
+func (a *application) succeed(w *waiting, result Result) {
+	w.result, w.err = result, nil
+	close(w.done)
+}
+
+// open are the edits without a result.
+func (a *application) open() []*waiting {
+	var open []*waiting
+	for _, w := range a.edits {
+		if !w.isDone() {
+			open = append(open, w)
+		}
+	}
+	return open
+}
+
+// run goes on until every edit has a result, or until join says to stop. Before
+// each attempt join may let in those that came since the last.
+func (a *application) run(join func() bool) {
+	for join() {
+		start := time.Now()
+		again, err := a.together(func(ctx context.Context) (bool, error) {
+			done, err := a.attempt(ctx)
+			if done || err != nil {
+				return false, err
+			}
+			return true, a.client.sleep(ctx, a.client.jitter(a.wait(time.Since(start))))
+		})
+		switch {
+		case err == nil && !again:
+			return // every edit has its result
+		case err == nil:
+		case errors.Is(err, ErrRefused) && len(a.open()) > 1:
+			a.runAlone()
+			return
+		default:
+			a.finish(err)
+			return
+		}
+	}
+}
+
+// together calls do with a context that ends when that of any open edit does.
+// Those whose context has ended fail then; the others go on.
+func (a *application) together(do func(context.Context) (again bool, err error)) (bool, error) {
+	open := a.open()
+	if len(open) == 1 {
+		return do(open[0].ctx)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(open[0].ctx))
+	defer cancel()
+	for _, w := range open {
+		defer context.AfterFunc(w.ctx, cancel)()
+		if deadline, ok := w.ctx.Deadline(); ok {
+			var stop context.CancelFunc
+			ctx, stop = context.WithDeadline(ctx, deadline)
+			defer stop()
+		}
+	}
+	again, err := do(ctx)
+	if err == nil || ctx.Err() == nil {
+		return again, err
+	}
+	for _, w := range a.open() {
+		switch {
+		case w.ctx.Err() == nil:
+		case errors.Is(err, errUnknown):
+			a.fail(w, err)
+		default:
+			a.fail(w, w.ctx.Err())
+		}
+	}
+	return len(a.open()) > 0, nil
+}
+
+// runAlone gives each edit a commit of its own, after the server refused the
+// one that they shared: what it has against one need not hold for the others.
+func (a *application) runAlone() {
+	for _, w := range a.open() {
+		alone := &application{client: a.client, remote: a.remote, edits: []*waiting{w}}
+		alone.run(func() bool { return !w.isDone() })
+	}
+}
