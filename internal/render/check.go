@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	kubernetes "sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -258,7 +258,7 @@ func (c *check) object(node *yaml.Node, apiVersion, kind string) {
 func nameProblem(group, kind, name string) string {
 	switch {
 	case group == "rbac.authorization.k8s.io":
-		return strings.Join(path.IsValidPathSegmentName(name), "; ")
+		return strings.Join(content.IsPathSegmentName(name), "; ")
 	case group == "" && (kind == "Namespace" || kind == "Service"):
 		return fleet.CheckLabelName(name)
 	}

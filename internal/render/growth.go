@@ -125,7 +125,8 @@ func limited(what string, size float64) error {
 }
 
 func limitedSequence(parameters []int) error {
-	first, step, last := 1, 1, 0
+	first, step := 1, 1
+	var last int
 	switch len(parameters) {
 	case 1:
 		last = parameters[0]

@@ -121,7 +121,8 @@ func (g *guard) pipe(pipe *parse.PipeNode) {
 		if identifier, ok := command.Args[0].(*parse.IdentifierNode); ok {
 			function = identifier.Ident
 		}
-		if i > 0 && !lazy[function] && !(i == 1 && g.isFixed(pipe.Cmds[0].Args[0])) {
+		isFixed := i == 1 && g.isFixed(pipe.Cmds[0].Args[0])
+		if i > 0 && !lazy[function] && !isFixed {
 			commands = append(commands, g.pass(function, command.Pos, sources[i]))
 		}
 		for j, argument := range command.Args {
