@@ -41,7 +41,7 @@ func BenchmarkEngine(b *testing.B) {
 			name string
 			run  func()
 		}{
-			{"schedule", func() { schedule.Schedule(f) }},
+			{"schedule", func() { _, _ = schedule.Schedule(f) }},
 			{"hydrate", func() { _, _ = hydrate.Hydrate(&bare, config, scheduled.Assignments) }},
 			{"hydrate-validate", func() { _, _ = hydrate.Hydrate(f, config, scheduled.Assignments) }},
 			{"render", func() { renderAll(templates, f.Environment, scheduled, hydrated, false) }},
@@ -97,7 +97,7 @@ func renderAll(templates *render.Templates, environment string, scheduled *sched
 				}
 				files, err := templates.Render(subject)
 				if err == nil && check {
-					templates.Check(subject, files)
+					_ = templates.Check(subject, files)
 				}
 			}
 		})
