@@ -27,8 +27,14 @@ type localWire struct {
 	idle      *process // has advertised and waits for a request
 }
 
-// killDelay is how long a process may take to end after it was asked to.
-const killDelay = 5 * time.Second
+const (
+	// killDelay is how long a process may take to end after it was asked to.
+	killDelay = 5 * time.Second
+	// pushGrace is how long a push may go on after its context has ended. A git
+	// that is ended between making a lock file and noting that it has one leaves
+	// it, and nobody can push any more.
+	pushGrace = 2 * time.Second
+)
 
 type process struct {
 	command *exec.Cmd
@@ -89,6 +95,14 @@ func (w *localWire) start(ctx context.Context, service string) (*process, error)
 	}
 	p := &process{command: command, cancel: cancel, stderr: &tail{limit: maxErrorBody}, adverts: packp.NewAdvRefs()}
 	command.Stderr = p.stderr
+	if service == transport.ReceivePackServiceName {
+		terminate := command.Cancel
+		command.Cancel = func() error {
+			_ = p.stdin.Close() // half a pack is refused at once
+			time.AfterFunc(pushGrace, func() { _ = terminate() })
+			return nil
+		}
+	}
 	if p.stdin, err = command.StdinPipe(); err == nil {
 		p.stdout, err = command.StdoutPipe()
 	}
