@@ -22,7 +22,33 @@ type Result struct {
 	// Added, Changed and Removed are the keys, "<host>/<deployment target>", of
 	// the folders that the commit changed, in order.
 	Added, Changed, Removed []string
+	// Changes are the same with their config versions, ordered by key.
+	Changes []FolderChange
+	// HeadCommit is the tip of Edit.Head, which holds what is proposed against
+	// Commit; the changes above are then those of the proposal, whether this
+	// Apply made a commit or an earlier one did. It is "" when there is nothing to
+	// propose: Commit has it all.
+	HeadCommit string
 }
+
+// FolderChange is one folder that a commit adds, changes or removes.
+type FolderChange struct {
+	Host, DeploymentTarget string
+	Action                 Action
+	// Before and After are the config versions that the records say, "" where
+	// they say none.
+	Before, After string
+}
+
+// Action is what happens to a folder.
+type Action string
+
+// The actions.
+const (
+	Added   Action = "added"
+	Changed Action = "changed"
+	Removed Action = "removed"
+)
 
 // How long Apply goes on.
 const (
@@ -67,6 +93,9 @@ func (c *Client) Apply(ctx context.Context, remote Remote, edit Edit) (Result, e
 	if err := edit.check(); err != nil {
 		return Result{}, leaving(remote, err)
 	}
+	if edit.Head == remote.Branch {
+		return Result{}, leaving(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
+	}
 	result, err := c.enqueue(ctx, remote, edit)
 	return result, leaving(remote, err)
 }
@@ -107,17 +136,42 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
-	if len(changes) == 0 {
-		a.settle(t.commit)
+	switch {
+	case len(changes) == 0:
+		a.settle(t.commit, plumbing.ZeroHash, nil)
 		return true, nil
+	case a.head() == "":
+	case t.commit.IsZero():
+		return false, fmt.Errorf("branch %q does not exist, and a pull request needs a branch to be merged into", a.remote.Branch)
+	default:
+		return a.propose(ctx, t, work, changes, pack)
 	}
 	if missing {
 		if err := a.create(ctx); err != nil {
 			return false, err
 		}
 	}
-	commit := a.build(work, changes, pack)
-	return a.push(ctx, t.commit, commit, pack.finish(), changes)
+	root := work.write(func(id plumbing.Hash, content []byte) { pack.add(id, plumbing.TreeObject, content) })
+	var parents []plumbing.Hash
+	if !t.commit.IsZero() {
+		parents = []plumbing.Hash{t.commit}
+	}
+	commit := a.commit(root, parents, changes, pack)
+	return a.push(ctx, t.commit, t.commit, commit, pack.finish(), changes)
+}
+
+// head is the branch that the edit goes to for a pull request; such an edit
+// shares its commit with no other.
+func (a *application) head() string {
+	return a.edits[0].edit.Head
+}
+
+// target is the branch that is pushed to.
+func (a *application) target() string {
+	if head := a.head(); head != "" {
+		return head
+	}
+	return a.remote.Branch
 }
 
 func (a *application) levels() int {
@@ -172,19 +226,30 @@ func (a *application) stage(ctx context.Context, t *tip) (*workspace, []*change,
 	}
 }
 
-// settle fills in the results: commit holds what is wanted.
-func (a *application) settle(commit plumbing.Hash) {
+// settle fills in the results: commit holds what is wanted, or head, which
+// proposes the changes against commit.
+func (a *application) settle(commit, head plumbing.Hash, proposed []*change) {
 	for _, w := range a.open() {
-		result := Result{Pushes: w.pushes}
-		if !commit.IsZero() {
-			result.Commit = commit.String()
+		result := Result{Pushes: w.pushes, Commit: hexOrNone(commit), HeadCommit: hexOrNone(head), Committed: w.unsettled != nil}
+		c := w.unsettled
+		for _, now := range proposed {
+			if now.by == w {
+				c = now
+			}
 		}
-		if c := w.unsettled; c != nil {
-			result.Committed = true
+		if c != nil {
 			result.Added, result.Changed, result.Removed = texts(c.added), texts(c.changed), texts(c.removed)
+			result.Changes = c.folders
 		}
 		a.succeed(w, result)
 	}
+}
+
+func hexOrNone(id plumbing.Hash) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
 }
 
 func (a *application) create(ctx context.Context) error {
@@ -195,10 +260,9 @@ func (a *application) create(ctx context.Context) error {
 	return createLocal(ctx, directory, a.remote.Branch)
 }
 
-// build makes the commit, and adds it and its trees to the pack.
-func (a *application) build(work *workspace, changes []*change, pack *packWriter) plumbing.Hash {
-	root := work.write(func(id plumbing.Hash, content []byte) { pack.add(id, plumbing.TreeObject, content) })
-	commit := encodeCommit(root, work.commit, changes[0].edit.Author, a.client.now(), message(changes))
+// commit makes the commit and adds it to the pack.
+func (a *application) commit(root plumbing.Hash, parents []plumbing.Hash, changes []*change, pack *packWriter) plumbing.Hash {
+	commit := encodeCommit(root, parents, changes[0].edit.Author, a.client.now(), message(changes))
 	id := newHasher().object(plumbing.CommitObject, commit)
 	pack.add(id, plumbing.CommitObject, commit)
 	return id

@@ -26,6 +26,10 @@ type Edit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
+	// Head, when not "", is the branch that the commit goes to in place of the
+	// remote's, for a pull request: the remote's tip with this edit applied. It
+	// belongs to this edit alone; what others did there is taken back.
+	Head string
 }
 
 // Host is one host's folder.
@@ -90,6 +94,11 @@ func (e Edit) check() error {
 	}
 	if strings.ContainsFunc(e.Release, isControl) {
 		return errors.New("the release has a control character")
+	}
+	if e.Head != "" {
+		if err := CheckBranch(e.Head); err != nil {
+			return err
+		}
 	}
 	hosts := slices.Sorted(maps.Keys(e.Hosts))
 	if err := checkNamesFold("hosts", hosts); err != nil {

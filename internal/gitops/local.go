@@ -190,6 +190,9 @@ func (p *process) fetch(request *packp.UploadPackRequest, read func(io.Reader) e
 	if err := request.UploadRequest.Encode(&b); err != nil {
 		return err
 	}
+	if err := request.UploadHaves.Encode(&b, false); err != nil {
+		return err
+	}
 	b.WriteString("0009done\n")
 	if _, err := p.stdin.Write(b.Bytes()); err != nil {
 		return err

@@ -100,12 +100,12 @@ func (c *change) trailers() string {
 	return text
 }
 
-// encodeCommit writes a commit object. parent is zero for the first commit.
-func encodeCommit(tree, parent plumbing.Hash, by Signature, at time.Time, message string) []byte {
+// encodeCommit writes a commit object.
+func encodeCommit(tree plumbing.Hash, parents []plumbing.Hash, by Signature, at time.Time, message string) []byte {
 	by = by.orDefault()
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", tree)
-	if !parent.IsZero() {
+	for _, parent := range parents {
 		fmt.Fprintf(&b, "parent %s\n", parent)
 	}
 	// UTC: the machine's time zone is nobody's business.

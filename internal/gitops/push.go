@@ -17,9 +17,10 @@ import (
 
 // push sends the pack and finds out what came of it. Whatever a server or a
 // proxy answers, only the ref tells: an empty 200 is no error and has applied
-// nothing, a dropped connection is an error and may have applied.
+// nothing, a dropped connection is an error and may have applied. The branch goes
+// from old to commit; base is what the changes were worked out at.
 func (a *application) push(
-	ctx context.Context, old, commit plumbing.Hash, pack []byte, changes []*change,
+	ctx context.Context, base, old, commit plumbing.Hash, pack []byte, changes []*change,
 ) (done bool, err error) {
 	w, err := a.client.dial(a.remote)
 	if err != nil {
@@ -28,7 +29,7 @@ func (a *application) push(
 	defer w.close()
 	said := &tail{limit: maxErrorBody}
 	report, pushErr := w.push(ctx, func(advertised *packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) {
-		request, err := updateRequest(advertised, a.remote.Branch, old, commit, pack)
+		request, err := updateRequest(advertised, a.target(), old, commit, pack)
 		if err == nil {
 			request.Progress = said
 			for _, c := range changes {
@@ -59,7 +60,11 @@ func (a *application) push(
 	switch {
 	case tip == commit:
 		unsettle(changes)
-		a.settle(tip)
+		if a.head() != "" {
+			a.settle(base, tip, changes)
+		} else {
+			a.settle(tip, plumbing.ZeroHash, nil)
+		}
 		return true, nil
 	case tip != old:
 		return false, a.lost()
@@ -120,7 +125,7 @@ func (a *application) readTip(ctx context.Context, w wire) (plumbing.Hash, error
 		ctx = settling
 	}
 	defer w.close()
-	tip, _, err := branchTip(ctx, w, a.remote.Branch)
+	tip, _, err := branchTip(ctx, w, a.target())
 	return tip, err
 }
 
@@ -129,7 +134,7 @@ func (a *application) lost() error {
 	a.unanswered = 0
 	if a.races++; a.races >= maxRaces {
 		return fmt.Errorf("%w: branch %q was moved by others %d times, each time before this commit got there",
-			ErrRace, a.remote.Branch, a.races)
+			ErrRace, a.target(), a.races)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ const gatherTime = 25 * time.Millisecond
 type queueKey struct {
 	remote Remote
 	author Signature
+	head   string
 }
 
 // waiting is an edit on its way into a commit.
@@ -53,13 +54,13 @@ func (w *waiting) isDone() bool {
 // shares. There is no goroutine that serves the queue: of those that wait for a
 // branch, the one whose turn it is takes the others along.
 func (c *Client) enqueue(ctx context.Context, remote Remote, edit Edit) (Result, error) {
-	key := queueKey{remote, edit.Author}
+	key := queueKey{remote, edit.Author, edit.Head}
 	w := newWaiting(ctx, edit)
 	c.mu.Lock()
 	c.queues[key] = append(c.queues[key], w)
 	c.mu.Unlock()
 
-	unlock, err := c.turn(ctx, remote, w.done)
+	unlock, err := c.turn(ctx, remote, edit.Head, w.done)
 	if err != nil {
 		if c.withdraw(key, w) {
 			return Result{}, err
@@ -72,7 +73,7 @@ func (c *Client) enqueue(ctx context.Context, remote Remote, edit Edit) (Result,
 	if w.isDone() {
 		return w.result, w.err
 	}
-	if rest := gatherTime - time.Since(w.queued); rest > 0 {
+	if rest := gatherTime - time.Since(w.queued); rest > 0 && edit.Head == "" {
 		// A context that ends here is seen by the attempt.
 		_ = c.sleep(ctx, rest)
 	}
@@ -82,9 +83,12 @@ func (c *Client) enqueue(ctx context.Context, remote Remote, edit Edit) (Result,
 	return w.result, w.err
 }
 
-// turn waits until the branch is free, or until done is closed.
-func (c *Client) turn(ctx context.Context, remote Remote, done <-chan struct{}) (unlock func(), err error) {
+// turn waits until the branch that is pushed to is free, or until done is closed.
+func (c *Client) turn(ctx context.Context, remote Remote, head string, done <-chan struct{}) (unlock func(), err error) {
 	key := branchKey{remote.URL, remote.Branch}
+	if head != "" {
+		key.branch = head
+	}
 	c.mu.Lock()
 	free, ok := c.branches[key]
 	if !ok {
@@ -124,7 +128,7 @@ func (c *Client) keep(key queueKey, queue []*waiting) {
 }
 
 // take empties the queue of those that may join the given ones: a second edit
-// of one owner waits for the next commit.
+// of one owner waits for the next commit, and one for a pull request is alone.
 func (c *Client) take(key queueKey, joined []*waiting) []*waiting {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +138,7 @@ func (c *Client) take(key queueKey, joined []*waiting) []*waiting {
 	}
 	var left []*waiting
 	for _, w := range c.queues[key] {
-		if owners[w.edit.Owner] {
+		if owners[w.edit.Owner] || key.head != "" && len(joined) > 0 {
 			left = append(left, w)
 			continue
 		}

@@ -17,7 +17,8 @@ type change struct {
 	added   []key
 	changed []key
 	removed []key
-	hosts   []string // whose marker or record is put right
+	hosts   []string       // whose marker or record is put right
+	folders []FolderChange // added, changed and removed, with config versions
 
 	remove []string // paths
 	put    []putFile
@@ -64,6 +65,7 @@ func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
 	slices.SortFunc(s.change.added, compareKeys)
 	slices.SortFunc(s.change.changed, compareKeys)
 	slices.SortFunc(s.change.removed, compareKeys)
+	s.versions()
 	return s.change, nil
 }
 
@@ -211,6 +213,31 @@ func (s *staging) folders() {
 			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.host, k.target))
 		}
 	}
+}
+
+// versions lists the changed folders with the config versions in the records.
+func (s *staging) versions() {
+	note := func(action Action, keys []key) {
+		for _, k := range keys {
+			after := s.edit.Hosts[k.host].Folders[k.target].Record.ConfigVersion
+			before := after // a record that was not read is the wanted one
+			if record, ok := s.recorded[k.host]; ok {
+				before = record.DeploymentTargets[k.target].ConfigVersion
+			}
+			if action == Added {
+				before = ""
+			}
+			s.change.folders = append(s.change.folders, FolderChange{
+				Host: k.host, DeploymentTarget: k.target, Action: action, Before: before, After: after,
+			})
+		}
+	}
+	note(Added, s.change.added)
+	note(Changed, s.change.changed)
+	note(Removed, s.change.removed)
+	slices.SortFunc(s.change.folders, func(a, b FolderChange) int {
+		return compareKeys(key{a.Host, a.DeploymentTarget}, key{b.Host, b.DeploymentTarget})
+	})
 }
 
 func (s *staging) markersAndRecords() {

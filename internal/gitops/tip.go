@@ -33,6 +33,7 @@ type tip struct {
 	root         plumbing.Hash // its tree; zero when the branch does not exist
 	objects      map[plumbing.Hash]object
 	capabilities *capability.List // nil when the repository is empty
+	references   map[string]plumbing.Hash
 	rung         rung
 }
 
@@ -44,6 +45,9 @@ func openTip(ctx context.Context, w wire, branch string, levels int) (*tip, erro
 		return nil, err
 	}
 	t := &tip{wire: w, commit: commit, objects: map[plumbing.Hash]object{}}
+	if advertised != nil {
+		t.references = advertised.References
+	}
 	if advertised == nil || commit.IsZero() {
 		w.close()
 		return t, nil
@@ -135,7 +139,11 @@ func (t *tip) request(wants []plumbing.Hash) *packp.UploadPackRequest {
 // fetch asks once more before a connection that was dropped, or a server that
 // was busy, costs a rung: the next one may be the whole repository.
 func (t *tip) fetch(ctx context.Context, request *packp.UploadPackRequest) error {
-	read := func(r io.Reader) error { return readPack(packStream(request, r), t.objects) }
+	return t.fetchInto(ctx, request, t.objects)
+}
+
+func (t *tip) fetchInto(ctx context.Context, request *packp.UploadPackRequest, objects map[plumbing.Hash]object) error {
+	read := func(r io.Reader) error { return readPack(packStream(request, r), objects) }
 	err := t.wire.fetch(ctx, request, read)
 	if err != nil && ctx.Err() == nil && passing(err) {
 		err = t.wire.fetch(ctx, request, read)
@@ -145,16 +153,14 @@ func (t *tip) fetch(ctx context.Context, request *packp.UploadPackRequest) error
 
 func (t *tip) readRoot() error {
 	commit := t.objects[t.commit]
-	line, _, _ := bytes.Cut(commit.content, []byte("\n"))
-	id, ok := bytes.CutPrefix(line, []byte("tree "))
-	if commit.kind != plumbing.CommitObject || !ok {
+	if commit.kind != plumbing.CommitObject {
 		return errors.New("its tip is not a commit")
 	}
-	root, err := parseID(string(id))
+	head, err := parseCommitHead(commit.content)
 	if err != nil {
-		return fmt.Errorf("its tip is malformed: %w", err)
+		return fmt.Errorf("its tip %w", err)
 	}
-	t.root = root
+	t.root = head.tree
 	return nil
 }
 
