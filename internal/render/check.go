@@ -62,6 +62,7 @@ type check struct {
 	assignment string
 	file       string
 	template   *compiled
+	unusual    bool // something in the file was seen that parsers take for different things
 	objects    map[identity]place
 	findings   fleet.Findings
 }
@@ -81,8 +82,9 @@ func (c *check) report(line int, format string, arguments ...any) {
 
 func (c *check) yaml(content []byte) {
 	before := len(c.findings)
+	c.unusual = hasUnusualBreaks(content)
 	defer func() {
-		if len(c.findings) == before && isUnusual(content) {
+		if c.unusual && len(c.findings) == before {
 			c.strictly(content)
 		}
 	}()
@@ -103,23 +105,39 @@ func (c *check) yaml(content []byte) {
 	}
 }
 
-// isUnusual says whether YAML of 1.2, which is read here for its lines, may be something else for
-// Kubernetes: only with tags, anchors, merged or complex keys, infinities, and characters that are not
-// ASCII.
-func isUnusual(content []byte) bool {
+// hasUnusualBreaks looks for what ends a line in YAML 1.1, or in neither version, and control characters.
+func hasUnusualBreaks(content []byte) bool {
 	for i, c := range content {
 		switch {
-		case c == '!' || c == '&' || c == '<' || c == '?' || c >= 0x7f || c < ' ' && c != '\n':
+		case c >= ' ' && c < 0x7f, c == '\n':
+		case c < 0x80:
 			return true
-		case c == '.' && i+1 < len(content) && strings.IndexByte("iInN", content[i+1]) >= 0:
+		case bytes.HasPrefix(content[i:], []byte("\u0085")), bytes.HasPrefix(content[i:], []byte("\u2028")),
+			bytes.HasPrefix(content[i:], []byte("\u2029")), bytes.HasPrefix(content[i:], []byte("\ufeff")):
 			return true
 		}
 	}
 	return false
 }
 
-// strictly reads the documents with the parser of Kubernetes, which says neither where nor, always,
-// without values what is wrong.
+// isUnusual says whether a value may be something else for Kubernetes, whose YAML is 1.1, than for the
+// parser here, which knows lines.
+func isUnusual(node *yaml.Node) bool {
+	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Style&yaml.TaggedStyle != 0 {
+		return true
+	}
+	if node.Kind != yaml.ScalarNode || node.Style != 0 {
+		return false
+	}
+	switch text := strings.ToLower(strings.TrimLeft(node.Value, "+-")); text {
+	case "<<", ".inf", ".nan":
+		return true
+	}
+	return false
+}
+
+// strictly reads the documents with the parser of Kubernetes, which does not say where something is
+// wrong, and may say it with values.
 func (c *check) strictly(content []byte) {
 	line := 1
 	for _, document := range parting.Split(string(content), -1) {
@@ -311,6 +329,7 @@ func (c *check) configMap(node *yaml.Node) {
 // keys reports keys that stand twice, of which some readers take the first and some the last, and
 // those that are none.
 func (c *check) keys(node *yaml.Node, depth int) {
+	c.unusual = c.unusual || isUnusual(node)
 	if depth > maxNest || node.Kind == yaml.AliasNode {
 		return
 	}

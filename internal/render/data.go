@@ -18,76 +18,94 @@ type workspace struct {
 }
 
 // data is what templates see. Names that Kalypso has too mean the same. Lists and maps are []any and
-// map[string]any, because that is what sprig's functions take.
-func (t *Templates) data(subject Subject) map[string]any {
+// map[string]any, because that is what sprig's functions take. An engine fills the same maps for one
+// assignment after the other.
+type data struct {
+	root, labels, hostLabels, manifests, config map[string]any
+}
+
+func (d *data) fill(t *Templates, subject Subject) map[string]any {
+	if d.root == nil {
+		*d = data{map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}}
+	}
 	assignment := subject.Assignment
 	workload, target, host := assignment.Target.Workload, assignment.Target.Target, assignment.Host
 
-	labels := mapOf(assignment.Target.Labels, 2)
-	labels["workspace"] = workload.Workspace
-	labels["workload"] = workload.Name
+	fillLabels(d.labels, assignment.Target.Labels)
+	d.labels["workspace"], d.labels["workload"] = workload.Workspace, workload.Name
+	fillLabels(d.hostLabels, host.Labels)
+	fillManifests(d.manifests, &target.Manifests)
+	fillNatural(d.config, subject.Config)
 	cluster := ""
 	if host.Cluster != nil {
 		cluster = host.Cluster.Name
 	}
 	team := t.workspaces[workload.Workspace]
 	if team == nil {
-		team = &workspace{resourceQuota: map[string]any{}}
+		team = &workspace{}
 	}
-	config, _ := natural(subject.Config).(map[string]any)
-	if config == nil {
-		config = map[string]any{}
-	}
-	return map[string]any{
-		"DeploymentTargetName": assignment.Target.Name,
-		"Namespace":            assignment.Namespace,
-		"Environment":          subject.Environment,
-		"Workspace":            workload.Workspace,
-		"Workload":             workload.Name,
-		"Labels":               labels,
-		"Manifests":            manifestsOf(&target.Manifests),
-		"ClusterType":          host.ClusterType.Name,
-		"ConfigData":           config,
 
-		"Cluster":       cluster,
-		"HostLabels":    mapOf(host.Labels, 0),
-		"ConfigVersion": subject.ConfigVersion,
-		"Policies":      listOf(assignment.Policies),
-		"Requires":      listOf(assignment.Requires),
-		"IsChart":       isChart(&target.Manifests),
-		"Dependencies":  t.dependencies(subject),
-		"Wave":          t.waves[workload.Name],
-		"Repo":          repoOf(subject.Repo),
+	root := d.root
+	root["DeploymentTargetName"] = assignment.Target.Name
+	root["Namespace"] = assignment.Namespace
+	root["Environment"] = subject.Environment
+	root["Workspace"] = workload.Workspace
+	root["Workload"] = workload.Name
+	root["Labels"] = d.labels
+	root["Manifests"] = d.manifests
+	root["ClusterType"] = host.ClusterType.Name
+	root["ConfigData"] = d.config
 
-		"ContributorGroups": team.contributorGroups,
-		"ReaderGroups":      team.readerGroups,
-		"ResourceQuota":     team.resourceQuota,
-		"NetworkPolicy":     team.networkPolicy,
+	root["Cluster"] = cluster
+	root["HostLabels"] = d.hostLabels
+	root["ConfigVersion"] = subject.ConfigVersion
+	root["Policies"] = listOf(assignment.Policies)
+	root["Requires"] = listOf(assignment.Requires)
+	root["Dependencies"] = t.dependencies(subject)
+	root["Wave"] = t.waves[workload.Name]
+	root["IsChart"] = isChart(&target.Manifests)
+	root["Repo"] = repoOf(subject.Repo)
+
+	root["ContributorGroups"] = team.contributorGroups
+	root["ReaderGroups"] = team.readerGroups
+	root["ResourceQuota"] = team.resourceQuota
+	root["NetworkPolicy"] = team.networkPolicy
+	return root
+}
+
+func fillLabels(into map[string]any, labels fleet.Labels) {
+	clear(into)
+	for key, value := range labels {
+		into[key] = value
 	}
 }
 
-// manifestsOf has every key, so that templates can ask for each. Parameters stand beside them too,
-// because Kalypso's manifests are a free map.
-func manifestsOf(manifests *fleet.Manifests) map[string]any {
-	result := make(map[string]any, 10+len(manifests.Parameters))
-	parameters, _ := natural(manifests.Parameters).(map[string]any)
-	if parameters == nil {
-		parameters = map[string]any{}
+func fillNatural(into, values map[string]any) {
+	clear(into)
+	for key, value := range values {
+		into[key] = natural(value)
 	}
-	for name, value := range parameters {
-		result[name] = value
+}
+
+// fillManifests writes every key, so that templates can ask for each. Parameters stand beside them
+// too, because Kalypso's manifests are a free map.
+func fillManifests(into map[string]any, manifests *fleet.Manifests) {
+	clear(into)
+	parameters := map[string]any{}
+	for name, value := range manifests.Parameters {
+		value = natural(value)
+		parameters[name], into[name] = value, value
 	}
-	result["storage"] = manifests.Storage
-	result["repo"] = manifests.Repo
-	result["branch"] = manifests.Branch
-	result["tag"] = manifests.Tag
-	result["commit"] = manifests.Commit
-	result["path"] = manifests.Path
-	result["chart"] = manifests.Chart
-	result["version"] = manifests.Version
-	result["type"] = manifests.Type
-	result["parameters"] = parameters
-	return result
+	into["storage"] = manifests.Storage
+	into["repo"] = manifests.Repo
+	into["branch"] = manifests.Branch
+	into["tag"] = manifests.Tag
+	into["commit"] = manifests.Commit
+	into["path"] = manifests.Path
+	into["chart"] = manifests.Chart
+	into["version"] = manifests.Version
+	into["type"] = manifests.Type
+	into["parameters"] = parameters
 }
 
 // dependencies are the deployment targets that the assignment requires: each is {name, namespace,
@@ -137,10 +155,12 @@ func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
 	index := make(map[string]*workspace, len(f.Workspaces))
 	for i := range f.Workspaces {
 		team := &f.Workspaces[i]
+		quota := make(map[string]any, len(team.ResourceQuota))
+		fillLabels(quota, team.ResourceQuota)
 		index[team.Name] = &workspace{
 			contributorGroups: listOf(team.ContributorGroups),
 			readerGroups:      listOf(team.ReaderGroups),
-			resourceQuota:     mapOf(team.ResourceQuota, 0),
+			resourceQuota:     quota,
 			networkPolicy:     team.NetworkPolicy,
 		}
 	}
@@ -185,15 +205,10 @@ func indexWaves(f *fleet.Fleet) map[string]int {
 	return waves
 }
 
-func mapOf(labels map[string]string, more int) map[string]any {
-	result := make(map[string]any, len(labels)+more)
-	for key, value := range labels {
-		result[key] = value
-	}
-	return result
-}
-
 func listOf(names []string) []any {
+	if len(names) == 0 {
+		return nil
+	}
 	result := make([]any, len(names))
 	for i, name := range names {
 		result[i] = name

@@ -25,6 +25,7 @@ type engine struct {
 	sets   map[*compiled][]*template.Template // with this engine's functions
 	texts  map[string]*template.Template      // parsed for tpl
 	yaml   yamlWriter
+	data   data
 	output output
 	turns  int
 	depth  int
@@ -72,49 +73,56 @@ func (e *engine) functions() template.FuncMap {
 	}
 }
 
-func (e *engine) print(source string, value any) (any, error) {
+// Guards panic with their errors: text/template makes errors of them, and a second result would cost an
+// allocation for every value that passes.
+
+func (e *engine) print(source string, value any) any {
 	if number, ok := value.(float64); ok {
-		return numberText(number), nil // Go would write 1500000.5 as 1.5000005e+06
+		return numberText(number) // Go would write 1500000.5 as 1.5000005e+06
 	}
 	return e.text(source, value)
 }
 
-func (e *engine) text(source string, value any) (any, error) {
-	if _, err := e.need(false, source, value); err != nil {
-		return nil, err
-	}
+func (e *engine) text(source string, value any) any {
+	e.need(false, source, value)
 	if holdsNil(value) {
-		return nil, problemf("%s holds a null, which only toYaml and toJson can write", source)
+		panic(problemf("%s holds a null, which only toYaml and toJson can write", source))
 	}
-	return value, nil
+	return value
 }
 
-func (e *engine) need(shallow bool, source string, value any) (any, error) {
+func (e *engine) need(shallow bool, source string, value any) any {
 	if value == nil {
-		return nil, problemf("%s has no value", source)
+		panic(problemf("%s has no value", source))
 	}
 	return e.take(shallow, value)
 }
 
-func (e *engine) take(shallow bool, value any) (any, error) {
+func (e *engine) take(shallow bool, value any) any {
+	var err error
 	if text, ok := value.(string); ok {
-		return value, e.count(len(text))
+		err = e.count(len(text))
+	} else {
+		err = e.weigh(value, shallow)
 	}
-	return value, e.weigh(value, shallow)
+	if err != nil {
+		panic(err)
+	}
+	return value
 }
 
-func (e *engine) step() (string, error) {
+func (e *engine) step() string {
 	e.turns++
 	if e.turns > maxTurns {
-		return "", problemf("loops and calls of templates take more than %d turns", maxTurns)
+		panic(problemf("loops and calls of templates take more than %d turns", maxTurns))
 	}
-	return "", nil
+	return ""
 }
 
-func (e *engine) enter() (string, error) {
+func (e *engine) enter() string {
 	e.depth++
 	if e.depth > maxDepth {
-		return "", problemf("templates call each other more than %d levels deep", maxDepth)
+		panic(problemf("templates call each other more than %d levels deep", maxDepth))
 	}
 	return e.step()
 }
@@ -126,9 +134,7 @@ func (e *engine) leave() string {
 
 // tpl renders a text as a template.
 func (e *engine) tpl(text string, data any) (string, error) {
-	if _, err := e.enter(); err != nil {
-		return "", err
-	}
+	e.enter()
 	defer e.leave()
 	parsed, ok := e.texts[text]
 	if !ok {
@@ -185,8 +191,8 @@ func (e *engine) weigh(value any, shallow bool) error {
 	return e.count(scale.size)
 }
 
-// scale measures a value, and stops where it is too large: a list that
-// holds one list twice, and so on for forty levels, is small in memory and endless in print.
+// scale measures a value, and stops where it is too large: a list that holds one list twice, and so on
+// for forty levels, is small in memory and endless in print.
 type scale struct {
 	shallow bool
 	size    int

@@ -125,7 +125,11 @@ func fromJSON(text string) (any, error) {
 func fromYAML(text string) (any, error) {
 	asJSON, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		return nil, problemf("fromYaml: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		message := strings.TrimPrefix(err.Error(), "yaml: ")
+		if strings.Contains(message, "anchor") { // the message would name what may be part of a value
+			message = `a value that starts with "*" must be in quotes`
+		}
+		return nil, problemf("fromYaml: %s", message)
 	}
 	value, err := fleet.ParseJSON(string(asJSON))
 	if err != nil {

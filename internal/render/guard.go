@@ -121,8 +121,7 @@ func (g *guard) pipe(pipe *parse.PipeNode) {
 		if identifier, ok := command.Args[0].(*parse.IdentifierNode); ok {
 			function = identifier.Ident
 		}
-		isFixed := i == 1 && g.isFixed(pipe.Cmds[0].Args[0])
-		if i > 0 && !lazy[function] && !isFixed {
+		if i > 0 && !lazy[function] && !g.isHarmless(pipe.Cmds[:i], function) {
 			commands = append(commands, g.pass(function, command.Pos, sources[i]))
 		}
 		for j, argument := range command.Args {
@@ -176,6 +175,18 @@ func (g *guard) isFixed(node parse.Node) bool {
 		return field.Ident[0] == "Manifests" && fixedManifests[field.Ident[1]]
 	}
 	return false
+}
+
+// bounded are the functions whose result is no larger than what they are given, or that look first.
+var bounded = set("indent", "nindent", "trunc", "trim", "trimAll", "trimPrefix", "trimSuffix", "replace", "repeat")
+
+// isHarmless says whether what the commands give can be passed to a function without a guard.
+func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool {
+	last := commands[len(commands)-1].Args
+	if identifier, ok := last[0].(*parse.IdentifierNode); ok {
+		return bounded[function] && stringFunctions()[identifier.Ident]
+	}
+	return len(commands) == 1 && len(last) == 1 && g.isFixed(last[0])
 }
 
 // isSafe says whether what a pipeline gives can be printed as it is.

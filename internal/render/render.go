@@ -53,7 +53,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	engine := t.engines.Get().(*engine)
 	defer t.engines.Put(engine)
 
-	data := t.data(subject)
+	data := engine.data.fill(t, subject)
 	files := make([]File, 0, len(host.templates))
 	var failures []error
 	unknown := false
