@@ -87,6 +87,18 @@ func TestMisspeltKeyInsideAResourceIsRefused(t *testing.T) {
   gitops_repo = { url = "https://me:hunter2@git.example.com/x.git", branch = "dev" }
 }`, `credentials`,
 		},
+		"schema that is none": {
+			`resource "flotilla_config_schema" "x" {
+  name   = "s"
+  schema = jsonencode({ type = "nonsense" })
+}`, `Schema is not a JSON Schema: at /type:`,
+		},
+		"schema that is no JSON": {
+			`resource "flotilla_config_schema" "x" {
+  name   = "s"
+  schema = "{no"
+}`, `Schema is not JSON: invalid character 'n'`,
+		},
 		"template that does not parse": {
 			`resource "flotilla_template" "x" {
   name      = "mine"

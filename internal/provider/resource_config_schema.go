@@ -1,10 +1,16 @@
 package provider
 
-import "github.com/hashicorp/terraform-plugin-framework/resource/schema"
+import (
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+)
 
 var configSchemaResource = newStateOnly(object{
 	name:       "config_schema",
 	collection: "config_schemas",
+	check:      checkSchemaOf("schema"),
 	schema: schema.Schema{
 		Description:         "config schema",
 		MarkdownDescription: "A JSON Schema that the values of every assignment with its labels must satisfy.",
@@ -19,3 +25,19 @@ var configSchemaResource = newStateOnly(object{
 		},
 	},
 })
+
+// checkSchemaOf compiles the JSON Schema in an attribute, once it is known. What is not JSON at all is
+// the fleet's own finding.
+func checkSchemaOf(attribute string) func(any) fleet.Findings {
+	return func(value any) fleet.Findings {
+		object, _ := value.(map[string]any)
+		text, ok := object[attribute].(string)
+		if _, err := fleet.ParseJSON(text); !ok || err != nil {
+			return nil
+		}
+		if err := hydrate.CheckSchema(text); err != nil {
+			return fleet.Findings{{Path: attribute, Message: err.Error()}}
+		}
+		return nil
+	}
+}

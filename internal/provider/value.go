@@ -68,8 +68,12 @@ func addFindings(diagnostics *diag.Diagnostics, root path.Path, summary string, 
 	for _, finding := range findings {
 		at, rest := attributePath(root, finding.Path)
 		message := finding.Message
-		if rest != "" {
+		name, _, _ := cutName(finding.Path)
+		switch word, _, _ := strings.Cut(message, " "); {
+		case rest != "":
 			message = rest + ": " + message
+		case name != "" && slices.Contains([]string{"is", "must", "has", "holds", "does", "excludes", "wants"}, word):
+			message = name + " " + message // a clause whose subject is the attribute
 		}
 		diagnostics.AddAttributeError(at, summary, sentence(message))
 	}
