@@ -171,9 +171,9 @@ func WithHTTPTransport(over http.RoundTripper) Option {
 	return func(o *options) { o.over = over }
 }
 
-// WithPatience sets how long one request waits for a host that limits requests;
-// what asks for more is an error that says until when. Default: a minute, in
-// which GitHub's and GitLab's limits per minute are over.
+// WithPatience sets how long is waited at most before a request is tried again; a
+// host that limits requests and asks for more is an error that says until when.
+// Default: a minute, in which GitHub's and GitLab's limits per minute are over.
 func WithPatience(limit time.Duration) Option {
 	return func(o *options) { o.patience = limit }
 }

@@ -23,15 +23,15 @@ func newScrubber(c Credentials) scrubber {
 		if secret == "" {
 			continue
 		}
-		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), url.UserPassword("", secret).String()[1:]} {
+		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), url.UserPassword("", secret).String()[1:], (&url.URL{Path: "/" + secret}).EscapedPath()[1:]} {
 			quoted := strconv.Quote(form)
 			encoded, _ := json.Marshal(form)
 			for _, written := range []string{
 				form, quoted[1 : len(quoted)-1], string(encoded[1 : len(encoded)-1]), html.EscapeString(form),
 				escapePattern.ReplaceAllStringFunc(form, strings.ToLower),
-				strings.ReplaceAll(form, "/", `\/`), // JSON as PHP and Ruby write it
 			} {
 				forms[written] = true
+				forms[strings.ReplaceAll(written, "/", `\/`)] = true // as some write JSON
 			}
 		}
 		for _, username := range []string{c.Username, "x-access-token", "oauth2"} {

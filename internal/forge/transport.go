@@ -109,11 +109,11 @@ func (t *transport) again(request *http.Request, err error, try int) (time.Durat
 	if try == maxTries {
 		return 0, false
 	}
-	backoff := firstBackoff<<(try-1) + rand.N(firstBackoff)
+	backoff := min(firstBackoff<<(try-1)+rand.N(firstBackoff), t.patience)
 	if limit := (*limited)(nil); errors.As(err, &limit) {
 		wait := limit.wait
 		if wait == 0 {
-			wait = backoff * 4
+			wait = min(backoff*4, t.patience)
 		}
 		return wait, wait <= t.patience
 	}
@@ -143,7 +143,7 @@ func (t *transport) once(request *http.Request, body []byte) (*http.Response, er
 		return nil, t.refusal(response, kind)
 	case response.StatusCode >= http.StatusMultipleChoices:
 		_ = response.Body.Close()
-		return nil, moved(response)
+		return nil, t.moved(response)
 	case kind == "text/html" && response.StatusCode != http.StatusNoContent && response.ContentLength != 0:
 		_ = response.Body.Close()
 		return nil, failf(ErrUnreachable, "the host answered with a web page instead of its API's answer; is the URL of the API right?")
@@ -160,12 +160,13 @@ type cutBody struct {
 // moved says where a redirect leads. None is followed: another host must not get
 // the credentials, and of a repository that has moved a list by the owner's old
 // name is empty instead of wrong.
-func moved(response *http.Response) error {
+func (t *transport) moved(response *http.Response) error {
 	to, err := response.Location()
 	if err != nil {
 		return failf(ErrUnreachable, "the host answered %s and does not say where to", response.Status)
 	}
-	to = &url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
+	// Scrubbed before it is escaped once more, in whatever way.
+	to = &url.URL{Scheme: to.Scheme, Host: to.Host, Path: t.secrets.scrub(to.Path)}
 	return failf(ErrUnreachable, "the host redirects to %q, and redirects are not followed; set the URL to where the repository is now", to)
 }
 
@@ -175,7 +176,7 @@ func (t *transport) refusal(response *http.Response, kind string) error {
 	said := answer{status: response.StatusCode}
 	if kind != "text/html" {
 		// Scrubbed before it is cut, or half a secret would be left.
-		said.words = oneLine(words([]byte(t.secrets.scrub(string(text)))))
+		said.words = oneLine(t.secrets.scrub(words(text)))
 	}
 	spent := response.Header.Get("X-Ratelimit-Remaining") == "0"
 	after := response.Header.Get("Retry-After")

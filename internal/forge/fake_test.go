@@ -1,0 +1,134 @@
+package forge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+)
+
+// exchange is one request that a host must be sent, and what it answers.
+type exchange struct {
+	request string            // method, path and sorted query
+	body    string            // the JSON that is sent; "" for none
+	status  int               // of the answer; 0 for 200
+	header  map[string]string // of the answer
+	answer  any               // JSON; a string is sent as it is
+}
+
+// script is a host that must be sent these requests, in this order, each with
+// the canary as its credentials.
+type script struct {
+	t    *testing.T
+	mu   sync.Mutex
+	next int
+	all  []exchange
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Error(err)
+	}
+	got := r.Method + " " + r.URL.EscapedPath()
+	if r.URL.RawQuery != "" {
+		got += "?" + r.URL.Query().Encode()
+	}
+	if s.next == len(s.all) {
+		s.t.Errorf("%s %s was not expected", got, body)
+		http.Error(w, "not expected", http.StatusTeapot)
+		return
+	}
+	e := s.all[s.next]
+	s.next++
+	if got != e.request {
+		s.t.Errorf("request %d is %s\nand not %s", s.next, got, e.request)
+	}
+	if !sameJSON(string(body), e.body) {
+		s.t.Errorf("%s: the body is %s\nand not %s", got, body, e.body)
+	}
+	if authorization := r.Header.Get("Authorization"); authorization != "Bearer "+canary && authorization != "token "+canary {
+		s.t.Errorf("%s: the credentials are %q", got, authorization)
+	}
+	if e.body != "" && r.Header.Get("Content-Type") != "application/json" {
+		s.t.Errorf("%s: the content is %q", got, r.Header.Get("Content-Type"))
+	}
+	respond(w, e)
+}
+
+func respond(w http.ResponseWriter, e exchange) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	for name, value := range e.header {
+		w.Header().Set(name, value)
+	}
+	if e.status != 0 {
+		w.WriteHeader(e.status)
+	}
+	if text, ok := e.answer.(string); ok {
+		fmt.Fprint(w, text)
+	} else if e.answer != nil {
+		_ = json.NewEncoder(w).Encode(e.answer)
+	}
+}
+
+func sameJSON(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	var valueA, valueB any
+	return json.Unmarshal([]byte(a), &valueA) == nil && json.Unmarshal([]byte(b), &valueB) == nil && reflect.DeepEqual(valueA, valueB)
+}
+
+// quoted is text as a JSON string.
+func quoted(text string) string {
+	encoded, _ := json.Marshal(text)
+	return string(encoded)
+}
+
+// scripted returns a host of a kind behind a script, whose requests must all
+// have come when the test ends.
+func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Option) forge.Host {
+	t.Helper()
+	s := &script{t: t, all: exchanges}
+	server := httptest.NewServer(s)
+	t.Cleanup(func() {
+		server.Close()
+		if s.next < len(s.all) && !t.Failed() {
+			t.Errorf("%s was never sent", s.all[s.next].request)
+		}
+	})
+	return hostAt(t, kind, server.URL+path, options...)
+}
+
+func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Option) forge.Host {
+	t.Helper()
+	host, err := forge.NewHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+const (
+	oldHead   = "1111111111111111111111111111111111111111"
+	newHead   = "2222222222222222222222222222222222222222"
+	mergedAs  = "3333333333333333333333333333333333333333"
+	devMark   = "<!-- flotilla-assignment: dev -->"
+	devBody   = devMark + "\n\nchanges\n"
+	prodMark  = "<!-- flotilla-assignment: prod -->"
+	devTitle  = "Deploy dev"
+	otherText = "somebody's"
+)
+
+// simply is dev's request with a short body.
+func simply() forge.Wanted {
+	return forge.Wanted{Selector: dev, Title: devTitle, Body: "changes"}
+}
