@@ -50,6 +50,7 @@ func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
 	for _, url := range []string{
 		"https://git.example.com/o/r.git", "http://127.0.0.1:3000/o/r", "https://[::1]:8443/r", "HTTPS://git.example.com/r",
 		"file:///srv/r.git", "file://localhost/srv/r.git", "/srv/r.git", "r.git", "./r", "../r", "~/r", "a b/r", "./a:b", "https://h/a%20b", "a/b://c",
+		"ssh://git@h/r", "ssh://h:2222/o/r.git", "ssh://git@[::1]:22/~user/r", "git@h:o/r.git", "h:r", "git@[::1]:r", "user_1@h.example.com:/srv/r.git",
 	} {
 		if err := gitops.CheckURL(url); err != nil {
 			t.Errorf("CheckURL(%q) = %v", url, err)
@@ -59,7 +60,8 @@ func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
 		"", " https://h/r", "https://h/r\n", "https://h/r\x00", "https://h/\u2028", "https://h/\xff",
 		"https://h", "https://h/", "https:///r", "https://h:0/r", "https://h:99999/r", "https://h:x/r", "https://h/a/../r", "https://h/a b", "https://h/a\\b",
 		"https://h/r?x=y", "https://h/r?", "https://h/r#x", "https://h/r#", "https://h/%00", "https://h/%0a", "https://h/%zz", "https://h/%3fx",
-		"ssh://git@h/r", "git@h:o/r", "h:r", "git://h/r", "ftp://h/r", "ext::sh -c x", "ext::https://h/r", "file://h/r", "file://", "file:///",
+		"ssh://h", "ssh://h/", "ssh://-oProxyCommand=x/r", "ssh://-x@h/r", "ssh://h/-r", "h:-r", "-h:r", "-x@h:r", "@h:r", "h:", "git@:r", "git@h h:r", "git@h:r\\x", "a b@h:r",
+		"ssh://git@h/r'x", "h:r'x", "h:a/../b", "[::1:r", "[h]:r", "[::1]r:x", "c:\\r", "c:/r", "https:/h/r", "git@h:r?x", "git://h/r", "ftp://h/r", "ext::sh -c x", "ext::https://h/r", "file://h/r", "file://", "file:///",
 		"javascript://x/y", "://", "1x://h/r", ":r", strings.Repeat("a", 3000),
 	} {
 		if err := gitops.CheckURL(url); err == nil {
@@ -72,7 +74,7 @@ func TestCheckURLRefusesCredentialsAndDoesNotRepeatThem(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
 		"https://canary@h/r", "https://u:canary@h/r", "https://:canary@h/r", "https://u:can%41ry-canary@h/r", "https://u:canary@h:x/r",
-		"https://u:canary%zz@h/r", "ssh://u:canary@h/r", "u:canary@h:r", "https://h/r?token=canary", "https://h/r#canary",
+		"https://u:canary%zz@h/r", "ssh://u:canary@h/r", "ssh://:canary@h/r", "u:canary@h:r", "u:canary@h/r", "[u:canary@h]:r", "https://h/r?token=canary", "https://h/r#canary",
 		"https://u:canary@h/\n", "ftp://u:canary@h/r", "http://u:canary@[::1/r", "https://u:canary@@h/r", "file://u:canary@h/r",
 	} {
 		err := gitops.CheckURL(url)
@@ -147,12 +149,23 @@ func FuzzCheckURL(f *testing.F) {
 		if strings.ContainsRune(scheme, '/') {
 			return // a local path
 		}
+		if head, _, colon := strings.Cut(scheme, ":"); colon && head != "" {
+			return // host:path://
+		}
+		host, _, _ := strings.Cut(rest, "/")
 		switch strings.ToLower(scheme) {
 		case "http", "https", "file":
+		case "ssh":
+			user, after, ok := strings.Cut(host, "@")
+			if ok && strings.Contains(user, ":") {
+				t.Fatalf("CheckURL(%q) = nil", url)
+			}
+			if ok {
+				host = after
+			}
 		default:
 			t.Fatalf("CheckURL(%q) = nil", url)
 		}
-		host, _, _ := strings.Cut(rest, "/")
 		if strings.Contains(host, "@") || strings.ContainsAny(rest, "?#\n\x00") {
 			t.Fatalf("CheckURL(%q) = nil", url)
 		}

@@ -31,6 +31,8 @@ var (
 	ErrConflict = errors.New("folder is not this assignment's")
 	// ErrRace: others moved the branch each time, until the bound was reached.
 	ErrRace = errors.New("branch kept moving")
+	// ErrHostKey: ssh cannot tell that the host is who it says.
+	ErrHostKey = errors.New("host key not verified")
 	// ErrTooLarge: the server sent more than this package accepts.
 	ErrTooLarge = errors.New("too much data")
 )
@@ -103,7 +105,7 @@ func leaving(remote Remote, err error) error {
 
 var kinds = []error{
 	context.Canceled, context.DeadlineExceeded,
-	ErrNotFound, ErrUnauthorized, ErrRefused, ErrRace, ErrTooLarge, ErrUnreachable,
+	ErrNotFound, ErrUnauthorized, ErrRefused, ErrRace, ErrHostKey, ErrTooLarge, ErrUnreachable,
 }
 
 // classify finds the sentinel for err; nil when it is none of them.
@@ -142,7 +144,13 @@ func classify(err error) error {
 func (c Credentials) scrub(text string) string {
 	username, _ := c.basic()
 	forms := map[string]bool{}
-	for _, secret := range []string{c.Password, c.Token} {
+	secrets := []string{c.Password, c.Token, c.SSH.Key, c.SSH.Passphrase}
+	for line := range strings.Lines(c.SSH.Key) {
+		if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
+			secrets = append(secrets, line)
+		}
+	}
+	for _, secret := range secrets {
 		if secret == "" {
 			continue
 		}

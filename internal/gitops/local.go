@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,17 +13,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// localWire runs the git on PATH over a directory. It does not use go-git's
-// file transport: that one waits forever for a process whose output nobody
-// reads, drops what the process says on stderr after its first line, and hands
-// it the environment of a surrounding git hook.
-type localWire struct {
+// localGitServer runs the git on PATH over a directory. It does not use go-git's
+// file transport, which hands it the environment of a surrounding git hook.
+type localGitServer struct {
 	directory string
-	idle      *process // has advertised and waits for a request
 }
 
 const (
@@ -35,16 +30,6 @@ const (
 	// it, and nobody can push any more.
 	pushGrace = 2 * time.Second
 )
-
-type process struct {
-	command *exec.Cmd
-	cancel  context.CancelFunc
-	stdin   io.WriteCloser
-	stdout  io.Reader
-	stderr  *tail
-	adverts *packp.AdvRefs
-	empty   bool
-}
 
 // otherRepository are the variables of `git rev-parse --local-env-vars`, and
 // those of a running receive-pack: under a git hook they are about its
@@ -82,29 +67,29 @@ func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return command, nil
 }
 
-// start runs a service and reads its advertisement. The configuration lets us
-// fetch as sparingly from a repository that was made by hand as from our own.
-func (w *localWire) start(ctx context.Context, service string) (*process, error) {
+// start runs a service. The configuration lets us fetch as sparingly from a
+// repository that was made by hand as from our own.
+func (g *localGitServer) start(ctx context.Context, name string) (*service, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	command, err := localGit(ctx,
 		"-c", "uploadpack.allowFilter=true", "-c", "uploadpack.allowAnySHA1InWant=true",
-		strings.TrimPrefix(service, "git-"), w.directory)
+		strings.TrimPrefix(name, "git-"), g.directory)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	p := &process{command: command, cancel: cancel, stderr: &tail{limit: maxErrorBody}, adverts: packp.NewAdvRefs()}
-	command.Stderr = p.stderr
-	if service == transport.ReceivePackServiceName {
+	s := &service{kill: cancel, stderr: &tail{limit: maxErrorBody}}
+	command.Stderr = s.stderr
+	if name == transport.ReceivePackServiceName {
 		terminate := command.Cancel
 		command.Cancel = func() error {
-			_ = p.stdin.Close() // half a pack is refused at once
+			_ = s.stdin.Close() // half a pack is refused at once
 			time.AfterFunc(pushGrace, func() { _ = terminate() })
 			return nil
 		}
 	}
-	if p.stdin, err = command.StdinPipe(); err == nil {
-		p.stdout, err = command.StdoutPipe()
+	if s.stdin, err = command.StdinPipe(); err == nil {
+		s.stdout, err = command.StdoutPipe()
 	}
 	if err == nil {
 		err = command.Start()
@@ -113,151 +98,22 @@ func (w *localWire) start(ctx context.Context, service string) (*process, error)
 		cancel()
 		return nil, fmt.Errorf("git cannot be run: %w", err)
 	}
-	bounded := &boundedReader{reader: p.stdout, left: maxAdvertisement, limit: maxAdvertisement}
-	err = p.adverts.Decode(bounded)
-	switch {
-	case err == nil && !p.adverts.IsEmpty():
-		transport.FilterUnsupportedCapabilities(p.adverts.Capabilities)
-	case err == nil, errors.Is(err, packp.ErrEmptyAdvRefs):
-		p.empty = true
-	default:
-		return nil, p.fail(ctx, otherHash(err))
+	s.wait = func() {
+		_ = command.Wait()
+		cancel()
 	}
-	return p, nil
+	return s, nil
 }
 
-// fail ends the process and makes its last words the error.
-func (p *process) fail(ctx context.Context, err error) error {
-	cause := ctx.Err()
-	_ = p.end(true)
-	said := p.stderr.String()
-	switch {
-	case cause != nil:
-		return cause
-	case strings.Contains(said, "does not appear to be a git repository"):
+// explain makes an error of what git said.
+func (g *localGitServer) explain(said string) error {
+	if strings.Contains(said, "does not appear to be a git repository") {
 		return fmt.Errorf("%w: the directory is not a git repository", ErrNotFound)
-	case said != "" && !errors.Is(err, ErrTooLarge) && !errors.Is(err, errOtherHash):
-		return fmt.Errorf("git says: %s", said)
 	}
-	return err
+	return fmt.Errorf("git says: %s", said)
 }
 
-// end waits for the process; kill does not wait for it to finish its work.
-func (p *process) end(kill bool) error {
-	_ = p.stdin.Close()
-	if kill {
-		p.cancel()
-	}
-	err := p.command.Wait()
-	p.cancel()
-	return err
-}
-
-func (w *localWire) references(ctx context.Context) (*packp.AdvRefs, error) {
-	w.close()
-	p, err := w.start(ctx, transport.UploadPackServiceName)
-	if err != nil {
-		return nil, err
-	}
-	if p.empty {
-		_ = p.end(true)
-		return nil, transport.ErrEmptyRemoteRepository
-	}
-	w.idle = p
-	return p.adverts, nil
-}
-
-func (w *localWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {
-	p := w.idle
-	w.idle = nil
-	if p == nil {
-		var err error
-		if p, err = w.start(ctx, transport.UploadPackServiceName); err != nil {
-			return err
-		}
-	}
-	stop := context.AfterFunc(ctx, p.cancel)
-	defer stop()
-	if err := p.fetch(request, read); err != nil {
-		return p.fail(ctx, err)
-	}
-	_ = p.end(false) // the pack had its checksum
-	return nil
-}
-
-func (p *process) fetch(request *packp.UploadPackRequest, read func(io.Reader) error) error {
-	var b bytes.Buffer
-	if err := request.UploadRequest.Encode(&b); err != nil {
-		return err
-	}
-	if err := request.UploadHaves.Encode(&b, false); err != nil {
-		return err
-	}
-	b.WriteString("0009done\n")
-	if _, err := p.stdin.Write(b.Bytes()); err != nil {
-		return err
-	}
-	_ = p.stdin.Close()
-	response := packp.NewUploadPackResponse(request)
-	bounded := &boundedReader{reader: p.stdout, left: maxPackBytes, limit: maxPackBytes}
-	if err := response.Decode(io.NopCloser(bounded)); err != nil {
-		return err
-	}
-	if err := read(response); err != nil {
-		return err
-	}
-	_, err := io.Copy(io.Discard, response)
-	return err
-}
-
-func (w *localWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error) {
-	w.close()
-	p, err := w.start(ctx, transport.ReceivePackServiceName)
-	if err != nil {
-		return nil, err
-	}
-	request, err := prepare(p.adverts)
-	if err != nil {
-		_, _ = io.WriteString(p.stdin, "0000")
-		_ = p.end(false)
-		return nil, err
-	}
-	report, err := p.push(request)
-	if err != nil {
-		return nil, p.fail(ctx, err)
-	}
-	_ = p.end(false) // the report says how it went
-	return report, report.Error()
-}
-
-func (p *process) push(request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
-	writing := make(chan error, 1)
-	go func() {
-		err := request.Encode(p.stdin)
-		_ = p.stdin.Close()
-		writing <- err
-	}()
-	report := packp.NewReportStatus()
-	bounded := &boundedReader{reader: p.stdout, left: maxReport, limit: maxReport}
-	err := report.Decode(reportStream(request, bounded))
-	if err != nil {
-		p.cancel() // else the writer may wait for a reader
-	}
-	written := <-writing
-	if err != nil {
-		return nil, errors.Join(err, written)
-	}
-	return report, nil
-}
-
-func (w *localWire) close() {
-	if w.idle == nil {
-		return
-	}
-	_, _ = io.WriteString(w.idle.stdin, "0000") // a polite end
-	_ = w.idle.end(false)
-	w.idle = nil
-}
+func (g *localGitServer) close() {}
 
 // createLocal makes a bare repository, unless one is there. It appears whole or
 // not at all: it is made beside its place and renamed into it.

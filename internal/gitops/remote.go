@@ -13,21 +13,24 @@ import (
 
 // Remote names one branch of one repository, and how to reach it.
 type Remote struct {
-	// URL is http(s)://host/path, file:///path, or a local path, absolute or
-	// relative to the working directory.
+	// URL is http(s)://host/path, ssh://[user@]host[:port]/path,
+	// [user@]host:path, file:///path, or a local path, absolute or relative to the
+	// working directory.
 	URL string
 	// Branch is a branch's name without refs/heads/.
 	Branch string
-	// Credentials are sent to http(s) servers only.
+	// Credentials are what the server is shown.
 	Credentials Credentials
 }
 
-// Credentials are what HTTP basic authentication needs. A Token wins over a
-// Password. The zero value is anonymous.
+// Credentials are what HTTP basic authentication needs, and what ssh does. A
+// Token wins over a Password. The zero value is anonymous.
 type Credentials struct {
 	Username string
 	Password string
 	Token    string
+	// SSH is for ssh only, and nothing else is.
+	SSH SSHCredentials
 }
 
 // tokenUsername goes with a token when no username is given. GitHub's app
@@ -66,6 +69,9 @@ func (r Remote) check() error {
 // remote is one.
 func (r Remote) local() (string, bool, error) {
 	path := r.URL
+	if _, ok := parseSSH(r.URL); ok {
+		return "", false, nil
+	}
 	if scheme := schemePattern.FindStringSubmatch(r.URL); scheme != nil {
 		if !strings.EqualFold(scheme[1], "file") {
 			return "", false, nil
@@ -117,24 +123,29 @@ func CheckURL(raw string) error {
 		return checkSchemeURL(strings.ToLower(scheme[1]), raw)
 	}
 	if helperPattern.MatchString(raw) {
-		return errors.New("the URL names a remote helper (\"helper::address\"); use https://, http://, file:// or a local path")
+		return errors.New("the URL names a remote helper (\"helper::address\"); use https://, http://, ssh://, file:// or a local path")
 	}
-	drive := runtime.GOOS == "windows" && drivePattern.MatchString(raw)
-	if scpPattern.MatchString(raw) && !drive {
-		return errors.New("the URL looks like ssh (\"host:path\"), which is not supported; use https://, http:// or file://, or begin a local path with ./")
+	if scpPattern.MatchString(raw) && !isDrive(raw) {
+		return checkSCP(raw)
 	}
 	return nil
 }
 
 func checkSchemeURL(scheme, raw string) error {
 	switch scheme {
-	case "http", "https", "file":
+	case "http", "https", "ssh", "file":
 	default:
-		return fmt.Errorf("the URL's scheme %q is not supported; use https://, http://, file:// or a local path", scheme)
+		return fmt.Errorf("the URL's scheme %q is not supported; use https://, http://, ssh://, file:// or a local path", scheme)
 	}
 	parsed, err := url.Parse(raw)
 	if err != nil {
 		return errors.New("the URL cannot be parsed") // url.Parse's error repeats it
+	}
+	user := ""
+	if scheme == "ssh" && parsed.User != nil {
+		if _, secret := parsed.User.Password(); !secret {
+			user, parsed.User = parsed.User.Username(), nil
+		}
 	}
 	switch {
 	case parsed.User != nil || strings.Contains(parsed.Host, "@"):
@@ -178,6 +189,9 @@ func checkSchemeURL(scheme, raw string) error {
 	}
 	if strings.ContainsAny(parsed.Path, "?#") {
 		return errors.New("the URL has an encoded \"?\" or \"#\"")
+	}
+	if scheme == "ssh" {
+		return checkSSH(user, parsed.Hostname(), strings.TrimPrefix(parsed.Path, "/"))
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 	urls := map[string]string{
 		"401": serve(t, echo(401)) + "/r", "403": serve(t, echo(403)) + "/r", "404": serve(t, echo(404)) + "/r",
 		"410": serve(t, echo(410)) + "/r", "400": serve(t, echo(400)) + "/r", "500": serve(t, echo(500)) + "/r", "200": serve(t, echo(200)) + "/r",
-		"in the URL": "https://person:" + url.PathEscape(canary) + "@127.0.0.1:1/r", "in ssh": "c4n4ry@127.0.0.1:r",
+		"in the URL": "https://person:" + url.PathEscape(canary) + "@127.0.0.1:1/r", "in ssh": "git:c4n4ry@127.0.0.1:r",
 		"nobody":   "http://127.0.0.1:1/r",
 		"no host":  "http://host.invalid/r",
 		"redirect": serve(t, http.RedirectHandler("http://person:"+url.PathEscape(credentials.Token)+"@127.0.0.1:1/info/refs", http.StatusFound)) + "/r",
@@ -135,7 +135,7 @@ func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
 		"no answer":             {hang, context.DeadlineExceeded, "deadline"},
 		"not git":               {serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })) + "/r", gitops.ErrUnreachable, "not a Git server"},
 		"an empty folder":       {empty, gitops.ErrNotFound, "not a git repository"},
-		"an unsupported URL":    {"ssh://git@h/r", nil, "ssh"},
+		"an unsupported URL":    {"git://h/r", nil, "git"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,10 @@ func (c *Client) dial(remote Remote) (wire, error) {
 		return nil, err
 	}
 	if local {
-		return &localWire{directory: directory}, nil
+		return &streamWire{server: &localGitServer{directory: directory}}, nil
+	}
+	if at, ok := parseSSH(remote.URL); ok {
+		return &streamWire{server: &sshServer{at: at, credentials: remote.Credentials.SSH}}, nil
 	}
 	endpoint, err := transport.NewEndpoint(remote.URL)
 	if err != nil {

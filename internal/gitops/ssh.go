@@ -1,0 +1,338 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// SSHCredentials are what ssh needs. The zero value takes the keys of the agent
+// at SSH_AUTH_SOCK, and the user's and the machine's known_hosts. The user is in
+// the URL, "git" unless told otherwise. ~/.ssh/config is not read.
+type SSHCredentials struct {
+	// Key is a private key, PEM text; "" asks the agent.
+	Key string
+	// Passphrase is the key's, if it has one.
+	Passphrase string
+	// KnownHosts is text as in a known_hosts file. With it, or with
+	// KnownHostsFile, no other file is read.
+	KnownHosts string
+	// KnownHostsFile is the path of one.
+	KnownHostsFile string
+}
+
+// String keeps the key out of anything that prints it.
+func (c SSHCredentials) String() string { return "(ssh credentials)" }
+
+// GoString does the same for %#v.
+func (c SSHCredentials) GoString() string { return "gitops.SSHCredentials{}" }
+
+// sshPlace is a repository behind ssh.
+type sshPlace struct {
+	user, host, port string
+	path             string // as the command gets it
+}
+
+const defaultSSHUser = "git" // of every Git host
+
+var (
+	sshUserPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
+	sshHostPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+)
+
+// parseSSH takes a URL of ssh apart: ssh://[user@]host[:port]/path, or
+// [user@]host:path. ok is false when it is neither.
+func parseSSH(raw string) (at sshPlace, ok bool) {
+	if scheme := schemePattern.FindStringSubmatch(raw); scheme != nil {
+		parsed, err := url.Parse(raw)
+		if err != nil || !strings.EqualFold(scheme[1], "ssh") {
+			return sshPlace{}, false
+		}
+		at = sshPlace{user: parsed.User.Username(), host: parsed.Hostname(), port: parsed.Port(), path: parsed.Path}
+		if strings.HasPrefix(at.path, "/~") {
+			at.path = at.path[1:] // somebody's home
+		}
+	} else {
+		if !scpPattern.MatchString(raw) || isDrive(raw) {
+			return sshPlace{}, false
+		}
+		at = splitSCP(raw)
+	}
+	if at.user == "" {
+		at.user = defaultSSHUser
+	}
+	if at.port == "" {
+		at.port = "22"
+	}
+	return at, true
+}
+
+// splitSCP takes [user@]host:path apart; the host may be an IPv6 address in
+// brackets.
+func splitSCP(raw string) sshPlace {
+	var at sshPlace
+	host, path, _ := strings.Cut(raw, ":")
+	if user, rest, ok := strings.Cut(raw, "@["); ok || raw[0] == '[' {
+		if !ok {
+			user, rest = "", raw[1:]
+		}
+		if address, after, ok := strings.Cut(rest, "]:"); ok {
+			return sshPlace{user: user, host: address, path: after}
+		}
+	}
+	if user, rest, ok := strings.Cut(host, "@"); ok {
+		at.user, host = user, rest
+	}
+	at.host, at.path = host, path
+	return at
+}
+
+func isDrive(raw string) bool {
+	return runtime.GOOS == "windows" && drivePattern.MatchString(raw)
+}
+
+func checkSCP(raw string) error {
+	at := splitSCP(raw)
+	switch {
+	case drivePattern.MatchString(raw):
+		return errors.New("the URL looks like a path on Windows; for ssh use ssh://host/path")
+	case strings.EqualFold(at.host, "http"), strings.EqualFold(at.host, "https"), strings.EqualFold(at.host, "ssh"), strings.EqualFold(at.host, "file"):
+		return errors.New("the URL's scheme must be followed by ://")
+	case strings.HasPrefix(at.path, "//"):
+		return errors.New("the URL has a scheme that is not one")
+	case strings.Contains(raw, "[") && !strings.Contains(at.host, ":"):
+		return errors.New("the URL has brackets around what is not an IPv6 address")
+	case strings.HasPrefix(raw, "@"):
+		return errors.New("the URL has no user before the \"@\"")
+	case strings.Contains(strings.SplitN(at.path, "/", 2)[0], "@"):
+		return errors.New("the URL may have a password in it; ssh takes a key, and the URL is [user@]host:path; a local path begins with ./")
+	case strings.ContainsAny(at.path, "\\\"<>^`{|}?#"):
+		return errors.New("the URL has a character that a repository's path has no use for")
+	}
+	for segment := range strings.SplitSeq(at.path, "/") {
+		if segment == ".." || segment == "." {
+			return errors.New("the URL has a path segment \".\" or \"..\"")
+		}
+	}
+	return checkSSH(at.user, at.host, at.path)
+}
+
+// checkSSH checks what goes to the other end: nothing that a shell there, or
+// git, could take for something else.
+func checkSSH(user, host, path string) error {
+	address, err := netip.ParseAddr(host)
+	isAddress := err == nil && address.Is6()
+	switch {
+	case user != "" && !sshUserPattern.MatchString(user):
+		return errors.New("the URL's user has a character other than A-Z a-z 0-9 . _ + -")
+	case !isAddress && !sshHostPattern.MatchString(host):
+		return errors.New("the URL's host is not a name or an address; for a local path with a colon begin with ./")
+	case strings.Trim(path, "/") == "":
+		return errors.New("the URL has no path to a repository")
+	case strings.HasPrefix(path, "-"):
+		return errors.New("the URL's path begins with a dash")
+	case strings.ContainsAny(path, "'!"):
+		return errors.New("the URL's path has a quote or an exclamation mark")
+	}
+	return nil
+}
+
+// sshServer runs git's services at the other end of one connection.
+type sshServer struct {
+	at          sshPlace
+	credentials SSHCredentials
+
+	client *ssh.Client // nil until it is needed
+}
+
+// sshGrace is how long a service may take to end after its work is done.
+const sshGrace = 5 * time.Second
+
+func (s *sshServer) start(ctx context.Context, name string) (*service, error) {
+	session, err := s.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client := s.client
+	started := &service{stderr: &tail{limit: maxErrorBody}}
+	// Closing the connection is the one thing that ends every wait.
+	started.kill = sync.OnceFunc(func() { _ = client.Close() })
+	stop := context.AfterFunc(ctx, started.kill)
+	session.Stderr = started.stderr
+	if started.stdin, err = session.StdinPipe(); err == nil {
+		started.stdout, err = session.StdoutPipe()
+	}
+	if err == nil {
+		err = session.Start(name + " '" + s.at.path + "'")
+	}
+	if err != nil {
+		stop()
+		s.close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: ssh cannot run %s: %w", ErrUnreachable, name, err)
+	}
+	started.wait = func() {
+		timer := time.AfterFunc(sshGrace, started.kill)
+		_ = session.Wait()
+		timer.Stop()
+		stop()
+	}
+	return started, nil
+}
+
+// session opens a session on the connection that is there, or on a new one: a
+// server may end a connection, or allow one session for each.
+func (s *sshServer) session(ctx context.Context) (*ssh.Session, error) {
+	if s.client != nil {
+		stop := context.AfterFunc(ctx, func() { _ = s.client.Close() })
+		session, err := s.client.NewSession()
+		if stop() && err == nil {
+			return session, nil
+		}
+		s.close()
+	}
+	client, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
+	session, err := client.NewSession()
+	if !stop() || err != nil {
+		_ = client.Close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: ssh: %w", ErrUnreachable, err)
+	}
+	s.client = client
+	return session, nil
+}
+
+func (s *sshServer) close() {
+	if s.client != nil {
+		_ = s.client.Close()
+		s.client = nil
+	}
+}
+
+// connect dials, checks the host's key and shows ours.
+func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
+	known, err := s.credentials.knownHosts(s.at)
+	if err != nil {
+		return nil, err
+	}
+	method, done, err := s.credentials.method(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	handshake, cancel := context.WithTimeout(ctx, dialTimeout+handshakeTimeout)
+	defer cancel()
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	address := net.JoinHostPort(s.at.host, s.at.port)
+	connection, err := dialer.DialContext(handshake, "tcp", address)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if connection != nil {
+			_ = connection.Close()
+		}
+		return nil, err
+	}
+	stop := context.AfterFunc(handshake, func() { _ = connection.Close() })
+	secured, channels, requests, err := ssh.NewClientConn(connection, address, &ssh.ClientConfig{
+		User:              s.at.user,
+		Auth:              []ssh.AuthMethod{method},
+		HostKeyCallback:   known.check,
+		HostKeyAlgorithms: known.algorithms(),
+	})
+	if !stop() || err != nil {
+		_ = connection.Close()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case handshake.Err() != nil:
+			return nil, fmt.Errorf("%w: the ssh handshake took too long", ErrUnreachable)
+		case errors.Is(err, ErrHostKey):
+			return nil, err
+		case strings.Contains(err.Error(), "unable to authenticate"):
+			return nil, fmt.Errorf("%w: the server takes none of the ssh keys of user %q", ErrUnauthorized, s.at.user)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return ssh.NewClient(secured, channels, requests), nil
+}
+
+// method is how the user is authenticated; done ends what it needed.
+func (c SSHCredentials) method(ctx context.Context) (method ssh.AuthMethod, done func(), err error) {
+	done = func() {}
+	if c.Key != "" {
+		signer, err := parseSSHKey(c.Key, c.Passphrase)
+		if err != nil {
+			return nil, nil, err
+		}
+		return ssh.PublicKeys(signer), done, nil
+	}
+	socket := os.Getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		return nil, nil, fmt.Errorf("%w: ssh needs a private key; give one to the provider, or start an agent and set SSH_AUTH_SOCK", ErrUnauthorized)
+	}
+	connection, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: the ssh agent at SSH_AUTH_SOCK does not answer", ErrUnauthorized)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
+	return ssh.PublicKeysCallback(agent.NewClient(connection).Signers), func() {
+		stop()
+		_ = connection.Close()
+	}, nil
+}
+
+// parseSSHKey reads a private key. Its errors have nothing of the key in them.
+func parseSSHKey(pem, passphrase string) (ssh.Signer, error) {
+	signer, err := ssh.ParsePrivateKey([]byte(pem))
+	if errors.As(err, new(*ssh.PassphraseMissingError)) {
+		if passphrase == "" {
+			return nil, errors.New("the ssh key has a passphrase, and none is given")
+		}
+		if signer, err = ssh.ParsePrivateKeyWithPassphrase([]byte(pem), []byte(passphrase)); err != nil {
+			return nil, errors.New("the ssh key's passphrase is wrong, or the key cannot be read")
+		}
+	}
+	if err != nil {
+		return nil, errors.New("the ssh key cannot be read; it is the private key's text, from \"-----BEGIN\" to \"-----END ... KEY-----\"")
+	}
+	return signer, nil
+}
+
+var (
+	sshNotFound     = regexp.MustCompile(`(?i)not found|does not exist|could not be found|cannot find|does not appear to be a git repository|no such (file|project|repository)`)
+	sshUnauthorized = regexp.MustCompile(`(?i)denied|not authorized|unauthorized|forbidden|no permission|not have permission|insufficient`)
+)
+
+// explain makes an error of what the server said on stderr, in whatever words.
+func (s *sshServer) explain(said string) error {
+	said = oneLine(said)
+	switch {
+	case sshUnauthorized.MatchString(said):
+		return fmt.Errorf("%w: the server says: %s", ErrUnauthorized, said)
+	case sshNotFound.MatchString(said):
+		return fmt.Errorf("%w: the server says: %s", ErrNotFound, said)
+	}
+	return fmt.Errorf("the server says: %s", said)
+}

@@ -1,0 +1,246 @@
+//go:build unix
+
+package gitops_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// newSSHKey makes a key: its PEM text, and its public half as one line.
+func newSSHKey(t testing.TB, passphrase string) (private, public string) {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var block *pem.Block
+	if passphrase == "" {
+		block, err = ssh.MarshalPrivateKey(key, "")
+	} else {
+		block, err = ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte(passphrase))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(block)), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
+}
+
+// giteaRepository is a repository of a new user of Gitea, over ssh, and one to
+// look at it with git.
+func giteaRepository(t *testing.T, passphrase string) (remote gitops.Remote, look func(args ...string) string) {
+	t.Helper()
+	server := giteatest.Start(t)
+	user := server.User(t)
+	address := server.Repository(t, user, "gitops")
+	private, public := newSSHKey(t, passphrase)
+	server.API(t, user, "POST", "/user/keys", map[string]any{"title": "test", "key": public}, nil)
+	host, port, err := net.SplitHostPort(server.SSHAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote = gitops.Remote{
+		URL:    fmt.Sprintf("ssh://git@%s/%s/gitops.git", server.SSHAddr, user.Name),
+		Branch: "main",
+		Credentials: gitops.Credentials{SSH: gitops.SSHCredentials{
+			Key: private, Passphrase: passphrase, KnownHosts: fmt.Sprintf("[%s]:%s %s\n", host, port, server.SSHHostKey),
+		}},
+	}
+	look = func(args ...string) string {
+		t.Helper()
+		parsed, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed.User = url.UserPassword(user.Name, user.Password)
+		directory := filepath.Join(t.TempDir(), "look.git")
+		run(t, "", "git", "clone", "--quiet", "--mirror", parsed.String(), directory)
+		run(t, directory, "git", "fsck", "--strict")
+		return strings.TrimSpace(run(t, directory, "git", args...))
+	}
+	return remote, look
+}
+
+func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
+	t.Parallel()
+	for _, passphrase := range []string{"", canary} {
+		remote, look := giteaRepository(t, passphrase)
+		client := gitops.NewClient()
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/": {}})
+		first, err := client.Apply(context.Background(), remote, edit)
+		if err != nil || !first.Committed || first.Pushes != 1 {
+			t.Fatalf("first: %+v, %v", first, err)
+		}
+		if again, err := client.Apply(context.Background(), remote, edit); err != nil || again.Committed || again.Commit != first.Commit {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+		view, err := client.Inspect(context.Background(), remote, dev)
+		if err != nil || sprint(view.Deployed(wanted(edit))) != sprint(wanted(edit)) {
+			t.Errorf("view: %+v, %v", view, err)
+		}
+		if owned, err := view.Owned(context.Background()); err != nil || sprint(owned) != sprint(wanted(edit)) {
+			t.Errorf("owned: %v, %v", owned, err)
+		}
+		edit.Hosts["drone"].Folders["app"] = rendered(t, "a", "2")
+		edit.Head = "flotilla/dev"
+		for _, content := range []string{"2", "3"} {
+			edit.Hosts["drone"].Folders["app"] = rendered(t, "a", content)
+			if proposed, err := client.Apply(context.Background(), remote, edit); err != nil || !proposed.Committed {
+				t.Errorf("proposed: %+v, %v", proposed, err)
+			}
+		}
+		if got := look("show", "flotilla/dev:dev/drone/app/a"); got != "3" {
+			t.Errorf("on the head: %q", got)
+		}
+		if got := look("rev-parse", "main"); got != first.Commit {
+			t.Errorf("main is at %s", got)
+		}
+		short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		if _, err := client.Inspect(short, remote, dev); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a short deadline: %v", err)
+		}
+		cancel()
+	}
+}
+
+func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
+	remote, _ := giteaRepository(t, "")
+	key, err := ssh.ParseRawPrivateKey([]byte(remote.Credentials.SSH.Key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote.Credentials.SSH.Key = ""
+	t.Setenv("SSH_AUTH_SOCK", "")
+	if _, err := gitops.NewClient().Inspect(context.Background(), remote, dev); !errors.Is(err, gitops.ErrUnauthorized) || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
+		t.Errorf("no agent: %v", err)
+	}
+	keyring := agent.NewKeyring()
+	if err := keyring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = agent.ServeAgent(keyring, connection) }()
+		}
+	}()
+	t.Setenv("SSH_AUTH_SOCK", socket)
+	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
+	if result, err := gitops.NewClient().Apply(context.Background(), remote, edit); err != nil || !result.Committed {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
+	t.Parallel()
+	remote, _ := giteaRepository(t, "")
+	encrypted, _ := newSSHKey(t, canary)
+	_, other := newSSHKey(t, "")
+	stranger, _ := newSSHKey(t, "")
+	host, port, _ := net.SplitHostPort(strings.TrimPrefix(strings.Split(remote.URL, "/")[2], "git@"))
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(strings.SplitN(remote.Credentials.SSH.KnownHosts, " ", 2)[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fingerprint := ssh.FingerprintSHA256(key)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	for name, test := range map[string]struct {
+		change func(*gitops.Remote)
+		kind   error
+		texts  []string
+	}{
+		"an unknown host": {
+			func(r *gitops.Remote) { r.Credentials.SSH.KnownHosts = "elsewhere " + other },
+			gitops.ErrHostKey, []string{"ssh-ed25519", fingerprint, "add this line", "[" + host + "]:" + port},
+		},
+		"no known hosts": {
+			func(r *gitops.Remote) {
+				r.Credentials.SSH.KnownHosts, r.Credentials.SSH.KnownHostsFile = "", os.DevNull
+			},
+			gitops.ErrHostKey, []string{fingerprint},
+		},
+		"another key": {
+			func(r *gitops.Remote) {
+				r.Credentials.SSH.KnownHosts = fmt.Sprintf("[%s]:%s %s\n", host, port, other)
+			},
+			gitops.ErrHostKey, []string{fingerprint, "has another", "somebody stands between"},
+		},
+		"a revoked key": {
+			func(r *gitops.Remote) { r.Credentials.SSH.KnownHosts = "@revoked " + r.Credentials.SSH.KnownHosts },
+			gitops.ErrHostKey, []string{fingerprint, "revoked"},
+		},
+		"broken known hosts": {
+			func(r *gitops.Remote) { r.Credentials.SSH.KnownHosts = "x y z\n" }, nil, []string{"known hosts cannot be read"},
+		},
+		"a key that the server does not know": {
+			func(r *gitops.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = stranger, canary },
+			gitops.ErrUnauthorized, []string{"none of the ssh keys"},
+		},
+		"no passphrase":      {func(r *gitops.Remote) { r.Credentials.SSH.Key = encrypted }, nil, []string{"none is given"}},
+		"a wrong passphrase": {func(r *gitops.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = encrypted, canary+"x" }, nil, []string{"passphrase is wrong"}},
+		"no key":             {func(r *gitops.Remote) { r.Credentials.SSH.Key = canary }, nil, []string{"cannot be read"}},
+		"no such repository": {func(r *gitops.Remote) { r.URL = strings.Replace(r.URL, "gitops.git", "no.git", 1) }, gitops.ErrNotFound, nil},
+		"nobody listens":     {func(r *gitops.Remote) { r.URL = "ssh://git@127.0.0.1:1/o/r" }, gitops.ErrUnreachable, []string{"refused"}},
+		"nobody answers": {
+			func(r *gitops.Remote) { r.URL = "ssh://git@" + silent.Addr().String() + "/o/r" }, context.DeadlineExceeded, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changed := remote
+			test.change(&changed)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			_, inspected := gitops.NewClient().Inspect(ctx, changed, dev)
+			_, applied := gitops.NewClient().Apply(ctx, changed, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+			for _, err := range []error{inspected, applied} {
+				if err == nil || test.kind != nil && !errors.Is(err, test.kind) {
+					t.Fatalf("err = %v", err)
+				}
+				for _, text := range test.texts {
+					if !strings.Contains(err.Error(), text) {
+						t.Errorf("err = %v, without %q", err, text)
+					}
+				}
+				printed := fmt.Sprintf("%v %+v %#v %v %#v", err, changed, changed, changed.Credentials.SSH, changed.Credentials)
+				if strings.Contains(printed, canary) || strings.Contains(printed, "PRIVATE KEY") && name != "no key" {
+					t.Errorf("a secret in %s", printed)
+				}
+			}
+		})
+	}
+}
