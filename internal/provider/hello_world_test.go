@@ -2,113 +2,14 @@ package provider_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	tfjson "github.com/hashicorp/terraform-json"
 )
-
-// tools are the programs that apply configurations: those that the environment names, or that are on PATH.
-func tools(t *testing.T) map[string]string {
-	t.Helper()
-	requireAcceptance(t)
-	found := map[string]string{}
-	for name, variable := range map[string]string{"terraform": "TF_ACC_TERRAFORM_PATH", "tofu": "FLOTILLA_TOFU"} {
-		path := os.Getenv(variable)
-		if path == "" {
-			path, _ = exec.LookPath(name)
-		}
-		if path != "" {
-			found[name] = path
-		}
-	}
-	return found
-}
-
-// mirror builds the provider once and lays it out as a mirror that both tools install from.
-var mirror = sync.OnceValues(func() (folder string, err error) {
-	if folder, err = os.MkdirTemp("", "flotilla-mirror-"); err != nil {
-		return "", err
-	}
-	removeMirror = func() { os.RemoveAll(folder) }
-	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
-		name := "terraform-provider-flotilla_v0.0.1"
-		if runtime.GOOS == "windows" {
-			name += ".exe"
-		}
-		target := filepath.Join(folder, host, "flotilla", "flotilla", "0.0.1", runtime.GOOS+"_"+runtime.GOARCH, name)
-		command := exec.Command("go", "build", "-o", target, "../..")
-		if output, err := command.CombinedOutput(); err != nil {
-			return "", &exec.Error{Name: string(output), Err: err}
-		}
-	}
-	settings := "provider_installation {\n  filesystem_mirror {\n    path = \"" + filepath.ToSlash(folder) + "\"\n  }\n}\n"
-	return folder, os.WriteFile(filepath.Join(folder, "cli.tfrc"), []byte(settings), 0o600)
-})
-
-// removeMirror is called when all tests have run.
-var removeMirror = func() {}
-
-// workdir is a folder in which a tool works with the built provider, as users do.
-type workdir struct {
-	t    *testing.T
-	tool string
-	path string
-}
-
-func newWorkdir(t *testing.T, tool, example string) workdir {
-	t.Helper()
-	w := workdir{t: t, tool: tool, path: t.TempDir()}
-	for name, content := range files(t, filepath.Join("..", "..", "examples", example)) {
-		if strings.HasSuffix(name, ".tf") {
-			writeFile(t, filepath.Join(w.path, name), content)
-		}
-	}
-	w.run("init", "-input=false")
-	return w
-}
-
-// try runs the tool and returns what it printed, and whether it succeeded.
-func (w workdir) try(arguments ...string) (stdout, stderr string, err error) {
-	folder, err := mirror()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	command := exec.CommandContext(w.t.Context(), w.tool, arguments...)
-	command.Dir = w.path
-	command.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
-	var out, problems bytes.Buffer
-	command.Stdout, command.Stderr = &out, &problems
-	err = command.Run()
-	return out.String(), problems.String(), err
-}
-
-func (w workdir) run(arguments ...string) string {
-	w.t.Helper()
-	stdout, stderr, err := w.try(arguments...)
-	if err != nil {
-		w.t.Fatalf("%s: %s\n%s%s", strings.Join(arguments, " "), err, stdout, stderr)
-	}
-	return stdout
-}
-
-// plan makes a plan file and returns what it says.
-func (w workdir) plan(arguments ...string) *tfjson.Plan {
-	w.t.Helper()
-	w.run(append([]string{"plan", "-input=false", "-out=plan.out"}, arguments...)...)
-	plan := &tfjson.Plan{}
-	if err := json.Unmarshal([]byte(w.run("show", "-json", "plan.out")), plan); err != nil {
-		w.t.Fatal(err)
-	}
-	return plan
-}
 
 func change(t *testing.T, plan *tfjson.Plan, address string) *tfjson.Change {
 	t.Helper()
@@ -136,7 +37,7 @@ func TestHelloWorld(t *testing.T) {
 }
 
 func testHelloWorld(t *testing.T, tool string) {
-	w := newWorkdir(t, tool, "hello-world")
+	w := newWorkdir(t, tool, files(t, filepath.Join("..", "..", "examples", "hello-world")))
 
 	plan := w.plan()
 	for _, resource := range plan.ResourceChanges {
