@@ -59,9 +59,9 @@ func TestValuesAreCheckedAgainstSchemas(t *testing.T) {
 		"all is never allowed":        {`{"A":1}`, `false`, `is not allowed`},
 		"all is always allowed":       {`{"A":1}`, `true`, ``},
 		"values are no list":          {`{"A":1}`, `{"type":"array"}`, `must be a list, not an object`},
-		"an extreme number":           {`{"A":1e9999}`, `{"properties":{"A":{"multipleOf":2}}}`, `/A holds a number that is too large or too small to be checked`},
-		"an extreme number, whole":    {`{"A":{"x":1e-9999}}`, `{"not":{}}`, `/A holds a number that is too large or too small to be checked`},
-		"a number no schema asks":     {`{"A":1e9999}`, `{"properties":{"B":{"multipleOf":2}}}`, ``},
+		"an extreme number":           {`{"A":1e5000}`, `{"properties":{"A":{"multipleOf":2}}}`, `/A holds a number that is too large or too small to be checked`},
+		"an extreme number, whole":    {`{"A":{"x":1e-5000}}`, `{"not":{}}`, `/A holds a number that is too large or too small to be checked`},
+		"a number no schema asks":     {`{"A":1e5000}`, `{"properties":{"B":{"multipleOf":2}}}`, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

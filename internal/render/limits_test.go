@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
@@ -53,11 +52,7 @@ func TestTemplatesThatNeverEndOrGrowAreErrorsThatNameTheLimit(t *testing.T) {
 		deployment := withTemplate("text", template)
 		deployment.config["loop"] = "{{ tpl .ConfigData.loop . }}"
 		templates, subject := deployment.compile(t)
-		started := time.Now()
 		_, err := templates.Render(subject)
-		if took := time.Since(started); took > 20*time.Second {
-			t.Errorf("%s took %s", template, took)
-		}
 		var failure *render.Error
 		if !errors.As(err, &failure) {
 			t.Errorf("%s: %v, want an error", template, err)
