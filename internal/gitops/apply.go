@@ -156,7 +156,10 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	if !t.commit.IsZero() {
 		parents = []plumbing.Hash{t.commit}
 	}
-	commit := a.commit(root, parents, changes, pack)
+	commit, err := a.commit(root, parents, changes, pack)
+	if err != nil {
+		return false, err
+	}
 	return a.push(ctx, t.commit, t.commit, commit, pack.finish(), changes)
 }
 
@@ -261,11 +264,21 @@ func (a *application) create(ctx context.Context) error {
 }
 
 // commit makes the commit and adds it to the pack.
-func (a *application) commit(root plumbing.Hash, parents []plumbing.Hash, changes []*change, pack *packWriter) plumbing.Hash {
-	commit := encodeCommit(root, parents, changes[0].edit.Author, a.client.now(), message(changes))
+func (a *application) commit(
+	root plumbing.Hash, parents []plumbing.Hash, changes []*change, pack *packWriter,
+) (plumbing.Hash, error) {
+	now := a.client.now()
+	commit := encodeCommit(root, parents, changes[0].edit.Author, now, message(changes))
+	if signer := a.client.signer; signer != nil {
+		signature, err := signer.sign(commit, now)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		commit = withSignature(commit, signature)
+	}
 	id := newHasher().object(plumbing.CommitObject, commit)
 	pack.add(id, plumbing.CommitObject, commit)
-	return id
+	return id, nil
 }
 
 // pack adds the files and folders that the change writes.

@@ -35,6 +35,7 @@ type Client struct {
 	sleep   func(context.Context, time.Duration) error
 	jitter  func(time.Duration) time.Duration
 	overWeb transport.Transport
+	signer  *Signer // nil: commits are not signed
 
 	mu       sync.Mutex
 	branches map[branchKey]chan struct{}

@@ -35,7 +35,10 @@ func (a *application) propose(
 			parents = append(parents, t.commit)
 		}
 	}
-	commit := a.commit(root, parents, changes, pack)
+	commit, err := a.commit(root, parents, changes, pack)
+	if err != nil {
+		return false, err
+	}
 	return a.push(ctx, t.commit, own, commit, pack.finish(), changes)
 }
 

@@ -1,0 +1,135 @@
+package gitops
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+	"golang.org/x/crypto/ssh"
+)
+
+// Signer signs commits.
+type Signer struct {
+	// sign returns the armored signature of a commit that is made at this time.
+	sign func(commit []byte, at time.Time) (string, error)
+}
+
+// WithSigner makes every commit carry a signature, which `git verify-commit`
+// verifies. Default: none.
+func WithSigner(signer *Signer) Option {
+	return func(c *Client) { c.signer = signer }
+}
+
+// NewSigner reads a private key: an OpenPGP one, armored, or one of ssh, PEM
+// text. The passphrase is "" for a key that has none. The errors have nothing of
+// either in them.
+func NewSigner(key, passphrase string) (*Signer, error) {
+	if strings.Contains(key, "-----BEGIN PGP ") {
+		return newOpenPGPSigner(key, passphrase)
+	}
+	signer, err := parseSSHKey(key, passphrase)
+	if err != nil {
+		return nil, err
+	}
+	return &Signer{sign: func(commit []byte, _ time.Time) (string, error) { return signSSH(signer, commit) }}, nil
+}
+
+// String keeps the key out of anything that prints it.
+func (s *Signer) String() string { return "(signer)" }
+
+// GoString does the same for %#v.
+func (s *Signer) GoString() string { return "&gitops.Signer{}" }
+
+func newOpenPGPSigner(key, passphrase string) (*Signer, error) {
+	unreadable := errors.New("the signing key cannot be read; it is what gpg --armor --export-secret-keys prints for one key")
+	entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(key))
+	if err != nil || len(entities) != 1 || entities[0].PrivateKey == nil {
+		return nil, unreadable
+	}
+	entity := entities[0]
+	private := []*packet.PrivateKey{entity.PrivateKey}
+	for _, subkey := range entity.Subkeys {
+		if subkey.PrivateKey != nil {
+			private = append(private, subkey.PrivateKey)
+		}
+	}
+	for _, key := range private {
+		switch {
+		case key.Dummy() || !key.Encrypted:
+		case passphrase == "":
+			return nil, errors.New("the signing key has a passphrase, and none is given")
+		case key.Decrypt([]byte(passphrase)) != nil:
+			return nil, errors.New("the signing key's passphrase is wrong")
+		}
+	}
+	if _, ok := entity.SigningKey(time.Now()); !ok {
+		return nil, errors.New("the signing key has expired, was revoked, or is not one for signing")
+	}
+	return &Signer{sign: func(commit []byte, at time.Time) (string, error) {
+		var signature bytes.Buffer
+		config := &packet.Config{Time: func() time.Time { return at }}
+		if err := openpgp.ArmoredDetachSign(&signature, entity, bytes.NewReader(commit), config); err != nil {
+			return "", errors.New("the commit cannot be signed: the signing key is not valid at this time")
+		}
+		return signature.String(), nil
+	}}, nil
+}
+
+// The format of OpenSSH's PROTOCOL.sshsig, as git uses it.
+const (
+	sshsigMagic     = "SSHSIG"
+	sshsigVersion   = 1
+	sshsigNamespace = "git"
+	sshsigHash      = "sha512"
+	sshsigLine      = 70
+)
+
+func signSSH(signer ssh.Signer, commit []byte) (string, error) {
+	hash := sha512.Sum512(commit)
+	signed := ssh.Marshal(struct{ Namespace, Reserved, HashAlgorithm, Hash string }{
+		sshsigNamespace, "", sshsigHash, string(hash[:]),
+	})
+	signature, err := signSSHBlob(signer, append([]byte(sshsigMagic), signed...))
+	if err != nil {
+		return "", errors.New("the commit cannot be signed with the ssh key")
+	}
+	blob := ssh.Marshal(struct {
+		Version                                                    uint32
+		PublicKey, Namespace, Reserved, HashAlgorithm, SignatureOf string
+	}{
+		sshsigVersion, string(signer.PublicKey().Marshal()), sshsigNamespace, "", sshsigHash, string(ssh.Marshal(signature)),
+	})
+	encoded := base64.StdEncoding.EncodeToString(append([]byte(sshsigMagic), blob...))
+	var b strings.Builder
+	b.WriteString("-----BEGIN SSH SIGNATURE-----\n")
+	for len(encoded) > 0 {
+		n := min(sshsigLine, len(encoded))
+		b.WriteString(encoded[:n] + "\n")
+		encoded = encoded[n:]
+	}
+	b.WriteString("-----END SSH SIGNATURE-----\n")
+	return b.String(), nil
+}
+
+// signSSHBlob signs with an algorithm that the format allows: of RSA's, not the
+// one with SHA-1.
+func signSSHBlob(signer ssh.Signer, blob []byte) (*ssh.Signature, error) {
+	if with, ok := signer.(ssh.AlgorithmSigner); ok && signer.PublicKey().Type() == ssh.KeyAlgoRSA {
+		return with.SignWithAlgorithm(rand.Reader, blob, ssh.KeyAlgoRSASHA512)
+	}
+	return signer.Sign(rand.Reader, blob)
+}
+
+// withSignature puts a signature into a commit: the last line of its header.
+func withSignature(commit []byte, signature string) []byte {
+	header, message, _ := bytes.Cut(commit, []byte("\n\n"))
+	lines := strings.ReplaceAll(strings.TrimRight(signature, "\n"), "\n", "\n ")
+	return slices.Concat(header, []byte("\ngpgsig "+lines+"\n\n"), message)
+}
