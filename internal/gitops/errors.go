@@ -110,6 +110,9 @@ var kinds = []error{
 
 // classify finds the sentinel for err; nil when it is none of them.
 func classify(err error) error {
+	if errors.As(err, new(*slowError)) {
+		return ErrUnreachable
+	}
 	for _, kind := range kinds {
 		if errors.Is(err, kind) {
 			return kind

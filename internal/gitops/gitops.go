@@ -53,7 +53,7 @@ func WithClock(now func() time.Time) Option {
 }
 
 // WithHTTPTransport sets what http and https requests go through, for a custom
-// CA or a test. Default: proxy from the environment, and timeouts on dialling,
+// CA (see NewHTTPTransport) or a test. Default: proxy from the environment, and timeouts on dialling,
 // on the TLS handshake and on the response header.
 func WithHTTPTransport(rt http.RoundTripper) Option {
 	return func(c *Client) { c.overWeb = newHTTPTransport(rt) }

@@ -1,6 +1,9 @@
 package gitops
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +35,48 @@ const (
 	maxHeader        = 1 << 20
 )
 
-func defaultRoundTripper() http.RoundTripper {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+// HTTPOptions are what a network may need.
+type HTTPOptions struct {
+	// CA is PEM text: certificates that are trusted beside the machine's.
+	CA string
+	// DialTimeout bounds connecting, the TLS handshake included; 0 is 30 seconds
+	// and 15.
+	DialTimeout time.Duration
+	// ResponseTimeout bounds the wait for an answer to begin; 0 is 5 minutes,
+	// since a server answers a push after its hooks have run.
+	ResponseTimeout time.Duration
+}
+
+// NewHTTPTransport makes what WithHTTPTransport takes: the default with these
+// options. It is an error when the CA has no certificate in it.
+func NewHTTPTransport(options HTTPOptions) (http.RoundTripper, error) {
+	next := defaultRoundTripper()
+	if options.DialTimeout > 0 {
+		dialer := &net.Dialer{Timeout: options.DialTimeout, KeepAlive: keepAlive}
+		next.DialContext = dialer.DialContext
+		next.TLSHandshakeTimeout = options.DialTimeout
+	}
+	if options.ResponseTimeout > 0 {
+		next.ResponseHeaderTimeout = options.ResponseTimeout
+	}
+	if options.CA == "" {
+		return next, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a machine without any
+	}
+	if !pool.AppendCertsFromPEM([]byte(options.CA)) {
+		return nil, errors.New("the CA has no certificate in it; it is PEM text, from \"-----BEGIN CERTIFICATE-----\"")
+	}
+	next.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return next, nil
+}
+
+const keepAlive = 30 * time.Second
+
+func defaultRoundTripper() *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,
@@ -47,6 +90,24 @@ func defaultRoundTripper() http.RoundTripper {
 	}
 }
 
+// slowError is a timeout of our own. Go's says that it is a context's.
+type slowError struct{ text string }
+
+func (e *slowError) Error() string { return e.text }
+func (e *slowError) Unwrap() error { return ErrUnreachable }
+func (e *slowError) Timeout() bool { return true }
+
+// Temporary makes it a net.Error.
+func (e *slowError) Temporary() bool { return false }
+
+func slow(ctx context.Context, err error) error {
+	var timeout net.Error
+	if ctx.Err() == nil && errors.As(err, &timeout) && timeout.Timeout() {
+		return &slowError{err.Error()}
+	}
+	return err
+}
+
 // boundedTransport limits what a server's answers may hold. go-git reads
 // advertisements, reports and the bodies of errors to their end, however long.
 type boundedTransport struct {
@@ -56,7 +117,7 @@ type boundedTransport struct {
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
-		return nil, err
+		return nil, slow(request.Context(), err)
 	}
 	if response.StatusCode >= http.StatusBadRequest {
 		// What is beyond the limit is cut off: the status says enough.

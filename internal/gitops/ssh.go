@@ -242,7 +242,7 @@ func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 	defer done()
 	handshake, cancel := context.WithTimeout(ctx, dialTimeout+handshakeTimeout)
 	defer cancel()
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 	address := net.JoinHostPort(s.at.host, s.at.port)
 	connection, err := dialer.DialContext(handshake, "tcp", address)
 	if ctx.Err() != nil {
@@ -252,7 +252,7 @@ func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 		if connection != nil {
 			_ = connection.Close()
 		}
-		return nil, err
+		return nil, slow(ctx, err)
 	}
 	stop := context.AfterFunc(handshake, func() { _ = connection.Close() })
 	secured, channels, requests, err := ssh.NewClientConn(connection, address, &ssh.ClientConfig{
