@@ -24,6 +24,8 @@ type Result struct {
 	Added, Changed, Removed []string
 	// Changes are the same with their config versions, ordered by key.
 	Changes []FolderChange
+	// Adopted are the folders that were taken over, with the owner that had them.
+	Adopted []Conflict
 	// HeadCommit is the tip of Edit.Head, which holds what is proposed against
 	// Commit; the changes above are then those of the proposal, whether this
 	// Apply made a commit or an earlier one did. It is "" when there is nothing to
@@ -242,7 +244,7 @@ func (a *application) settle(commit, head plumbing.Hash, proposed []*change) {
 		}
 		if c != nil {
 			result.Added, result.Changed, result.Removed = texts(c.added), texts(c.changed), texts(c.removed)
-			result.Changes = c.folders
+			result.Changes, result.Adopted = c.folders, c.adopted
 		}
 		a.succeed(w, result)
 	}

@@ -26,6 +26,9 @@ type Edit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
+	// Adopt takes over folders that another owner's records list: the edit's owner
+	// has them from then on. Without it they are an *OwnershipError.
+	Adopt bool
 	// Head, when not "", is the branch that the commit goes to in place of the
 	// remote's, for a pull request: the remote's tip with this edit applied. It
 	// belongs to this edit alone; what others did there is taken back.

@@ -39,7 +39,7 @@ func (c *change) subject() string {
 	for _, part := range []struct {
 		count int
 		what  string
-	}{{len(c.added), "added"}, {len(c.changed), "changed"}, {len(c.removed), "removed"}} {
+	}{{len(c.added), "added"}, {len(c.changed), "changed"}, {len(c.removed), "removed"}, {len(c.adopted), "taken over"}} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
 		}
@@ -58,6 +58,7 @@ func (c *change) body() string {
 	list(&b, "Added", texts(c.added))
 	list(&b, "Changed", texts(c.changed))
 	list(&b, "Removed", texts(c.removed))
+	list(&b, "Taken over", c.adoptedTexts())
 	if b.Len() == 0 {
 		list(&b, "Hosts", c.hosts)
 	}

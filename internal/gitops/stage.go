@@ -18,6 +18,7 @@ type change struct {
 	changed []key
 	removed []key
 	hosts   []string       // whose marker or record is put right
+	adopted []Conflict     // folders that another owner had
 	folders []FolderChange // added, changed and removed, with config versions
 
 	remove []string // paths
@@ -35,7 +36,7 @@ type putFile struct {
 // empty reports whether the tip is already as the edit wants it. Records that
 // differ only in what they say about a folder are no reason for a commit.
 func (c *change) empty() bool {
-	return len(c.added)+len(c.changed)+len(c.removed)+len(c.hosts) == 0
+	return len(c.added)+len(c.changed)+len(c.removed)+len(c.hosts)+len(c.adopted) == 0
 }
 
 // stage works out what the edit changes at this tip. It only reads.
@@ -53,7 +54,7 @@ func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
 	if err := w.wayIsFree(edit.Owner, want); err != nil {
 		return nil, err
 	}
-	s := &staging{workspace: w, edit: edit, want: want, files: files, atTip: atTip, change: &change{edit: edit}}
+	s := &staging{workspace: w, edit: edit, want: want, files: files, atTip: atTip, formerly: map[key]string{}, change: &change{edit: edit}}
 	if err := s.readOwned(ctx); err != nil {
 		return nil, err
 	}
@@ -77,6 +78,7 @@ type staging struct {
 	atTip    map[string]plumbing.Hash // host to the blob of its record
 	recorded map[string]hostRecord    // those that can be read
 	owned    map[key]bool             // by the records, or by the state and nobody's record
+	formerly map[key]string           // config versions in another owner's records
 	change   *change
 }
 
@@ -134,6 +136,11 @@ func (s *staging) settleOwnership(ctx context.Context) error {
 	found, err := s.conflicts(ctx, s.edit.Owner, wanted, s.want, known)
 	if err != nil {
 		return err
+	}
+	if s.edit.Adopt {
+		if found, err = s.adopt(found); err != nil {
+			return err
+		}
 	}
 	more, err := s.settledInside(ctx)
 	if err != nil {
@@ -223,6 +230,9 @@ func (s *staging) versions() {
 			before := after // a record that was not read is the wanted one
 			if record, ok := s.recorded[k.host]; ok {
 				before = record.DeploymentTargets[k.target].ConfigVersion
+			}
+			if version, ok := s.formerly[k]; ok {
+				before = version
 			}
 			if action == Added {
 				before = ""

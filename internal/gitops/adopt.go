@@ -1,0 +1,85 @@
+package gitops
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// adopt takes over those conflicts that are another owner's folder as it is, and
+// returns the others: a folder inside of ours or around it, and files that no
+// record lists, are nobody's to give. The former owner's records are rewritten
+// in the same commit; its marker and its other folders stay.
+func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
+	type place struct {
+		owner Owner
+		host  string
+	}
+	records := map[place]hostRecord{}
+	var left []Conflict
+	for _, c := range found {
+		from := Owner{Name: c.Owner, Path: c.OwnerPath}
+		host, target, inside := from.hostOf(c.Folder)
+		if c.Owner == "" || !inside || target == "" || from.folder(host, target) != c.Folder {
+			left = append(left, c)
+			continue
+		}
+		at := place{from, host}
+		record, ok := records[at]
+		if !ok {
+			var err error
+			if record, err = s.recordOf(from, host); err != nil {
+				return nil, err
+			}
+			records[at] = record
+		}
+		folder, ok := record.DeploymentTargets[target]
+		if !ok {
+			left = append(left, c)
+			continue
+		}
+		delete(record.DeploymentTargets, target)
+		s.change.adopted = append(s.change.adopted, c)
+		s.formerly[key{c.Host, c.DeploymentTarget}] = folder.ConfigVersion
+	}
+	places := slices.SortedFunc(maps.Keys(records), func(a, b place) int {
+		return compareKeys(key{a.owner.records(), a.host}, key{b.owner.records(), b.host})
+	})
+	h := newHasher()
+	for _, at := range places {
+		content := records[at].encode()
+		s.change.put = append(s.change.put, putFile{
+			path: at.owner.record(at.host), id: h.object(plumbing.BlobObject, content), content: content,
+		})
+	}
+	return left, nil
+}
+
+// recordOf reads a record of another owner, which was fetched to find that the
+// folder is its.
+func (s *staging) recordOf(owner Owner, host string) (hostRecord, error) {
+	e, ok := s.lookup(owner.record(host))
+	if !ok {
+		return hostRecord{}, fmt.Errorf("the record %q is gone", owner.record(host))
+	}
+	content, err := s.blob(e.id)
+	if err != nil {
+		return hostRecord{}, err
+	}
+	return parseRecord(content)
+}
+
+// adoptedTexts are the folders that were taken over, for a commit message.
+func (c *change) adoptedTexts() []string {
+	var texts []string
+	for _, a := range c.adopted {
+		at := "the root"
+		if a.OwnerPath != "" {
+			at = a.OwnerPath
+		}
+		texts = append(texts, fmt.Sprintf("%s/%s from %s at %s", a.Host, a.DeploymentTarget, a.Owner, at))
+	}
+	return texts
+}
