@@ -152,7 +152,8 @@ const (
 	// Now merges at once, and fails when the host does not let it.
 	Now MergeMode = "now"
 	// WhenChecksSucceed has the host merge once what it requires is fulfilled;
-	// at once when it is.
+	// at once when it is. Only checks that the base branch's protection requires
+	// (GitLab: a pipeline that has come up) are sure to be waited for.
 	WhenChecksSucceed MergeMode = "when_checks_succeed"
 )
 
@@ -200,7 +201,7 @@ func NewHost(repository Repository, given ...Option) (Host, error) {
 	case GitHub:
 		h.api, err = newGitHub(at, repository.Credentials, client)
 	case GitLab:
-		h.api, err = newGitLab(at, repository.Credentials, client)
+		h.api, err = newGitLab(at, repository.Credentials, client, h.settling)
 	default:
 		h.api = newGitea(at, repository.Credentials, client)
 	}

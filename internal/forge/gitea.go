@@ -2,6 +2,8 @@ package forge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -264,7 +266,10 @@ func (g *giteaHost) arrange(ctx context.Context, r *request, headCommit string) 
 	if err != nil || again.HeadCommit == headCommit {
 		return err
 	}
-	return failf(ErrHeadMoved, "the head moved to %s meanwhile (%w)", again.HeadCommit, g.hold(ctx, r))
+	if err := g.hold(ctx, r); err != nil {
+		return fmt.Errorf("its merge was arranged, the head moved meanwhile, and the merge cannot be taken back: %w", err)
+	}
+	return errors.New("its merge was arranged, the head moved meanwhile, and the merge was taken back")
 }
 
 func (g *giteaHost) mergeWith(ctx context.Context, r *request, option gitea.MergePullRequestOption) error {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 	"golang.org/x/oauth2"
@@ -14,11 +15,17 @@ import (
 type gitlabHost struct {
 	project string
 	client  *gitlab.Client
+	// settling is how long a pipeline may take to come up after a push.
+	settling time.Duration
 }
+
+// maxPipeline is for usual days; a project that wants pipelines to succeed is given
+// maxSettling.
+const maxPipeline = 5 * time.Second
 
 // newGitLab sends the token as a bearer's, which GitLab takes for personal,
 // project, group and OAuth tokens alike.
-func newGitLab(at address, credentials Credentials, client *http.Client) (*gitlabHost, error) {
+func newGitLab(at address, credentials Credentials, client *http.Client, settling time.Duration) (*gitlabHost, error) {
 	var source gitlab.AuthSource = gitlab.Unauthenticated{}
 	if token := credentials.asToken(); token != "" {
 		source = gitlab.OAuthTokenSource{TokenSource: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}
@@ -26,7 +33,7 @@ func newGitLab(at address, credentials Credentials, client *http.Client) (*gitla
 	sdk, err := gitlab.NewAuthSourceClient(source,
 		gitlab.WithBaseURL(at.api.String()), gitlab.WithHTTPClient(client), gitlab.WithUserAgent(userAgent),
 		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(noLimiter{})) // the transport does both
-	return &gitlabHost{project: at.owner + "/" + at.name, client: sdk}, err
+	return &gitlabHost{project: at.owner + "/" + at.name, client: sdk, settling: min(settling, maxPipeline)}, err
 }
 
 type noLimiter struct{}
@@ -64,11 +71,13 @@ func (g *gitlabHost) get(ctx context.Context, number int) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.request(&merge.BasicMergeRequest), nil
+	r := g.request(&merge.BasicMergeRequest)
+	r.checked = merge.HeadPipeline != nil || merge.Pipeline != nil
+	return r, nil
 }
 
-// settling are the values of detailed_merge_status that pass by themselves.
-var settling = []string{"unchecked", "checking", "preparing", "approvals_syncing"}
+// passing are the values of detailed_merge_status that pass by themselves.
+var passing = []string{"unchecked", "checking", "preparing", "approvals_syncing"}
 
 func (g *gitlabHost) request(merge *gitlab.BasicMergeRequest) *request {
 	r := &request{
@@ -80,7 +89,7 @@ func (g *gitlabHost) request(merge *gitlab.BasicMergeRequest) *request {
 		foreign:   merge.SourceProjectID != merge.TargetProjectID,
 		labels:    merge.Labels,
 		arranged:  merge.MergeWhenPipelineSucceeds,
-		unsettled: slices.Contains(settling, merge.DetailedMergeStatus),
+		unsettled: slices.Contains(passing, merge.DetailedMergeStatus),
 		status:    merge.DetailedMergeStatus,
 	}
 	switch merge.State {
@@ -185,16 +194,34 @@ func (g *gitlabHost) merge(ctx context.Context, r *request, headCommit string) e
 	return g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{SHA: &headCommit})
 }
 
-// arrange says it in the words of GitLab 17.11 and of those before. A request
-// without a pipeline is merged at once.
+// arrange gives a pipeline the time to come up: without one GitLab merges at
+// once, or refuses (its issues 37292, 353984 and 355455), unless the project says
+// that pipelines must succeed. It asks in the words of GitLab 17.11 and of those
+// before.
 func (g *gitlabHost) arrange(ctx context.Context, r *request, headCommit string) error {
+	for pause := newPause(g.settling); !r.checked && pause.wait(ctx); {
+		again, err := g.get(ctx, r.Number)
+		if err != nil {
+			return err
+		}
+		r = again
+	}
 	if r.arranged {
 		return nil
 	}
-	return g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{
+	err := g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{
 		SHA: &headCommit, AutoMerge: gitlab.Ptr(true),
 		MergeWhenPipelineSucceeds: gitlab.Ptr(true), //nolint:staticcheck // what GitLab before 17.11 knows
 	})
+	if answered(err, http.StatusMethodNotAllowed) && !r.checked {
+		switch r.status {
+		case "mergeable":
+			return g.merge(ctx, r, headCommit)
+		case "ci_must_pass":
+			return failf(errBusy, "there is no pipeline: %w", err)
+		}
+	}
+	return err
 }
 
 func (g *gitlabHost) accept(ctx context.Context, r *request, options gitlab.AcceptMergeRequestOptions) error {

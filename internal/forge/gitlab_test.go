@@ -3,6 +3,7 @@ package forge_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
@@ -236,20 +237,29 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 	}
 	failed := put
 	failed.status, failed.answer = 405, fields{"message": "405 Method Not Allowed"}
+	none := get(labStatus("ci_must_pass"))
+	now := exchange{request: labPut + "/merge", answer: labMerge(labMerged), body: `{"sha": "` + newHead + `"}`}
+	pipeline := fields{"head_pipeline": fields{"id": 40, "iid": 1, "sha": newHead, "ref": "flotilla/dev", "status": "running"}}
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		state     forge.State
 		kind      error
 		says      string
 	}{
-		"arranged":            {[]exchange{get(labStatus("ci_still_running")), put, get(labArmed)}, forge.Open, nil, ""},
-		"arranged before":     {[]exchange{get(labArmed), get(labArmed)}, forge.Open, nil, ""},
-		"nothing to wait for": {[]exchange{get(), put, get(labMerged)}, forge.Merged, nil, ""},
-		"a draft":             {[]exchange{get(labStatus("draft_status")), failed, get(labStatus("draft_status"))}, "", forge.ErrNotMergeable, "draft_status"},
+		"arranged":                         {[]exchange{get(pipeline, labStatus("ci_still_running")), put, get(labArmed)}, forge.Open, nil, ""},
+		"the pipeline comes up":            {[]exchange{get(), get(pipeline), put, get(labArmed)}, forge.Open, nil, ""},
+		"arranged before":                  {[]exchange{get(labArmed, pipeline), get(labArmed, pipeline)}, forge.Open, nil, ""},
+		"the pipeline succeeded":           {[]exchange{get(pipeline), put, get(labMerged)}, forge.Merged, nil, ""},
+		"no pipeline":                      {[]exchange{get(), get(), put, get(labMerged)}, forge.Merged, nil, ""},
+		"no pipeline, and GitLab minds it": {[]exchange{get(), get(), failed, now, get(labMerged)}, forge.Merged, nil, ""},
+		"no pipeline, and one must be":     {[]exchange{get(), none, failed, none, none, failed, none}, "", forge.ErrNotMergeable, `(its status is "ci_must_pass"): there is no pipeline`},
+		"one must be, and comes up late":   {[]exchange{none, none, failed, none, get(pipeline), put, get(labArmed)}, forge.Open, nil, ""},
+		"a draft":                          {[]exchange{get(pipeline, labStatus("draft_status")), failed, get(labStatus("draft_status"))}, "", forge.ErrNotMergeable, "draft_status"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitLab(t, test.exchanges).Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
+			// Patience for one look more.
+			got, err := onGitLab(t, test.exchanges, forge.WithPatience(300*time.Millisecond)).Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
 			if test.kind != nil {
 				wantError(t, err, test.kind, test.says)
 				return

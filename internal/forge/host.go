@@ -45,6 +45,7 @@ type request struct {
 	reviewers   []string // who was asked
 	id          string   // GitHub's global id
 	arranged    bool     // the host will merge it; Gitea does not tell
+	checked     bool     // GitLab: there is a pipeline
 	unsettled   bool     // the host is still checking whether it can be merged
 	status      string   // why it cannot be merged, in the host's word
 }

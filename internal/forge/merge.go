@@ -56,7 +56,7 @@ func (h *host) merge(ctx context.Context, p *PullRequest, headCommit string, how
 			}
 			r = again
 			if r.HeadCommit != headCommit {
-				return nil, h.headMoved(ctx, r, headCommit)
+				return nil, fmt.Errorf("%w: %w", h.headMoved(ctx, r, headCommit), err)
 			}
 			if r.State != Open || h.busy(r, err) && pause.wait(ctx) {
 				continue

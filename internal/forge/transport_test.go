@@ -18,6 +18,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
+// hasty is for tests of what is tried again.
+var hasty = forge.WithPatience(10 * time.Millisecond)
+
 var allForges = []forge.Forge{forge.Gitea, forge.Forgejo, forge.GitHub, forge.GitLab}
 
 // forEachForge runs a test with a server for each kind of host.
@@ -106,7 +109,7 @@ func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
 						t.Errorf("%s: what the redirect held is in the error: %v", name, err)
 					}
 				})
-			}, forge.WithPatience(10*time.Millisecond))
+			}, hasty)
 		})
 	}
 }
@@ -130,7 +133,7 @@ func TestNobodyAnswers(t *testing.T) {
 		for _, kind := range allForges {
 			t.Run(name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				_, err := hostAt(t, kind, test.url+"/owner/gitops", impatient).Current(t.Context(), dev)
+				_, err := hostAt(t, kind, test.url+"/owner/gitops", hasty).Current(t.Context(), dev)
 				wantError(t, err, forge.ErrUnreachable, test.says)
 			})
 		}
@@ -185,7 +188,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 			}
 			list := exchange{request: hubOpen, answer: []fields{}}
 			create := exchange{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`}
-			host := onGitHub(t, []exchange{limited(list), list, limited(create), create})
+			host := onGitHub(t, []exchange{limited(list), list, limited(create), create}, forge.WithPatience(1100*time.Millisecond))
 			if request, err := host.Ensure(t.Context(), simply()); err != nil || request.Number != 7 {
 				t.Errorf("ensured %+v, %v", request, err)
 			}
@@ -210,10 +213,10 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 func TestOnlyWhatReadsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	down := exchange{request: hubOpen, status: 500, answer: "oh no"}
-	if _, err := onGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}).Current(t.Context(), dev); err != nil {
+	if _, err := onGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}, hasty).Current(t.Context(), dev); err != nil {
 		t.Errorf("three failures are too much: %v", err)
 	}
-	_, err := onGitHub(t, []exchange{down, down, down, down}).Current(t.Context(), dev)
+	_, err := onGitHub(t, []exchange{down, down, down, down}, hasty).Current(t.Context(), dev)
 	wantError(t, err, forge.ErrUnreachable, "500 Internal Server Error: oh no")
 
 	// POST, PUT and PATCH are not: see "the answer was lost" and "down" of each host.
@@ -239,7 +242,7 @@ func TestADroppedConnectionIsNoEnd(t *testing.T) {
 			t.Cleanup(server.Close)
 			selector := dev
 			selector.Base = "env/dev" // where Gitea only lists
-			if request, err := hostAt(t, kind, server.URL+"/owner/gitops").Current(t.Context(), selector); err != nil || request != nil {
+			if request, err := hostAt(t, kind, server.URL+"/owner/gitops", hasty).Current(t.Context(), selector); err != nil || request != nil {
 				t.Errorf("current is %+v, %v", request, err)
 			}
 		})

@@ -1,0 +1,92 @@
+package forge_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+)
+
+// What takes a Gitea with much in it, or with an organization, is tried against
+// a server that checks each request; the rest against the real one.
+
+const (
+	tea       = "/api/v1/repos/owner/gitops"
+	teaAny    = "GET " + tea + "/pulls/main/flotilla/dev"
+	teaOpen   = "GET " + tea + "/pulls?limit=50&page=1&state=open"
+	teaClosed = "GET " + tea + "/pulls?limit=50&page=1&state=closed"
+)
+
+func teaPull(changes ...fields) fields {
+	return with(fields{
+		"id": 1, "number": 7, "state": "open", "title": devTitle, "body": devBody, "html_url": "https://gitea.example.com/owner/gitops/pulls/7",
+		"merged": false, "mergeable": true, "merge_commit_sha": nil, "labels": []fields{}, "requested_reviewers": []fields{}, "requested_reviewers_teams": []fields{},
+		"base": fields{"label": "main", "ref": "main", "sha": oldHead, "repo_id": 5},
+		"head": fields{"label": "flotilla/dev", "ref": "flotilla/dev", "sha": newHead, "repo_id": 5},
+	}, changes...)
+}
+
+func nextPage(page string) map[string]string {
+	return map[string]string{"Link": `<https://gitea.example.com/x?limit=50&page=` + page + `>; rel="next",<https://gitea.example.com/x?page=9>; rel="last"`}
+}
+
+func TestGiteaReadsPagesUntilOursIsFound(t *testing.T) {
+	t.Parallel()
+	closed := teaPull(fields{"state": "closed", "head": fields{"label": "flotilla/dev", "ref": "refs/pull/7/head", "sha": newHead, "repo_id": 5}})
+	other := teaPull(fields{"body": otherText, "state": "closed"})
+	host := scripted(t, forge.Forgejo, "/owner/gitops.git", []exchange{
+		{request: teaAny, answer: closed},
+		{request: teaOpen, answer: []fields{}},
+		{request: teaAny, answer: closed},
+		{request: teaClosed, answer: []fields{other}, header: nextPage("2")},
+		{request: strings.Replace(teaClosed, "page=1", "page=2", 1), answer: []fields{other}, header: nextPage("3")},
+		{request: strings.Replace(teaClosed, "page=1", "page=3", 1), answer: []fields{other, closed}, header: nextPage("4")},
+	})
+	request, err := host.Current(t.Context(), dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, request, forge.Closed)
+}
+
+func TestGiteaTakesLabelsAndTeamsOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	w := simply()
+	w.Labels, w.Reviewers = []string{"of the repository", "of the organization", "new"}, []string{"owner/sre", "owner/platform"}
+	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+		{request: teaAny, answer: teaPull()},
+		{request: teaOpen, answer: []fields{teaPull(fields{"requested_reviewers_teams": []fields{{"id": 1, "name": "sre"}}})}},
+		{request: "GET " + tea + "/labels?limit=50&page=1", answer: []fields{{"id": 10, "name": "other"}}, header: nextPage("2")},
+		{request: "GET " + tea + "/labels?limit=50&page=2", answer: []fields{{"id": 11, "name": "Of the repository"}}},
+		{request: "GET /api/v1/orgs/owner/labels?limit=50&page=1", answer: []fields{{"id": 12, "name": "of the organization"}, {"id": 13, "name": "of the repository"}}},
+		{
+			request: "POST " + tea + "/labels", status: 201, answer: fields{"id": 14, "name": "new"},
+			body: `{"name": "new", "color": "#0052cc", "description": "", "exclusive": false, "is_archived": false}`,
+		},
+		{request: "POST " + tea + "/issues/7/labels", body: `{"labels": [11, 12, 14]}`, answer: []fields{}},
+		{request: "POST " + tea + "/pulls/7/requested_reviewers", body: `{"reviewers": [], "team_reviewers": ["platform"]}`, status: 201, answer: []fields{}},
+	})
+	if _, err := host.Ensure(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Gitea keeps no commit with an arranged merge: a head that moves just then has
+// to be noticed.
+func TestGiteaTakesBackAMergeWhoseHeadMovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	get := "GET " + tea + "/pulls/7"
+	moved := teaPull(fields{"head": fields{"label": "flotilla/dev", "ref": "flotilla/dev", "sha": oldHead, "repo_id": 5}})
+	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+		{request: get, answer: teaPull()},
+		{request: "GET " + tea, answer: fields{"id": 5, "allow_merge_commits": true, "default_merge_style": "squash"}},
+		{request: "POST " + tea + "/pulls/7/merge", status: 201, body: `{
+			"Do": "merge", "MergeCommitID": "", "MergeTitleField": "", "MergeMessageField": "", "force_merge": false,
+			"head_commit_id": "` + newHead + `", "merge_when_checks_succeed": true}`},
+		{request: get, answer: moved},
+		{request: "DELETE " + tea + "/pulls/7/merge", status: 204},
+		{request: get, answer: moved},
+	})
+	_, err := host.Merge(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}, newHead, forge.WhenChecksSucceed)
+	wantError(t, err, forge.ErrHeadMoved, oldHead+", not "+newHead+", and is not merged: its merge was arranged, the head moved meanwhile, and the merge was taken back")
+}
