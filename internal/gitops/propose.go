@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -77,6 +78,7 @@ func (t *tip) fetchCommits(
 		}
 		err := t.fetchInto(ctx, request, objects)
 		if err == nil {
+			maps.Copy(t.objects, objects)
 			return commitHeads(objects)
 		}
 		if t.rung == everything || !mayStepDown(ctx, err) {

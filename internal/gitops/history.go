@@ -1,0 +1,400 @@
+package gitops
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+)
+
+// HistoryFilter narrows a history. The zero value is the last 100 commits.
+type HistoryFilter struct {
+	// Host and DeploymentTarget leave other folders out; "" is all.
+	Host, DeploymentTarget string
+	// Since leaves older commits out; the zero time is all.
+	Since time.Time
+	// Limit is how many commits are returned at most; 0 is 100.
+	Limit int
+}
+
+// History is what happened to the folders of an owner, newest first.
+type History struct {
+	Commits []HistoryCommit
+	// Complete says that there is no more: neither Limit nor the 16,384 commits
+	// that are looked at ended the walk.
+	Complete bool
+}
+
+// HistoryCommit is one commit of the branch that changed owned folders. A
+// branch that was merged is one commit: the one that merged it.
+type HistoryCommit struct {
+	Commit  string
+	Author  Signature
+	Time    time.Time // of the committer
+	Subject string
+	// Owners are the assignments that the trailers name; none when somebody
+	// changed the folders by hand.
+	Owners []string
+	// Release is what the last trailer of that name says.
+	Release string
+	Changes []HistoryChange
+}
+
+// HistoryChange is one folder, and the owner in whose record it is.
+type HistoryChange struct {
+	Owner string
+	FolderChange
+}
+
+const (
+	defaultHistory = 100
+	firstDepth     = 64
+	lastDepth      = 16 << 10 // commits: some megabytes
+)
+
+// History reads the branch back from its tip, along first parents, and tells
+// which commits added, changed or removed folders in the records of the owner;
+// with no Owner.Name, of every owner at its Path. It fetches commits, the trees
+// that differ from one commit to the next, and the records of hosts where
+// something changed. A server that cannot give single objects sends all of the
+// commits it is asked for.
+//
+// Errors: as of Inspect.
+func (c *Client) History(ctx context.Context, remote Remote, owner Owner, filter HistoryFilter) (History, error) {
+	history, err := c.history(ctx, remote, owner, filter)
+	return history, leaving(remote, err)
+}
+
+func (c *Client) history(ctx context.Context, remote Remote, owner Owner, filter HistoryFilter) (History, error) {
+	if err := remote.check(); err != nil {
+		return History{}, err
+	}
+	if owner.Name != "" {
+		if err := owner.check(); err != nil {
+			return History{}, err
+		}
+	}
+	if err := CheckPath(owner.Path); err != nil {
+		return History{}, err
+	}
+	t, err := c.openRemote(ctx, remote, 1)
+	if err != nil {
+		return History{}, err
+	}
+	if t == nil || t.commit.IsZero() {
+		return History{Complete: true}, nil
+	}
+	defer t.close()
+	if filter.Limit <= 0 {
+		filter.Limit = defaultHistory
+	}
+	w := &walk{tip: t, owner: owner, filter: filter, next: t.commit, commits: map[plumbing.Hash]commitHead{}}
+	return w.run(ctx)
+}
+
+// walk is a history that is being read.
+type walk struct {
+	*tip
+	owner   Owner
+	filter  HistoryFilter
+	commits map[plumbing.Hash]commitHead
+	next    plumbing.Hash // the commit to look at next; zero after the first of all
+	missing []plumbing.Hash
+	history History
+}
+
+// step is a commit and what was before it.
+type step struct {
+	commit        plumbing.Hash
+	before, after plumbing.Hash // root trees; before is zero for the first commit
+}
+
+func (w *walk) run(ctx context.Context) (History, error) {
+	for depth := firstDepth; ; depth *= 4 {
+		if err := w.deepen(ctx, depth); err != nil {
+			return History{}, err
+		}
+		steps, old := w.steps()
+		if err := w.read(ctx, steps); err != nil {
+			return History{}, err
+		}
+		switch {
+		case len(w.history.Commits) > w.filter.Limit:
+			w.history.Commits = w.history.Commits[:w.filter.Limit]
+			return w.history, nil
+		case old || w.next.IsZero():
+			w.history.Complete = true
+			return w.history, nil
+		case depth >= lastDepth || !w.capabilities.Supports(capability.Shallow):
+			return w.history, nil
+		}
+	}
+}
+
+// deepen fetches the last commits of the branch.
+func (w *walk) deepen(ctx context.Context, depth int) error {
+	if !w.takesIDs() {
+		w.rung = everything
+	}
+	commits, err := w.fetchCommits(ctx, func() *packp.UploadPackRequest {
+		request := w.request([]plumbing.Hash{w.commit})
+		if w.capabilities.Supports(capability.Shallow) {
+			_ = request.Capabilities.Set(capability.Shallow)
+			request.Depth = packp.DepthCommits(depth)
+		}
+		return request
+	})
+	maps.Copy(w.commits, commits)
+	return err
+}
+
+// steps goes on from where it stopped, as far as commits are here; old says that
+// it came to those before Since.
+func (w *walk) steps() (steps []step, old bool) {
+	for !w.next.IsZero() {
+		head, ok := w.commits[w.next]
+		if !ok {
+			return steps, false
+		}
+		if !w.filter.Since.IsZero() && parseCommit(w.objects[w.next].content).Time.Before(w.filter.Since) {
+			return steps, true
+		}
+		s := step{commit: w.next, after: head.tree}
+		next := plumbing.ZeroHash
+		if len(head.parents) > 0 {
+			next = head.parents[0]
+			parent, ok := w.commits[next]
+			if !ok {
+				return steps, false
+			}
+			s.before = parent.tree
+		}
+		steps, w.next = append(steps, s), next
+	}
+	return steps, false
+}
+
+// read finds the changes of each step. What it finds missing is fetched for all
+// steps together, a request for each level of trees.
+func (w *walk) read(ctx context.Context, steps []step) error {
+	for {
+		w.missing = nil
+		found := make([][]HistoryChange, len(steps))
+		for i, s := range steps {
+			if s.before != s.after {
+				found[i] = w.changes(s)
+			}
+		}
+		if len(w.missing) > 0 {
+			if err := w.need(ctx, w.missing); err != nil {
+				return err
+			}
+			continue
+		}
+		for i, s := range steps {
+			if len(found[i]) > 0 {
+				commit := parseCommit(w.objects[s.commit].content)
+				commit.Commit, commit.Changes = s.commit.String(), found[i]
+				w.history.Commits = append(w.history.Commits, commit)
+			}
+		}
+		return nil
+	}
+}
+
+// entries reads a tree; one that is not here is noted, and has none for now.
+func (w *walk) entries(id plumbing.Hash) []entry {
+	if id.IsZero() || id == emptyTree {
+		return nil
+	}
+	if _, ok := w.objects[id]; !ok {
+		w.missing = append(w.missing, id)
+		return nil
+	}
+	entries, err := w.tree(id)
+	if err != nil {
+		return nil // malformed: nothing of ours is in it
+	}
+	return entries
+}
+
+// below is the id of the tree at a path; zero when there is none.
+func (w *walk) below(id plumbing.Hash, at string) plumbing.Hash {
+	for segment := range strings.SplitSeq(at, "/") {
+		if segment == "" {
+			continue
+		}
+		e := search(w.entries(id), segment, true)
+		if e == nil {
+			return plumbing.ZeroHash
+		}
+		id = e.id
+	}
+	return id
+}
+
+// records are the ids of an owner's records, by host.
+func (w *walk) records(place plumbing.Hash, owner string) map[string]plumbing.Hash {
+	hosts := map[string]plumbing.Hash{}
+	list := func(at, prefix string) {
+		for _, e := range w.entries(w.below(place, at)) {
+			name, ok := strings.CutSuffix(e.name, recordSuffix)
+			if host := prefix + name; ok && e.kind() == "a file" && checkHost(host) == nil {
+				hosts[host] = e.id
+			}
+		}
+	}
+	list(path.Join(recordsFolder, owner), "")
+	list(path.Join(recordsFolder, owner, clustersHost), clustersHost+"/")
+	return hosts
+}
+
+// record reads a record; one that is not here is noted.
+func (w *walk) record(id plumbing.Hash) map[string]folderRecord {
+	if id.IsZero() {
+		return nil
+	}
+	o, ok := w.objects[id]
+	if !ok {
+		w.missing = append(w.missing, id)
+		return nil
+	}
+	record, err := parseRecord(o.content)
+	if err != nil {
+		return nil
+	}
+	return record.DeploymentTargets
+}
+
+func (w *walk) changes(s step) []HistoryChange {
+	before, after := w.below(s.before, w.owner.Path), w.below(s.after, w.owner.Path)
+	if before == after || len(w.missing) > 0 && (before.IsZero() || after.IsZero()) {
+		return nil
+	}
+	owners := map[string]bool{w.owner.Name: true}
+	if w.owner.Name == "" {
+		clear(owners)
+		for _, place := range []plumbing.Hash{before, after} {
+			for _, e := range w.entries(w.below(place, recordsFolder)) {
+				owners[e.name] = e.isTree() && checkSegment(e.name) == nil
+			}
+		}
+	}
+	var changes []HistoryChange
+	for _, owner := range slices.Sorted(maps.Keys(owners)) {
+		if owners[owner] {
+			changes = append(changes, w.changesOf(owner, before, after)...)
+		}
+	}
+	return changes
+}
+
+// changesOf compares the hosts of one owner whose record or folder differs.
+func (w *walk) changesOf(owner string, before, after plumbing.Hash) []HistoryChange {
+	known := len(w.missing)
+	was, is := w.records(before, owner), w.records(after, owner)
+	if len(w.missing) > known {
+		return nil // what is not here yet would seem to have been removed
+	}
+	hosts := maps.Clone(was)
+	maps.Copy(hosts, is)
+	var changes []HistoryChange
+	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+		if w.filter.Host != "" && host != w.filter.Host {
+			continue
+		}
+		old, now := w.below(before, host), w.below(after, host)
+		if was[host] == is[host] && old == now || len(w.missing) > known && (old.IsZero() || now.IsZero()) {
+			continue
+		}
+		oldRecord, nowRecord := w.record(was[host]), w.record(is[host])
+		targets := maps.Clone(oldRecord)
+		if targets == nil {
+			targets = map[string]folderRecord{}
+		}
+		maps.Copy(targets, nowRecord)
+		for _, target := range slices.Sorted(maps.Keys(targets)) {
+			if w.filter.DeploymentTarget != "" && target != w.filter.DeploymentTarget {
+				continue
+			}
+			change := FolderChange{
+				Host: host, DeploymentTarget: target,
+				Before: oldRecord[target].ConfigVersion, After: nowRecord[target].ConfigVersion,
+			}
+			oldID, nowID := w.folder(old, oldRecord, target), w.folder(now, nowRecord, target)
+			switch {
+			case oldID == nowID:
+				continue
+			case oldID.IsZero():
+				change.Action, change.Before = Added, ""
+			case nowID.IsZero():
+				change.Action, change.After = Removed, ""
+			default:
+				change.Action = Changed
+			}
+			changes = append(changes, HistoryChange{Owner: owner, FolderChange: change})
+		}
+	}
+	return changes
+}
+
+// folder is the tree of a folder that is recorded; zero when it is not, or gone.
+func (w *walk) folder(host plumbing.Hash, recorded map[string]folderRecord, target string) plumbing.Hash {
+	if _, ok := recorded[target]; !ok {
+		return plumbing.ZeroHash
+	}
+	return w.below(host, target)
+}
+
+// parseCommit reads what a commit says, as far as it can be read.
+func parseCommit(content []byte) HistoryCommit {
+	header, message, _ := bytes.Cut(content, []byte("\n\n"))
+	var c HistoryCommit
+	for line := range strings.Lines(string(header)) {
+		line = strings.TrimSuffix(line, "\n")
+		if by, ok := strings.CutPrefix(line, "author "); ok {
+			c.Author, _ = parseSignature(by)
+		}
+		if by, ok := strings.CutPrefix(line, "committer "); ok {
+			_, c.Time = parseSignature(by)
+		}
+	}
+	text := strings.ToValidUTF8(strings.TrimSpace(string(message)), "")
+	c.Subject, _, _ = strings.Cut(text, "\n")
+	trailers := text[strings.LastIndex(text, "\n\n")+1:]
+	for line := range strings.Lines(trailers) {
+		line = strings.TrimSpace(line)
+		if owner, ok := strings.CutPrefix(line, "Flotilla-Assignment: "); ok {
+			c.Owners = append(c.Owners, owner)
+		}
+		if release, ok := strings.CutPrefix(line, "Flotilla-Release: "); ok {
+			c.Release = release
+		}
+	}
+	return c
+}
+
+// parseSignature reads "Name <email> 1700000000 +0100".
+func parseSignature(line string) (Signature, time.Time) {
+	line = strings.ToValidUTF8(line, "")
+	name, rest, _ := strings.Cut(line, "<")
+	email, rest, _ := strings.Cut(rest, ">")
+	by := Signature{Name: strings.TrimSpace(name), Email: email}
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return by, time.Time{}
+	}
+	seconds, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return by, time.Time{}
+	}
+	return by, time.Unix(seconds, 0).UTC()
+}

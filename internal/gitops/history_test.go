@@ -1,0 +1,136 @@
+package gitops_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+func history(t *testing.T, r *repository, owner gitops.Owner, filter gitops.HistoryFilter) gitops.History {
+	t.Helper()
+	read, err := gitops.NewClient().History(context.Background(), r.remote, owner, filter)
+	if err != nil {
+		t.Fatalf("history: %v", err)
+	}
+	return read
+}
+
+func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		if got := history(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 0 || !got.Complete {
+			t.Errorf("of nothing: %+v", got)
+		}
+		now := time.Unix(1_700_000_000, 0).UTC()
+		client := gitops.NewClient(gitops.WithClock(func() time.Time { return now }))
+		step := func(edit gitops.Edit) string {
+			t.Helper()
+			now = now.Add(time.Hour)
+			result, err := client.Apply(context.Background(), r.remote, edit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result.Commit
+		}
+		edit := devEdit(t, map[string]gitops.Folder{
+			"drone/app": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"), "large/": {},
+		})
+		edit.Author, edit.Release = gitops.Signature{Name: "Ann", Email: "ann@example.com"}, "1.0"
+		first := step(edit)
+		step(team(t, "other", "1"))
+		edit.Hosts["drone"].Folders["app"] = version(rendered(t, "a", "2"), "v2")
+		edit.Hosts["drone"].Folders["two"] = version(rendered(t, "b", "2"), "v2")
+		edit.Subject = "roll out\n\nbecause"
+		second := step(edit)
+		r.byHand(func(w *workTree) { w.write("README.md", "x") })
+		r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
+		byHand := r.git("rev-parse", "main")
+		now = time.Now().Add(time.Hour)
+		removed := step(gitops.Edit{Owner: dev})
+
+		added := func(host string) gitops.FolderChange {
+			return gitops.FolderChange{Host: host, DeploymentTarget: "app", Action: gitops.Added, After: "v1"}
+		}
+		all := history(t, r, dev, gitops.HistoryFilter{})
+		want := []struct {
+			commit, subject, release string
+			owners                   []string
+			changes                  []gitops.FolderChange
+		}{
+			{removed, "dev: 3 removed", "", []string{"dev"}, []gitops.FolderChange{
+				{Host: "clusters/one", DeploymentTarget: "app", Action: gitops.Removed, Before: "v1"},
+				{Host: "drone", DeploymentTarget: "app", Action: gitops.Removed, Before: "v2"},
+				{Host: "drone", DeploymentTarget: "two", Action: gitops.Removed, Before: "v2"},
+			}},
+			{byHand, "by hand", "", nil, []gitops.FolderChange{{Host: "drone", DeploymentTarget: "app", Action: gitops.Changed, Before: "v2", After: "v2"}}},
+			{second, "roll out", "1.0", []string{"dev"}, []gitops.FolderChange{
+				{Host: "drone", DeploymentTarget: "app", Action: gitops.Changed, Before: "v1", After: "v2"},
+				{Host: "drone", DeploymentTarget: "two", Action: gitops.Added, After: "v2"},
+			}},
+			{first, "dev: 2 added", "1.0", []string{"dev"}, []gitops.FolderChange{added("clusters/one"), added("drone")}},
+		}
+		if len(all.Commits) != len(want) || !all.Complete {
+			t.Fatalf("history = %+v", all)
+		}
+		for i, w := range want {
+			got := all.Commits[i]
+			var changes []gitops.FolderChange
+			for _, change := range got.Changes {
+				if change.Owner != "dev" {
+					t.Errorf("%d: %+v", i, change)
+				}
+				changes = append(changes, change.FolderChange)
+			}
+			if got.Commit != w.commit || got.Subject != w.subject || got.Release != w.release || !slices.Equal(got.Owners, w.owners) || !slices.Equal(changes, w.changes) {
+				t.Errorf("%d: %+v\nwant %+v", i, got, w)
+			}
+		}
+		if last := all.Commits[3]; last.Author != edit.Author || last.Time != time.Unix(1_700_003_600, 0).UTC() {
+			t.Errorf("the first: %+v", last)
+		}
+		// Of everybody there, and narrowed.
+		if got := history(t, r, gitops.Owner{Path: "dev"}, gitops.HistoryFilter{}); len(got.Commits) != 5 || got.Commits[3].Changes[0].Owner != "other" {
+			t.Errorf("of everybody: %+v", got)
+		}
+		for name, test := range map[string]struct {
+			filter   gitops.HistoryFilter
+			commits  []string
+			complete bool
+		}{
+			"a host":   {gitops.HistoryFilter{Host: "clusters/one"}, []string{removed, first}, true},
+			"a target": {gitops.HistoryFilter{DeploymentTarget: "two"}, []string{removed, second}, true},
+			"a limit":  {gitops.HistoryFilter{Limit: 2}, []string{removed, byHand}, false},
+			"since":    {gitops.HistoryFilter{Since: time.Now().Add(-time.Hour)}, []string{removed, byHand}, true},
+			"nothing":  {gitops.HistoryFilter{Host: "no"}, nil, true},
+		} {
+			got := history(t, r, dev, test.filter)
+			var commits []string
+			for _, c := range got.Commits {
+				commits = append(commits, c.Commit)
+			}
+			if !slices.Equal(commits, test.commits) || got.Complete != test.complete {
+				t.Errorf("%s: %v, %v, want %v", name, commits, got.Complete, test.commits)
+			}
+		}
+	})
+}
+
+func TestHistoryGoesDeeperAsItHasTo(t *testing.T) {
+	t.Parallel()
+	for _, serving := range []serving{servings[0], servings[2], servings[5]} {
+		r := newRepository(t, serving)
+		first := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+		at := first.Commit
+		for i := range 300 {
+			at = r.git("-c", "user.name=A", "-c", "user.email=a@example.com", "commit-tree", "-p", at, "-m", fmt.Sprint(i), at+"^{tree}")
+		}
+		r.git("update-ref", "refs/heads/main", at)
+		if got := history(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 1 || got.Commits[0].Commit != first.Commit || !got.Complete {
+			t.Errorf("%s: %+v", serving.name, got)
+		}
+	}
+}
