@@ -200,7 +200,7 @@ func (a *application) stage(ctx context.Context, t *tip) (*workspace, []*change,
 		var failed *waiting
 		var failure error
 		for _, w := range order {
-			c, err := work.stage(ctx, w.edit)
+			c, err := work.stageFrom(ctx, w.edit)
 			if err == nil && !c.empty() {
 				err = work.do(ctx, c)
 			}
@@ -289,6 +289,9 @@ func (c *change) pack(pack *packWriter) error {
 	for _, file := range c.put {
 		if file.folder == nil {
 			pack.add(file.id, plumbing.BlobObject, file.content)
+			continue
+		}
+		if file.folder.there {
 			continue
 		}
 		if err := packFolder(h, pack, file); err != nil {

@@ -26,6 +26,9 @@ type Edit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
+	// From, when not "", is a commit in the branch's history, in hex: the edit wants
+	// what that has of the owner, and its Hosts are empty.
+	From string
 	// Adopt takes over folders that another owner's records list: the edit's owner
 	// has them from then on. Without it they are an *OwnershipError.
 	Adopt bool
@@ -50,6 +53,8 @@ type Folder struct {
 	Files func() ([]File, error)
 	// Record is what the repository keeps about the folder.
 	Record Record
+
+	there bool // the repository has the files
 }
 
 // Signature is who a commit says it is from.
@@ -97,6 +102,16 @@ func (e Edit) check() error {
 	}
 	if strings.ContainsFunc(e.Release, isControl) {
 		return errors.New("the release has a control character")
+	}
+	if e.From != "" {
+		if _, err := parseID(e.From); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Values(e.Hosts)), func(h Host) bool {
+			return slices.ContainsFunc(slices.Collect(maps.Values(h.Folders)), func(f Folder) bool { return !f.there })
+		}) {
+			return errors.New("an edit that goes back to a commit has folders of its own")
+		}
 	}
 	if e.Head != "" {
 		if err := CheckBranch(e.Head); err != nil {
@@ -148,7 +163,7 @@ func (e Edit) checkHost(host string) error {
 		if _, err := parseID(folder.Tree); err != nil {
 			return fmt.Errorf("folder %q: %w", e.Owner.folder(host, target), err)
 		}
-		if folder.Files == nil {
+		if folder.Files == nil && !folder.there {
 			return fmt.Errorf("folder %q: has no files", e.Owner.folder(host, target))
 		}
 	}

@@ -44,6 +44,9 @@ func (c *change) subject() string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
 		}
 	}
+	if c.edit.From != "" && len(parts) > 0 {
+		parts = append(parts, "back to "+c.edit.From[:min(len(c.edit.From), 12)])
+	}
 	if len(parts) == 0 {
 		parts = []string{fmt.Sprintf("%d hosts put right", len(c.hosts))}
 		if len(c.hosts) == 1 {
