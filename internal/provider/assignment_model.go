@@ -167,6 +167,9 @@ func (c *connection) remote(at place) gitops.Remote {
 // addRepositoryError reports what went wrong with a repository. When creates, one that is not there or
 // cannot be reached is only a warning: it may be made in the same run.
 func addRepositoryError(diagnostics *diag.Diagnostics, err error, creates bool) {
+	if addForgeError(diagnostics, err) {
+		return
+	}
 	at := path.Root("gitops_repo")
 	detail := sentence(err.Error())
 	switch {
@@ -183,6 +186,8 @@ func addRepositoryError(diagnostics *diag.Diagnostics, err error, creates bool) 
 			return
 		}
 		diagnostics.AddAttributeError(at, summary, detail)
+	case errors.Is(err, gitops.ErrHostKey):
+		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
 	case errors.Is(err, gitops.ErrConflict):
 		diagnostics.AddAttributeError(at, "Folder belongs to somebody else", detail)
 	case errors.Is(err, gitops.ErrRefused):
@@ -209,6 +214,7 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 		GitopsRepo:    types.DynamicValue(types.ObjectValueMust(texts, repo)),
 		Delivery:      types.DynamicNull(),
 		Protection:    types.DynamicNull(),
+		Adopt:         types.BoolNull(),
 		CommitMessage: types.StringNull(),
 		PullRequest:   types.StringNull(),
 	}

@@ -164,9 +164,11 @@ func TestBadDeploymentIsRefusedAtPlanAndNothingIsWritten(t *testing.T) {
 			small{fleet: `templates = [{ name = "default", type = "namespace", manifests = ["a: {{ .ConfigData.NOTHING }}\n"] }]`},
 			`NOTHING`,
 		},
-		"protection": {small{extra: `protection = { max_remvoed = 3 }`}, `unknown attribute "max_remvoed"; did you mean "max_removed"?`},
-		"delivery":   {small{extra: `delivery = { mode = "mail" }`}, `Attribute mode must be "push".`},
-		"path":       {small{path: "../up"}, `Invalid GitOps repository`},
+		"protection":        {small{extra: `protection = { max_remvoed = 3 }`}, `unknown attribute "max_remvoed"; did you mean "max_removed"?`},
+		"delivery":          {small{extra: `delivery = { mode = "mail" }`}, `Attribute mode must be one of push, pull_request`},
+		"misspelt delivery": {small{extra: `delivery = { mode = "pull_request", lables = [] }`}, `unknown attribute "lables"; did you mean "labels"?`},
+		"delivery by push":  {small{extra: `delivery = { mode = "push", merge = "now" }`}, `there is nothing else to set`},
+		"path":              {small{path: "../up"}, `Invalid GitOps repository`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

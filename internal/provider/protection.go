@@ -138,25 +138,3 @@ func (m *assignmentModel) protectDestroy(diagnostics *diag.Diagnostics) {
 	limits := decodeProtection(m.Protection, diagnostics)
 	limits.check(m.deployment(nil, diagnostics), nil, diagnostics) //nolint:staticcheck // no conversion of the framework's uses the context
 }
-
-// checkDelivery reads the attribute delivery, strictly.
-func checkDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) {
-	at := path.Root("delivery")
-	switch delivery := plain(value).(type) {
-	case nil, fleet.Unknown:
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(delivery)) {
-			if key != "mode" {
-				diagnostics.AddAttributeError(at, "Invalid delivery",
-					sentence(fmt.Sprintf("unknown attribute %q%s", key, fleet.DidYouMean(key, []string{"mode"}))))
-			}
-		}
-		mode, isText := delivery["mode"].(string)
-		_, unknown := delivery["mode"].(fleet.Unknown)
-		if !unknown && delivery["mode"] != nil && (!isText || mode != "push") {
-			diagnostics.AddAttributeError(at, "Invalid delivery", `Attribute mode must be "push".`)
-		}
-	default:
-		diagnostics.AddAttributeError(at, "Invalid delivery", `Must be an object: {mode = "push"}.`)
-	}
-}

@@ -4,6 +4,7 @@ package provider
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"sync"
 
@@ -38,6 +39,7 @@ type connection struct {
 	credentials gitops.Credentials
 	// complete is false while a credential is unknown: nobody can be asked yet.
 	complete bool
+	over     http.RoundTripper // what requests to Git hosts go through
 	author   gitops.Signature
 	release  string
 	views    views
@@ -76,7 +78,7 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 		Attributes: map[string]schema.Attribute{
 			"git": schema.SingleNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "How to reach GitOps repositories over http(s). Local repositories need nothing of it.",
+				MarkdownDescription: "How to reach GitOps repositories, and who commits. Local repositories need nothing of it.",
 				Attributes: map[string]schema.Attribute{
 					"token": schema.StringAttribute{
 						Optional: true, Sensitive: true,
@@ -89,6 +91,31 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 					"password": schema.StringAttribute{
 						Optional: true, Sensitive: true,
 						MarkdownDescription: "Password. Default: `FLOTILLA_GIT_PASSWORD`.",
+					},
+					"ca_certificates": schema.StringAttribute{
+						Optional:            true,
+						MarkdownDescription: "PEM text of certificates that are trusted beside the machine's.",
+					},
+					"ssh_private_key": schema.StringAttribute{
+						Optional: true, Sensitive: true,
+						MarkdownDescription: "PEM text of the private key for ssh. Default: `FLOTILLA_SSH_PRIVATE_KEY`, else the agent.",
+					},
+					"ssh_passphrase": schema.StringAttribute{
+						Optional: true, Sensitive: true,
+						MarkdownDescription: "Passphrase of that key. Default: `FLOTILLA_SSH_PASSPHRASE`.",
+					},
+					"ssh_known_hosts": schema.StringAttribute{
+						Optional: true,
+						MarkdownDescription: "Host keys, as in a known_hosts file; unset: those of the user and the machine. A host key is " +
+							"always checked.",
+					},
+					"signing_key": schema.StringAttribute{
+						Optional: true, Sensitive: true,
+						MarkdownDescription: "Private key that signs commits: OpenPGP, armored, or ssh. Default: `FLOTILLA_SIGNING_KEY`.",
+					},
+					"signing_passphrase": schema.StringAttribute{
+						Optional: true, Sensitive: true,
+						MarkdownDescription: "Passphrase of that key. Default: `FLOTILLA_SIGNING_PASSPHRASE`.",
 					},
 					"author_name": schema.StringAttribute{
 						Optional:            true,
@@ -109,11 +136,17 @@ type providerModel struct {
 }
 
 type gitModel struct {
-	Token       types.String `tfsdk:"token"`
-	Username    types.String `tfsdk:"username"`
-	Password    types.String `tfsdk:"password"`
-	AuthorName  types.String `tfsdk:"author_name"`
-	AuthorEmail types.String `tfsdk:"author_email"`
+	Token             types.String `tfsdk:"token"`
+	Username          types.String `tfsdk:"username"`
+	Password          types.String `tfsdk:"password"`
+	CACertificates    types.String `tfsdk:"ca_certificates"`
+	SSHPrivateKey     types.String `tfsdk:"ssh_private_key"`
+	SSHPassphrase     types.String `tfsdk:"ssh_passphrase"`
+	SSHKnownHosts     types.String `tfsdk:"ssh_known_hosts"`
+	SigningKey        types.String `tfsdk:"signing_key"`
+	SigningPassphrase types.String `tfsdk:"signing_passphrase"`
+	AuthorName        types.String `tfsdk:"author_name"`
+	AuthorEmail       types.String `tfsdk:"author_email"`
 }
 
 // Configure reads credentials; nothing is asked of a repository yet.
@@ -126,25 +159,45 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		var model providerModel
 		resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 		git = model.Git
+		for _, value := range object.Attributes() {
+			complete = complete && !value.IsUnknown()
+		}
 	}
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	for _, value := range []types.String{git.Token, git.Username, git.Password, git.AuthorName, git.AuthorEmail} {
-		complete = complete && !value.IsUnknown()
-	}
 	c := &connection{
-		client: gitops.NewClient(),
 		credentials: gitops.Credentials{
 			Token:    orEnvironment(git.Token, "FLOTILLA_GIT_TOKEN"),
 			Username: orEnvironment(git.Username, "FLOTILLA_GIT_USERNAME"),
 			Password: orEnvironment(git.Password, "FLOTILLA_GIT_PASSWORD"),
+			SSH: gitops.SSHCredentials{
+				Key:        orEnvironment(git.SSHPrivateKey, "FLOTILLA_SSH_PRIVATE_KEY"),
+				Passphrase: orEnvironment(git.SSHPassphrase, "FLOTILLA_SSH_PASSPHRASE"),
+				KnownHosts: git.SSHKnownHosts.ValueString(),
+			},
 		},
 		complete: complete,
 		author:   gitops.Signature{Name: git.AuthorName.ValueString(), Email: git.AuthorEmail.ValueString()},
 		release:  p.version,
 		views:    views{read: map[viewKey]*read{}},
 	}
+	over, err := gitops.NewHTTPTransport(gitops.HTTPOptions{CA: git.CACertificates.ValueString()})
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("git").AtName("ca_certificates"), "Invalid certificates", sentence(err.Error()))
+		return
+	}
+	c.over = over
+	options := []gitops.Option{gitops.WithHTTPTransport(over)}
+	if key := orEnvironment(git.SigningKey, "FLOTILLA_SIGNING_KEY"); key != "" {
+		signer, err := gitops.NewSigner(key, orEnvironment(git.SigningPassphrase, "FLOTILLA_SIGNING_PASSPHRASE"))
+		if err != nil {
+			resp.Diagnostics.AddAttributeError(path.Root("git").AtName("signing_key"), "Invalid signing key", sentence(err.Error()))
+			return
+		}
+		options = append(options, gitops.WithSigner(signer))
+	}
+	c.client = gitops.NewClient(options...)
 	resp.ResourceData = c
 }
 

@@ -43,6 +43,12 @@ func bareRepository(t *testing.T) repository {
 
 func giteaRepository(t *testing.T) repository {
 	t.Helper()
+	repo, _, _ := giteaWithUser(t)
+	return repo
+}
+
+func giteaWithUser(t *testing.T) (repository, *giteatest.Server, giteatest.User) {
+	t.Helper()
 	requireAcceptance(t)
 	server := giteatest.Start(t)
 	user := server.User(t)
@@ -55,7 +61,7 @@ func giteaRepository(t *testing.T) repository {
 	return repository{
 		url: address, cloneURL: parsed.String(),
 		provider: fmt.Sprintf("provider \"flotilla\" {\n  git = { token = %q }\n}\n", user.Token),
-	}
+	}, server, user
 }
 
 func requireAcceptance(t *testing.T) {

@@ -70,8 +70,16 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 					"one is cleared.",
 			},
 			"delivery": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "How to write: `{mode = \"push\"}`, which commits to the branch and is the default, or `{mode = " +
+					"\"pull_request\", forge, api_url, branch, title, labels, reviewers, merge}`, which keeps one pull request of this " +
+					"assignment up to date. `forge` is `gitea`, `forgejo`, `github` or `gitlab` (unset: by the host's name), `branch` the " +
+					"one that is proposed (default `flotilla/<name>`), `merge` is `none` (default), `when_checks_succeed` or `now`, always " +
+					"pinned to the commit that was pushed. An open request is pending, not drift.",
+			},
+			"adopt": schema.BoolAttribute{
 				Optional:            true,
-				MarkdownDescription: "How to write: `{mode = \"push\"}`, which commits to the branch and is the default.",
+				MarkdownDescription: "Take over folders that another assignment's records list, which is an error otherwise.",
 			},
 			"protection": schema.DynamicAttribute{
 				Optional: true,
@@ -105,6 +113,7 @@ type assignmentModel struct {
 	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
 	Delivery      types.Dynamic `tfsdk:"delivery"`
 	Protection    types.Dynamic `tfsdk:"protection"`
+	Adopt         types.Bool    `tfsdk:"adopt"`
 	CommitMessage types.String  `tfsdk:"commit_message"`
 	Deployed      types.Map     `tfsdk:"deployed"`
 	Commit        types.String  `tfsdk:"commit"`
@@ -124,7 +133,7 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 		return
 	}
 	model.place(&resp.Diagnostics)
-	checkDelivery(model.Delivery, &resp.Diagnostics)
+	decodeDelivery(model.Delivery, &resp.Diagnostics)
 	decodeProtection(model.Protection, &resp.Diagnostics)
 	checkOwnerName(model.Name, &resp.Diagnostics)
 }
@@ -144,7 +153,11 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	how := decodeDelivery(plan.Delivery, &resp.Diagnostics)
 	plan.PullRequest = types.StringNull()
+	if how.pullRequest {
+		plan.PullRequest = types.StringUnknown()
+	}
 	plan.Deployed, plan.Commit = types.MapUnknown(types.StringType), types.StringUnknown()
 	defer func() {
 		if !resp.Diagnostics.HasError() {
@@ -169,23 +182,26 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	moved := wasDeployed && prior.isElsewhere(place, known)
 	if wasDeployed && !moved && plan.Deployed.Equal(prior.Deployed) {
 		plan.Commit = prior.Commit
+		if how.pullRequest {
+			plan.PullRequest = prior.PullRequest
+		}
 		return
 	}
 	if known && (!wasDeployed || moved || hasMore(wanted, before)) {
 		if moved {
 			before = nil
 		}
-		r.lookAhead(ctx, place, plan.owner(place), wanted, before, !wasDeployed, &resp.Diagnostics)
+		r.lookAhead(ctx, &plan, place, wanted, before, !wasDeployed, &resp.Diagnostics)
 	}
 }
 
 // lookAhead finds at plan what would make the apply fail: a repository that cannot be reached, or a
 // folder that is somebody else's.
-func (r *assignmentResource) lookAhead(ctx context.Context, place place, owner gitops.Owner, wanted, before gitops.Deployed, creates bool, diagnostics *diag.Diagnostics) {
+func (r *assignmentResource) lookAhead(ctx context.Context, plan *assignmentModel, place place, wanted, before gitops.Deployed, creates bool, diagnostics *diag.Diagnostics) {
 	if r.connection == nil || !r.connection.complete {
 		return
 	}
-	view, err := r.connection.inspect(ctx, r.connection.remote(place), owner)
+	view, err := r.connection.inspect(ctx, r.connection.remote(place), plan.owner(place))
 	if err != nil {
 		addRepositoryError(diagnostics, err, creates)
 		return
@@ -199,6 +215,10 @@ func (r *assignmentResource) lookAhead(ctx context.Context, place place, owner g
 		addRepositoryError(diagnostics, err, creates)
 	}
 	addLimited(diagnostics, conflicts, func(conflict gitops.Conflict) {
+		if plan.Adopt.ValueBool() && conflict.Owner != "" {
+			diagnostics.AddAttributeWarning(path.Root("adopt"), "Folder is taken over", sentence(conflict.String()))
+			return
+		}
 		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Folder belongs to somebody else", sentence(conflict.String()))
 	})
 }
@@ -225,7 +245,14 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	if resp.Diagnostics.HasError() || !known || r.connection == nil || !r.connection.complete {
 		return
 	}
-	view, err := r.connection.inspect(ctx, r.connection.remote(place), state.owner(place))
+	branch, err := r.connection.pending(ctx, decodeDelivery(state.Delivery, &resp.Diagnostics), place, state.owner(place))
+	if err != nil {
+		addRepositoryError(&resp.Diagnostics, err, false)
+		return
+	}
+	remote := r.connection.remote(place)
+	remote.Branch = branch
+	view, err := r.connection.inspect(ctx, remote, state.owner(place))
 	if err != nil {
 		addRepositoryError(&resp.Diagnostics, err, false)
 		return
@@ -296,8 +323,8 @@ func (r *assignmentResource) write(ctx context.Context, model *assignmentModel, 
 	if diagnostics.HasError() {
 		return
 	}
-	result, err := r.connection.client.Apply(ctx, r.connection.remote(place), gitops.Edit{
-		Owner: model.owner(place), Hosts: outcome.edit(trees, repo), Previously: previously,
+	commit, url, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, diagnostics), place, gitops.Edit{
+		Owner: model.owner(place), Hosts: outcome.edit(trees, repo), Previously: previously, Adopt: model.Adopt.ValueBool(),
 		Author: r.connection.author, Subject: model.CommitMessage.ValueString(), Release: r.connection.release,
 	})
 	if err != nil {
@@ -305,12 +332,13 @@ func (r *assignmentResource) write(ctx context.Context, model *assignmentModel, 
 		return
 	}
 	model.Deployed = deployedValue(outcome.wanted(trees))
-	model.Commit, model.PullRequest = types.StringValue(result.Commit), types.StringNull()
+	model.Commit, model.PullRequest = types.StringValue(commit), types.StringPointerValue(orNil(url))
 }
 
 // clear removes what the model owns at a place.
 func (r *assignmentResource) clear(ctx context.Context, model *assignmentModel, place place, deployed gitops.Deployed) error {
-	_, err := r.connection.client.Apply(ctx, r.connection.remote(place), gitops.Edit{
+	var ignored diag.Diagnostics // what is in the state was checked when it got there
+	_, _, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, &ignored), place, gitops.Edit{
 		Owner: model.owner(place), Previously: deployed,
 		Author: r.connection.author, Subject: model.CommitMessage.ValueString(), Release: r.connection.release,
 	})

@@ -32,7 +32,7 @@ func checkSchemaOf(attribute string) func(any) fleet.Findings {
 	return func(value any) fleet.Findings {
 		object, _ := value.(map[string]any)
 		text, ok := object[attribute].(string)
-		if _, err := fleet.ParseJSON(text); !ok || err != nil {
+		if !ok || len(fleet.CheckObject("config_schemas", object)) > 0 {
 			return nil
 		}
 		if err := hydrate.CheckSchema(text); err != nil {

@@ -21,7 +21,7 @@ var environmentResource = newStateOnly(object{
 			"description": descriptionAttribute(),
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
-				MarkdownDescription: "Where the environment is delivered to: `{url, branch, path}`. `url` is http(s), a local path or " +
+				MarkdownDescription: "Where the environment is delivered to: `{url, branch, path}`. `url` is http(s), ssh, a local path or " +
 					"`file://`, without credentials; `path` is a folder of the repository, unset: its root.",
 			},
 		},
