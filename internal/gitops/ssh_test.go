@@ -116,11 +116,52 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 		if got := look("rev-parse", "main"); got != first.Commit {
 			t.Errorf("main is at %s", got)
 		}
+		edit.Head = ""
+		second, err := client.Apply(context.Background(), remote, edit)
+		if err != nil || !second.Committed {
+			t.Errorf("second: %+v, %v", second, err)
+		}
+		if back, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev, From: first.Commit}); err != nil || !back.Committed {
+			t.Errorf("back: %+v, %v", back, err)
+		}
+		if got := look("show", "main:dev/drone/app/a"); got != "1" {
+			t.Errorf("after going back: %q", got)
+		}
+		read, err := client.History(context.Background(), remote, dev, gitops.HistoryFilter{})
+		if err != nil || len(read.Commits) != 3 || read.Commits[1].Commit != second.Commit || read.Commits[2].Commit != first.Commit {
+			t.Errorf("history: %+v, %v", read, err)
+		}
 		short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		if _, err := client.Inspect(short, remote, dev); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a short deadline: %v", err)
 		}
 		cancel()
+	}
+}
+
+func TestSSHEditsOfOneClientShareCommits(t *testing.T) {
+	t.Parallel()
+	remote, look := giteaRepository(t, "")
+	r := &repository{t: t, remote: remote}
+	for round := range 3 {
+		var edits []gitops.Edit
+		for i := range 10 {
+			edits = append(edits, team(t, fmt.Sprintf("team-%d", i), fmt.Sprint(round)))
+		}
+		results, errs := together(t, r, edits...)
+		commits := map[string]bool{}
+		for i, result := range results {
+			if errs[i] != nil || !result.Committed {
+				t.Errorf("round %d, edit %d: %+v, %v", round, i, result, errs[i])
+			}
+			commits[result.Commit] = true
+		}
+		if len(commits) > 2 {
+			t.Errorf("round %d: %d commits", round, len(commits))
+		}
+	}
+	if got := look("log", "-1", "--format=%(trailers:key=Flotilla-Assignment,valueonly)"); !strings.Contains(got, "team-") {
+		t.Errorf("trailers = %q", got)
 	}
 }
 
