@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -185,4 +186,48 @@ func TestFunctions(t *testing.T) {
 			resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{step}})
 		})
 	}
+}
+
+func TestHistorySaysWhoChangedWhat(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		const address = "data.flotilla_history.test"
+		history := func(more string) string {
+			return fmt.Sprintf("data \"flotilla_history\" \"test\" {\n  gitops_repo = { url = %q, branch = \"dev\" }\n  depends_on = [flotilla_assignment.test]\n  %s\n}\n", repo.url, more)
+		}
+		text := knownvalue.StringExact
+		commits := tfjsonpath.New("commits")
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{
+				{Config: small{}.config(repo)},
+				{Config: small{database: `"mysql://two"`, extra: "commit_message = \"Move the database\""}.config(repo)},
+				{
+					Config: small{database: `"mysql://two"`, extra: "commit_message = \"Move the database\""}.config(repo) + history(""),
+					ConfigStateChecks: []statecheck.StateCheck{
+						statecheck.ExpectKnownValue(address, tfjsonpath.New("complete"), knownvalue.Bool(true)),
+						statecheck.ExpectKnownValue(address, commits, knownvalue.ListSizeExact(2)),
+						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(0).AtMapKey("subject"), text("Move the database")),
+						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(0).AtMapKey("assignments"), knownvalue.ListExact([]knownvalue.Check{text("dev")})),
+						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(0).AtMapKey("changes"), knownvalue.ListExact([]knownvalue.Check{
+							knownvalue.ObjectExact(map[string]knownvalue.Check{
+								"assignment": text("dev"), "host": text("large"), "deployment_target": text("app-core"), "action": text("changed"),
+								"before": knownvalue.NotNull(), "after": knownvalue.NotNull(),
+							}),
+						})),
+						statecheck.ExpectKnownValue(address, commits.AtSliceIndex(1).AtMapKey("changes"), knownvalue.ListSizeExact(3)),
+					},
+				},
+				{
+					Config: small{database: `"mysql://two"`, extra: "commit_message = \"Move the database\""}.config(repo) +
+						history("name = \"dev\"\n  host = \"drone\"\n  deployment_target = \"app-edge\"\n  since = \"2020-01-01T00:00:00Z\""),
+					ConfigStateChecks: []statecheck.StateCheck{statecheck.ExpectKnownValue(address, commits, knownvalue.ListSizeExact(1))},
+				},
+				{
+					Config:      small{database: `"mysql://two"`}.config(repo) + history("since = \"yesterday\"\n  limit = 0"),
+					ExpectError: words("The limit must be at least 1."),
+				},
+			},
+		})
+	})
 }

@@ -198,7 +198,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		options = append(options, gitops.WithSigner(signer))
 	}
 	c.client = gitops.NewClient(options...)
-	resp.ResourceData = c
+	resp.ResourceData, resp.DataSourceData = c, c
 }
 
 func orEnvironment(value types.String, variable string) string {
@@ -252,6 +252,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
 		newConfigSnapshotsDataSource,
+		newHistoryDataSource,
 		newManifestsDataSource,
 		newSchedulingDataSource,
 	}

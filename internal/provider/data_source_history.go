@@ -1,0 +1,165 @@
+package provider
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+var (
+	_ datasource.DataSource              = &historyDataSource{}
+	_ datasource.DataSourceWithConfigure = &historyDataSource{}
+)
+
+type historyDataSource struct {
+	connection *connection
+}
+
+func newHistoryDataSource() datasource.DataSource { return &historyDataSource{} }
+
+// Metadata names the data source.
+func (d *historyDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_history"
+}
+
+// Schema is the place, what to narrow it by, and the commits.
+func (d *historyDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	computed := func(what string) schema.StringAttribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Who changed what, when, and from which version of the configuration to which: read from the commits of a GitOps " +
+			"repository, newest first.",
+		Attributes: map[string]schema.Attribute{
+			"gitops_repo":       schema.DynamicAttribute{Required: true, MarkdownDescription: "Where to look: `{url, branch, path}`."},
+			"name":              schema.StringAttribute{Optional: true, MarkdownDescription: "Only folders of this assignment. Unset: of every one at the path."},
+			"host":              schema.StringAttribute{Optional: true, MarkdownDescription: "Only this host's folders: a cluster type, or `clusters/<cluster>`."},
+			"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only this deployment target's folders, by its full name."},
+			"since":             schema.StringAttribute{Optional: true, MarkdownDescription: "Only commits from then on, as in `2026-01-31T00:00:00Z` (RFC 3339)."},
+			"limit":             schema.Int64Attribute{Optional: true, MarkdownDescription: "How many commits at most. Default 100."},
+			"complete":          schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether that is all."},
+			"commits": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "Commits that changed such folders.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"commit":       computed("Id of the commit."),
+					"author_name":  computed("Name of its author."),
+					"author_email": computed("Email address of its author."),
+					"time":         computed("When it was committed, RFC 3339."),
+					"subject":      computed("First line of its message."),
+					"assignments": schema.ListAttribute{
+						Computed: true, ElementType: types.StringType,
+						MarkdownDescription: "Assignments that made it; empty where somebody changed folders by hand.",
+					},
+					"changes": schema.ListNestedAttribute{
+						Computed:            true,
+						MarkdownDescription: "Folders that it changed.",
+						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+							"assignment":        computed("The assignment that owns the folder."),
+							"host":              computed("The host."),
+							"deployment_target": computed("Full name of the deployment target."),
+							"action":            computed("`added`, `changed` or `removed`."),
+							"before":            computed("Version of the configuration before; null for none."),
+							"after":             computed("Version of the configuration after; null for none."),
+						}},
+					},
+				}},
+			},
+		},
+	}
+}
+
+type historyModel struct {
+	GitopsRepo       types.Dynamic        `tfsdk:"gitops_repo"`
+	Name             types.String         `tfsdk:"name"`
+	Host             types.String         `tfsdk:"host"`
+	DeploymentTarget types.String         `tfsdk:"deployment_target"`
+	Since            types.String         `tfsdk:"since"`
+	Limit            types.Int64          `tfsdk:"limit"`
+	Complete         types.Bool           `tfsdk:"complete"`
+	Commits          []historyCommitModel `tfsdk:"commits"`
+}
+
+type historyCommitModel struct {
+	Commit      string               `tfsdk:"commit"`
+	AuthorName  string               `tfsdk:"author_name"`
+	AuthorEmail string               `tfsdk:"author_email"`
+	Time        string               `tfsdk:"time"`
+	Subject     string               `tfsdk:"subject"`
+	Assignments []string             `tfsdk:"assignments"`
+	Changes     []historyChangeModel `tfsdk:"changes"`
+}
+
+type historyChangeModel struct {
+	Assignment       string  `tfsdk:"assignment"`
+	Host             string  `tfsdk:"host"`
+	DeploymentTarget string  `tfsdk:"deployment_target"`
+	Action           string  `tfsdk:"action"`
+	Before           *string `tfsdk:"before"`
+	After            *string `tfsdk:"after"`
+}
+
+// Configure takes over what reaches repositories.
+func (d *historyDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
+	d.connection, _ = req.ProviderData.(*connection)
+}
+
+// Read walks the branch back.
+func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model historyModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	value := plain(model.GitopsRepo)
+	repo, _, findings := fleet.DecodeGitopsRepo(value)
+	if len(findings) == 0 {
+		findings = checkGitopsRepo("", value)
+	}
+	addFindings(&resp.Diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
+	filter := gitops.HistoryFilter{
+		Host: model.Host.ValueString(), DeploymentTarget: model.DeploymentTarget.ValueString(), Limit: int(model.Limit.ValueInt64()),
+	}
+	if !model.Limit.IsNull() && model.Limit.ValueInt64() < 1 {
+		resp.Diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
+	}
+	if !model.Since.IsNull() {
+		since, err := time.Parse(time.RFC3339, model.Since.ValueString())
+		if err != nil {
+			resp.Diagnostics.AddAttributeError(path.Root("since"), "Invalid time", "The time must be as in 2026-01-31T00:00:00Z (RFC 3339).")
+		}
+		filter.Since = since
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	owner := gitops.Owner{Name: model.Name.ValueString(), Path: repo.Path}
+	history, err := d.connection.client.History(ctx, d.connection.remote(place(repo)), owner, filter)
+	if err != nil {
+		addRepositoryError(&resp.Diagnostics, err, false)
+		return
+	}
+	model.Complete = types.BoolValue(history.Complete)
+	model.Commits = make([]historyCommitModel, len(history.Commits))
+	for i, commit := range history.Commits {
+		model.Commits[i] = historyCommitModel{
+			Commit: commit.Commit, AuthorName: commit.Author.Name, AuthorEmail: commit.Author.Email,
+			Time: commit.Time.UTC().Format(time.RFC3339), Subject: commit.Subject,
+			Assignments: orEmpty(commit.Owners), Changes: make([]historyChangeModel, len(commit.Changes)),
+		}
+		for j, change := range commit.Changes {
+			model.Commits[i].Changes[j] = historyChangeModel{
+				Assignment: change.Owner, Host: change.Host, DeploymentTarget: change.DeploymentTarget,
+				Action: string(change.Action), Before: orNil(change.Before), After: orNil(change.After),
+			}
+		}
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
