@@ -135,7 +135,7 @@ func FuzzCheckBranch(f *testing.F) {
 }
 
 func FuzzCheckURL(f *testing.F) {
-	for _, seed := range []string{"https://h/r", "https://u:p@h/r", "file:///r", "r", "ssh://h/r", "h:r", "https://h/%00", "https://[::1]/r"} {
+	for _, seed := range []string{"https://h/r", "https://u:p@h/r", "file:///r", "r", "ssh://h/r", "ssh://git@h:22/r", "h:r", "git@[::1]:r", "\\://", "https://h/%00", "https://[::1]/r"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
@@ -146,8 +146,8 @@ func FuzzCheckURL(f *testing.F) {
 		if !ok {
 			return
 		}
-		if strings.ContainsRune(scheme, '/') {
-			return // a local path
+		if strings.ContainsAny(scheme, "/\\") {
+			return // a local path, made absolute before git sees it
 		}
 		if head, _, colon := strings.Cut(scheme, ":"); colon && head != "" {
 			return // host:path://
