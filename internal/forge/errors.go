@@ -67,7 +67,7 @@ func (h *host) leaving(err error) error {
 		text = strings.Replace(text, request.Error(), request.Err.Error(), 1)
 	}
 	text = fmt.Sprintf("repository %q: %s", h.url, text)
-	return &failure{text: h.secrets.scrub(text), kind: classify(err)}
+	return &failure{text: h.secrets.Scrub(text), kind: classify(err)}
 }
 
 // kinded is an error of a certain kind, whose text does not repeat the kind's.

@@ -17,6 +17,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // Forge is a kind of Git host.
@@ -192,7 +194,10 @@ func NewHost(repository Repository, given ...Option) (Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets := newScrubber(repository.Credentials)
+	secrets := secret.NewScrubber(
+		[]string{repository.Credentials.Password, repository.Credentials.Token},
+		repository.Credentials.Username, "x-access-token", "oauth2",
+	)
 	client := &http.Client{Transport: &transport{
 		next: o.over, origin: origin(at.api), secrets: secrets, patience: o.patience,
 	}}

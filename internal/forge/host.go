@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // api is what each host's SDK is used for. Its errors are the transport's, or of
@@ -53,7 +55,7 @@ type request struct {
 type host struct {
 	api      api
 	url      string
-	secrets  scrubber
+	secrets  secret.Scrubber
 	settling time.Duration
 }
 

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // How long a host may take. A merge is answered when it is done.
@@ -60,7 +62,7 @@ func defaultRoundTripper() http.RoundTripper {
 type transport struct {
 	next     http.RoundTripper
 	origin   string
-	secrets  scrubber
+	secrets  secret.Scrubber
 	patience time.Duration
 }
 
@@ -166,7 +168,7 @@ func (t *transport) moved(response *http.Response) error {
 		return failf(ErrUnreachable, "the host answered %s and does not say where to", response.Status)
 	}
 	// Scrubbed before it is escaped once more, in whatever way.
-	to = &url.URL{Scheme: to.Scheme, Host: to.Host, Path: t.secrets.scrub(to.Path)}
+	to = &url.URL{Scheme: to.Scheme, Host: to.Host, Path: t.secrets.Scrub(to.Path)}
 	return failf(ErrUnreachable, "the host redirects to %q, and redirects are not followed; set the URL to where the repository is now", to)
 }
 
@@ -176,7 +178,7 @@ func (t *transport) refusal(response *http.Response, kind string) error {
 	said := answer{status: response.StatusCode}
 	if kind != "text/html" {
 		// Scrubbed before it is cut, or half a secret would be left.
-		said.words = oneLine(t.secrets.scrub(words(text)))
+		said.words = oneLine(t.secrets.Scrub(words(text)))
 	}
 	spent := response.Header.Get("X-Ratelimit-Remaining") == "0"
 	after := response.Header.Get("Retry-After")

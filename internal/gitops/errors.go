@@ -3,16 +3,16 @@ package gitops
 import (
 	"context"
 	"crypto/tls"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
-	"sort"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // What can be wrong with a repository. Every error that leaves this package is
@@ -142,45 +142,14 @@ func classify(err error) error {
 	return nil
 }
 
-// scrub replaces the credentials in text, in every form in which a URL, a
-// header or a library can have put them there.
+// scrub replaces the credentials in text.
 func (c Credentials) scrub(text string) string {
 	username, _ := c.basic()
-	forms := map[string]bool{}
 	secrets := []string{c.Password, c.Token, c.SSH.Key, c.SSH.Passphrase}
 	for line := range strings.Lines(c.SSH.Key) {
 		if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
 			secrets = append(secrets, line)
 		}
 	}
-	for _, secret := range secrets {
-		if secret == "" {
-			continue
-		}
-		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), url.UserPassword("", secret).String()[1:]} {
-			forms[form] = true
-			quoted := fmt.Sprintf("%q", form)
-			forms[quoted[1:len(quoted)-1]] = true
-		}
-		for _, plain := range []string{secret, username + ":" + secret, ":" + secret} {
-			for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
-				forms[strings.TrimRight(encoding.EncodeToString([]byte(plain)), "=")] = true
-			}
-		}
-	}
-	ordered := make([]string, 0, len(forms))
-	for form := range forms {
-		ordered = append(ordered, form)
-	}
-	// The longest first: a form may contain another.
-	sort.Slice(ordered, func(i, j int) bool {
-		if len(ordered[i]) != len(ordered[j]) {
-			return len(ordered[i]) > len(ordered[j])
-		}
-		return ordered[i] < ordered[j]
-	})
-	for _, form := range ordered {
-		text = strings.ReplaceAll(text, form, "***")
-	}
-	return text
+	return secret.NewScrubber(secrets, username).Scrub(text)
 }

@@ -1,0 +1,74 @@
+// Package secret keeps credentials out of text that leaves the provider.
+package secret
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Scrubber replaces credentials in text, in every form in which a URL, a header, a host or a library can
+// have put them there. The zero value replaces nothing.
+type Scrubber []string
+
+var escapePattern = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// NewScrubber makes one of secrets, of which empty ones are passed over, and of the usernames that they
+// may be sent with.
+func NewScrubber(secrets []string, usernames ...string) Scrubber {
+	forms := map[string]bool{}
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		for _, form := range inURLs(secret) {
+			quoted := strconv.Quote(form)
+			encoded, _ := json.Marshal(form) //nolint:errchkjson // a string always has a JSON form
+			for _, written := range []string{
+				form, quoted[1 : len(quoted)-1], string(encoded[1 : len(encoded)-1]), html.EscapeString(form),
+				escapePattern.ReplaceAllStringFunc(form, strings.ToLower),
+			} {
+				forms[written] = true
+				forms[strings.ReplaceAll(written, "/", `\/`)] = true // as some write JSON
+			}
+		}
+		for _, username := range append(slices.Clone(usernames), "") {
+			for _, plain := range []string{secret, username + ":" + secret} {
+				for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+					forms[strings.TrimRight(encoding.EncodeToString([]byte(plain)), "=")] = true
+				}
+			}
+		}
+	}
+	ordered := make(Scrubber, 0, len(forms))
+	for form := range forms {
+		ordered = append(ordered, form)
+	}
+	// The longest first: a form may contain another.
+	slices.SortFunc(ordered, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	return ordered
+}
+
+// inURLs are the forms that a secret may have in a URL, and the secret itself.
+func inURLs(secret string) []string {
+	return []string{
+		secret, url.QueryEscape(secret), url.PathEscape(secret),
+		url.UserPassword("", secret).String()[1:], (&url.URL{Path: "/" + secret}).EscapedPath()[1:],
+	}
+}
+
+// Scrub returns the text with three asterisks in place of each secret.
+func (s Scrubber) Scrub(text string) string {
+	for _, form := range s {
+		text = strings.ReplaceAll(text, form, "***")
+	}
+	return text
+}
