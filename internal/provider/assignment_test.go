@@ -234,7 +234,7 @@ func TestAfterALostStateApplyMakesNoCommit(t *testing.T) {
 				ProtoV6ProviderFactories: factories(),
 				Steps: []resource.TestStep{
 					{Config: small{}.config(repo)},
-					{Config: "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"},
+					{Config: repo.provider + "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"},
 				},
 			})
 			if commits := repo.commits(t, "dev"); commits != 1 {

@@ -31,10 +31,11 @@ func (mergeFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 			"(`merge`) by the objects in them that have the same `list_key`, which is `name` unless told otherwise.",
 		Parameters: []function.Parameter{
 			function.DynamicParameter{Name: "objects", AllowUnknownValues: true, MarkdownDescription: "List of objects, in the order of merging."},
-			function.DynamicParameter{
-				Name: "options", AllowUnknownValues: true, AllowNullValue: true,
-				MarkdownDescription: "`{lists, list_key}`, or `null`.",
-			},
+		},
+		// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
+		VariadicParameter: function.DynamicParameter{
+			Name: "options", AllowUnknownValues: true, AllowNullValue: true,
+			MarkdownDescription: "`{lists, list_key}`; may be left out.",
 		},
 		Return: function.DynamicReturn{},
 	}
@@ -42,11 +43,21 @@ func (mergeFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 
 // Run merges; the result is unknown while any of the values is, because it could be an object or null.
 func (mergeFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var objectsArgument, optionsArgument types.Dynamic
-	if resp.Error = req.Arguments.Get(ctx, &objectsArgument, &optionsArgument); resp.Error != nil {
+	var objectsArgument types.Dynamic
+	var optionsArguments []types.Dynamic
+	if resp.Error = req.Arguments.Get(ctx, &objectsArgument, &optionsArguments); resp.Error != nil {
 		return
 	}
-	options, known, findings := fleet.DecodeMerge(plain(optionsArgument))
+	var given any
+	switch len(optionsArguments) {
+	case 0:
+	case 1:
+		given = plain(optionsArguments[0])
+	default:
+		resp.Error = function.NewArgumentFuncError(2, "there is one object of options at most")
+		return
+	}
+	options, known, findings := fleet.DecodeMerge(given)
 	if len(findings) > 0 {
 		resp.Error = function.NewArgumentFuncError(1, "\n"+findings.Error())
 		return
