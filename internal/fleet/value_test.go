@@ -119,11 +119,11 @@ func FuzzCanonicalJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		value, err := fleet.ParseJSON(text)
 		if err != nil {
-			t.Skip()
+			return
 		}
 		once, err := fleet.CanonicalJSON(value)
 		if err != nil && strings.Contains(err.Error(), "out of the range of numbers") {
-			t.Skip()
+			return
 		}
 		if err != nil {
 			t.Fatalf("%s has no canonical JSON: %v", text, err)
