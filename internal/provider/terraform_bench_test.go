@@ -58,7 +58,7 @@ data "flotilla_scheduling" "all" {
 resource "flotilla_assignment" "all" {
   name        = "all"
   fleet       = local.fleet
-  gitops_repo = { url = "gitops.git", branch = "main" }
+  gitops_repo = { url = "` + filepath.ToSlash(filepath.Join(folder, "gitops.git")) + `", branch = "main" }
 }
 `,
 			} {
