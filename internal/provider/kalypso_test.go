@@ -104,35 +104,45 @@ func TestKalypsoControlPlaneGivesKalypsoOutput(t *testing.T) {
 
 func TestKalypsoControlPlaneWithBuiltinTemplates(t *testing.T) {
 	t.Parallel()
-	repo := bareRepository(t)
-	root := kalypsoRoot(t)
-	config := kalypsoConfig(root, "dev", `replace(text, "arc-flux", "flux") if !strcontains(name, "/templates/")`, repo)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		Steps: []resource.TestStep{{
-			Config: config,
-			Check: func(*terraform.State) error {
-				got := yamlDocuments(t, files(t, repo.clone(t, "dev")))
-				want := yamlDocuments(t, files(t, filepath.Join(root, "tutorial", "expected", "dev")))
-				if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
-					t.Errorf("files %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
-				}
-				for name := range want {
-					switch filepath.Base(name) {
-					case "namespace.yaml":
-						if got, want := field(got[name][0], "metadata", "name"), field(want[name][0], "metadata", "name"); got != want {
-							t.Errorf("%s is of namespace %v, want %v", name, got, want)
-						}
-					case "platform-config.yaml":
-						if got, want := field(got[name][0], "data"), field(want[name][0], "data"); !reflect.DeepEqual(got, want) {
-							t.Errorf("%s holds %v, want %v", name, got, want)
-						}
-					}
-				}
-				return nil
-			},
-		}},
-	})
+	for _, environment := range []string{"dev", "stage"} {
+		t.Run(environment, func(t *testing.T) {
+			t.Parallel()
+			repo := bareRepository(t)
+			root := kalypsoRoot(t)
+			config := kalypsoConfig(root, environment, `replace(text, "arc-flux", "flux") if !strcontains(name, "/templates/")`, repo)
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: factories(),
+				Steps: []resource.TestStep{{
+					Config: config,
+					Check: func(*terraform.State) error {
+						got := yamlDocuments(t, files(t, repo.clone(t, environment)))
+						want := yamlDocuments(t, files(t, filepath.Join(root, "tutorial", "expected", environment)))
+						sameNamespacesAndConfiguration(t, got, want)
+						return nil
+					},
+				}},
+			})
+		})
+	}
+}
+
+func sameNamespacesAndConfiguration(t *testing.T, got, want map[string][]any) {
+	t.Helper()
+	if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
+		t.Fatalf("files %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+	for name := range want {
+		switch filepath.Base(name) {
+		case "namespace.yaml":
+			if got, want := field(got[name][0], "metadata", "name"), field(want[name][0], "metadata", "name"); got != want {
+				t.Errorf("%s is of namespace %v, want %v", name, got, want)
+			}
+		case "platform-config.yaml":
+			if got, want := field(got[name][0], "data"), field(want[name][0], "data"); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s holds %v, want %v", name, got, want)
+			}
+		}
+	}
 }
 
 // field looks into nested maps.
