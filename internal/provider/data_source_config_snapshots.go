@@ -2,10 +2,10 @@ package provider
 
 import (
 	"context"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
@@ -100,10 +100,19 @@ func (configSnapshotsDataSource) Read(ctx context.Context, req datasource.ReadRe
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	using, err := hydrate.Uses(hydrated, scheduled.Assignments, model.Key.ValueString())
+	if err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("key"), "Invalid key", sentence(err.Error()))
+		return
+	}
+	uses := make(map[string]bool, len(using))
+	for _, key := range using {
+		uses[key] = true
+	}
 	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
 	model.Snapshots = map[string]snapshotModel{}
 	for i, assignment := range scheduled.Assignments {
-		if wanted.includes(assignment) {
+		if wanted.includes(assignment) && (model.Key.IsNull() || uses[assignment.Key()]) {
 			model.add(assignment.Key(), hydrated.Snapshots[i])
 		}
 	}
@@ -112,25 +121,9 @@ func (configSnapshotsDataSource) Read(ctx context.Context, req datasource.ReadRe
 
 func (m *configSnapshotsModel) add(key string, snapshot *hydrate.Snapshot) {
 	origins := snapshot.Provenance()
-	if !m.Key.IsNull() && !uses(origins, m.Key.ValueString()) {
-		return
-	}
 	provenance := make(map[string]originModel, len(origins))
 	for pointer, origin := range origins {
 		provenance[pointer] = originModel{Container: origin.Container, Overridden: orEmpty(origin.Overridden)}
 	}
 	m.Snapshots[key] = snapshotModel{Version: snapshot.Version, JSON: snapshot.JSON, Provenance: provenance}
-}
-
-// uses says whether there is a value at a JSON pointer, or below it.
-func uses(origins map[string]hydrate.Origin, pointer string) bool {
-	if _, found := origins[pointer]; found {
-		return true
-	}
-	for leaf := range origins {
-		if strings.HasPrefix(leaf, pointer+"/") {
-			return true
-		}
-	}
-	return false
 }

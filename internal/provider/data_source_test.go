@@ -133,6 +133,18 @@ data "flotilla_config_snapshots" "port" {
 	})
 }
 
+func TestKeyThatIsNoJSONPointerIsRefused(t *testing.T) {
+	t.Parallel()
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{{
+			Config:      explainedFleet + "data \"flotilla_config_snapshots\" \"bad\" {\n  fleet = local.fleet\n  key   = \"REGION\"\n}\n",
+			PlanOnly:    true,
+			ExpectError: words("Invalid key"),
+		}},
+	})
+}
+
 func TestManifestsAreWhatAnAssignmentWrites(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
