@@ -20,7 +20,7 @@ func FuzzYAMLWriter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		value, err := fleet.ParseJSON(text)
 		if err != nil {
-			t.Skip()
+			return
 		}
 		value = natural(value)
 		writer := &yamlWriter{}
