@@ -5,11 +5,7 @@ package gitops_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,50 +13,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
-// TestMain lets the test binary serve repositories from a process of its own, so
-// that a benchmark's processor time is the client's alone.
-func TestMain(m *testing.M) {
-	if root := os.Getenv("FLOTILLA_TEST_SERVE"); root != "" {
-		if err := serveProcess(root); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(giteatest.Main(m))
-}
-
-func serveProcess(root string) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(os.Stdout, "http://%s\n", listener.Addr()); err != nil {
-		return err
-	}
-	server := &http.Server{Handler: backend(serverProcess{}, root), ReadHeaderTimeout: time.Minute}
-	return server.Serve(listener)
-}
-
-// serverProcess stands in for a test where there is none.
-type serverProcess struct{ testing.TB }
-
-func (serverProcess) Helper()                  {}
-func (serverProcess) Context() context.Context { return context.Background() }
-func (serverProcess) Fatalf(format string, args ...any) {
-	panic(fmt.Sprintf(format, args...))
-}
-
 // servedApart serves a repository from another process.
-func servedApart(b *testing.B, r *repository) gitops.Remote {
+func servedApart(b testing.TB, r *repository) gitops.Remote {
 	b.Helper()
-	command := exec.CommandContext(b.Context(), os.Args[0])
-	command.Env = append(os.Environ(), "FLOTILLA_TEST_SERVE="+filepath.Dir(r.directory))
-	command.Cancel = func() error { return errors.Join(command.Process.Kill()) }
+	command := apart(b, "serve")
+	input, err := command.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
 	output, err := command.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -69,9 +32,12 @@ func servedApart(b *testing.B, r *repository) gitops.Remote {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		_ = command.Process.Kill()
+		_ = input.Close()
 		_ = command.Wait()
 	})
+	if _, err := fmt.Fprintf(input, "%q\n", filepath.Dir(r.directory)); err != nil {
+		b.Fatal(err)
+	}
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
 		b.Fatal(err)

@@ -1,0 +1,82 @@
+package gitops_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+)
+
+// processVariable makes the test binary do something else than run tests, in a
+// process of its own; see apart.
+const processVariable = "FLOTILLA_TEST_PROCESS"
+
+var processes = map[string]func(in io.Reader, out io.Writer) error{
+	"serve": serveProcess,
+	"apply": applyProcess,
+}
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(processVariable); name != "" {
+		if err := processes[name](os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(giteatest.Main(m))
+}
+
+// apart is this test binary as another process, that does what the name says.
+// It ends with the test.
+func apart(t testing.TB, name string) *exec.Cmd {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), os.Args[0])
+	command.Env = append(os.Environ(), processVariable+"="+name)
+	command.Stderr = os.Stderr
+	command.Cancel = func() error { return errors.Join(command.Process.Kill()) }
+	command.WaitDelay = time.Minute
+	return command
+}
+
+// serveProcess serves the repositories of a folder over http, until its input
+// ends. It reads the folder's name and writes the server's URL, a line each.
+func serveProcess(in io.Reader, out io.Writer) error {
+	var root string
+	if _, err := fmt.Fscanf(in, "%q\n", &root); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "http://%s\n", listener.Addr()); err != nil {
+		return err
+	}
+	server := &http.Server{Handler: backend(noTest{}, root), ReadHeaderTimeout: time.Minute}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		_ = server.Close()
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// noTest stands in for a test where there is none.
+type noTest struct{ testing.TB }
+
+func (noTest) Helper()                  {}
+func (noTest) Context() context.Context { return context.Background() }
+func (noTest) Fatalf(format string, args ...any) {
+	panic(fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,54 @@
+package gitops_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// applyOrder tells a process what to apply: one commit after the other, each
+// with one folder more of the owner's host.
+type applyOrder struct {
+	Remote  gitops.Remote
+	Name    string // of the owner, and of its host
+	Commits int
+}
+
+// applied is what came of one commit.
+type applied struct {
+	Commit string
+	Pushes int
+	Error  string
+}
+
+// applyProcess reads an order, and carries it out when its input ends: so that
+// many start at the same moment.
+func applyProcess(in io.Reader, out io.Writer) error {
+	var order applyOrder
+	decoder := json.NewDecoder(in)
+	if err := decoder.Decode(&order); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return err
+	}
+	host := gitops.Host{Folders: map[string]gitops.Folder{}}
+	edit := gitops.Edit{Owner: gitops.Owner{Name: order.Name, Path: "dev"}, Hosts: map[string]gitops.Host{order.Name: host}}
+	encoder := json.NewEncoder(out)
+	for i := range order.Commits {
+		folder := rendered(noTest{}, "a", fmt.Sprintf("%s %d", order.Name, i))
+		host.Folders[fmt.Sprintf("app-%d", i)] = folder
+		result, err := gitops.NewClient().Apply(context.Background(), order.Remote, edit)
+		came := applied{Commit: result.Commit, Pushes: result.Pushes}
+		if err != nil {
+			came.Error = err.Error()
+		}
+		if err := encoder.Encode(came); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+//go:build unix
+
+package gitops_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestReliabilityRaces lets processes that know nothing of each other commit to
+// one branch.
+func TestReliabilityRaces(t *testing.T) {
+	type racing struct {
+		servers            string
+		processes, commits int
+		serving            serving
+	}
+	for i, race := range []racing{
+		{"bare repository, path", count(8, 32), count(4, 100), servings[0]},
+		{"git http-backend", count(8, 32), count(4, 100), servings[2]},
+		{"git over ssh", count(8, 32), count(4, 100), serving{name: "ssh", remote: overSSH}},
+	} {
+		t.Run(race.servers, func(t *testing.T) {
+			r := newRepository(t, race.serving)
+			start := time.Now()
+			came := raceApart(t, r, race.processes, race.commits)
+			t.Logf("%s for %d commits", time.Since(start).Round(time.Millisecond), len(came))
+			checkRace(t, r, race.processes, race.commits, came)
+			outcome, pushes := "0 lost; pushes per commit: ", 0
+			var each []int
+			for _, c := range came {
+				pushes += c.Pushes
+				each = append(each, c.Pushes)
+			}
+			slices.Sort(each)
+			histogram := map[int]int{}
+			for _, n := range each {
+				histogram[n]++
+			}
+			t.Log(histogram)
+			outcome += fmt.Sprintf("%.2f on average, 99th percentile %d, at most %d",
+				float64(pushes)/float64(len(each)), each[len(each)*99/100], each[len(each)-1])
+			report(t, fmt.Sprintf("10-races-%d", i), row{
+				"processes commit to one branch at once", race.servers,
+				fmt.Sprintf("%d × %d", race.processes, race.commits), outcome,
+			})
+			if pushes > 3*len(each) {
+				t.Errorf("%d pushes for %d commits", pushes, len(each))
+			}
+		})
+	}
+}
+
+// raceApart starts the processes, lets them go at once and returns what came of
+// each commit.
+func raceApart(t *testing.T, r *repository, processes, commits int) []applied {
+	t.Helper()
+	var inputs []io.Closer
+	outputs := make([]bytes.Buffer, processes)
+	var group sync.WaitGroup
+	for i := range processes {
+		command := apart(t, "apply")
+		command.Stdout = &outputs[i]
+		input, err := command.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		order := applyOrder{Remote: r.remote, Name: fmt.Sprintf("team-%d", i), Commits: commits}
+		if err := json.NewEncoder(input).Encode(order); err != nil {
+			t.Fatal(err)
+		}
+		inputs = append(inputs, input)
+		group.Go(func() {
+			if err := command.Wait(); err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+		})
+	}
+	for _, input := range inputs {
+		_ = input.Close()
+	}
+	group.Wait()
+	var came []applied
+	for i := range outputs {
+		for decoder := json.NewDecoder(&outputs[i]); ; {
+			var c applied
+			err := decoder.Decode(&c)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil || c.Error != "" {
+				t.Fatalf("process %d: %+v, %v", i, c, err)
+			}
+			came = append(came, c)
+		}
+	}
+	return came
+}
+
+// checkRace looks for each commit in the branch's history, and for each folder
+// at its tip.
+func checkRace(t *testing.T, r *repository, processes, commits int, came []applied) {
+	t.Helper()
+	if len(came) != processes*commits {
+		t.Errorf("%d commits were made, want %d", len(came), processes*commits)
+	}
+	history := strings.Fields(r.git("rev-list", "main"))
+	inHistory := map[string]bool{}
+	for _, id := range history {
+		inHistory[id] = true
+	}
+	for _, c := range came {
+		if !inHistory[c.Commit] {
+			t.Errorf("commit %s is not in the history", c.Commit)
+		}
+	}
+	if len(history) != len(came) {
+		t.Errorf("%d commits on the branch, %d were made", len(history), len(came))
+	}
+	files := r.files()
+	for i := range processes {
+		for j := range commits {
+			if got, want := files[fmt.Sprintf("dev/team-%d/app-%d/a", i, j)], fmt.Sprintf("team-%d %d", i, j); got != want {
+				t.Errorf("process %d, commit %d: %q", i, j, got)
+			}
+		}
+	}
+	r.fsck()
+}
