@@ -15,32 +15,32 @@ type dimension struct {
 	key    string
 	values int
 	value  func(int) string
-	share  int // of the containers, in percent
+	share  int // containers for a hundred values
 }
 
-// containers makes two for each workload. An assignment matches about six of them.
+// containers makes two for each workload. An assignment matches seven or eight of them, at any size.
 func (g *reference) containers() {
 	g.container("platform", nil, 0, 0)
-	total := g.groups*2 - 1
-	left := total
-	for priority, d := range []dimension{
-		{"region", g.regions, regionName, 10},
-		{"workspace", g.workspaceCount(), workspaceName, 10},
-		{"purpose", len(targetNames), func(i int) string { return targetNames[i].name }, 2},
-		{"cluster-type", g.groups, clusterTypeName, 38},
-		{"workload", g.groups, workloadName, 40},
-	} {
-		count := min(left, (total*d.share+99)/100)
+	dimensions := []dimension{
+		{"region", g.regions, regionName, 200},
+		{"workspace", g.workspaceCount(), workspaceName, 200},
+		{"purpose", len(targetNames), func(i int) string { return targetNames[i].name }, 100},
+		{"cluster-type", g.groups, clusterTypeName, 75},
+		{"workload", g.groups, workloadName, 75},
+	}
+	left := g.groups*2 - 1
+	for i, d := range dimensions {
+		count := min(left, d.values*d.share/100)
 		left -= count
-		for i := range count {
-			value := d.value(i % d.values)
-			name := fmt.Sprintf("%s-%s-%d", d.key, value, i/d.values)
-			g.container(name, fleet.Labels{d.key: value}, priority+1, i/d.values)
+		for j := range count {
+			value := d.value(j % d.values)
+			name := fmt.Sprintf("%s-%s-%d", d.key, value, j/d.values)
+			g.container(name, fleet.Labels{d.key: value}, i+1, j/d.values)
 		}
 	}
-	for i := range left {
-		labels := fleet.Labels{"workload": workloadName(i % g.groups), "region": regionName(i % g.regions)}
-		g.container(fmt.Sprintf("special-%05d", i), labels, 10+i/g.groups, i)
+	for i := range left { // of a workload, in the region of its first policy
+		labels := fleet.Labels{"workload": workloadName(i), "region": regionName(2 * i % g.regions)}
+		g.container(fmt.Sprintf("special-%s", workloadName(i)), labels, len(dimensions)+1, 0)
 	}
 	slices.SortFunc(g.fleet.ConfigContainers, func(a, b fleet.ConfigContainer) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -42,6 +44,59 @@ func TestReferenceIsValidAtEverySize(t *testing.T) {
 				len(result.Unscheduled), len(result.IdlePolicies), len(result.Excluded))
 		}
 	}
+}
+
+func TestAnAssignmentIsAsMuchWorkAtEverySize(t *testing.T) {
+	first := perAssignment(t, 1_000)
+	for _, size := range []int{fleettest.ReferenceAssignments, fleettest.StretchAssignments} {
+		for name, got := range perAssignment(t, size) {
+			if want := first[name]; got < want*0.9 || got > want*1.1 {
+				t.Errorf("%s per assignment: %.2f at %d assignments, %.2f at 1000", name, got, size, want)
+			}
+		}
+	}
+}
+
+// perAssignment returns what an assignment of the reference fleet has on average.
+func perAssignment(t *testing.T, size int) map[string]float64 {
+	t.Helper()
+	f, config := fleettest.Reference(size, 1)
+	scheduled, findings := schedule.Schedule(f)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+	if err != nil || len(hydrated.Findings) > 0 {
+		t.Fatal(err, hydrated.Findings)
+	}
+	templates, findings := render.Compile(f)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	sums := map[string]float64{}
+	for i, assignment := range scheduled.Assignments {
+		snapshot := hydrated.Snapshots[i]
+		sums["policies"] += float64(len(assignment.Policies))
+		sums["containers"] += float64(len(snapshot.Containers))
+		sums["bytes of values"] += float64(len(snapshot.JSON))
+		if i%10 > 0 {
+			continue // rendering is slow: a sample will do
+		}
+		files, err := templates.Render(render.Subject{
+			Assignment: assignment, Environment: f.Environment, ConfigVersion: snapshot.Version, Config: snapshot.Values(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			sums["files in a tenth"]++
+			sums["bytes in a tenth"] += float64(len(file.Content))
+		}
+	}
+	for name := range sums {
+		sums[name] /= float64(len(scheduled.Assignments))
+	}
+	return sums
 }
 
 func TestSameSeedGivesTheSameFleet(t *testing.T) {
