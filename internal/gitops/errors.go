@@ -35,6 +35,11 @@ var (
 	ErrHostKey = errors.New("host key not verified")
 	// ErrTooLarge: the server sent more than this package accepts.
 	ErrTooLarge = errors.New("too much data")
+	// ErrCommit: nobody can go back to that commit: it is none, is not in the
+	// history of the branch, or has nothing of the owner.
+	ErrCommit = errors.New("not a commit to go back to")
+	// ErrUnknown: a push was sent, and nobody could be asked what came of it.
+	ErrUnknown = errUnknown
 )
 
 // OwnershipError is an ErrConflict: it names every folder that is in the way,
@@ -72,15 +77,15 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%q in the repository is %s, where %s has to be", e.Path, e.Kind, e.Want)
 }
 
-// failure is an error as it leaves the package: scrubbed text, and the sentinel
+// failure is an error as it leaves the package: scrubbed text, and the sentinels
 // that it is. It keeps no cause, because a cause could still be printed.
 type failure struct {
-	text string
-	kind error
+	text  string
+	kinds []error
 }
 
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.kind }
+func (f *failure) Error() string   { return f.text }
+func (f *failure) Unwrap() []error { return f.kinds }
 
 // leaving makes of err what may leave the package: classified, with the
 // repository as its subject, and without the credentials.
@@ -100,7 +105,17 @@ func leaving(remote Remote, err error) error {
 	if CheckURL(remote.URL) != nil {
 		text = fmt.Sprintf("repository: %v", err) // such a URL may hold a secret
 	}
-	return &failure{text: remote.Credentials.scrub(text), kind: classify(err)}
+	left := &failure{text: remote.Credentials.scrub(text)}
+	if kind := classify(err); kind != nil {
+		left.kinds = append(left.kinds, kind)
+	}
+	// These say what an edit came to, and not what the repository is like.
+	for _, kind := range []error{ErrCommit, ErrUnknown} {
+		if errors.Is(err, kind) {
+			left.kinds = append(left.kinds, kind)
+		}
+	}
+	return left
 }
 
 var kinds = []error{

@@ -13,6 +13,29 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
+// CheckCommit tells what is wrong with the id of a commit. Only a full id will
+// do: a short one may come to mean another commit when the branch grows.
+func CheckCommit(text string) error {
+	if _, err := parseID(text); err != nil {
+		return fmt.Errorf("%w; it is the full id of a commit, 40 hexadecimal digits", err)
+	}
+	return nil
+}
+
+// AsOf returns what a commit in the branch's history has of the owner: the
+// folders in its records there, with their tree ids. It reads these records,
+// trees, and no other blob; it may fetch them.
+//
+// Errors: ErrCommit, or as of Inspect.
+func (v *View) AsOf(ctx context.Context, commit string) (Deployed, error) {
+	defer v.work.close()
+	then, err := v.work.asOf(ctx, Edit{Owner: v.owner, From: commit})
+	if err != nil {
+		return nil, leaving(v.remote, err)
+	}
+	return then.want(), nil
+}
+
 // stageFrom is stage for an edit that may go back to a commit.
 func (w *workspace) stageFrom(ctx context.Context, edit Edit) (*change, error) {
 	if edit.From == "" {
@@ -31,7 +54,7 @@ func (w *workspace) stageFrom(ctx context.Context, edit Edit) (*change, error) {
 func (w *workspace) asOf(ctx context.Context, edit Edit) (Edit, error) {
 	id, err := parseID(edit.From)
 	if err != nil {
-		return Edit{}, err
+		return Edit{}, fmt.Errorf("%w: %w", ErrCommit, err)
 	}
 	root, err := w.rootOf(ctx, id)
 	if err != nil {
@@ -50,7 +73,7 @@ func (w *workspace) asOf(ctx context.Context, edit Edit) (Edit, error) {
 	}
 	w.rung = then.rung
 	if len(records) == 0 {
-		return Edit{}, fmt.Errorf("commit %s has no record of the assignment %q at path %q", id, edit.Owner.Name, edit.Owner.Path)
+		return Edit{}, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", ErrCommit, id, edit.Owner.Name, edit.Owner.Path)
 	}
 	edit.Hosts = make(map[string]Host, len(records))
 	var trees []plumbing.Hash
@@ -70,7 +93,7 @@ func (w *workspace) asOf(ctx context.Context, edit Edit) (Edit, error) {
 	for _, host := range slices.Sorted(maps.Keys(edit.Hosts)) {
 		for target, folder := range edit.Hosts[host].Folders {
 			if err := at.isFlat(folder.Tree); err != nil {
-				return Edit{}, fmt.Errorf("folder %q in commit %s: %w", path.Join(edit.Owner.Path, host, target), id, err)
+				return Edit{}, fmt.Errorf("%w: folder %q in commit %s: %w", ErrCommit, path.Join(edit.Owner.Path, host, target), id, err)
 			}
 		}
 	}
@@ -101,7 +124,7 @@ func (t *tip) isFlat(tree string) error {
 
 // rootOf returns the tree of a commit that the tip contains, having fetched it.
 func (t *tip) rootOf(ctx context.Context, commit plumbing.Hash) (plumbing.Hash, error) {
-	unreachable := fmt.Errorf("commit %s is not in the history of the branch", commit)
+	unreachable := fmt.Errorf("%w: commit %s is not in the history of the branch", ErrCommit, commit)
 	if commit == t.commit {
 		return t.root, nil
 	}

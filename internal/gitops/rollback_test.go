@@ -2,7 +2,9 @@ package gitops_test
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -27,6 +29,15 @@ func TestAnEditGoesBackToACommit(t *testing.T) {
 			}
 		}
 		r.git("gc", "--quiet", "--prune=now")
+
+		asOf, err := inspect(t, r, dev).AsOf(context.Background(), first.Commit)
+		want := gitops.Deployed{
+			"drone":        {"app": rendered(t, "a", "1").Tree, "gone": rendered(t, "a", "1", "b", "2").Tree},
+			"clusters/one": {"app": rendered(t, "a", "1").Tree},
+		}
+		if err != nil || !reflect.DeepEqual(asOf, want) {
+			t.Errorf("as of the first commit: %v, %v\nwant %v", asOf, err, want)
+		}
 
 		back := gitops.Edit{Owner: dev, From: first.Commit, Previously: wanted(edit)}
 		result := apply(t, r, back)
@@ -74,6 +85,9 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 			_, err := gitops.NewClient().Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, From: from})
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: err = %v, want %q", from, err, want)
+			}
+			if _, err := inspect(t, r, dev).AsOf(context.Background(), from); !errors.Is(err, gitops.ErrCommit) || !strings.Contains(err.Error(), want) {
+				t.Errorf("as of %s: err = %v, want %q", from, err, want)
 			}
 		}
 		if got := r.git("rev-parse", "main"); got != tip {
