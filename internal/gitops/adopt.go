@@ -8,10 +8,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// adopt takes over those conflicts that are another owner's folder as it is, and
-// returns the others: a folder inside of ours or around it, and files that no
-// record lists, are nobody's to give. The former owner's records are rewritten
-// in the same commit; its marker and its other folders stay.
+// adopt takes over those conflicts that are another owner's folder as it is, or
+// in nobody's record, and returns the others. The former owner's records are
+// rewritten in the same commit; its marker and its other folders stay.
 func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 	type place struct {
 		owner Owner
@@ -20,12 +19,16 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 	records := map[place]hostRecord{}
 	var left []Conflict
 	for _, c := range found {
-		from := Owner{Name: c.Owner, Path: c.OwnerPath}
-		host, target, inside := from.hostOf(c.Folder)
-		if c.Owner == "" || !inside || target == "" || from.folder(host, target) != c.Folder {
+		if !c.Adoptable() {
 			left = append(left, c)
 			continue
 		}
+		if c.Owner == "" {
+			s.take(c, "")
+			continue
+		}
+		from := Owner{Name: c.Owner, Path: c.OwnerPath}
+		host, target, _ := from.hostOf(c.Folder)
 		at := place{from, host}
 		record, ok := records[at]
 		if !ok {
@@ -41,8 +44,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 			continue
 		}
 		delete(record.DeploymentTargets, target)
-		s.change.adopted = append(s.change.adopted, c)
-		s.formerly[key{c.Host, c.DeploymentTarget}] = folder.ConfigVersion
+		s.take(c, folder.ConfigVersion)
 	}
 	places := slices.SortedFunc(maps.Keys(records), func(a, b place) int {
 		return compareKeys(key{a.owner.records(), a.host}, key{b.owner.records(), b.host})
@@ -55,6 +57,12 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 		})
 	}
 	return left, nil
+}
+
+// take notes a folder that is taken over, and its config version until then.
+func (s *staging) take(c Conflict, version string) {
+	s.change.adopted = append(s.change.adopted, c)
+	s.formerly[key{c.Host, c.DeploymentTarget}] = version
 }
 
 // recordOf reads a record of another owner, which was fetched to find that the
@@ -75,11 +83,14 @@ func (s *staging) recordOf(owner Owner, host string) (hostRecord, error) {
 func (c *change) adoptedTexts() []string {
 	var texts []string
 	for _, a := range c.adopted {
-		at := "the root"
-		if a.OwnerPath != "" {
-			at = a.OwnerPath
+		from := "nobody"
+		switch {
+		case a.OwnerPath != "":
+			from = a.Owner + " at " + a.OwnerPath
+		case a.Owner != "":
+			from = a.Owner + " at the root"
 		}
-		texts = append(texts, fmt.Sprintf("%s/%s from %s at %s", a.Host, a.DeploymentTarget, a.Owner, at))
+		texts = append(texts, fmt.Sprintf("%s/%s from %s", a.Host, a.DeploymentTarget, from))
 	}
 	return texts
 }

@@ -62,20 +62,86 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 	})
 }
 
-func TestAdoptTakesNothingThatIsNotAnotherOwnersFolder(t *testing.T) {
+func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
 	apply(t, r, gitops.Edit{Owner: gitops.Owner{Name: "inside", Path: "dev/large/app"}, Hosts: hosts(t, map[string]gitops.Folder{"x/y": rendered(t, "a", "1")})})
 	before := r.files()
-	for _, at := range []string{"drone/app", "large/app"} {
-		edit := devEdit(t, map[string]gitops.Folder{at: rendered(t, "a", "2")})
-		edit.Adopt = true
-		if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
-			t.Errorf("%s: %v", at, err)
-		}
+	edit := devEdit(t, map[string]gitops.Folder{"large/app": rendered(t, "a", "2")})
+	conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil)
+	if err != nil || len(conflicts) != 1 || conflicts[0].Adoptable() {
+		t.Errorf("conflicts = %+v, %v", conflicts, err)
+	}
+	edit.Adopt = true
+	if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
+		t.Errorf("err = %v", err)
 	}
 	if got := r.files(); !maps.Equal(got, before) {
 		t.Errorf("files = %v", got)
 	}
+}
+
+func TestAdoptTakesAFolderThatIsInNobodysRecords(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		r.byHand(func(w *workTree) { w.write("dev/drone/app/deep/a", "by hand"); w.write("dev/drone/other/a", "by hand") })
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "1"), "v1")})
+		conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil)
+		if err != nil || len(conflicts) != 1 || !conflicts[0].Adoptable() {
+			t.Errorf("conflicts = %+v, %v", conflicts, err)
+		}
+		edit.Adopt = true
+		result := apply(t, r, edit)
+		if len(result.Adopted) != 1 || len(result.Changes) != 1 || result.Changes[0].Before != "" || result.Changes[0].After != "v1" {
+			t.Errorf("result = %+v", result)
+		}
+		if message := r.git("log", "-1", "--format=%B"); !strings.Contains(message, "Taken over:\n- drone/app from nobody\n") {
+			t.Errorf("message = %q", message)
+		}
+		if files := r.files(); files["dev/drone/app/a"] != "1" || files["dev/drone/app/deep/a"] != "" || files["dev/drone/other/a"] != "by hand" {
+			t.Errorf("files = %v", files)
+		}
+		r.fsck()
+	})
+}
+
+func TestWhatIsLetGoStaysAndIsNobodys(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "clusters/one/app": rendered(t, "a", "2"), "spare/": {}})
+		apply(t, r, edit)
+		other := team(t, "other", "1")
+		apply(t, r, other)
+		left := r.files()
+		for name := range left {
+			if strings.HasPrefix(name, "dev/.flotilla/dev/") {
+				delete(left, name)
+			}
+		}
+		letGo := gitops.Edit{Owner: dev, Previously: wanted(edit), Keep: true}
+		if result := apply(t, r, letGo); !result.Committed || len(result.Changes) != 0 {
+			t.Errorf("result = %+v", result)
+		}
+		if got := r.files(); !maps.Equal(got, left) {
+			t.Errorf("files = %v\nwant %v", got, left)
+		}
+		if message, want := r.git("log", "-1", "--format=%B"), "dev: 2 let go\n\nLet go:\n- clusters/one/app\n- drone/app\n\nFlotilla-Assignment: dev"; !strings.HasPrefix(message, want) {
+			t.Errorf("message = %q, want %q", message, want)
+		}
+		if again := apply(t, r, letGo); again.Committed {
+			t.Errorf("again: %+v", again)
+		}
+		// Anyone may have them: as they are, or other ones when told to.
+		heir := gitops.Edit{Owner: gitops.Owner{Name: "heir", Path: "dev"}, Hosts: edit.Hosts}
+		if result := apply(t, r, heir); !result.Committed || len(result.Changes) != 0 {
+			t.Errorf("heir: %+v", result)
+		}
+		if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"heir"`) {
+			t.Errorf("the former owner: %v", err)
+		}
+		if _, err := gitops.NewClient().Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, Keep: true}); err == nil {
+			t.Error("an edit that keeps and wants is no error")
+		}
+		r.fsck()
+	})
 }

@@ -35,6 +35,14 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("folder %q belongs to the assignment %q at %s", c.Folder, c.Owner, at)
 }
 
+// Adoptable says whether Edit.Adopt takes the folder over. It does not when another
+// owner's folder or path is inside of the folder, or around it.
+func (c Conflict) Adoptable() bool {
+	from := Owner{Name: c.Owner, Path: c.OwnerPath}
+	host, target, inside := from.hostOf(c.Folder)
+	return c.Owner == "" || inside && target != "" && from.folder(host, target) == c.Folder
+}
+
 // key names an assignment: one deployment target on one host.
 type key struct{ host, target string }
 

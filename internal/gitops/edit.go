@@ -29,8 +29,12 @@ type Edit struct {
 	// From, when not "", is a commit in the branch's history, in hex: the edit wants
 	// what that has of the owner, and its Hosts are empty.
 	From string
-	// Adopt takes over folders that another owner's records list: the edit's owner
-	// has them from then on. Without it they are an *OwnershipError.
+	// Keep lets go of everything instead of removing it: the folders and markers
+	// stay as they are, and the owner's records go. Its Hosts are empty.
+	Keep bool
+	// Adopt takes over folders that another owner's records list, or that hold
+	// something else and are in nobody's records: the edit's owner has them from
+	// then on. Without it they are an *OwnershipError.
 	Adopt bool
 	// Head, when not "", is the branch that the commit goes to in place of the
 	// remote's, for a pull request: the remote's tip with this edit applied. It
@@ -104,7 +108,7 @@ func (e Edit) check() error {
 		return errors.New("the release has a control character")
 	}
 	if e.From != "" {
-		if _, err := parseID(e.From); err != nil {
+		if err := CheckCommit(e.From); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(slices.Collect(maps.Values(e.Hosts)), func(h Host) bool {
@@ -112,6 +116,9 @@ func (e Edit) check() error {
 		}) {
 			return errors.New("an edit that goes back to a commit has folders of its own")
 		}
+	}
+	if e.Keep && (len(e.Hosts) > 0 || e.From != "") {
+		return errors.New("an edit that lets go of its folders wants some")
 	}
 	if e.Head != "" {
 		if err := CheckBranch(e.Head); err != nil {

@@ -35,6 +35,9 @@ func (c *change) subject() string {
 	if text = strings.TrimSpace(strings.ReplaceAll(text, "\r", "\n")); text != "" {
 		return text
 	}
+	if c.edit.Keep {
+		return fmt.Sprintf("%s: %d let go", c.edit.Owner.Name, len(c.kept))
+	}
 	var parts []string
 	for _, part := range []struct {
 		count int
@@ -62,6 +65,7 @@ func (c *change) body() string {
 	list(&b, "Changed", texts(c.changed))
 	list(&b, "Removed", texts(c.removed))
 	list(&b, "Taken over", c.adoptedTexts())
+	list(&b, "Let go", texts(c.kept))
 	if b.Len() == 0 {
 		list(&b, "Hosts", c.hosts)
 	}

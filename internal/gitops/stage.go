@@ -17,6 +17,7 @@ type change struct {
 	added   []key
 	changed []key
 	removed []key
+	kept    []key          // folders that stay and are nobody's from then on
 	hosts   []string       // whose marker or record is put right
 	adopted []Conflict     // folders that another owner had
 	folders []FolderChange // added, changed and removed, with config versions
@@ -57,6 +58,10 @@ func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
 	s := &staging{workspace: w, edit: edit, want: want, files: files, atTip: atTip, formerly: map[key]string{}, change: &change{edit: edit}}
 	if err := s.readOwned(ctx); err != nil {
 		return nil, err
+	}
+	if edit.Keep {
+		s.letGo()
+		return s.change, nil
 	}
 	if err := s.settleOwnership(ctx); err != nil {
 		return nil, err
@@ -109,6 +114,20 @@ func (s *staging) readOwned(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// letGo takes the owner's records away, and nothing else.
+func (s *staging) letGo() {
+	for _, host := range slices.Sorted(maps.Keys(s.atTip)) {
+		s.change.hosts = append(s.change.hosts, host)
+		s.change.remove = append(s.change.remove, s.edit.Owner.record(host))
+	}
+	for k := range s.owned {
+		if e, ok := s.hostAt(s.edit.Owner, k.host).look(k.target); ok && e.isTree() {
+			s.change.kept = append(s.change.kept, k)
+		}
+	}
+	slices.SortFunc(s.change.kept, compareKeys)
 }
 
 // settleOwnership asks about each folder that the owner's records do not list:
