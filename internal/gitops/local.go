@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -116,19 +117,41 @@ func (g *localGitServer) explain(said string) error {
 func (g *localGitServer) close() {}
 
 // createLocal makes a bare repository, unless one is there. It appears whole or
-// not at all: it is made beside its place and renamed into it.
+// not at all: it is made beside its place and renamed into it. Who is first
+// takes away what others have begun: those that still run find the repository
+// there, and what a killed process left lies about no longer.
 func createLocal(ctx context.Context, directory, branch string) error {
-	parent := filepath.Dir(directory)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	parent, prefix := filepath.Dir(directory), "."+filepath.Base(directory)+".new-"
+	if err := renameLocal(ctx, directory, prefix, branch); err != nil {
+		if _, statErr := os.Stat(directory); statErr == nil {
+			return nil // somebody else was faster
+		}
 		return fmt.Errorf("the repository cannot be created: %w", err)
 	}
-	temporary, err := os.MkdirTemp(parent, "."+filepath.Base(directory)+".new-")
+	siblings, _ := os.ReadDir(parent) // none, where it may be entered but not listed
+	for _, sibling := range siblings {
+		random, begun := strings.CutPrefix(sibling.Name(), prefix)
+		if _, err := strconv.ParseUint(random, 10, 64); begun && err == nil {
+			_ = os.RemoveAll(filepath.Join(parent, sibling.Name()))
+		}
+	}
+	return nil
+}
+
+// renameLocal makes a bare repository in a folder with this prefix, which
+// os.MkdirTemp follows with a number, and renames it.
+func renameLocal(ctx context.Context, directory, prefix, branch string) error {
+	parent := filepath.Dir(directory)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
-		return fmt.Errorf("the repository cannot be created: %w", err)
+		return err
 	}
 	defer os.RemoveAll(temporary) // gone after the rename
 	if err := os.Chmod(temporary, 0o755); err != nil {
-		return fmt.Errorf("the repository cannot be created: %w", err)
+		return err
 	}
 	for _, args := range [][]string{
 		{"init", "--quiet", "--bare", "--template=", temporary},
@@ -141,16 +164,10 @@ func createLocal(ctx context.Context, directory, branch string) error {
 			return err
 		}
 		if output, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("the repository cannot be created: git says: %s", strings.TrimSpace(string(output)))
+			return fmt.Errorf("git says: %s", strings.TrimSpace(string(output)))
 		}
 	}
-	if err := os.Rename(temporary, directory); err != nil {
-		if _, statErr := os.Stat(directory); statErr == nil {
-			return nil // somebody else was faster
-		}
-		return fmt.Errorf("the repository cannot be created: %w", err)
-	}
-	return nil
+	return os.Rename(temporary, directory)
 }
 
 // missingLocal reports whether nothing is at the place of a local repository,
