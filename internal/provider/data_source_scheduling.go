@@ -2,6 +2,8 @@ package provider
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -37,22 +39,36 @@ func (schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
 				Attributes: map[string]schema.Attribute{
 					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
-					"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
+					"model": schema.StringAttribute{
+						Required:            true,
+						MarkdownDescription: "Canonical JSON of the fleet. The state keeps its hash: that of an assignment has the text.",
+					},
 				},
 			},
 			"assignments": schema.MapNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository.",
+				Computed: true,
+				MarkdownDescription: "By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository. What all " +
+					"assignments of a deployment target or on a cluster type have in common is in `deployment_targets` and `reconcilers`.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"cluster_type":      computed("Name of the cluster type."),
 					"cluster":           computed("Name of the cluster; null where the host is a cluster type."),
-					"workload":          computed("Name of the workload."),
-					"workspace":         computed("Name of the workspace that owns it."),
 					"deployment_target": computed("Full name of the deployment target."),
 					"namespace":         computed("Namespace on the clusters."),
-					"reconciler":        computed("Name of the reconciler's template."),
 					"policies":          policies,
 				}},
+			},
+			"deployment_targets": schema.MapNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "By full name, those that are assigned to any host.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"workload":  computed("Name of the workload."),
+					"workspace": computed("Name of the workspace that owns it."),
+				}},
+			},
+			"reconcilers": schema.MapAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +
+					"reconciler's template.",
 			},
 			"unscheduled": schema.ListNestedAttribute{
 				Computed:            true,
@@ -96,6 +112,8 @@ func (schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 type schedulingModel struct {
 	Fleet                scheduledFleetModel      `tfsdk:"fleet"`
 	Assignments          map[string]assignedModel `tfsdk:"assignments"`
+	DeploymentTargets    map[string]targetModel   `tfsdk:"deployment_targets"`
+	Reconcilers          map[string]string        `tfsdk:"reconcilers"`
 	Unscheduled          []unscheduledModel       `tfsdk:"unscheduled"`
 	Excluded             []excludedModel          `tfsdk:"excluded"`
 	IdlePolicies         []idlePolicyModel        `tfsdk:"idle_policies"`
@@ -108,15 +126,19 @@ type scheduledFleetModel struct {
 	Model       types.String `tfsdk:"model"`
 }
 
+// assignedModel is written once for each assignment, and Terraform writes each of its attributes on a
+// line of its own: what many assignments share is not repeated in it.
 type assignedModel struct {
 	ClusterType      string   `tfsdk:"cluster_type"`
 	Cluster          *string  `tfsdk:"cluster"`
-	Workload         string   `tfsdk:"workload"`
-	Workspace        string   `tfsdk:"workspace"`
 	DeploymentTarget string   `tfsdk:"deployment_target"`
 	Namespace        string   `tfsdk:"namespace"`
-	Reconciler       string   `tfsdk:"reconciler"`
 	Policies         []string `tfsdk:"policies"`
+}
+
+type targetModel struct {
+	Workload  string `tfsdk:"workload"`
+	Workspace string `tfsdk:"workspace"`
 }
 
 type unscheduledModel struct {
@@ -152,13 +174,16 @@ func (schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	model.Fleet.Model = types.StringValue(hashOf(model.Fleet.Model.ValueString()))
 	model.Assignments = make(map[string]assignedModel, len(result.Assignments))
+	model.DeploymentTargets, model.Reconcilers = map[string]targetModel{}, map[string]string{}
 	for _, assignment := range result.Assignments {
+		workload := assignment.Target.Workload
+		model.DeploymentTargets[assignment.Target.Name] = targetModel{Workload: workload.Name, Workspace: workload.Workspace}
+		model.Reconcilers[assignment.Host.ClusterType.Name] = assignment.Host.ClusterType.Reconciler
 		assigned := assignedModel{
-			ClusterType: assignment.Host.ClusterType.Name, Workload: assignment.Target.Workload.Name,
-			Workspace: assignment.Target.Workload.Workspace, DeploymentTarget: assignment.Target.Name,
-			Namespace: assignment.Namespace, Reconciler: assignment.Host.ClusterType.Reconciler,
-			Policies: orEmpty(assignment.Policies),
+			ClusterType:      assignment.Host.ClusterType.Name,
+			DeploymentTarget: assignment.Target.Name, Namespace: assignment.Namespace, Policies: orEmpty(assignment.Policies),
 		}
 		if assignment.Host.Cluster != nil {
 			assigned.Cluster = &assignment.Host.Cluster.Name
@@ -188,6 +213,11 @@ func (schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		model.IdlePolicies[i] = idlePolicyModel(idle)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// hashOf stands in the state for a text that nobody looks up there.
+func hashOf(text string) string {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
 func orNil(text string) *string {

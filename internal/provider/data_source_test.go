@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -67,14 +68,21 @@ func TestSchedulingSaysWhoGoesWhereAndWhy(t *testing.T) {
 			ConfigStateChecks: []statecheck.StateCheck{
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("assignments"), knownvalue.MapExact(map[string]knownvalue.Check{
 					"drone/app-edge": knownvalue.ObjectExact(map[string]knownvalue.Check{
-						"cluster_type": text("drone"), "cluster": knownvalue.Null(), "workload": text("app"), "workspace": text("team"),
-						"deployment_target": text("app-edge"), "namespace": text("dev-drone-app-edge"), "reconciler": text("flux"),
+						"cluster_type": text("drone"), "cluster": knownvalue.Null(),
+						"deployment_target": text("app-edge"), "namespace": text("dev-drone-app-edge"),
 						"policies": knownvalue.ListExact([]knownvalue.Check{text("also-edge"), text("edge")}),
 					}),
 					"clusters/drone-7/app-harbour": knownvalue.ObjectPartial(map[string]knownvalue.Check{
 						"cluster_type": text("drone"), "cluster": text("drone-7"), "namespace": text("dev-drone-7-app-harbour"),
 					}),
 				})),
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("deployment_targets"), knownvalue.MapExact(map[string]knownvalue.Check{
+					"app-edge":    knownvalue.ObjectExact(map[string]knownvalue.Check{"workload": text("app"), "workspace": text("team")}),
+					"app-harbour": knownvalue.ObjectExact(map[string]knownvalue.Check{"workload": text("app"), "workspace": text("team")}),
+				})),
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("reconcilers"), knownvalue.MapExact(map[string]knownvalue.Check{"drone": text("flux")})),
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("fleet").AtMapKey("model"),
+					knownvalue.StringRegexp(regexp.MustCompile(`^sha256:[0-9a-f]{64}$`))),
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("unscheduled"), knownvalue.ListExact([]knownvalue.Check{
 					unscheduled("app-gpu", `target policy "gpu" selects it and host "tainted", but does not tolerate the host's taint gpu:NoSchedule`,
 						text("tainted"), text("taint gpu:NoSchedule")),

@@ -27,6 +27,13 @@ output "where" {
   value = keys(data.flotilla_scheduling.dev.assignments)
 }
 
+output "namespaces_of_kaizen" {
+  value = [
+    for assignment in data.flotilla_scheduling.dev.assignments : assignment.namespace
+    if data.flotilla_scheduling.dev.deployment_targets[assignment.deployment_target].workspace == "kaizen-app-team"
+  ]
+}
+
 output "why_not" {
   value = { for target in data.flotilla_scheduling.dev.unscheduled : target.deployment_target => target.reason }
 }
