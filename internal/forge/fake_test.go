@@ -23,9 +23,11 @@ type exchange struct {
 }
 
 // script is a host that must be sent these requests, in this order, each with
-// the canary as its credentials.
+// the canary as its credentials. Its answers have the shape that the host
+// describes.
 type script struct {
 	t    *testing.T
+	api  *description // nil for none
 	mu   sync.Mutex
 	next int
 	all  []exchange
@@ -60,6 +62,14 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if e.body != "" && r.Header.Get("Content-Type") != "application/json" {
 		s.t.Errorf("%s: the content is %q", got, r.Header.Get("Content-Type"))
+	}
+	if s.api != nil {
+		shaped, err := s.api.shape(r, body, e)
+		if err != nil {
+			s.t.Errorf("%s: %v", got, err)
+		} else if shaped != nil {
+			e.answer = string(shaped)
+		}
 	}
 	respond(w, e)
 }
@@ -97,7 +107,7 @@ func quoted(text string) string {
 // have come when the test ends.
 func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Option) forge.Host {
 	t.Helper()
-	s := &script{t: t, all: exchanges}
+	s := &script{t: t, api: apiOf(t, kind), all: exchanges}
 	server := httptest.NewServer(s)
 	t.Cleanup(func() {
 		server.Close()
@@ -108,8 +118,21 @@ func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange,
 	return hostAt(t, kind, server.URL+path, options...)
 }
 
+func apiOf(t *testing.T, kind forge.Forge) *description {
+	t.Helper()
+	api, err := describedBy(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+// hostAt returns a host that is sent only what the kind of host describes.
 func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Option) forge.Host {
 	t.Helper()
+	if api := apiOf(t, kind); api != nil {
+		options = append(options, forge.WithHTTPTransport(described{t: t, api: api}))
+	}
 	host, err := forge.NewHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, options...)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -117,9 +118,15 @@ func (g *githubHost) close(ctx context.Context, number int) error {
 	return err
 }
 
-// label creates those that the repository does not have.
+// label creates those that the repository does not have. GitHub describes an
+// object here, and the SDK would send a mere array.
 func (g *githubHost) label(ctx context.Context, r *request, names []string) error {
-	_, _, err := g.client.Issues.AddLabelsToIssue(ctx, g.at.owner, g.at.name, r.Number, names)
+	path := fmt.Sprintf("repos/%s/%s/issues/%d/labels", g.at.owner, g.at.name, r.Number)
+	request, err := g.client.NewRequest(ctx, http.MethodPost, path, map[string]any{"labels": names})
+	if err != nil {
+		return err
+	}
+	_, err = g.client.Do(request, nil)
 	return err
 }
 

@@ -8,9 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
-// The answers have the shapes of GitHub's OpenAPI description of its REST API
-// (pull-request-simple in lists, pull-request elsewhere) and of its GraphQL
-// schema. GitHub itself was not asked.
+// Requests and answers have the shapes of GitHub's OpenAPI description of its
+// REST API and of its GraphQL schema. GitHub itself was not asked.
 
 const (
 	hub        = "/api/v3/repos/owner/gitops"
@@ -61,14 +60,17 @@ var (
 	hubClosedOld = hubListed(fields{"state": "closed", "closed_at": "2026-01-26T19:02:12Z"})
 	hubOldHead   = fields{"head": fields{"ref": "flotilla/dev", "sha": oldHead, "repo": fields{"id": 5}}}
 	hubFork      = fields{"head": fields{"ref": "flotilla/dev", "sha": newHead, "repo": fields{"id": 6}}}
-	hubNoFork    = fields{"head": fields{"ref": "flotilla/dev", "sha": newHead, "repo": nil}}
 )
+
+func hubUser(login string) fields {
+	return fields{"login": login, "id": 3, "type": "User", "user_view_type": "public"}
+}
 
 func hubRefusal(message string) fields {
 	return fields{"message": message, "documentation_url": "https://docs.github.com/rest", "status": "405"}
 }
 
-func hubRepository(merge, rebase, squash any) exchange {
+func hubRepository(merge, rebase, squash bool) exchange {
 	return exchange{request: "GET " + hub, answer: fields{
 		"id": 5, "full_name": "owner/gitops", "allow_merge_commit": merge, "allow_rebase_merge": rebase, "allow_squash_merge": squash,
 	}}
@@ -112,7 +114,7 @@ func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 		},
 		"those of others": {
 			[]exchange{
-				{request: hubOpen, answer: []fields{hubListed(fields{"body": nil}), hubListed(hubFork), hubListed(hubNoFork), hubListed(fields{"body": prodMark})}},
+				{request: hubOpen, answer: []fields{hubListed(fields{"body": nil}), hubListed(hubFork), hubListed(fields{"body": prodMark})}},
 				{request: hubClosed, answer: []fields{with(hubClosedOld, fields{"body": prodMark})}},
 			}, nil,
 		},
@@ -137,6 +139,16 @@ func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 				t.Errorf("current is %+v, %v", got, err)
 			}
 		})
+	}
+}
+
+// The description leaves out that a fork may have been deleted.
+func TestGitHubForksThatWereDeletedAreForeign(t *testing.T) {
+	t.Parallel()
+	deleted := `[{"number": 7, "body": ` + quoted(devBody) + `, "head": {"ref": "flotilla/dev", "repo": null}, "base": {"ref": "main", "repo": {"id": 5}}}]`
+	got, err := onGitHub(t, []exchange{{request: hubOpen, answer: deleted}, {request: hubClosed, answer: deleted}}).Current(t.Context(), dev)
+	if err != nil || got != nil {
+		t.Errorf("current is %+v, %v", got, err)
 	}
 }
 
@@ -167,15 +179,15 @@ func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			{request: hubOpen, answer: []fields{hubListed(fields{
 				"labels": []fields{{"id": 1, "name": "fleet"}, {"id": 2, "name": "urgent"}}, "requested_reviewers": []fields{{"login": "anna"}}, "requested_teams": []fields{{"slug": "sre"}},
 			})}},
-			{request: "GET /api/v3/users/ben", answer: fields{"login": "ben", "id": 3}},
-			{request: "GET /api/v3/users/carl", answer: fields{"login": "carl", "id": 4}},
-			{request: "POST " + hub + "/issues/7/labels", body: `["dev"]`, answer: []fields{{"name": "dev"}}},
+			{request: "GET /api/v3/users/ben", answer: hubUser("ben")},
+			{request: "GET /api/v3/users/carl", answer: hubUser("carl")},
+			{request: "POST " + hub + "/issues/7/labels", body: `{"labels": ["dev"]}`, answer: []fields{{"name": "dev"}}},
 			{
 				request: "GET " + hub + "/pulls/7/reviews?page=1&per_page=100", answer: []fields{{"id": 80, "state": "APPROVED", "user": fields{"login": "ben"}}, {"id": 81, "user": nil}},
 				header: map[string]string{"Link": `<https://x/?page=2>; rel="next"`},
 			},
 			{request: "GET " + hub + "/pulls/7/reviews?page=2&per_page=100", answer: []fields{}},
-			{request: "POST " + hub + "/pulls/7/requested_reviewers", body: `{"reviewers": ["carl"], "team_reviewers": ["platform"]}`, status: 201, answer: hubPull()},
+			{request: "POST " + hub + "/pulls/7/requested_reviewers", body: `{"reviewers": ["carl"], "team_reviewers": ["platform"]}`, status: 201, answer: hubListed()},
 		}},
 		"a reviewer who does not exist": {
 			wanted:    demanding,
@@ -185,7 +197,7 @@ func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		"a reviewer who may not": {
 			wanted: func() forge.Wanted { w := simply(); w.Reviewers = []string{"anna"}; return w }(),
 			exchanges: []exchange{
-				{request: hubOpen, answer: []fields{}}, {request: "GET /api/v3/users/anna", answer: fields{"login": "anna"}}, create,
+				{request: hubOpen, answer: []fields{}}, {request: "GET /api/v3/users/anna", answer: hubUser("anna")}, create,
 				{request: "GET " + hub + "/pulls/7/reviews?page=1&per_page=100", answer: []fields{}},
 				{request: "POST " + hub + "/pulls/7/requested_reviewers", body: `{"reviewers": ["anna"]}`, status: 422, answer: hubRefusal(
 					"Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the owner/gitops repository.")},
@@ -273,7 +285,7 @@ func TestGitHubMergeNow(t *testing.T) {
 			{request: hubMerge, body: `{"sha": "` + newHead + `", "merge_method": "squash"}`, answer: fields{"sha": mergedAs, "merged": true}},
 			{request: hubGet, answer: hubPull(hubMerged)},
 		}, nil, ""},
-		"methods that one may not see": {append([]exchange{{request: hubGet, answer: hubPull()}, hubRepository(nil, nil, nil)}, done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
+		"methods that one may not see": {append([]exchange{{request: hubGet, answer: hubPull()}, {request: "GET " + hub, answer: fields{"id": 5, "full_name": "owner/gitops"}}}, done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
 		"the push is not noticed yet": {[]exchange{
 			{request: hubGet, answer: hubPull(hubOldHead)}, {request: hubGet, answer: hubPull()}, hubRepository(true, true, true), done, {request: hubGet, answer: hubPull(hubMerged)},
 		}, nil, ""},

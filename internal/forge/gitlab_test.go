@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
-// The answers have the shapes that GitLab documents for its merge requests API.
-// GitLab itself was not asked.
+// Requests and answers have the shapes that GitLab describes. GitLab itself was
+// not asked.
 
 const (
 	lab     = "/api/v4/projects/group%2Fsub%2Fgitops/merge_requests"
@@ -24,7 +24,8 @@ func onGitLab(t *testing.T, exchanges []exchange, options ...forge.Option) forge
 	return scripted(t, forge.GitLab, "/group/sub/gitops.git", exchanges, options...)
 }
 
-func labMerge(changes ...fields) fields {
+// labListed is an element of a list, which lacks what takes more looking up.
+func labListed(changes ...fields) fields {
 	return with(fields{
 		"id": 901, "iid": 7, "project_id": 5, "source_project_id": 5, "target_project_id": 5,
 		"title": devTitle, "description": devBody, "state": "opened", "draft": false, "web_url": labURL,
@@ -33,11 +34,17 @@ func labMerge(changes ...fields) fields {
 		"author": fields{"id": 2, "username": "bot", "name": "Bot", "state": "active"}, "assignee": nil, "assignees": []fields{}, "reviewers": []fields{}, "labels": []string{},
 		"merge_status": "can_be_merged", "detailed_merge_status": "mergeable", "merge_when_pipeline_succeeds": false, "has_conflicts": false,
 		"merge_commit_sha": nil, "squash_commit_sha": nil, "squash": false, "should_remove_source_branch": nil, "force_remove_source_branch": false,
-		"references":  fields{"short": "!7", "relative": "!7", "full": "group/sub/gitops!7"},
-		"time_stats":  fields{"time_estimate": 0, "total_time_spent": 0, "human_time_estimate": nil, "human_total_time_spent": nil},
-		"merge_error": nil, "changes_count": "1", "user": fields{"can_merge": true}, "pipeline": nil, "head_pipeline": nil,
-		"diff_refs": fields{"base_sha": oldHead, "head_sha": newHead, "start_sha": oldHead}, "task_completion_status": fields{"count": 0, "completed_count": 0},
+		"references":             fields{"short": "!7", "relative": "!7", "full": "group/sub/gitops!7"},
+		"time_stats":             fields{"time_estimate": 0, "total_time_spent": 0, "human_time_estimate": nil, "human_total_time_spent": nil},
+		"task_completion_status": fields{"count": 0, "completed_count": 0},
 	}, changes...)
+}
+
+func labMerge(changes ...fields) fields {
+	return with(labListed(fields{
+		"merge_error": nil, "changes_count": "1", "user": fields{"can_merge": true}, "pipeline": nil, "head_pipeline": nil,
+		"diff_refs": fields{"base_sha": oldHead, "head_sha": newHead, "start_sha": oldHead},
+	}), changes...)
 }
 
 var (
@@ -62,18 +69,18 @@ func TestGitLabCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"never one":               {twice(), nil},
-		"open":                    {[]exchange{{request: labList, answer: []fields{labMerge(labClosed), labMerge()}}}, want(forge.Open, "")},
-		"being merged":            {[]exchange{{request: labList, answer: []fields{labMerge(fields{"state": "locked"})}}}, want(forge.Open, "")},
-		"merged":                  {twice(labMerge(labMerged), labMerge(labClosed)), want(forge.Merged, mergedAs)},
-		"merged by squashing":     {twice(labMerge(labMerged, fields{"merge_commit_sha": nil, "squash_commit_sha": mergedAs})), want(forge.Merged, mergedAs)},
-		"merged by fast-forward":  {twice(labMerge(labMerged, fields{"merge_commit_sha": nil})), want(forge.Merged, newHead)},
-		"closed":                  {twice(labMerge(labClosed), labMerge(labMerged)), want(forge.Closed, "")},
-		"those of others":         {twice(labMerge(labFork), labMerge(fields{"description": nil}), labMerge(fields{"description": prodMark})), nil},
-		"labels with all details": {[]exchange{{request: labList, answer: []fields{labMerge(fields{"labels": []fields{{"id": 1, "name": "x"}}})}}}, want(forge.Open, "")},
+		"never one":               {twice([]fields{}...), nil},
+		"open":                    {[]exchange{{request: labList, answer: []fields{labListed(labClosed), labListed()}}}, want(forge.Open, "")},
+		"being merged":            {[]exchange{{request: labList, answer: []fields{labListed(fields{"state": "locked"})}}}, want(forge.Open, "")},
+		"merged":                  {twice(labListed(labMerged), labListed(labClosed)), want(forge.Merged, mergedAs)},
+		"merged by squashing":     {twice(labListed(labMerged, fields{"merge_commit_sha": nil, "squash_commit_sha": mergedAs})), want(forge.Merged, mergedAs)},
+		"merged by fast-forward":  {twice(labListed(labMerged, fields{"merge_commit_sha": nil})), want(forge.Merged, newHead)},
+		"closed":                  {twice(labListed(labClosed), labListed(labMerged)), want(forge.Closed, "")},
+		"those of others":         {twice(labListed(labFork), labListed(fields{"description": nil}), labListed(fields{"description": prodMark})), nil},
+		"labels with all details": {[]exchange{{request: labList, answer: []fields{labListed(fields{"labels": []fields{{"id": 1, "name": "x"}}})}}}, want(forge.Open, "")},
 		"on the second page": {[]exchange{
-			{request: labList, answer: []fields{labMerge(fields{"description": otherText})}, header: map[string]string{"X-Next-Page": "2", "X-Page": "1"}},
-			{request: strings.Replace(labList, "page=1&", "page=2&", 1), answer: []fields{labMerge()}, header: map[string]string{"X-Next-Page": "", "X-Page": "2"}},
+			{request: labList, answer: []fields{labListed(fields{"description": otherText})}, header: map[string]string{"X-Next-Page": "2", "X-Page": "1"}},
+			{request: strings.Replace(labList, "page=1&", "page=2&", 1), answer: []fields{labListed()}, header: map[string]string{"X-Next-Page": "", "X-Page": "2"}},
 		}, want(forge.Open, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,13 +115,13 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		beside    bool
 	}{
 		"opens":   {wanted: simply(), exchanges: []exchange{none, create}},
-		"nothing": {wanted: simply(), exchanges: []exchange{{request: labList, answer: []fields{labMerge()}}}},
+		"nothing": {wanted: simply(), exchanges: []exchange{{request: labList, answer: []fields{labListed()}}}},
 		"updates": {wanted: simply(), exchanges: []exchange{
-			{request: labList, answer: []fields{labMerge(fields{"title": "Old"})}},
+			{request: labList, answer: []fields{labListed(fields{"title": "Old"})}},
 			{request: labPut, body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `}`, answer: labMerge()},
 		}},
 		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
-			{request: labList, answer: []fields{labMerge(fields{"labels": []string{"fleet", "urgent"}, "reviewers": []fields{anna}})}},
+			{request: labList, answer: []fields{labListed(fields{"labels": []string{"fleet", "urgent"}, "reviewers": []fields{anna}})}},
 			user("ben", 4),
 			{request: labPut, body: `{"add_labels": "dev stage"}`, answer: labMerge()},
 			user("anna", 3), user("ben", 4),
@@ -140,17 +147,17 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			exchanges: []exchange{none}, kind: forge.ErrReviewer, says: "users only",
 		},
 		"a person's": {
-			wanted: simply(), exchanges: []exchange{{request: labList, answer: []fields{labMerge(fields{"description": otherText})}}},
+			wanted: simply(), exchanges: []exchange{{request: labList, answer: []fields{labListed(fields{"description": otherText})}}},
 			kind: forge.ErrNotOwned, says: "pull request #7",
 		},
 		"somebody was faster": {
 			wanted: simply(), exchanges: []exchange{
 				none, refused(409, fields{"message": []string{"Another open merge request already exists for this source branch: !7"}}),
-				{request: labList, answer: []fields{labMerge(fields{"description": prodMark})}},
+				{request: labList, answer: []fields{labListed(fields{"description": prodMark})}},
 			},
 			kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`,
 		},
-		"the answer was lost": {wanted: simply(), exchanges: []exchange{none, refused(500, fields{"message": "500 Internal Server Error"}), {request: labList, answer: []fields{labMerge()}}}},
+		"the answer was lost": {wanted: simply(), exchanges: []exchange{none, refused(500, fields{"message": "500 Internal Server Error"}), {request: labList, answer: []fields{labListed()}}}},
 		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
 			none, refused(400, fields{"message": fields{"validate_branches": []string{"Source branch \"flotilla/dev\" does not exist"}}}), none, create,
 		}},

@@ -171,7 +171,7 @@ func (h *host) open(ctx context.Context, w Wanted) (*request, error) {
 		}
 		// A branch that was pushed a moment ago may not be in the host's database.
 		unknown := answered(err, http.StatusNotFound) ||
-			answered(err, http.StatusBadRequest, http.StatusUnprocessableEntity) && (says(err, "head") || says(err, "source"))
+			answered(err, http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity) && (says(err, "head") || says(err, "source"))
 		if !unknown || !pause.wait(ctx) {
 			return nil, fmt.Errorf("no pull request from %q into %q can be opened: %w", w.Head, w.Base, err)
 		}
