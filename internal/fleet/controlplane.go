@@ -2,9 +2,11 @@ package fleet
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -53,6 +55,7 @@ type controlPlane struct {
 	*decoder
 	registrations map[string]string // workload → workspace
 	needsDefault  bool              // a Cluster names no cluster type
+	appConfigs    []appConfig
 }
 
 func (p *controlPlane) text(path *Path, value any) []document {
@@ -316,16 +319,21 @@ func (p *controlPlane) kalypsoSchema(o *object) {
 	p.fleet.ConfigSchemas = append(p.fleet.ConfigSchemas, schema)
 }
 
-// configMap reads a container; other ConfigMaps are no business of the platform's.
+// appConfigPrefix begins the names of ConfigMaps that Azure App Configuration's provider writes, whose
+// keys carry labels.
+const appConfigPrefix = "azure-app-config"
+
+// configMap reads a container, or those that the keys make; other ConfigMaps are no business of the
+// platform's.
 func (p *controlPlane) configMap(o *object) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
-	if text, _ := scalarText(labels["platform-config"]); text != "true" {
+	platform, _ := scalarText(labels["platform-config"])
+	name, _ := metadata["name"].(string)
+	if platform != "true" && !strings.HasPrefix(name, appConfigPrefix) {
 		return
 	}
-	container := ConfigContainer{FromConfigMap: true}
-	container.Name, container.Labels = o.metadata(CheckSubdomainName)
-	container.Labels = withoutOwnerLabels(container.Labels)
+	name, own := o.metadata(CheckSubdomainName)
 	data := map[string]any{}
 	o.attribute("data", func(values *object) {
 		for _, key := range slices.Sorted(maps.Keys(values.fields)) {
@@ -336,9 +344,73 @@ func (p *controlPlane) configMap(o *object) {
 			data[key] = text
 		}
 	})
-	p.registerAt(objectKey{"config_containers", container.Name}, o.path, o.metadataName())
+	p.registerAt(objectKey{"config_containers", name}, o.path, o.metadataName())
+	if platform == "true" {
+		p.container(o, ConfigContainer{Name: name, Labels: withoutOwnerLabels(own)}, data)
+	}
+	if strings.HasPrefix(name, appConfigPrefix) {
+		p.appConfigs = append(p.appConfigs, appConfig{o, name, data})
+	}
+}
+
+func (p *controlPlane) container(o *object, container ConfigContainer, data map[string]any) {
+	container.FromConfigMap = true
 	p.fleet.ConfigContainers = append(p.fleet.ConfigContainers, container)
 	p.configData(o.path.Attribute("data"), container.Name, data)
+}
+
+// appConfig is a ConfigMap each key of which is "<label>.<value>.<label>.<value>.<key>", with any
+// number of labels.
+type appConfig struct {
+	*object
+	name string
+	data map[string]any
+}
+
+// readAppConfigs makes a container of all keys that have the same labels. They win over all other
+// ConfigMaps; among them the later by name wins, then the longer list of labels, counted in characters.
+func (p *controlPlane) readAppConfigs() {
+	slices.SortFunc(p.appConfigs, func(a, b appConfig) int { return cmp.Compare(a.name, b.name) })
+	for i, config := range p.appConfigs {
+		byLabels := map[string]map[string]any{}
+		for key, value := range config.data {
+			labels, key := cutLast(key, ".")
+			if byLabels[labels] == nil {
+				byLabels[labels] = map[string]any{}
+			}
+			byLabels[labels][key] = value
+		}
+		for _, text := range slices.Sorted(maps.Keys(byLabels)) {
+			labels, problem := labelsOf(text)
+			if problem != "" {
+				p.report(config.path.Attribute("data"), "labels %q of a key: %s", text, problem)
+			}
+			p.container(config.object, ConfigContainer{
+				Name: config.name + "/" + cmp.Or(text, "*"), Labels: withoutOwnerLabels(labels),
+				Priority: json.Number(strconv.Itoa(1 + i*(maxConfigMapKey+1) + len(text))),
+			}, byLabels[text])
+		}
+	}
+}
+
+// maxConfigMapKey is Kubernetes' limit for a key of a ConfigMap, in bytes.
+const maxConfigMapKey = 253
+
+func cutLast(text, separator string) (before, after string) {
+	i := strings.LastIndex(text, separator)
+	return text[:max(i, 0)], text[i+1:]
+}
+
+// labelsOf reads "<label>.<value>.<label>.<value>". A label without a value is passed over, as Kalypso
+// does.
+func labelsOf(text string) (labels Labels, problem string) {
+	labels = Labels{}
+	parts := strings.Split(text, ".")
+	for i := 1; i < len(parts); i += 2 {
+		labels[parts[i-1]] = parts[i]
+		problem = cmp.Or(problem, CheckLabelKey(parts[i-1]), CheckLabelValue(parts[i]))
+	}
+	return labels, problem
 }
 
 // withoutOwnerLabels drops what says who applied an object, not whom it is for.
@@ -353,8 +425,10 @@ func withoutOwnerLabels(labels Labels) Labels {
 	return kept
 }
 
-// finish derives what depends on all documents: the workspaces, and whose each workload is.
+// finish derives what depends on all documents: the workspaces and whose each workload is, and the order
+// of what Azure App Configuration gave.
 func (p *controlPlane) finish() {
+	p.readAppConfigs()
 	declared := namesOf(p.fleet.Workspaces, func(w Workspace) string { return w.Name })
 	declare := func(name string) {
 		if name != "" && name != unknownText && !slices.Contains(declared, name) {

@@ -1,6 +1,8 @@
 package fleet_test
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,6 +67,41 @@ func TestKalypsoKinds(t *testing.T) {
 	}
 }
 
+func TestKeysOfAppConfigurationCarryLabels(t *testing.T) {
+	const documents = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config-b, labels: {platform-config: 'true'}}\n" +
+		"data: {region.east.A: '1', region.east.size.large.A: '2', B: '3'}\n" +
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config-a}\ndata: {region.east.A: '4', odd.B: '5'}\n"
+	decoded, findings := fleet.DecodeControlPlane("dev", []any{documents})
+	wantFindings(t, findings)
+	got := map[string]string{}
+	for _, c := range decoded.Fleet.ConfigContainers {
+		got[c.Name] = fmt.Sprint(map[string]string(c.Labels), " ", c.Priority, " ", decoded.Config[c.Name])
+	}
+	want := map[string]string{
+		"azure-app-config-b":                        `map[]  {"B":"3","region.east.A":"1","region.east.size.large.A":"2"}`,
+		"azure-app-config-a/odd":                    `map[] 4 {"B":"5"}`,
+		"azure-app-config-a/region.east":            `map[region:east] 12 {"A":"4"}`,
+		"azure-app-config-b/*":                      `map[] 255 {"B":"3"}`,
+		"azure-app-config-b/region.east":            `map[region:east] 266 {"A":"1"}`,
+		"azure-app-config-b/region.east.size.large": `map[region:east size:large] 277 {"A":"2"}`,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("containers\n%v, want\n%v", got, want)
+	}
+
+	base := map[string]any{}
+	for name, text := range decoded.Config {
+		base[name] = text
+	}
+	again, findings := fleet.Decode(map[string]any{"environment": "dev", "base": map[string]any{
+		"environment": "dev", "model": model(t, decoded.Fleet), "config": base,
+	}})
+	wantFindings(t, findings)
+	if got := model(t, again.Fleet); got != model(t, decoded.Fleet) {
+		t.Errorf("as a base: %s, want %s", got, model(t, decoded.Fleet))
+	}
+}
+
 func TestKalypsoSpecsAreStrict(t *testing.T) {
 	for name, test := range map[string]struct {
 		documents string
@@ -99,8 +136,10 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 				`.spec.clusterTypeSelector.labelSelector.matchExpressions[0].operator: operator "Is" is not one of`,
 			},
 		},
-		"a template":              {kalypsoDocument("Template", "a", "{type: policy, contentType: xml, manifests: []}"), []string{`.spec.type: "policy" is not one of reconciler, namespace, config`, `.spec.contentType: "xml" is not one of`}},
-		"a schema":                {kalypsoDocument("ConfigSchema", "a", "{schema: '{'}"), []string{".spec.schema: is not JSON"}},
+		"a template": {kalypsoDocument("Template", "a", "{type: policy, contentType: xml, manifests: []}"), []string{`.spec.type: "policy" is not one of reconciler, namespace, config`, `.spec.contentType: "xml" is not one of`}},
+		"a schema":   {kalypsoDocument("ConfigSchema", "a", "{schema: '{'}"), []string{".spec.schema: is not JSON"}},
+		"a key that says no label": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config}\ndata: {-.b.A: u, a.-.B: v, a..C: w}", []string{
+			`.data: labels "-.b" of a key: "-" is not the key of a label`, `.data: labels "a.-" of a key: "-" is not the value of a label`}},
 		"a value without quotes":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: 1, B: null}", []string{`.data["A"]: must be a string, not a number: write quotes around it`, `.data["B"]: must be a string, not null`}},
 		"a registration's":        {kalypsoDocument("WorkloadRegistration", "a", "{workspace: 'A b'}"), []string{`.spec.workspace: "A b" is not a DNS label`}},
 		"a model's attribute":     {"kind: Application\nname: a\nrepo_url: x\nmetadat: {}", []string{`.metadat: did you mean "metadata"?`}},

@@ -163,7 +163,7 @@ type Template struct {
 
 // Hydration says how config containers merge. The zero value is the default.
 type Hydration struct {
-	Precedence string `json:"precedence,omitempty"`  // "specificity" (default) or "name"
+	Precedence string `json:"precedence,omitempty"`  // what decides between equal priorities: "specificity" (default) or "name"
 	OnConflict string `json:"on_conflict,omitempty"` // "error" (default), "warn" or "override"
 	Lists      string `json:"lists,omitempty"`       // "replace" (default), "append" or "merge"
 	ListKey    string `json:"list_key,omitempty"`    // default "name"

@@ -108,7 +108,7 @@ func (e *engine) order(containers []fleet.ConfigContainer, options fleet.Hydrati
 	}
 	slices.SortFunc(all, func(a, b ranked) int {
 		if byName {
-			return cmp.Compare(a.Name, b.Name)
+			return cmp.Or(a.priority.Cmp(b.priority), cmp.Compare(a.Name, b.Name))
 		}
 		return cmp.Or(byRank(a, b), cmp.Compare(a.Name, b.Name))
 	})

@@ -26,8 +26,8 @@ type Result struct {
 // A container reaches an assignment when each of its labels is the host's or the deployment target's;
 // a reserved key is decided by the assignment's reserved label alone, and a container without labels
 // reaches all. For containers from ConfigMaps, Flux's owner labels and platform-config do not count.
-// They merge in the order of priority, number of labels, and name, the later winning (by name only
-// where hydration.precedence is "name"); see [Merge] for how.
+// They merge in the order of priority, number of labels, and name, the later winning (the
+// number of labels is no matter where hydration.precedence is "name"); see [Merge] for how.
 //
 // Containers of equal priority and specificity that give different values for the same place are an
 // ambiguity unless a container of higher rank decides that place anyway. Each schema whose labels
