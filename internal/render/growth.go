@@ -53,12 +53,18 @@ func growing(functions map[string]any) map[string]any {
 		if spaces < 0 {
 			return "", problemf("indent: %d spaces", spaces)
 		}
-		lines := float64(strings.Count(text, "\n") + 1)
-		if err := limited("a text", float64(len(text))+lines*float64(spaces)); err != nil {
+		lines := strings.Count(text, "\n") + 1
+		if err := limited("a text", float64(len(text))+float64(lines)*float64(spaces)); err != nil {
 			return "", err
 		}
 		pad := strings.Repeat(" ", spaces)
-		return pad + strings.ReplaceAll(text, "\n", "\n"+pad), nil
+		var indented strings.Builder
+		indented.Grow(len(text) + lines*spaces)
+		for line := range strings.SplitAfterSeq(text, "\n") {
+			indented.WriteString(pad)
+			indented.WriteString(line)
+		}
+		return indented.String(), nil
 	}
 	return map[string]any{
 		"repeat": func(count int, text string) (string, error) {

@@ -25,7 +25,10 @@ func (w *yamlWriter) stringify(value any) (string, error) {
 		}
 		return w.toYAML(value)
 	}
-	texts := make(map[string]any, len(object))
+	if w.texts == nil {
+		w.texts = map[string]any{}
+	}
+	clear(w.texts)
 	for key, element := range object {
 		switch element.(type) {
 		case map[string]any, []any:
@@ -33,18 +36,18 @@ func (w *yamlWriter) stringify(value any) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			texts[key] = text
+			w.texts[key] = text
 		case string:
-			texts[key] = element
+			w.texts[key] = element
 		default:
 			text, isScalar := textOf(element)
 			if !isScalar {
 				return "", problemf("a value of type %T has no YAML form", element)
 			}
-			texts[key] = text
+			w.texts[key] = text
 		}
 	}
-	return w.toYAML(texts)
+	return w.toYAML(w.texts)
 }
 
 // marshal writes what it can by itself, and leaves the rest to the library, which takes ten times as

@@ -13,6 +13,7 @@ func FuzzYAMLWriter(f *testing.F) {
 		`{"A_B":"mysql://host:3306/db","AB":"a: b","A1":"#","e":"a #b","f":"a:b","g":" a","h":"a "}`,
 		`{"multi":"a\nb\n","nested":{"multi":"a\n\n  b"},"é":"grüße","z":"0x1f","s":"~","u":"1_000"}`,
 		`[1.5,"1.5",1e300,"null",-0.0,"0123",{"":""},"y","on: x","-","?","@a","a@b","%","a%"]`,
+		`{"a":"a\n b\n","b":"a\n\nb\n\n","c":"\na","d":" a\nb","e":"a \nb","f":"a\nb ","g":"#\n- a:","h":"---\n...\n","i":"\t\n"}`,
 		`"text"`, `3`, `[]`, `{}`, `null`, `"a\nb"`, `{"x00":{"x0":1,"x1":2},"x01":1,"x1":2,"x10":3}`,
 	} {
 		f.Add(text)

@@ -16,6 +16,7 @@ import (
 type yamlWriter struct {
 	buffer  []byte
 	scalars map[string]string
+	texts   map[string]any // of stringify, which fills it anew each time
 }
 
 const (
@@ -150,6 +151,10 @@ func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
 			w.buffer = append(w.buffer, value...)
 			return true
 		}
+		if isOutermost && isLiteral(value) {
+			w.literal(value)
+			return true
+		}
 		if !isOutermost && strings.ContainsAny(value, "\n\r\u0085\u2028\u2029") {
 			return false
 		}
@@ -164,6 +169,34 @@ func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
 		return false
 	}
 	return true
+}
+
+// isLiteral says whether a text is certain to be written as lines below a "|". A no is not certain.
+func isLiteral(text string) bool {
+	if !strings.Contains(text, "\n") || text[0] == ' ' || text[0] == '\n' || text[len(text)-1] == ' ' || strings.HasSuffix(text, "\n\n") {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && c != '\n' || c == '\n' && text[i-1] == ' ' {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *yamlWriter) literal(text string) {
+	w.buffer = append(w.buffer, '|')
+	lines, ends := strings.CutSuffix(text, "\n")
+	if !ends {
+		w.buffer = append(w.buffer, '-')
+	}
+	for line := range strings.SplitSeq(lines, "\n") {
+		w.newline()
+		if line != "" {
+			w.pad(yamlIndent)
+			w.buffer = append(w.buffer, line...)
+		}
+	}
 }
 
 // remembered returns the library's text of a scalar.
