@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -74,6 +76,49 @@ func checkOwnerName(name types.String, diagnostics *diag.Diagnostics) {
 	if problem := fleet.CheckLabelName(name.ValueString()); problem != "" {
 		diagnostics.AddAttributeError(path.Root("name"), "Invalid name", fmt.Sprintf("%q %s.", name.ValueString(), problem))
 	}
+}
+
+// onDestroy is what on_destroy may be.
+var onDestroy = []string{"delete", "keep"}
+
+func checkOnDestroy(value types.String, diagnostics *diag.Diagnostics) {
+	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(onDestroy, text) {
+		diagnostics.AddAttributeError(path.Root("on_destroy"), "Invalid on_destroy",
+			sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(onDestroy, ", "), fleet.DidYouMean(text, onDestroy))))
+	}
+}
+
+// keeps says whether the folders stay when the assignment goes.
+func (m *assignmentModel) keeps() bool { return m.OnDestroy.ValueString() == "keep" }
+
+func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
+	if value.IsNull() || value.IsUnknown() {
+		return
+	}
+	if err := gitops.CheckCommit(value.ValueString()); err != nil {
+		diagnostics.AddAttributeError(path.Root("rollback_to"), "Invalid commit", sentence(err.Error()))
+	}
+}
+
+// settings reads an attribute that is an object with these keys, strictly. What is null or not known is
+// left out.
+func settings(name string, value types.Dynamic, keys []string, diagnostics *diag.Diagnostics) map[string]any {
+	at, summary := path.Root(name), "Invalid "+name
+	given := plain(value)
+	object, ok := given.(map[string]any)
+	if !ok && given != nil && fleet.IsKnown(given) {
+		diagnostics.AddAttributeError(at, summary, fmt.Sprintf("Must be an object: {%s}.", strings.Join(keys, ", ")))
+	}
+	known := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		switch {
+		case !slices.Contains(keys, key):
+			diagnostics.AddAttributeError(at, summary, sentence(fmt.Sprintf("unknown attribute %q%s", key, fleet.DidYouMean(key, keys))))
+		case object[key] != nil && fleet.IsKnown(object[key]):
+			known[key] = object[key]
+		}
+	}
+	return known
 }
 
 // isElsewhere says whether the model, from state, is at another place. A place that is not known yet
@@ -166,13 +211,16 @@ func (c *connection) remote(at place) gitops.Remote {
 
 // addRepositoryError reports what went wrong with a repository. When creates, one that is not there or
 // cannot be reached is only a warning: it may be made in the same run.
-func addRepositoryError(diagnostics *diag.Diagnostics, err error, creates bool) {
-	if addForgeError(diagnostics, err) {
+func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err error, creates bool) {
+	if addEnded(ctx, diagnostics, err) || addForgeError(diagnostics, err) {
 		return
 	}
 	at := path.Root("gitops_repo")
 	detail := sentence(err.Error())
 	switch {
+	case errors.Is(err, gitops.ErrCommit):
+		diagnostics.AddAttributeError(path.Root("rollback_to"), "Commit cannot be gone back to", detail+
+			" The data source flotilla_history lists the commits that this assignment made.")
 	case errors.Is(err, gitops.ErrUnauthorized):
 		diagnostics.AddAttributeError(at, "Repository refuses the credentials", detail+
 			" Set the provider's git.token, or git.username and git.password, or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD.")
@@ -216,6 +264,9 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 		Protection:    types.DynamicNull(),
 		Adopt:         types.BoolNull(),
 		CommitMessage: types.StringNull(),
+		RollbackTo:    types.StringNull(),
+		OnDestroy:     types.StringNull(),
+		Timeouts:      types.DynamicNull(),
 		PullRequest:   types.StringNull(),
 	}
 	checkOwnerName(model.Name, &resp.Diagnostics)
@@ -223,14 +274,16 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 	if !known || resp.Diagnostics.HasError() {
 		return
 	}
-	view, err := r.connection.inspect(ctx, r.connection.remote(at), model.owner(at))
+	ctx, cancel := defaultTimeouts.during(ctx, forRead)
+	defer cancel()
+	var owned gitops.Deployed
+	err := r.connection.inspect(ctx, r.connection.remote(at), model.owner(at), func(view *gitops.View) (err error) {
+		owned, err = view.Owned(ctx)
+		model.Commit = types.StringValue(view.Commit)
+		return err
+	})
 	if err != nil {
-		addRepositoryError(&resp.Diagnostics, err, false)
-		return
-	}
-	owned, err := view.Owned(ctx)
-	if err != nil {
-		addRepositoryError(&resp.Diagnostics, err, false)
+		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
 	if len(owned) == 0 {
@@ -240,6 +293,6 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 	}
 	fleetType := basetypes.ObjectType{AttrTypes: fleetTypes}
 	model.Fleet = types.ObjectNull(fleetType.AttrTypes)
-	model.Deployed, model.Commit = deployedValue(owned), types.StringValue(view.Commit)
+	model.Deployed = deployedValue(owned)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }

@@ -143,7 +143,7 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	owner := gitops.Owner{Name: model.Name.ValueString(), Path: repo.Path}
 	history, err := d.connection.client.History(ctx, d.connection.remote(place(repo)), owner, filter)
 	if err != nil {
-		addRepositoryError(&resp.Diagnostics, err, false)
+		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
 	model.Complete = types.BoolValue(history.Complete)

@@ -137,24 +137,32 @@ func (c *connection) deliver(ctx context.Context, how delivery, at place, edit g
 	if result.HeadCommit == "" {
 		return result.Commit, "", closeRequest(ctx, host, selector)
 	}
-	request, err := host.Ensure(ctx, forge.Wanted{
-		Selector: selector, Title: how.titleOf(edit, result), Body: forge.Body(requestChanges(result.Changes)),
+	request, err := propose(ctx, host, how, result.HeadCommit, forge.Wanted{
+		Selector: selector, Title: how.titleOf(edit, result), Body: bodyOf(edit, result),
 		Labels: how.labels, Reviewers: how.reviewers,
 	})
 	if err != nil {
-		return "", "", err
-	}
-	if how.merge == "none" {
-		return result.HeadCommit, request.URL, host.Hold(ctx, request)
-	}
-	request, err = host.Merge(ctx, request, result.HeadCommit, forge.MergeMode(how.merge))
-	if err != nil {
-		return "", "", err
+		return "", "", fmt.Errorf("%w: branch %q has it: %w", errProposed, edit.Head, err)
 	}
 	if request.MergeCommit != "" {
 		return request.MergeCommit, request.URL, nil
 	}
 	return result.HeadCommit, request.URL, nil
+}
+
+// errProposed: the commit is on the branch of its own, and only its pull request is not as wanted.
+var errProposed = errors.New("the commit is pushed, and its pull request is not as it should be")
+
+// propose opens or updates the owner's pull request, and merges it where that is wanted.
+func propose(ctx context.Context, host forge.Host, how delivery, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
+	request, err := host.Ensure(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if how.merge == "none" {
+		return request, host.Hold(ctx, request)
+	}
+	return host.Merge(ctx, request, head, forge.MergeMode(how.merge))
 }
 
 // closeRequest closes the owner's open request: there is nothing to propose any more.
@@ -192,7 +200,20 @@ func (d delivery) titleOf(edit gitops.Edit, result gitops.Result) string {
 			parts = append(parts, fmt.Sprintf("%d %s", len(kind.keys), kind.word))
 		}
 	}
+	switch {
+	case edit.Keep:
+		parts = []string{"folders let go"}
+	case len(parts) == 0:
+		parts = []string{"hosts put right"}
+	}
 	return edit.Owner.Name + ": " + strings.Join(parts, ", ")
+}
+
+func bodyOf(edit gitops.Edit, result gitops.Result) string {
+	if edit.Keep {
+		return "The records of this assignment go, and its folders stay.\n"
+	}
+	return forge.Body(requestChanges(result.Changes))
 }
 
 func requestChanges(changes []gitops.FolderChange) []forge.Change {

@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -31,35 +33,20 @@ type protection struct {
 
 // decodeProtection reads the attribute protection, strictly.
 func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) protection {
-	at := path.Root("protection")
 	limits := protection{}
-	object, ok := plain(value).(map[string]any)
-	if !ok {
-		if _, unknown := plain(value).(fleet.Unknown); !unknown && plain(value) != nil {
-			diagnostics.AddAttributeError(at, "Invalid protection", "Must be an object: {max_removed, max_removed_percent, allow_empty}.")
-		}
-		return limits
-	}
+	object := settings("protection", value, []string{"max_removed", "max_removed_percent", "allow_empty"}, diagnostics)
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		value := object[key]
-		if _, unknown := value.(fleet.Unknown); unknown || value == nil {
-			continue
-		}
 		var fits bool
 		switch key {
 		case "max_removed":
-			limits.maxRemoved, fits = limit(value, 1<<31)
+			limits.maxRemoved, fits = limit(object[key], 1<<31)
 		case "max_removed_percent":
-			limits.maxRemovedPercent, fits = limit(value, 100)
+			limits.maxRemovedPercent, fits = limit(object[key], 100)
 		case "allow_empty":
-			limits.allowEmpty, fits = value.(bool)
-		default:
-			diagnostics.AddAttributeError(at, "Invalid protection", sentence(fmt.Sprintf("unknown attribute %q%s", key,
-				fleet.DidYouMean(key, []string{"max_removed", "max_removed_percent", "allow_empty"}))))
-			continue
+			limits.allowEmpty, fits = object[key].(bool)
 		}
 		if !fits {
-			diagnostics.AddAttributeError(at, "Invalid protection", fmt.Sprintf("%s does not take this value: "+
+			diagnostics.AddAttributeError(path.Root("protection"), "Invalid protection", fmt.Sprintf("%s does not take this value: "+
 				"max_removed is a whole number, max_removed_percent one from 0 to 100, allow_empty true or false.", key))
 		}
 	}
@@ -78,36 +65,92 @@ func limit(value any, most int64) (*int64, bool) {
 	return &parsed, true
 }
 
-// check fails a plan that removes more than is allowed.
-func (p protection) check(before, wanted gitops.Deployed, diagnostics *diag.Diagnostics) {
-	total, left := 0, 0
-	var removed []string
-	hosts := map[string]bool{}
+// removal is what a plan takes away.
+type removal struct {
+	keys  []string // "<host>/<deployment target>", in order
+	hosts map[string]bool
+	total int // assignments that are deployed
+	left  int // assignments that are wanted
+}
+
+func removalOf(before, wanted gitops.Deployed) removal {
+	r := removal{hosts: map[string]bool{}}
 	for _, host := range slices.Sorted(maps.Keys(before)) {
 		for _, target := range slices.Sorted(maps.Keys(before[host])) {
-			total++
+			r.total++
 			if _, stays := wanted[host][target]; !stays {
-				removed = append(removed, host+"/"+target)
-				hosts[host] = true
+				r.keys = append(r.keys, host+"/"+target)
+				r.hosts[host] = true
 			}
 		}
 	}
 	for _, targets := range wanted {
-		left += len(targets)
+		r.left += len(targets)
 	}
-	at := path.Root("protection")
-	if left == 0 && total > 0 && wanted != nil && !p.allowEmpty {
-		diagnostics.AddAttributeError(at, "Fleet assigns nothing",
-			fmt.Sprintf("%s deployed, and this plan would remove all of them. "+
-				"If that is meant, set protection = { allow_empty = true }.", count(total, "assignment is", "assignments are")))
+	return r
+}
+
+// where counts the hosts and, as far as the model knows them, their clusters.
+func (r removal) where(model *assignmentModel) string {
+	text := count(len(r.hosts), "host", "hosts")
+	clusters := map[string]bool{}
+	for host := range r.hosts {
+		if cluster, ok := strings.CutPrefix(host, "clusters/"); ok {
+			clusters[cluster] = true
+		}
+	}
+	known, _ := model.Fleet.Attributes()["model"].(types.String)
+	if parsed, err := fleet.ParseModel(known.ValueString()); err == nil {
+		for _, cluster := range parsed.Clusters {
+			if r.hosts[cluster.ClusterType] {
+				clusters[cluster.Name] = true
+			}
+		}
+	}
+	if len(clusters) > 0 {
+		text += " with " + count(len(clusters), "cluster", "clusters")
+	}
+	return text
+}
+
+// check fails a plan that removes more than is allowed. wanted is nil for a destroy; model is what was
+// deployed.
+func (p protection) check(before, wanted gitops.Deployed, model *assignmentModel, diagnostics *diag.Diagnostics) {
+	removed := removalOf(before, wanted)
+	if removed.left == 0 && removed.total > 0 && wanted != nil && !p.allowEmpty {
+		diagnostics.AddAttributeError(path.Root("protection"), "Nothing would be left", fmt.Sprintf(
+			"%s deployed on %s, and this plan would remove all of them: %s.\n\nIf that is meant, set protection = { %s }.",
+			count(removed.total, "assignment is", "assignments are"), removed.where(model), describe(removed.keys, 10),
+			strings.Join(append([]string{"allow_empty = true"}, p.raised(removed)...), ", ")))
 		return
 	}
-	if reason := p.exceeded(len(removed), total); reason != "" {
-		diagnostics.AddAttributeError(at, "Mass deletion",
-			fmt.Sprintf("This plan would remove %d of %s on %s, %s: %s.\n\n"+
-				"If that is meant, raise max_removed or max_removed_percent in protection, and apply that first where this is a destroy.",
-				len(removed), count(total, "assignment", "assignments"), count(len(hosts), "host", "hosts"), reason, describe(removed, 10)))
+	reason := p.exceeded(len(removed.keys), removed.total)
+	if reason == "" {
+		return
 	}
+	then := ""
+	if wanted == nil {
+		then = ", apply that, and destroy then"
+	}
+	diagnostics.AddAttributeError(path.Root("protection"), "Mass deletion", fmt.Sprintf(
+		"This plan would remove %d of %s on %s, %s: %s.\n\nIf that is meant, set protection = { %s }%s.",
+		len(removed.keys), count(removed.total, "assignment", "assignments"), removed.where(model), reason, describe(removed.keys, 10),
+		strings.Join(p.raised(removed), ", "), then))
+}
+
+// raised are the limits with which the removal is allowed; none when it is.
+func (p protection) raised(removed removal) []string {
+	if p.exceeded(len(removed.keys), removed.total) == "" {
+		return nil
+	}
+	var limits []string
+	if p.maxRemoved != nil || p.maxRemovedPercent == nil {
+		limits = append(limits, fmt.Sprintf("max_removed = %d", len(removed.keys)))
+	}
+	if p.maxRemovedPercent != nil {
+		limits = append(limits, fmt.Sprintf("max_removed_percent = %d", (len(removed.keys)*100+removed.total-1)/removed.total))
+	}
+	return limits
 }
 
 func count(number int, one, many string) string {
@@ -133,8 +176,16 @@ func (p protection) exceeded(removed, total int) string {
 	return ""
 }
 
-// protectDestroy holds a destroy to the limits that the state has.
-func (m *assignmentModel) protectDestroy(diagnostics *diag.Diagnostics) {
-	limits := decodeProtection(m.Protection, diagnostics)
-	limits.check(m.deployment(nil, diagnostics), nil, diagnostics) //nolint:staticcheck // no conversion of the framework's uses the context
+// planDestroy holds a destroy to the limits that the state has, unless everything stays.
+func (m *assignmentModel) planDestroy(ctx context.Context, diagnostics *diag.Diagnostics) {
+	deployed := m.deployment(ctx, diagnostics)
+	if !m.keeps() {
+		decodeProtection(m.Protection, diagnostics).check(deployed, nil, m, diagnostics)
+		return
+	}
+	if kept := removalOf(deployed, nil); kept.total > 0 {
+		diagnostics.AddAttributeWarning(path.Root("on_destroy"), "Folders stay", fmt.Sprintf(
+			"%s on %s: their folders stay in the repository, and are nobody's until an assignment takes them.",
+			count(kept.total, "assignment", "assignments"), kept.where(m)))
+	}
 }

@@ -208,8 +208,9 @@ func orEnvironment(value types.String, variable string) string {
 	return value.ValueString()
 }
 
-// inspect reads the tip of a branch, once for each owner. What failed is tried again.
-func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gitops.Owner) (*gitops.View, error) {
+// inspect reads the tip of a branch, once for each owner, and lets one caller at a time look. What failed
+// is tried again.
+func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gitops.Owner, look func(*gitops.View) error) error {
 	key := viewKey{remote.URL, remote.Branch, owner}
 	c.views.mu.Lock()
 	kept := c.views.read[key]
@@ -221,15 +222,14 @@ func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gi
 
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
-	if kept.view != nil {
-		return kept.view, nil
+	if kept.view == nil {
+		view, err := c.client.Inspect(ctx, remote, owner)
+		if err != nil {
+			return err
+		}
+		kept.view = view
 	}
-	view, err := c.client.Inspect(ctx, remote, owner)
-	kept.view = view
-	if err != nil {
-		kept.view = nil
-	}
-	return view, err
+	return look(kept.view)
 }
 
 // Resources lists the constructors of all resources.

@@ -164,26 +164,30 @@ func TestPullRequestIsMergedAtOnceWhenToldTo(t *testing.T) {
 	})
 }
 
-func TestAdoptTakesOverAnotherAssignmentsFolders(t *testing.T) {
+func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 	t.Parallel()
-	repo := bareRepository(t)
-	second := strings.NewReplacer(`"flotilla_assignment" "test"`, `"flotilla_assignment" "second"`, `name        = "dev"`, `name        = "other"`)
-	released := "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"
+	repo, server, user := giteaWithUser(t)
+	check := func(*terraform.State) error {
+		if commits, all := repo.commits(t, "dev"), requests(t, server, user); commits != 1 || len(all) != 0 {
+			t.Errorf("%d commits and %d requests, want one and none", commits, len(all))
+		}
+		return nil
+	}
+	step := func(extra string) resource.TestStep {
+		return resource.TestStep{
+			Config: small{extra: extra}.config(repo), Check: check,
+			ConfigPlanChecks: resource.ConfigPlanChecks{
+				PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"delivery"}}},
+				PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
+			},
+		}
+	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: factories(),
 		Steps: []resource.TestStep{
-			{Config: small{}.config(repo)},
-			{Config: second.Replace(small{}.config(repo)) + released, ExpectError: words("belongs to the assignment")},
-			{
-				Config: second.Replace(small{extra: "adopt = true"}.config(repo)) + released,
-				Check: func(*terraform.State) error {
-					written := files(t, repo.clone(t, "dev"))
-					if !strings.Contains(written[".flotilla/other/drone.json"], "app-edge") || strings.Contains(written[".flotilla/dev/drone.json"], "app-edge") {
-						t.Errorf("the records are\n%s\n%s", written[".flotilla/other/drone.json"], written[".flotilla/dev/drone.json"])
-					}
-					return nil
-				},
-			},
+			{Config: small{}.config(repo), Check: check, ConfigPlanChecks: emptyPlan},
+			step(`delivery = { mode = "pull_request", forge = "gitea" }`),
+			step(""),
 		},
 	})
 }

@@ -3,8 +3,6 @@ package provider
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -78,14 +76,34 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 					"pinned to the commit that was pushed. An open request is pending, not drift.",
 			},
 			"adopt": schema.BoolAttribute{
-				Optional:            true,
-				MarkdownDescription: "Take over folders that another assignment's records list, which is an error otherwise.",
+				Optional: true,
+				MarkdownDescription: "Take over folders that another assignment's records list, or that hold something else and are in " +
+					"nobody's records, which is an error otherwise. The plan names them. A folder that is as wanted already, and in " +
+					"nobody's records, needs no telling.",
 			},
 			"protection": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "What a plan may remove, destroy included: `{max_removed, max_removed_percent, allow_empty}`. The default " +
 					"is half of all assignments. A percentage, unless 0, never keeps 10 assignments or fewer. A fleet that assigns " +
-					"nothing where something is deployed is an error unless `allow_empty` is true.",
+					"nothing where something is deployed is an error unless `allow_empty` is true. A destroy, and a removal from the " +
+					"configuration, are held to what was applied last: apply the change of `protection` first.",
+			},
+			"on_destroy": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "What a destroy does, or a removal from the configuration, or a change of `gitops_repo` at the old place: " +
+					"`delete` (default) removes the folders; `keep` leaves them and lets go of them, so that any assignment may have " +
+					"them later. Protection does not hold what is kept. Apply it before the destroy.",
+			},
+			"rollback_to": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Full id of a commit of the branch, as `flotilla_history` gives it: while it is set, the folders are what " +
+					"that commit has of this assignment, and the fleet is not looked at. The plan shows what goes back, protection " +
+					"holds it, and drift shows against it. Without it the next apply goes forth to what the fleet comes to.",
+			},
+			"timeouts": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "How long operations may take, connecting included: `{create, read, update, delete}`, each a duration " +
+					"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which is also a plan's look at the repository.",
 			},
 			"commit_message": schema.StringAttribute{
 				Optional:            true,
@@ -115,6 +133,9 @@ type assignmentModel struct {
 	Protection    types.Dynamic `tfsdk:"protection"`
 	Adopt         types.Bool    `tfsdk:"adopt"`
 	CommitMessage types.String  `tfsdk:"commit_message"`
+	RollbackTo    types.String  `tfsdk:"rollback_to"`
+	OnDestroy     types.String  `tfsdk:"on_destroy"`
+	Timeouts      types.Dynamic `tfsdk:"timeouts"`
 	Deployed      types.Map     `tfsdk:"deployed"`
 	Commit        types.String  `tfsdk:"commit"`
 	PullRequest   types.String  `tfsdk:"pull_request"`
@@ -135,7 +156,10 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 	model.place(&resp.Diagnostics)
 	decodeDelivery(model.Delivery, &resp.Diagnostics)
 	decodeProtection(model.Protection, &resp.Diagnostics)
+	decodeTimeouts(model.Timeouts, &resp.Diagnostics)
 	checkOwnerName(model.Name, &resp.Diagnostics)
+	checkOnDestroy(model.OnDestroy, &resp.Diagnostics)
+	checkRollback(model.RollbackTo, &resp.Diagnostics)
 }
 
 // ModifyPlan computes what the repository is to hold, on every plan: the framework would otherwise
@@ -146,13 +170,15 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
 	}
 	if req.Plan.Raw.IsNull() {
-		prior.protectDestroy(&resp.Diagnostics)
+		prior.planDestroy(ctx, &resp.Diagnostics)
 		return
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forRead)
+	defer cancel()
 	how := decodeDelivery(plan.Delivery, &resp.Diagnostics)
 	plan.PullRequest = types.StringNull()
 	if how.pullRequest {
@@ -165,16 +191,13 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 		}
 	}()
 	place, known := plan.place(&resp.Diagnostics)
-	outcome := plan.outcome(ctx, &resp.Diagnostics)
-	if outcome == nil {
+	r.checkDelivery(&plan, place, known, &resp.Diagnostics)
+	before, wasDeployed := prior.deployment(ctx, &resp.Diagnostics), !req.State.Raw.IsNull()
+	wanted, _ := r.wanted(ctx, &plan, place, known, !wasDeployed, before, &resp.Diagnostics)
+	if wanted == nil {
 		return
 	}
-	outcome.warn(&resp.Diagnostics)
-	before, wasDeployed := prior.deployment(ctx, &resp.Diagnostics), !req.State.Raw.IsNull()
-	trees := outcome.trees(place.repo(known), before, &resp.Diagnostics)
-	wanted := outcome.wanted(trees)
-	limits := decodeProtection(plan.Protection, &resp.Diagnostics)
-	limits.check(before, wanted, &resp.Diagnostics)
+	decodeProtection(plan.Protection, &resp.Diagnostics).check(before, wanted, &prior, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -195,34 +218,6 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 }
 
-// lookAhead finds at plan what would make the apply fail: a repository that cannot be reached, or a
-// folder that is somebody else's.
-func (r *assignmentResource) lookAhead(ctx context.Context, plan *assignmentModel, place place, wanted, before gitops.Deployed, creates bool, diagnostics *diag.Diagnostics) {
-	if r.connection == nil || !r.connection.complete {
-		return
-	}
-	view, err := r.connection.inspect(ctx, r.connection.remote(place), plan.owner(place))
-	if err != nil {
-		addRepositoryError(diagnostics, err, creates)
-		return
-	}
-	if view.Missing {
-		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository does not exist yet",
-			"There is no repository at this path: apply creates a bare one, unless something else does before.")
-	}
-	conflicts, err := view.Conflicts(ctx, wanted, before)
-	if err != nil {
-		addRepositoryError(diagnostics, err, creates)
-	}
-	addLimited(diagnostics, conflicts, func(conflict gitops.Conflict) {
-		if plan.Adopt.ValueBool() && conflict.Owner != "" {
-			diagnostics.AddAttributeWarning(path.Root("adopt"), "Folder is taken over", sentence(conflict.String()))
-			return
-		}
-		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Folder belongs to somebody else", sentence(conflict.String()))
-	})
-}
-
 // Create writes what the plan promised.
 func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan assignmentModel
@@ -230,7 +225,9 @@ func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	r.write(ctx, &plan, nil, &resp.Diagnostics)
+	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forCreate)
+	defer cancel()
+	r.write(ctx, &plan, nil, &plan, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	}
@@ -245,19 +242,23 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	if resp.Diagnostics.HasError() || !known || r.connection == nil || !r.connection.complete {
 		return
 	}
+	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forRead)
+	defer cancel()
 	branch, err := r.connection.pending(ctx, decodeDelivery(state.Delivery, &resp.Diagnostics), place, state.owner(place))
 	if err != nil {
-		addRepositoryError(&resp.Diagnostics, err, false)
+		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
 	remote := r.connection.remote(place)
 	remote.Branch = branch
-	view, err := r.connection.inspect(ctx, remote, state.owner(place))
+	err = r.connection.inspect(ctx, remote, state.owner(place), func(view *gitops.View) error {
+		state.Deployed = deployedValue(view.Deployed(before))
+		return nil
+	})
 	if err != nil {
-		addRepositoryError(&resp.Diagnostics, err, false)
+		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
-	state.Deployed = deployedValue(view.Deployed(before))
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
@@ -269,31 +270,34 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forUpdate)
+	defer cancel()
 	from, _ := prior.place(&resp.Diagnostics)
 	to, known := plan.place(&resp.Diagnostics)
 	before := prior.deployment(ctx, &resp.Diagnostics)
 	if !prior.isElsewhere(to, known) {
 		// A change of the commit message or of delivery alone writes nothing: the plan says so.
 		if plan.Commit.IsUnknown() {
-			r.write(ctx, &plan, before, &resp.Diagnostics)
+			r.write(ctx, &plan, before, &prior, &resp.Diagnostics)
 		}
 		if !resp.Diagnostics.HasError() {
 			resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 		}
 		return
 	}
-	r.write(ctx, &plan, nil, &resp.Diagnostics)
+	r.write(ctx, &plan, nil, &prior, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	prior.OnDestroy = plan.OnDestroy
 	if err := r.clear(ctx, &prior, from, before); err != nil {
 		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Folders remain in the former repository",
 			sentence(fmt.Sprintf("the new place is written, but the old one could not be cleared: %s", err)))
 	}
 }
 
-// Delete removes the owned folders, and leaves everything else, the branch included.
+// Delete removes the owned folders, or lets go of them, and leaves everything else, the branch included.
 func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -302,59 +306,58 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
+	defer cancel()
 	if err := r.clear(ctx, &state, place, before); err != nil {
-		addRepositoryError(&resp.Diagnostics, err, false)
+		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 	}
 }
 
-// write makes the repository hold what the model's fleet comes to, and sets the computed attributes.
-func (r *assignmentResource) write(ctx context.Context, model *assignmentModel, previously gitops.Deployed, diagnostics *diag.Diagnostics) {
+// write makes the repository hold what the model wants, and sets the computed attributes. prior is the
+// model before, for what is said of it.
+func (r *assignmentResource) write(ctx context.Context, model *assignmentModel, previously gitops.Deployed, prior *assignmentModel, diagnostics *diag.Diagnostics) {
 	place, known := model.place(diagnostics)
-	outcome := model.outcome(ctx, diagnostics)
-	if outcome == nil || !known {
-		return
-	}
 	if r.connection == nil {
 		diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
 		return
 	}
-	repo := place.repo(true)
-	trees := outcome.trees(repo, previously, diagnostics)
+	var said diag.Diagnostics // the plan has given these warnings
+	wanted, tell := r.wanted(ctx, model, place, known, false, previously, &said)
+	if diagnostics.Append(said.Errors()...); wanted == nil || !known {
+		return
+	}
+	// What was unknown at plan was not held to it there.
+	decodeProtection(model.Protection, diagnostics).check(previously, wanted, prior, diagnostics)
 	if diagnostics.HasError() {
 		return
 	}
-	commit, url, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, diagnostics), place, gitops.Edit{
-		Owner: model.owner(place), Hosts: outcome.edit(trees, repo), Previously: previously, Adopt: model.Adopt.ValueBool(),
-		Author: r.connection.author, Subject: model.CommitMessage.ValueString(), Release: r.connection.release,
-	})
+	edit := r.edit(model, place, previously)
+	edit.Adopt = model.Adopt.ValueBool()
+	tell(&edit)
+	commit, url, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, diagnostics), place, edit)
 	if err != nil {
-		addRepositoryError(diagnostics, err, false)
+		addRepositoryError(ctx, diagnostics, err, false)
 		return
 	}
-	model.Deployed = deployedValue(outcome.wanted(trees))
+	model.Deployed = deployedValue(wanted)
 	model.Commit, model.PullRequest = types.StringValue(commit), types.StringPointerValue(orNil(url))
 }
 
-// clear removes what the model owns at a place.
+// clear removes what the model owns at a place, or lets go of it.
 func (r *assignmentResource) clear(ctx context.Context, model *assignmentModel, place place, deployed gitops.Deployed) error {
 	var ignored diag.Diagnostics // what is in the state was checked when it got there
-	_, _, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, &ignored), place, gitops.Edit{
-		Owner: model.owner(place), Previously: deployed,
-		Author: r.connection.author, Subject: model.CommitMessage.ValueString(), Release: r.connection.release,
-	})
+	edit := r.edit(model, place, deployed)
+	edit.Keep = model.keeps()
+	_, _, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, &ignored), place, edit)
 	return err
 }
 
-// hasMore says whether wanted has a folder that deployed has not.
-func hasMore(wanted, deployed gitops.Deployed) bool {
-	for _, host := range slices.Sorted(maps.Keys(wanted)) {
-		for target := range wanted[host] {
-			if _, ok := deployed[host][target]; !ok {
-				return true
-			}
-		}
+// edit is one of the model's owner that wants nothing.
+func (r *assignmentResource) edit(model *assignmentModel, place place, previously gitops.Deployed) gitops.Edit {
+	return gitops.Edit{
+		Owner: model.owner(place), Previously: previously,
+		Author: r.connection.author, Subject: model.CommitMessage.ValueString(), Release: r.connection.release,
 	}
-	return false
 }
 
 // repo is what templates may know of the place; nil while it is not known.

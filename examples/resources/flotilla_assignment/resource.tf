@@ -33,4 +33,15 @@ resource "flotilla_assignment" "dev" {
   protection = {
     max_removed_percent = 20
   }
+
+  # The full id of a commit, as flotilla_history gives it, goes back to what that commit has.
+  rollback_to = null
+
+  # When the assignment goes, its folders stay for another one to take over.
+  on_destroy = "keep"
+
+  timeouts = {
+    create = "45m"
+    update = "45m"
+  }
 }

@@ -1,0 +1,130 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+)
+
+func TestAdoptTakesOverAnotherAssignmentsFolders(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	second := strings.NewReplacer(`"flotilla_assignment" "test"`, `"flotilla_assignment" "second"`, `name        = "dev"`, `name        = "other"`)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{}.config(repo)},
+			{Config: second.Replace(small{}.config(repo)) + forgotten, ExpectError: words("belongs to the assignment")},
+			{
+				Config: second.Replace(small{extra: "adopt = true"}.config(repo)) + forgotten,
+				Check: func(*terraform.State) error {
+					written := files(t, repo.clone(t, "dev"))
+					if !strings.Contains(written[".flotilla/other/drone.json"], "app-edge") || strings.Contains(written[".flotilla/dev/drone.json"], "app-edge") {
+						t.Errorf("the records are\n%s\n%s", written[".flotilla/other/drone.json"], written[".flotilla/dev/drone.json"])
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
+
+// halves are two assignments of one fleet at one place: "first" has the targets that firstHas selects,
+// "second" those of secondHas.
+func halves(repo repository, firstHas, secondHas, extra string) string {
+	half := func(name, has, extra string) string {
+		return fmt.Sprintf(`
+locals {
+  %[1]s = provider::flotilla::fleet({
+    environment     = "dev"
+    workspaces      = [{ name = "team" }]
+    cluster_types   = [{ name = "drone" }]
+    workloads       = [{ name = "app", workspace = "team", deployment_targets = { for name in ["a", "b", "c"] : name => { environment = "dev", labels = { is = name }, manifests = { repo = "https://git.example.com/app" } } } }]
+    target_policies = [{ name = "all", deployment_target_selector = { expression = %[2]q }, cluster_type_selector = {} }]
+  })
+}
+resource "flotilla_assignment" "%[1]s" {
+  name        = %[1]q
+  fleet       = local.%[1]s
+  gitops_repo = { url = %[3]q, branch = "dev" }
+  %[4]s
+}
+`, name, "is in ("+has+")", repo.url, extra)
+	}
+	return repo.provider + half("first", firstHas, "") + half("second", secondHas, extra)
+}
+
+func TestAFolderIsHandedOverInOneApply(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		before := ""
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{
+				{
+					Config: halves(repo, "a, b", "c", ""), ConfigPlanChecks: emptyPlan,
+					Check: func(*terraform.State) error {
+						before = git(t, repo.clone(t, "dev"), "rev-parse", "HEAD:drone/app-b")
+						return nil
+					},
+				},
+				{Config: halves(repo, "a", "b, c", ""), ExpectError: words(`folder "drone/app-b" belongs to the assignment "first" at the root of the repository. To take it over, with what is in it, set adopt = true.`)},
+				{
+					Config: halves(repo, "a", "b, c", "adopt = true"), ConfigPlanChecks: emptyPlan,
+					Check: func(*terraform.State) error {
+						folder := repo.clone(t, "dev")
+						if after := git(t, folder, "rev-parse", "HEAD:drone/app-b"); after != before {
+							t.Error("the folder changed")
+						}
+						written := files(t, folder)
+						if first, second := written[".flotilla/first/drone.json"], written[".flotilla/second/drone.json"]; strings.Contains(first, "app-b") || !strings.Contains(second, "app-b") {
+							t.Errorf("the records are\n%s\n%s", first, second)
+						}
+						return nil
+					},
+				},
+			},
+		})
+	})
+}
+
+// TestThePlanSaysInWordsWhatIsUnusual applies as users do: warnings are seen by people alone.
+func TestThePlanSaysInWordsWhatIsUnusual(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	first, _ := twoVersions(t, repo)
+	tool := tools(t)["terraform"]
+	if tool == "" {
+		tool = tools(t)["tofu"]
+	}
+	w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{extra: rollback(first)}.config(repo)})
+	says := func(config string, want ...string) {
+		t.Helper()
+		if config != "" {
+			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+config)
+		}
+		planned := w.run("plan", "-input=false", "-no-color", "-out=plan.out")
+		for _, text := range want {
+			if !words(text).MatchString(planned) {
+				t.Errorf("the plan does not say %q:\n%s", text, planned)
+			}
+		}
+		w.run("apply", "-input=false", "plan.out")
+	}
+	says("", "Warning: Assignment is rolled back",
+		`The folders of "dev" are what commit `+first+` has. Changes of the fleet wait until rollback_to is removed.`)
+	says(small{extra: keep}.config(repo))
+	says("locals {}\n", "Warning: Folders stay",
+		"3 assignments on 2 hosts: their folders stay in the repository, and are nobody's until an assignment takes them.")
+	says(small{database: `"mysql://three"`, extra: "adopt = true"}.config(repo), "Warning: Folders are taken over",
+		`folder "large/app-core" has files that no assignment's record lists.`)
+	other := strings.Replace(small{database: `"mysql://three"`, extra: "adopt = true"}.config(repo), `name        = "dev"`, `name        = "other"`, 1)
+	w.run("state", "rm", assignment)
+	says(other, "Warning: Folders are taken over", `folder "drone/app-core" belongs to the assignment "dev" at the root of the repository.
+Folder "drone/app-edge" belongs to the assignment "dev" at the root of the repository.
+Folder "large/app-core" belongs to the assignment "dev" at the root of the repository.`)
+}

@@ -1,0 +1,134 @@
+package provider_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+)
+
+const keep = `on_destroy = "keep"`
+
+// withoutRecords are files without those that record what the assignment dev owns.
+func withoutRecords(written map[string]string, at string) map[string]string {
+	left := map[string]string{}
+	for name, content := range written {
+		if !strings.HasPrefix(name, at+".flotilla/dev/") {
+			left[name] = content
+		}
+	}
+	return left
+}
+
+func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		var written map[string]string
+		isKept := func(commits int) resource.TestCheckFunc {
+			return func(*terraform.State) error {
+				sameFiles(t, files(t, repo.clone(t, "dev")), withoutRecords(written, ""))
+				if got := repo.commits(t, "dev"); got != commits {
+					t.Errorf("%d commits, want %d", got, commits)
+				}
+				return nil
+			}
+		}
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{
+				{
+					Config: small{extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
+					Check: func(*terraform.State) error {
+						written = files(t, repo.clone(t, "dev"))
+						return nil
+					},
+				},
+				// removed from the configuration
+				{Config: repo.provider + "locals {}\n", Check: isKept(2)},
+				{ // the same assignment has it again, as it is
+					Config: small{extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
+					Check: func(*terraform.State) error {
+						sameFiles(t, files(t, repo.clone(t, "dev")), written)
+						return nil
+					},
+				},
+				{Config: small{extra: keep}.config(repo), Destroy: true, Check: isKept(4)},
+				{ // other content needs to be told
+					Config:      small{database: `"mysql://two"`}.config(repo),
+					ExpectError: words(`folder "large/app-core" has files that no assignment's record lists. To take it over, with what is in it, set adopt = true.`),
+				},
+				{Config: small{database: `"mysql://two"`, extra: "adopt = true"}.config(repo), ConfigPlanChecks: emptyPlan},
+			},
+		})
+	})
+}
+
+func TestProtectionDoesNotHoldWhatIsKept(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: many(repo, "24", keep+"\n protection = { max_removed = 0 }")},
+			{Config: "locals {}\n"},
+		},
+	})
+	if left := files(t, repo.clone(t, "dev")); len(left) != 24*4 {
+		t.Errorf("%d files are left, want the marker and three files of 24 assignments", len(left))
+	}
+}
+
+func TestMoveKeepsTheOldPlaceWhenToldTo(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	var old map[string]string
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: small{path: "old"}.config(repo),
+				Check: func(*terraform.State) error {
+					old = files(t, repo.clone(t, "dev"))
+					return nil
+				},
+			},
+			{
+				Config: small{path: "new", extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					left := map[string]string{}
+					for name, content := range files(t, repo.clone(t, "dev")) {
+						if strings.HasPrefix(name, "old/") {
+							left[name] = content
+						}
+					}
+					sameFiles(t, left, withoutRecords(old, "old/"))
+					return nil
+				},
+			},
+		},
+	})
+}
+
+func TestLettingGoByPullRequestIsProposed(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	const request = "\n delivery = { mode = \"pull_request\", forge = \"gitea\" }"
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{extra: keep}.config(repo)},
+			{Config: small{extra: keep + request}.config(repo)},
+			{
+				Config: repo.provider + "locals {}\n",
+				Check: func(*terraform.State) error {
+					all := requests(t, server, user)
+					if len(all) != 1 || all[0].Title != "dev: folders let go" || !strings.Contains(all[0].Body, "The records of this assignment go, and its folders stay.") {
+						t.Errorf("requests %+v", all)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}

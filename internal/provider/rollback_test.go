@@ -1,0 +1,238 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+)
+
+// emptyPlan expects the plan after an apply to be empty.
+var emptyPlan = resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
+
+func rollback(commit string) string { return fmt.Sprintf("rollback_to = %q", commit) }
+
+// forgotten takes the assignment out of the state, and leaves the repository as it is.
+const forgotten = "removed {\n  from = flotilla_assignment.test\n  lifecycle {\n    destroy = false\n  }\n}\n"
+
+// past applies one configuration after the other, and returns the commit that each left. No state is
+// left of it.
+func past(t *testing.T, repo repository, configs ...string) (commits []string) {
+	t.Helper()
+	var steps []resource.TestStep
+	for _, config := range configs {
+		steps = append(steps, resource.TestStep{Config: config, Check: func(*terraform.State) error {
+			commits = append(commits, git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"))
+			return nil
+		}})
+	}
+	steps = append(steps, resource.TestStep{Config: repo.provider + forgotten})
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
+	return commits
+}
+
+// twoVersions is a past in which a value that reaches large alone changed once.
+func twoVersions(t *testing.T, repo repository) (first, second string) {
+	t.Helper()
+	commits := past(t, repo, small{}.config(repo), small{database: `"mysql://two"`}.config(repo))
+	return commits[0], commits[1]
+}
+
+// database is the value in the folder of large, on a branch.
+func (r repository) database(t *testing.T, branch string) string {
+	t.Helper()
+	content := files(t, r.clone(t, branch))["large/app-core/platform-config.yaml"]
+	_, value, _ := strings.Cut(content, "DATABASE_URL: ")
+	value, _, _ = strings.Cut(value, "\n")
+	return strings.Trim(value, `"`)
+}
+
+func TestRollbackGoesBackToACommitAndForthWhenItIsRemoved(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		first, _ := twoVersions(t, repo)
+		back := small{database: `"mysql://two"`, extra: rollback(first)}
+		// holds expects so many commits, and the value in the folder that is rolled back.
+		holds := func(commits int, database string) resource.TestCheckFunc {
+			return func(*terraform.State) error {
+				if got := repo.commits(t, "dev"); got != commits {
+					t.Errorf("%d commits, want %d", got, commits)
+				}
+				if got := repo.database(t, "dev"); got != database {
+					t.Errorf("the folder has %q, want %q", got, database)
+				}
+				return nil
+			}
+		}
+		resource.Test(t, resource.TestCase{
+			ProtoV6ProviderFactories: factories(),
+			Steps: []resource.TestStep{
+				{Config: small{database: `"mysql://two"`}.config(repo), Check: holds(2, "mysql://two")},
+				{ // exactly the folder that differs goes back
+					Config: back.config(repo),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"commit", "deployed.large", "rollback_to"}}},
+						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
+					},
+					Check: holds(3, "mysql://one"),
+				},
+				{ // changes of the fleet wait
+					Config: small{database: `"mysql://three"`, extra: rollback(first)}.config(repo),
+					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+						changedOnly{assignment, []string{"fleet.config.large"}},
+					}},
+					Check: func(*terraform.State) error {
+						repo.change(t, "dev", func(folder string) {
+							writeFile(t, filepath.Join(folder, "large/app-core/platform-config.yaml"), "kind: Oops\n")
+						})
+						return nil
+					},
+					ExpectNonEmptyPlan: true,
+				},
+				{ // drift shows against what is rolled back
+					Config: small{database: `"mysql://three"`, extra: rollback(first)}.config(repo),
+					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+						changedOnly{assignment, []string{"commit", "deployed.large"}},
+					}},
+					Check: holds(5, "mysql://one"),
+				},
+				{ // and without it the fleet counts again, in one commit
+					Config: small{database: `"mysql://three"`}.config(repo),
+					ConfigPlanChecks: resource.ConfigPlanChecks{
+						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"commit", "deployed.large", "rollback_to"}}},
+						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
+					},
+					Check: holds(6, "mysql://three"),
+				},
+			},
+		})
+	})
+}
+
+func TestRollbackIsPossibleWithoutAStateAndWithAFleetThatIsWrong(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	first, _ := twoVersions(t, repo)
+	broken := `templates = [{ name = "default", type = "namespace", manifests = ["a: {{ .ConfigData.NOTHING }}\n"] }]`
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{{
+			Config: small{fleet: broken, extra: rollback(first)}.config(repo), ConfigPlanChecks: emptyPlan,
+			Check: func(*terraform.State) error {
+				if got := repo.database(t, "dev"); got != "mysql://one" {
+					t.Errorf("the folder has %q", got)
+				}
+				return nil
+			},
+		}},
+	})
+}
+
+func TestRollbackToAnUnknownCommitIsKnownAfterApply(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	first, _ := twoVersions(t, repo)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{database: `"mysql://two"`}.config(repo)},
+			{
+				Config: small{
+					before:   fmt.Sprintf("resource \"terraform_data\" \"commit\" {\n  input = %q\n}\n", first),
+					database: `"mysql://two"`, extra: "rollback_to = terraform_data.commit.output",
+				}.config(repo),
+				ConfigPlanChecks: resource.ConfigPlanChecks{
+					PreApply:             []plancheck.PlanCheck{plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("deployed"))},
+					PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
+				},
+				Check: func(*terraform.State) error {
+					if got := repo.database(t, "dev"); got != "mysql://one" {
+						t.Errorf("the folder has %q", got)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
+
+func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
+	t.Parallel()
+	onEveryServer(t, func(t *testing.T, repo repository) {
+		_, second := twoVersions(t, repo)
+		repo.change(t, "dev", func(folder string) {
+			os.RemoveAll(filepath.Join(folder, ".flotilla"))
+		})
+		foreign := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD")
+		var steps []resource.TestStep
+		for commit, want := range map[string]string{
+			"":                         `"" is not an object id; it is the full id of a commit, 40 hexadecimal digits`,
+			"dev":                      `"dev" is not an object id`,
+			second[:12]:                `is not an object id; it is the full id of a commit`,
+			strings.Repeat("12ab", 10): "is not in the history of the branch",
+			foreign:                    `has no record of the assignment "dev"`,
+		} {
+			steps = append(steps, resource.TestStep{
+				Config: small{extra: rollback(commit)}.config(repo), PlanOnly: true, ExpectError: words(want),
+			})
+		}
+		resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
+	})
+}
+
+func TestProtectionHoldsARollback(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	few := past(t, repo, many(repo, "2", ""), many(repo, "24", ""))[0]
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: many(repo, "24", "")},
+			{Config: many(repo, "24", rollback(few)), ExpectError: words(`This plan would remove 22 of 24 assignments on 22 hosts`)},
+			{Config: many(repo, "24", rollback(few)+"\n protection = { max_removed = 22 }"), ConfigPlanChecks: emptyPlan},
+		},
+	})
+}
+
+func TestRollbackByPullRequest(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	const request = `delivery = { mode = "pull_request", forge = "gitea", merge = "none" }`
+	first, second := twoVersions(t, repo)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{database: `"mysql://two"`, extra: request}.config(repo)},
+			{
+				Config: small{database: `"mysql://two"`, extra: request + "\n" + rollback(first)}.config(repo), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
+						t.Errorf("requests %+v, want one that is open", all)
+					}
+					if got := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"); got != second {
+						t.Error("the branch moved before the request was merged")
+					}
+					if got := repo.database(t, "flotilla/dev"); got != "mysql://one" {
+						t.Errorf("the request has %q", got)
+					}
+					return nil
+				},
+			},
+			{ // going forth is what the branch has: the request is closed
+				Config: small{database: `"mysql://two"`, extra: request}.config(repo), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					if all := requests(t, server, user); len(all) != 1 || all[0].State != "closed" {
+						t.Errorf("requests %+v, want one that is closed", all)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}

@@ -1,0 +1,107 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// timeouts is how long each operation may take. A push waits for the server's hooks, and a merge for
+// the checks of a pull request; what only looks is answered sooner.
+type timeouts map[string]time.Duration
+
+const (
+	forCreate = "create"
+	forRead   = "read" // a plan's look at the repository, too
+	forUpdate = "update"
+	forDelete = "delete"
+)
+
+var defaultTimeouts = timeouts{
+	forCreate: 20 * time.Minute, forRead: 5 * time.Minute, forUpdate: 20 * time.Minute, forDelete: 20 * time.Minute,
+}
+
+// decodeTimeouts reads the attribute timeouts, strictly.
+func decodeTimeouts(value types.Dynamic, diagnostics *diag.Diagnostics) timeouts {
+	t := maps.Clone(defaultTimeouts)
+	object := settings("timeouts", value, []string{forCreate, forRead, forUpdate, forDelete}, diagnostics)
+	for _, operation := range slices.Sorted(maps.Keys(object)) {
+		text, _ := object[operation].(string)
+		after, err := time.ParseDuration(text)
+		if err != nil || after <= 0 {
+			diagnostics.AddAttributeError(path.Root("timeouts"), "Invalid timeouts",
+				sentence(fmt.Sprintf("attribute %s must be a duration above zero, such as \"90s\", \"20m\" or \"1h30m\"", operation)))
+			continue
+		}
+		t[operation] = after
+	}
+	return t
+}
+
+// overtime is why a context ended, when it was ours to end.
+type overtime struct {
+	operation string
+	after     time.Duration
+}
+
+func (o *overtime) Error() string {
+	return fmt.Sprintf("%s took longer than %s", o.operation, short(o.after))
+}
+
+// during bounds a context by the time that an operation may take.
+func (t timeouts) during(ctx context.Context, operation string) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, t[operation], &overtime{operation, t[operation]})
+}
+
+// addEnded reports that the context ended, by a timeout or by the user; false where it has not.
+func addEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	detail := sentence(err.Error()) + " " + written(err)
+	if over := (*overtime)(nil); errors.As(context.Cause(ctx), &over) {
+		if over.operation == forRead {
+			detail = sentence(err.Error()) + " Nothing was written."
+		}
+		diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", fmt.Sprintf(
+			"The time for this, timeouts.%s = %q, is over: %s\n\nTo allow more, set timeouts = { %s = %q }.",
+			over.operation, short(over.after), detail, over.operation, short(2*over.after)))
+		return true
+	}
+	diagnostics.AddAttributeError(path.Root("gitops_repo"), "Interrupted", detail)
+	return true
+}
+
+// written says what an operation that failed may have left behind.
+func written(err error) string {
+	switch {
+	case errors.Is(err, errProposed):
+		return "The next apply goes on from there."
+	case errors.Is(err, gitops.ErrUnknown):
+		return "The next plan shows whether anything was written."
+	}
+	return "The branch was as before when it was last read, so that nothing was written; should a slow server still take the commit, " +
+		"the next plan shows it."
+}
+
+// short writes a duration without zeros at its end.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

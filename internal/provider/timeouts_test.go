@@ -1,0 +1,153 @@
+package provider_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+)
+
+// silent is a server that takes connections and never says anything.
+func silent(t *testing.T) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var taken []net.Conn
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				break
+			}
+			taken = append(taken, connection)
+		}
+		for _, connection := range taken {
+			_ = connection.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-done
+	})
+	return listener.Addr().String()
+}
+
+func TestTimeoutSaysWhichHowLongAndHowToRaiseIt(t *testing.T) {
+	t.Parallel()
+	requireAcceptance(t)
+	address := silent(t)
+	private, public := sshKey(t, "")
+	host, port, _ := net.SplitHostPort(address)
+	key := fmt.Sprintf("provider \"flotilla\" {\n  git = { ssh_private_key = %q, ssh_known_hosts = \"[%s]:%s %s\" }\n}\n", private, host, port, public)
+	for name, repo := range map[string]repository{
+		"http": {url: "http://" + address + "/o/r.git"},
+		"ssh":  {url: "ssh://git@" + address + "/o/r.git", provider: key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			resource.Test(t, resource.TestCase{
+				ProtoV6ProviderFactories: factories(),
+				Steps: []resource.TestStep{{
+					Config:      small{extra: `timeouts = { read = "250ms" }`}.config(repo),
+					ExpectError: words(`The time for this, timeouts.read = "250ms", is over:`),
+				}, {
+					Config:      small{extra: `timeouts = { read = "250ms" }`}.config(repo),
+					ExpectError: words(`Nothing was written. To allow more, set timeouts = { read = "500ms" }.`),
+				}},
+			})
+		})
+	}
+}
+
+// proxied puts a proxy before a repository's server. While stalled it takes pushes and never answers.
+func proxied(t *testing.T, repo repository) (through repository, stalled *atomic.Bool) {
+	t.Helper()
+	behind, err := url.Parse(repo.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalled = &atomic.Bool{}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: behind.Scheme, Host: behind.Host})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stalled.Load() && strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	repo.url = server.URL + behind.Path
+	return repo, stalled
+}
+
+func TestTimeoutOfAWriteSaysThatNothingWasWritten(t *testing.T) {
+	t.Parallel()
+	repo, stalled := proxied(t, giteaRepository(t))
+	const nothing = `The branch was as before when it was last read, so that nothing was written; should a slow server still take the commit, the next plan shows it.`
+	over := func(operation string) string {
+		return fmt.Sprintf(`The time for this, timeouts.%s = "1s", is over: repository %q: context deadline exceeded. %s To allow more, set timeouts = { %s = "2s" }.`,
+			operation, repo.url, nothing, operation)
+	}
+	short := `timeouts = { create = "1s", update = "1s", delete = "1s" }`
+	stall := func(on bool) func() { return func() { stalled.Store(on) } }
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{PreConfig: stall(true), Config: small{extra: short}.config(repo), ExpectError: words(over("create"))},
+			{PreConfig: stall(false), Config: small{extra: strings.Replace(short, `create = "1s", `, "", 1)}.config(repo)},
+			{PreConfig: stall(true), Config: small{database: `"mysql://two"`, extra: short}.config(repo), ExpectError: words(over("update"))},
+			{Config: repo.provider + "locals {}\n", ExpectError: words(over("delete"))},
+			{
+				PreConfig: stall(false), Config: small{}.config(repo),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{changedOnly{assignment, []string{"timeouts"}}}},
+				Check: func(*terraform.State) error {
+					if commits := repo.commits(t, "dev"); commits != 1 {
+						t.Errorf("%d commits, want one", commits)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
+
+func TestBadTimeoutsAndOnDestroyAreRefusedAtPlan(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	// All at once: each step asks for another of the errors of one configuration.
+	config := small{extra: `timeouts    = { craete = "20m", read = "soon", update = "0s", delete = 20 }
+  on_destroy  = "keeep"
+  protection  = { max_removed = -1 }
+  rollback_to = "main"`}.config(repo)
+	var steps []resource.TestStep
+	for _, want := range []string{
+		`unknown attribute "craete"; did you mean "create"?`,
+		`Attribute read must be a duration above zero, such as "90s", "20m" or "1h30m".`,
+		`Attribute update must be a duration above zero`,
+		`Attribute delete must be a duration above zero`,
+		`"keeep" is none of delete, keep; did you mean "keep"?`,
+		`max_removed does not take this value`,
+		`"main" is not an object id`,
+	} {
+		steps = append(steps, resource.TestStep{Config: config, PlanOnly: true, ExpectError: words(want)})
+	}
+	steps = append(steps, resource.TestStep{
+		Config: small{extra: `timeouts = "20m"`}.config(repo), PlanOnly: true, ExpectError: words(`Must be an object: {create, read, update, delete}.`),
+	})
+	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
+}
