@@ -52,23 +52,9 @@ const (
 	Removed Action = "removed"
 )
 
-// How long Apply goes on.
-const (
-	// maxRaces bounds how often others may move the branch first.
-	maxRaces = 100
-	// maxUnanswered bounds how often in a row a request ends without an answer
-	// that makes sense, the branch being where it was.
-	maxUnanswered = 4
-	// The wait before the next try is anything up to what the last one took, or
-	// firstWait, doubled each time until it is lastWait. A try that takes long is
-	// one that others get in the way of: a fixed wait would be too short for a
-	// slow server, and too long for a fast one.
-	firstWait = 50 * time.Millisecond
-	lastWait  = 10 * time.Second
-	// settleTime is how long Apply still asks how its push went after its
-	// context has ended.
-	settleTime = 10 * time.Second
-)
+// settleTime is how long Apply still asks how its push went after its context
+// has ended.
+const settleTime = 10 * time.Second
 
 // Apply makes the tip of the branch hold exactly what the edit wants of its
 // owner, by one commit, or by none when it does already. Nobody else's file
@@ -108,18 +94,7 @@ type application struct {
 	remote Remote
 	edits  []*waiting // of different owners
 
-	races      int
-	unanswered int
-}
-
-func (a *application) wait(took time.Duration) time.Duration {
-	wait := max(firstWait, took)
-	for range max(a.races, a.unanswered) - 1 {
-		if wait *= 2; wait >= lastWait {
-			break
-		}
-	}
-	return min(wait, lastWait)
+	race race
 }
 
 // attempt works the edits out at the tip, and pushes. It is done when the tip
@@ -325,7 +300,7 @@ func (a *application) unansweredBy(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !passing(err) {
 		return err
 	}
-	if a.unanswered++; a.unanswered >= maxUnanswered {
+	if a.race.unanswered++; a.race.unanswered >= maxUnanswered {
 		return err
 	}
 	return nil

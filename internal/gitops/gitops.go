@@ -99,5 +99,5 @@ func sleep(ctx context.Context, d time.Duration) error {
 // fullJitter spreads waiting processes over the whole interval; backoff without
 // it keeps those that collided once in step.
 func fullJitter(limit time.Duration) time.Duration {
-	return rand.N(limit) + 1
+	return rand.N(limit + 1)
 }

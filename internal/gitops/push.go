@@ -22,6 +22,9 @@ import (
 func (a *application) push(
 	ctx context.Context, base, old, commit plumbing.Hash, pack []byte, changes []*change,
 ) (done bool, err error) {
+	if err := a.listen(ctx); err != nil {
+		return false, err
+	}
 	w, err := a.client.dial(a.remote)
 	if err != nil {
 		return false, err
@@ -39,7 +42,7 @@ func (a *application) push(
 		return request, err
 	})
 	if errors.Is(pushErr, errMoved) {
-		return false, a.lost() // seen in time: nothing was sent
+		return false, a.overtaken(false) // seen in time: nothing was sent
 	}
 	if errors.Is(pushErr, errOtherHash) {
 		return false, pushErr
@@ -67,7 +70,7 @@ func (a *application) push(
 		}
 		return true, nil
 	case tip != old:
-		return false, a.lost()
+		return false, a.overtaken(true)
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}
@@ -129,16 +132,6 @@ func (a *application) readTip(ctx context.Context, w wire) (plumbing.Hash, error
 	return tip, err
 }
 
-// lost counts a lost race.
-func (a *application) lost() error {
-	a.unanswered = 0
-	if a.races++; a.races >= maxRaces {
-		return fmt.Errorf("%w: branch %q was moved by others %d times, each time before this commit got there",
-			ErrRace, a.target(), a.races)
-	}
-	return nil
-}
-
 // notApplied judges a push that left the branch where it was: nil means to try
 // again.
 func (a *application) notApplied(report *packp.ReportStatus, pushErr error, said string) error {
@@ -163,13 +156,13 @@ func (a *application) notApplied(report *packp.ReportStatus, pushErr error, said
 			return fmt.Errorf("%w: %s", kind, text)
 		}
 	}
-	if a.unanswered++; a.unanswered < maxUnanswered {
+	if a.race.unanswered++; a.race.unanswered < maxUnanswered {
 		return nil
 	}
 	if refused || pushErr == nil {
-		return fmt.Errorf("%w: the branch did not move, %d times: %s", ErrRefused, a.unanswered, text)
+		return fmt.Errorf("%w: the branch did not move, %d times: %s", ErrRefused, a.race.unanswered, text)
 	}
-	return fmt.Errorf("%w: the push did not get through, %d times: %s", ErrUnreachable, a.unanswered, text)
+	return fmt.Errorf("%w: the push did not get through, %d times: %s", ErrUnreachable, a.race.unanswered, text)
 }
 
 // isLocked reports whether a ref could not be updated because another push held

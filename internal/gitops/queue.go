@@ -204,13 +204,13 @@ func (a *application) open() []*waiting {
 // each attempt join may let in those that came since the last.
 func (a *application) run(join func() bool) {
 	for join() {
-		start := time.Now()
+		a.race.began = time.Now()
 		again, err := a.together(func(ctx context.Context) (bool, error) {
 			done, err := a.attempt(ctx)
 			if done || err != nil {
 				return false, err
 			}
-			return true, a.client.sleep(ctx, a.client.jitter(a.wait(time.Since(start))))
+			return true, a.client.sleep(ctx, a.client.jitter(a.race.wait()))
 		})
 		switch {
 		case err == nil && !again:
