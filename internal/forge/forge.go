@@ -71,10 +71,15 @@ type Host interface {
 	// one, else the newest; nil when there never was one.
 	Current(context.Context, Selector) (*PullRequest, error)
 
+	// Free is ErrNotOwned while an open request of somebody else is between the
+	// branches, which a push to the head would change.
+	Free(context.Context, Selector) error
+
 	// Ensure opens the owner's request, or brings the open one to what is
 	// wanted, in place. Labels and reviewers are added to those that people have
-	// set; a reviewer who has reviewed already is not asked again. An open
-	// request of somebody else between the same branches is ErrNotOwned.
+	// set; a reviewer who has reviewed already is not asked again. What people
+	// have made a draft stays one. An open request of somebody else between the
+	// same branches is ErrNotOwned.
 	//
 	// A request that was opened, but could not be given its labels or reviewers,
 	// is returned beside the error.
@@ -111,7 +116,7 @@ type Selector struct {
 // Wanted is a pull request as it has to be.
 type Wanted struct {
 	Selector
-	// Title is cut to what every host takes, 250 characters.
+	// Title is cut to what every host takes, 245 characters.
 	Title string
 	// Body is Markdown of at most MaxBody bytes; the mark is put before it.
 	Body string

@@ -102,7 +102,7 @@ func (g *giteaHost) get(ctx context.Context, number int) (*request, error) {
 func (g *giteaHost) request(pull *gitea.PullRequest) *request {
 	r := &request{
 		PullRequest: PullRequest{Number: int(pull.Index), URL: pull.HTMLURL, State: Open, Owner: marked(pull.Body)},
-		title:       pull.Title, body: pull.Body, foreign: true,
+		title:       pull.Title, body: pull.Body, draft: pull.Draft, foreign: true,
 	}
 	if pull.Base != nil && pull.Head != nil {
 		// The ref of a head whose branch was deleted is refs/pull/.../head.

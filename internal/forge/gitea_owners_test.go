@@ -76,6 +76,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 		if current := p.current(dev); current != nil {
 			t.Errorf("%s: is taken for ours: %+v", test.name, current)
 		}
+		wantError(t, p.host.Free(t.Context(), dev), forge.ErrNotOwned, test.says)
 		_, err := p.host.Ensure(t.Context(), wanted(dev))
 		wantError(t, err, forge.ErrNotOwned, test.says)
 		pretended := &forge.PullRequest{Number: foreign.Number, Owner: "dev", Head: dev.Head}
@@ -89,7 +90,13 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 		p.api("PATCH", fmt.Sprintf("/pulls/%d", foreign.Number), map[string]any{"state": "closed"}, nil)
 	}
 
-	ours := p.ensure(wanted(dev))
+	for range 2 {
+		if err := p.host.Free(t.Context(), dev); err != nil {
+			t.Error(err)
+		}
+		p.ensure(wanted(dev))
+	}
+	ours := p.current(dev)
 	elsewhere := *ours
 	elsewhere.Head = "flotilla/prod"
 	wantError(t, p.host.Close(t.Context(), &elsewhere), forge.ErrNotOwned, "another branch")
@@ -216,9 +223,13 @@ func TestGiteaWantsTheRightCredentials(t *testing.T) {
 		t.Errorf("a password: %v", err)
 	}
 	stranger := p.server.User(t)
-	var reading struct{ SHA1 string }
-	p.server.API(t, giteatest.User{Name: p.user.Name, Password: p.user.Password}, "POST", "/users/"+p.user.Name+"/tokens",
-		map[string]any{"name": "reading", "scopes": []string{"read:repository"}}, &reading)
+	token := func(scopes ...string) string {
+		t.Helper()
+		var made struct{ SHA1 string }
+		p.server.API(t, giteatest.User{Name: p.user.Name, Password: p.user.Password}, "POST", "/users/"+p.user.Name+"/tokens",
+			map[string]any{"name": strings.Join(scopes, " "), "scopes": scopes}, &made)
+		return made.SHA1
+	}
 	for name, test := range map[string]struct {
 		credentials forge.Credentials
 		kind        error
@@ -229,7 +240,7 @@ func TestGiteaWantsTheRightCredentials(t *testing.T) {
 		"somebody else":          {forge.Credentials{Token: stranger.Token}, forge.ErrNotFound, "404"},
 		"nobody":                 {forge.Credentials{}, forge.ErrUnauthorized, "token is required"},
 		"a token that may write": {forge.Credentials{Token: p.user.Token}, nil, ""},
-		"a token that may read":  {forge.Credentials{Token: reading.SHA1}, forge.ErrUnauthorized, "scope"},
+		"a token that may read":  {forge.Credentials{Token: token("read:repository")}, forge.ErrUnauthorized, "scope"},
 	} {
 		w := wanted(dev)
 		w.Title = "Deploy as " + name
@@ -244,6 +255,24 @@ func TestGiteaWantsTheRightCredentials(t *testing.T) {
 			t.Errorf("%s: err = %v", name, err)
 		}
 		wantNoCanary(t, err)
+	}
+
+	// The scopes that the guide names.
+	w := wanted(dev)
+	w.Title = "Deploy with scopes"
+	if _, err := p.as(forge.Credentials{Token: token("write:repository")}).Ensure(t.Context(), w); err != nil {
+		t.Errorf("without labels and reviewers: %v", err)
+	}
+	reviewer := p.server.User(t)
+	p.api("PUT", "/collaborators/"+reviewer.Name, map[string]any{"permission": "write"}, nil)
+	w.Labels, w.Reviewers = []string{"fleet"}, []string{reviewer.Name}
+	host := p.as(forge.Credentials{Token: token("write:repository", "write:issue", "read:user")})
+	request, err := host.Ensure(t.Context(), w)
+	if err != nil {
+		t.Fatalf("with labels and reviewers: %v", err)
+	}
+	if _, err := host.Merge(t.Context(), request, request.HeadCommit, forge.Now); err != nil {
+		t.Errorf("merging: %v", err)
 	}
 }
 
@@ -279,5 +308,36 @@ func TestGiteaShowsHostileNamesAsTheyAre(t *testing.T) {
 	sane := p.render("@" + p.user.Name + " <b>x</b>")
 	if !strings.Contains(sane, "<a ") || !strings.Contains(sane, "<b>") {
 		t.Errorf("Gitea does not render what this test is about: %s", sane)
+	}
+}
+
+// A first deployment may be larger than what a body holds.
+func TestGiteaShowsTheBeginningOfAVeryLargeChange(t *testing.T) {
+	p := newProject(t)
+	p.commit(dev.Head, "main", "a", "1")
+	names := hostileNames(p.user.Name)
+	var changes []forge.Change
+	for i := range 20_000 {
+		name := names[i%len(names)]
+		changes = append(changes, forge.Change{
+			Host: fmt.Sprintf("type-%03d-%s", i%500, name), DeploymentTarget: fmt.Sprintf("%05d-%s", i, name), Action: forge.Added, After: "0123456789abcdef",
+		})
+	}
+	w := wanted(dev)
+	w.Body = forge.Body(changes)
+	kept := p.pull(p.ensure(w).Number).Body
+	if !strings.HasSuffix(strings.TrimSpace(kept), strings.TrimSpace(w.Body)) {
+		t.Errorf("Gitea keeps %d bytes of %d", len(kept), len(w.Body))
+	}
+	rendered := p.render(kept)
+	rows := strings.Count(rendered, "<tr>") - 1
+	if rows < 100 || strings.Count(rendered, "<td") != 4*rows {
+		t.Errorf("there are %d rows and %d cells", rows, strings.Count(rendered, "<td"))
+	}
+	if more := fmt.Sprintf(">And %d more: %d added.</p>", len(changes)-rows, len(changes)-rows); !strings.Contains(rendered, more) {
+		t.Errorf("%q is not below %d rows: %s", more, rows, rendered[max(0, len(rendered)-300):])
+	}
+	if again := p.ensure(w); again.Number != p.current(dev).Number || len(p.pulls()) != 1 {
+		t.Errorf("the same body again gives %+v", again)
 	}
 }

@@ -275,6 +275,38 @@ func TestGiteaSaysWhyItDoesNotMerge(t *testing.T) {
 	}
 }
 
+// Who prefixes the title makes a draft, which is not merged before that is undone.
+func TestGiteaDraftsStayDrafts(t *testing.T) {
+	p := newProject(t, impatient)
+	head := p.commit(dev.Head, "main", "a", "1")
+	request := p.ensure(wanted(dev))
+	retitle := func(title string) {
+		t.Helper()
+		p.api("PATCH", fmt.Sprintf("/pulls/%d", request.Number), map[string]any{"title": title}, nil)
+	}
+	retitle("WIP: " + p.pull(request.Number).Title)
+
+	changed := wanted(dev)
+	changed.Title = "Deploy more"
+	for range 2 {
+		if p.ensure(changed); p.pull(request.Number).Title != "WIP: Deploy more" {
+			t.Errorf("the title is %q", p.pull(request.Number).Title)
+		}
+	}
+	for _, how := range []forge.MergeMode{forge.Now, forge.WhenChecksSucceed} {
+		_, err := p.host.Merge(t.Context(), request, head, how)
+		wantError(t, err, forge.ErrNotMergeable, "Work in progress PRs cannot be merged")
+	}
+	wantState(t, p.current(dev), forge.Open)
+
+	retitle("Deploy more")
+	merged, err := p.host.Merge(t.Context(), request, head, forge.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, merged, forge.Merged)
+}
+
 func TestGiteaMergesWhenChecksSucceed(t *testing.T) {
 	p := newProject(t)
 	p.api("POST", "/branch_protections", map[string]any{

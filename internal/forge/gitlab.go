@@ -85,7 +85,7 @@ func (g *gitlabHost) request(merge *gitlab.BasicMergeRequest) *request {
 			Number: int(merge.IID), URL: merge.WebURL, State: Open, Owner: marked(merge.Description),
 			Base: merge.TargetBranch, Head: merge.SourceBranch, HeadCommit: merge.SHA,
 		},
-		title: merge.Title, body: merge.Description,
+		title: merge.Title, body: merge.Description, draft: merge.Draft,
 		foreign:   merge.SourceProjectID != merge.TargetProjectID,
 		labels:    merge.Labels,
 		arranged:  merge.MergeWhenPipelineSucceeds,

@@ -158,6 +158,14 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`,
 		},
 		"the answer was lost": {wanted: simply(), exchanges: []exchange{none, refused(500, fields{"message": "500 Internal Server Error"}), {request: labList, answer: []fields{labListed()}}}},
+		"a draft": {wanted: simply(), exchanges: []exchange{
+			{request: labList, answer: []fields{labListed(fields{"title": "[Draft] Old", "draft": true})}},
+			{request: labPut, body: `{"title": "[Draft] Deploy dev", "description": ` + quoted(devBody) + `}`, answer: labMerge()},
+		}},
+		"a draft as it is": {wanted: simply(), exchanges: []exchange{{request: labList, answer: []fields{labListed(fields{"title": "Draft: Deploy dev", "draft": true})}}}},
+		"the branch is not known yet (409)": {wanted: simply(), exchanges: []exchange{
+			none, refused(409, fields{"message": []string{"Source branch \"flotilla/dev\" does not exist"}}), none, create,
+		}},
 		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
 			none, refused(400, fields{"message": fields{"validate_branches": []string{"Source branch \"flotilla/dev\" does not exist"}}}), none, create,
 		}},
@@ -205,6 +213,8 @@ func TestGitLabMergeNow(t *testing.T) {
 		e.status, e.answer = status, fields{"message": message}
 		return e
 	}
+	limited := put
+	limited.status, limited.header, limited.answer = 429, map[string]string{"Retry-After": "3600", "Content-Type": "text/plain"}, "Retry later\n"
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		kind      error
@@ -224,6 +234,8 @@ func TestGitLabMergeNow(t *testing.T) {
 		"the head moved":       {[]exchange{get(), refused(409, "SHA does not match HEAD of source branch: "+oldHead), get(labOldHead)}, forge.ErrHeadMoved, "is " + oldHead},
 		"the head moves back":  {[]exchange{get(), refused(409, "SHA does not match HEAD of source branch: "+oldHead), get()}, forge.ErrNotMergeable, "SHA does not match HEAD"},
 		"one may not":          {[]exchange{get(), refused(401, "401 Unauthorized"), get()}, forge.ErrUnauthorized, "401 Unauthorized"},
+		"a draft":              {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("draft_status"))}, forge.ErrNotMergeable, `(its status is "draft_status")`},
+		"limited":              {[]exchange{get(), limited, get()}, forge.ErrRateLimited, "(1h0m0s): Retry later"},
 		"closed":               {[]exchange{get(labClosed)}, forge.ErrNotMergeable, "was closed"},
 		"a fork's":             {[]exchange{get(labFork)}, forge.ErrNotOwned, "another branch"},
 	} {

@@ -42,6 +42,7 @@ type api interface {
 type request struct {
 	PullRequest
 	title, body string
+	draft       bool // and its title says so
 	foreign     bool // the head is a branch of another repository
 	labels      []string
 	reviewers   []string // who was asked
@@ -88,6 +89,15 @@ func (h *host) current(ctx context.Context, s Selector) (*request, error) {
 	return h.api.find(ctx, s.Base, s.Head, false, owned)
 }
 
+// Free is as Host says.
+func (h *host) Free(ctx context.Context, s Selector) error {
+	if err := s.check(); err != nil {
+		return h.leaving(err)
+	}
+	_, err := h.opened(ctx, s)
+	return h.leaving(err)
+}
+
 // Ensure is as Host says.
 func (h *host) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
 	r, err := h.ensure(ctx, w)
@@ -121,8 +131,8 @@ func (h *host) ensure(ctx context.Context, w Wanted) (*request, error) {
 			return nil, err
 		}
 	}
-	if r.title != w.title() || !sameText(r.body, w.body()) {
-		if err := h.api.edit(ctx, r.Number, w.title(), w.body()); err != nil {
+	if title := w.titleFor(r); r.title != title || !sameText(r.body, w.body()) {
+		if err := h.api.edit(ctx, r.Number, title, w.body()); err != nil {
 			return nil, fmt.Errorf("pull request #%d cannot be updated: %w", r.Number, err)
 		}
 	}

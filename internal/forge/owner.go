@@ -3,6 +3,7 @@ package forge
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -71,7 +72,9 @@ func (s Selector) check() error {
 // GitHub takes 65,536 characters, the others more.
 const MaxBody = 60_000
 
-const maxTitle = 250 // characters: GitLab and Gitea take 255, GitHub 256
+// maxTitle is in characters: GitLab and Gitea take 255, GitHub 256, and the mark
+// of a draft may come before it.
+const maxTitle = 245
 
 func (w Wanted) check() error {
 	if err := w.Selector.check(); err != nil {
@@ -107,6 +110,20 @@ func (w Wanted) title() string {
 		title = append(title[:maxTitle-1], '…')
 	}
 	return string(title)
+}
+
+// draftPattern is how titles make drafts on GitLab, and on Gitea unless it is
+// configured otherwise.
+var draftPattern = regexp.MustCompile(`^\s*(?i:(?:draft|wip):|\[(?:draft|wip)\]|\(draft\))`)
+
+// titleFor is the title that a request is to have: who made it a draft wants it
+// to stay one.
+func (w Wanted) titleFor(r *request) string {
+	title := w.title()
+	if mark := draftPattern.FindString(r.title); r.draft && mark != "" && !draftPattern.MatchString(title) {
+		return strings.TrimSpace(mark) + " " + title
+	}
+	return title
 }
 
 func (w Wanted) body() string {

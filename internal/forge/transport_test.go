@@ -41,6 +41,7 @@ func every(ctx context.Context, host forge.Host, check func(name string, err err
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
 	_, err := host.Current(ctx, dev)
 	check("Current", err)
+	check("Free", host.Free(ctx, dev))
 	_, err = host.Ensure(ctx, wanted(dev))
 	check("Ensure", err)
 	for _, how := range []forge.MergeMode{forge.Now, forge.WhenChecksSucceed} {
@@ -167,24 +168,38 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 // was not carried out. One beyond the deadline is said at once.
 func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]exchange{
-		"429":               {status: 429, header: map[string]string{"Retry-After": "1"}},
-		"429 without a say": {status: 429, answer: "slow down"},
-		"403":               {status: 403, header: map[string]string{"Retry-After": "0"}, answer: fields{"message": "You have exceeded a secondary rate limit."}},
-		"403 until now": {status: 403, header: map[string]string{
-			"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": strconv.FormatInt(time.Now().Unix()-5, 10),
+	past := strconv.FormatInt(time.Now().Unix()-5, 10)
+	hub := []exchange{
+		{request: hubOpen, answer: []fields{}},
+		{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`},
+	}
+	lab := []exchange{
+		{request: labList, answer: []fields{}},
+		{request: "POST " + lab, status: 201, answer: labMerge(), body: `{"title": "Deploy dev", "source_branch": "flotilla/dev", "target_branch": "main", "description": ` + quoted(devBody) + `}`},
+	}
+	for name, test := range map[string]struct {
+		on    func(*testing.T, []exchange, ...forge.Option) forge.Host
+		both  []exchange
+		limit exchange
+	}{
+		"GitHub, 429":               {onGitHub, hub, exchange{status: 429, header: map[string]string{"Retry-After": "1"}}},
+		"GitHub, 429 without a say": {onGitHub, hub, exchange{status: 429, answer: "slow down"}},
+		"GitHub, 403":               {onGitHub, hub, exchange{status: 403, header: map[string]string{"Retry-After": "0"}, answer: hubRefusal("You have exceeded a secondary rate limit.")}},
+		"GitHub, 403 until now": {onGitHub, hub, exchange{
+			status: 403, header: map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": past}, answer: hubRefusal("API rate limit exceeded for user ID 1."),
 		}},
+		"GitLab, 429":           {onGitLab, lab, exchange{status: 429, header: map[string]string{"Retry-After": "1"}, answer: "Retry later\n"}},
+		"GitLab, 429 until now": {onGitLab, lab, exchange{status: 429, header: map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": past}, answer: "Retry later\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limited := func(e exchange) exchange {
-				l := limit
-				l.request, l.body = e.request, e.body
-				return l
+			var exchanges []exchange
+			for _, e := range test.both {
+				limited := test.limit
+				limited.request, limited.body = e.request, e.body
+				exchanges = append(exchanges, limited, e)
 			}
-			list := exchange{request: hubOpen, answer: []fields{}}
-			create := exchange{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`}
-			host := onGitHub(t, []exchange{limited(list), list, limited(create), create}, forge.WithPatience(1100*time.Millisecond))
+			host := test.on(t, exchanges, forge.WithPatience(1100*time.Millisecond))
 			if request, err := host.Ensure(t.Context(), simply()); err != nil || request.Number != 7 {
 				t.Errorf("ensured %+v, %v", request, err)
 			}
