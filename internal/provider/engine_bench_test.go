@@ -2,12 +2,15 @@ package provider_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
@@ -16,93 +19,162 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// BenchmarkEngine goes the way of the data step by step, and then all of it but the check of what was
-// rendered. The fleets come from a fixed seed; 20,000 is the reference fleet.
+// BenchmarkEngine goes the whole way of the data, as a plan of a folder that is deployed does, and then
+// step by step; "parse" is the check of what was rendered. The fleets come from a fixed seed; 20,000 is
+// the reference fleet, 100,000 the stretch fleet. While "all" runs nothing is held but the fleet.
 func BenchmarkEngine(b *testing.B) {
-	for _, size := range []int{1000, 20000, 100000} {
-		f, config := fleettest.Reference(size, 1)
-		bare := *f // without schemas: hydration alone
-		bare.ConfigSchemas = nil
-		bare.Workloads = withoutSchemas(f.Workloads)
-
-		scheduled, findings := schedule.Schedule(f)
-		if len(findings) > 0 {
-			b.Fatal(findings)
-		}
-		hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
-		if err != nil || len(hydrated.Findings) > 0 {
-			b.Fatal(err, hydrated.Findings)
-		}
-		templates, findings := render.Compile(f)
-		if len(findings) > 0 {
-			b.Fatal(findings)
-		}
-		steps := []struct {
-			name string
-			run  func()
-		}{
-			{"schedule", func() { _, _ = schedule.Schedule(f) }},
-			{"hydrate", func() { _, _ = hydrate.Hydrate(&bare, config, scheduled.Assignments) }},
-			{"hydrate-validate", func() { _, _ = hydrate.Hydrate(f, config, scheduled.Assignments) }},
-			{"render", func() { renderAll(templates, f.Environment, scheduled, hydrated, false) }},
-			{"render-check", func() { renderAll(templates, f.Environment, scheduled, hydrated, true) }},
-			{"all", func() {
-				scheduled, _ := schedule.Schedule(f)
-				hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
-				templates, _ := render.Compile(f)
-				renderAll(templates, f.Environment, scheduled, hydrated, false)
-			}},
-		}
-		for _, step := range steps {
-			b.Run(fmt.Sprintf("assignments=%d/%s", size, step.name), func(b *testing.B) {
-				runtime.GC()
-				resetPeak()
-				b.ReportAllocs()
-				for b.Loop() {
-					step.run()
-				}
-				b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N)/float64(len(scheduled.Assignments)), "µs/assignment")
-				if peak := peakMiB(); peak > 0 {
-					b.ReportMetric(peak, "peak-MiB")
-				}
+	for _, size := range []int{1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments} {
+		b.Run(fmt.Sprintf("assignments=%d", size), func(b *testing.B) {
+			f, config := fleettest.Reference(size, 1)
+			b.Run("all", func(b *testing.B) {
+				measure(b, func() int {
+					scheduled, _ := schedule.Schedule(f)
+					hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
+					templates, _ := render.Compile(f)
+					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.File) {})
+				})
 			})
-		}
+
+			scheduled, findings := schedule.Schedule(f)
+			if len(findings) > 0 {
+				b.Fatal(findings)
+			}
+			b.Run("schedule", func(b *testing.B) {
+				measure(b, func() int {
+					scheduled, _ := schedule.Schedule(f)
+					return len(scheduled.Assignments)
+				})
+			})
+
+			hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+			if err != nil || len(hydrated.Findings) > 0 {
+				b.Fatal(err, hydrated.Findings)
+			}
+			bare := withoutSchemas(f)
+			hydrateOnly := func() int {
+				hydrated, _ := hydrate.Hydrate(bare, config, scheduled.Assignments)
+				return len(hydrated.Snapshots)
+			}
+			b.Run("hydrate", func(b *testing.B) { measure(b, hydrateOnly) })
+			b.Run("validate", func(b *testing.B) {
+				measureAdded(b, hydrateOnly, func() int {
+					hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
+					return len(hydrated.Snapshots)
+				})
+			})
+
+			templates, findings := render.Compile(f)
+			if len(findings) > 0 {
+				b.Fatal(findings)
+			}
+			b.Run("render", func(b *testing.B) {
+				measure(b, func() int {
+					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.File) {})
+				})
+			})
+			folders := make([][]render.File, len(scheduled.Assignments))
+			renderAll(templates, f.Environment, scheduled, hydrated, func(i int, files []render.File) { folders[i] = files })
+			b.Run("parse", func(b *testing.B) {
+				measure(b, func() int {
+					return onAllProcessors(len(folders), func(i int) {
+						subject := render.Subject{Assignment: scheduled.Assignments[i]}
+						if findings := templates.Check(subject, folders[i]); len(findings) > 0 {
+							b.Error(findings)
+						}
+					})
+				})
+			})
+		})
 	}
 }
 
-func withoutSchemas(workloads []fleet.Workload) []fleet.Workload {
-	bare := make([]fleet.Workload, len(workloads))
-	for i, workload := range workloads {
-		bare[i] = workload
-		bare[i].DeploymentTargets = make([]fleet.DeploymentTarget, len(workload.DeploymentTargets))
+func withoutSchemas(f *fleet.Fleet) *fleet.Fleet {
+	bare := *f
+	bare.ConfigSchemas = nil
+	bare.Workloads = make([]fleet.Workload, len(f.Workloads))
+	for i, workload := range f.Workloads {
+		bare.Workloads[i] = workload
+		bare.Workloads[i].DeploymentTargets = make([]fleet.DeploymentTarget, len(workload.DeploymentTargets))
 		for j, target := range workload.DeploymentTargets {
 			target.ConfigSchemas = nil
-			bare[i].DeploymentTargets[j] = target
+			bare.Workloads[i].DeploymentTargets[j] = target
 		}
 	}
-	return bare
+	return &bare
 }
 
-// renderAll renders, and if told so checks, every assignment on all processors.
-func renderAll(templates *render.Templates, environment string, scheduled *schedule.Result, hydrated *hydrate.Result, check bool) {
+// renderAll renders every assignment, passes its files on, and returns how many assignments there are.
+func renderAll(
+	templates *render.Templates, environment string, scheduled *schedule.Result, hydrated *hydrate.Result, to func(int, []render.File),
+) int {
+	return onAllProcessors(len(scheduled.Assignments), func(i int) {
+		snapshot := hydrated.Snapshots[i]
+		files, err := templates.Render(render.Subject{
+			Assignment: scheduled.Assignments[i], Environment: environment,
+			ConfigVersion: snapshot.Version, Config: snapshot.Values(),
+		})
+		if err != nil {
+			panic(err)
+		}
+		to(i, files)
+	})
+}
+
+// onAllProcessors calls do with every number below count, and returns count.
+func onAllProcessors(count int, do func(int)) int {
 	var group sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for worker := range workers {
 		group.Go(func() {
-			for i := worker; i < len(scheduled.Assignments); i += workers {
-				snapshot := hydrated.Snapshots[i]
-				subject := render.Subject{
-					Assignment: scheduled.Assignments[i], Environment: environment,
-					ConfigVersion: snapshot.Version, Config: snapshot.Values(),
-				}
-				files, err := templates.Render(subject)
-				if err == nil && check {
-					_ = templates.Check(subject, files)
-				}
+			for i := worker; i < count; i += workers {
+				do(i)
 			}
 		})
 	}
 	group.Wait()
+	return count
+}
+
+// measure measures a step, which returns how many assignments there are.
+func measure(b *testing.B, step func() int) {
+	debug.FreeOSMemory()
+	resetPeak()
+	b.ReportAllocs()
+	assignments := 0
+	for b.Loop() {
+		assignments = step()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(assignments), "ns/assignment")
+	reportPeak(b)
+}
+
+// measureAdded measures what the second step does in addition to the first. They run in turn, and of
+// the times of each the least counts.
+func measureAdded(b *testing.B, first, second func() int) {
+	debug.FreeOSMemory()
+	resetPeak()
+	b.ReportAllocs()
+	least := [2]time.Duration{math.MaxInt64, math.MaxInt64}
+	var bytes, allocations [2]uint64
+	assignments := 0
+	for b.Loop() {
+		for i, step := range []func() int{first, second} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			assignments = step()
+			least[i] = min(least[i], time.Since(start))
+			runtime.ReadMemStats(&after)
+			bytes[i] += after.TotalAlloc - before.TotalAlloc
+			allocations[i] += after.Mallocs - before.Mallocs
+		}
+	}
+	added := float64((least[1] - least[0]).Nanoseconds())
+	b.ReportMetric(added, "ns/op")
+	b.ReportMetric(added/float64(assignments), "ns/assignment")
+	b.ReportMetric((float64(bytes[1])-float64(bytes[0]))/float64(b.N), "B/op")
+	b.ReportMetric((float64(allocations[1])-float64(allocations[0]))/float64(b.N), "allocs/op")
+	reportPeak(b)
 }
 
 // resetPeak forgets the peak of resident memory so far, where the kernel can.
@@ -110,17 +182,16 @@ func resetPeak() {
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o200)
 }
 
-// peakMiB is the peak of resident memory; 0 where the kernel does not tell.
-func peakMiB() float64 {
+// reportPeak reports the peak of resident memory, where the kernel tells it.
+func reportPeak(b *testing.B) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return 0
+		return
 	}
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kib, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			return kib / 1024
+			b.ReportMetric(kib/1024, "peak-MiB")
 		}
 	}
-	return 0
 }
