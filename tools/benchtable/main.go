@@ -27,7 +27,7 @@ func main() {
 		os.Exit(1)
 	}
 	for i := range tables {
-		tables[i].print(os.Stdout)
+		tables[i].write(os.Stdout)
 	}
 }
 
@@ -83,8 +83,8 @@ func (t *table) add(benchmark string, fields []string) {
 	}
 }
 
-// print writes the table: names to the left, numbers to the right.
-func (t *table) print(to io.Writer) {
+// write writes the table: names to the left, numbers to the right.
+func (t *table) write(to io.Writer) {
 	lines := [][]string{{t.pkg}}
 	for _, unit := range t.units {
 		lines[0] = append(lines[0], heading(unit))

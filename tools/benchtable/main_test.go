@@ -26,7 +26,7 @@ BenchmarkOne 	 1000000	       250.4 ns/op	  87.21 MB/s	 3221225472 B/op
 	}
 	var got strings.Builder
 	for i := range tables {
-		tables[i].print(&got)
+		tables[i].write(&got)
 	}
 	want := `example.com/a    time  allocated  allocs/op  peak-MiB
 Go/size=1      11.3ms    1.00KiB          4          
