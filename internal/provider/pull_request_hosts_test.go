@@ -1,0 +1,261 @@
+package provider_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+)
+
+// hosted is the GitOps repository of a test as its host, Gitea, has it.
+type hosted struct {
+	t      *testing.T
+	server *giteatest.Server
+	user   giteatest.User
+}
+
+func (h hosted) api(method, path string, in, out any) {
+	h.t.Helper()
+	h.server.API(h.t, h.user, method, "/repos/"+h.user.Name+"/gitops"+path, in, out)
+}
+
+// commit adds a file to a new branch.
+func (h hosted) commit(branch, from, file string) {
+	h.t.Helper()
+	in := map[string]any{"message": "By hand", "content": base64.StdEncoding.EncodeToString([]byte("x")), "branch": from, "new_branch": branch}
+	if from == "" {
+		in["branch"] = branch
+		delete(in, "new_branch")
+	}
+	h.api(http.MethodPost, "/contents/"+file, in, nil)
+}
+
+// propose opens a request by hand.
+func (h hosted) propose(head string) (number int) {
+	h.t.Helper()
+	var opened request
+	h.api(http.MethodPost, "/pulls", map[string]any{"base": "dev", "head": head, "title": "By hand", "body": "Please"}, &opened)
+	return opened.Number
+}
+
+// stamped is a request, and when something happened to it.
+type stamped struct {
+	request
+	Updated string `json:"updated_at"`
+}
+
+func (h hosted) pull(number int) stamped {
+	h.t.Helper()
+	var pull stamped
+	h.api(http.MethodGet, fmt.Sprintf("/pulls/%d", number), nil, &pull)
+	return pull
+}
+
+// open returns the open requests by their heads.
+func (h hosted) open() map[string]request {
+	h.t.Helper()
+	found := map[string]request{}
+	for _, one := range requests(h.t, h.server, h.user) {
+		if one.State == "open" {
+			found[one.Head.Ref] = one
+		}
+	}
+	return found
+}
+
+// nothingToDo expects the plan before an apply to be empty.
+var nothingToDo = resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
+
+func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	status := func(state string) {
+		host.api(http.MethodPost, "/statuses/"+host.open()["flotilla/dev"].Head.SHA, map[string]any{"context": "ci", "state": state}, nil)
+	}
+	proposed := small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "when_checks_succeed" }`}.config(repo)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{}.config(repo)},
+			{ // the branch may no longer be pushed to
+				PreConfig: func() {
+					host.api(http.MethodPost, "/branch_protections", map[string]any{
+						"rule_name": "dev", "enable_push": false, "enable_status_check": true, "status_check_contexts": []string{"ci"},
+					}, nil)
+				},
+				Config:      small{database: `"mysql://two"`}.config(repo),
+				ExpectError: words("Not allowed to push to protected branch dev"),
+			},
+			{Config: proposed, Check: func(*terraform.State) error {
+				status("pending")
+				return nil
+			}},
+			{ // the merge is arranged, and waits
+				Config: proposed, ConfigPlanChecks: nothingToDo,
+				Check: func(*terraform.State) error {
+					if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
+						t.Fatalf("requests %+v, want one that is open", all)
+					}
+					status("success")
+					for range 300 {
+						if requests(t, server, user)[0].Merged {
+							return nil
+						}
+						time.Sleep(100 * time.Millisecond)
+					}
+					t.Error("the request was not merged")
+					return nil
+				},
+			},
+			{Config: proposed, ConfigPlanChecks: nothingToDo, Check: func(*terraform.State) error {
+				if content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
+					t.Errorf("the branch holds\n%s", content)
+				}
+				return nil
+			}},
+		},
+	})
+}
+
+// owner is an assignment with a fleet of its own, whose value reaches its one folder.
+func owner(repo repository, name, value, delivery string) string {
+	return fmt.Sprintf(`
+resource "flotilla_assignment" %[1]q {
+  name        = %[1]q
+  gitops_repo = { url = %[2]q, branch = "dev", path = %[1]q }
+  fleet = provider::flotilla::fleet({
+    environment       = "dev"
+    workspaces        = [{ name = "team" }]
+    cluster_types     = [{ name = "drone" }]
+    workloads         = [{ name = "app", workspace = "team", deployment_targets = { all = { environment = "dev", manifests = { repo = "https://git.example.com/app" } } } }]
+    target_policies   = [{ name = "all", cluster_type_selector = {} }]
+    config_containers = [{ name = "all", data = { VALUE = %[3]q } }]
+  })
+  %[4]s
+}
+`, name, repo.url, value, delivery)
+}
+
+func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	const proposes = `delivery = { mode = "pull_request", forge = "gitea" }`
+	config := func(one, two, delivery string) string {
+		config := repo.provider
+		if one != "" {
+			config += owner(repo, "one", one, delivery)
+		}
+		return config + owner(repo, "two", two, delivery)
+	}
+	var persons int
+	before := map[int]stamped{}
+	// unchanged finds requests that are as they were after the step before.
+	unchanged := func(numbers ...int) {
+		t.Helper()
+		for _, number := range numbers {
+			if now := host.pull(number); now != before[number] {
+				t.Errorf("request %d was\n%+v\nand is\n%+v", number, before[number], now)
+			}
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: config("1", "1", "")},
+			{ // one request each
+				PreConfig: func() {
+					host.commit("topic", "dev", "by-hand")
+					persons = host.propose("topic")
+					before[persons] = host.pull(persons)
+				},
+				Config: config("2", "2", proposes),
+				Check: func(*terraform.State) error {
+					if open := host.open(); len(open) != 3 || open["flotilla/one"].Number == 0 || open["flotilla/two"].Number == 0 {
+						t.Fatalf("requests %+v, want one of each owner and the person's", open)
+					}
+					unchanged(persons)
+					for _, one := range host.open() {
+						before[one.Number] = host.pull(one.Number)
+					}
+					return nil
+				},
+			},
+			{ // what one proposes leaves the others as they are
+				Config: config("3", "2", proposes),
+				Check: func(*terraform.State) error {
+					open := host.open()
+					unchanged(persons, open["flotilla/two"].Number)
+					if one := open["flotilla/one"]; len(open) != 3 || one.Head.SHA == before[one.Number].Head.SHA {
+						t.Errorf("requests %+v, want that of one with another head", open)
+					}
+					return nil
+				},
+			},
+			{ // a destroy is proposed, too
+				Config: config("", "2", proposes),
+				Check: func(*terraform.State) error {
+					open := host.open()
+					unchanged(persons, open["flotilla/two"].Number)
+					if body := open["flotilla/one"].Body; len(open) != 3 || !strings.Contains(body, "| removed |") {
+						t.Errorf("requests %+v, want one that removes", open)
+					}
+					return nil
+				},
+			},
+			{ // nothing left to propose: the owner's request is closed, and no other
+				Config: config("", "1", proposes),
+				Check: func(*terraform.State) error {
+					open := host.open()
+					unchanged(persons)
+					if len(open) != 2 || open["flotilla/one"].Number == 0 {
+						t.Errorf("requests %+v, want those of one and of the person", open)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
+
+func TestDestroyClosesWhatWasNeverMerged(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{
+				PreConfig: func() { host.commit("dev", "", "by-hand") },
+				Config:    small{extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
+				Check: func(*terraform.State) error {
+					if open := host.open(); len(open) != 1 || open["flotilla/dev"].Number == 0 {
+						t.Errorf("requests %+v, want one", open)
+					}
+					return nil
+				},
+			},
+			{
+				Config: repo.provider,
+				Check: func(*terraform.State) error {
+					if open := host.open(); len(open) != 0 {
+						t.Errorf("requests %+v, want none", open)
+					}
+					if commits := repo.commits(t, "dev"); commits != 1 {
+						t.Errorf("the branch has %d commits, want that by hand", commits)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
