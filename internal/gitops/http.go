@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,6 +16,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // How long a server may take. Reading a pack has no limit of its own: the
@@ -120,8 +123,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		return nil, slow(request.Context(), err)
 	}
 	if response.StatusCode >= http.StatusBadRequest {
-		// What is beyond the limit is cut off: the status says enough.
-		response.Body = &cutBody{Reader: io.LimitReader(response.Body, maxErrorBody), Closer: response.Body}
+		response.Body = refusal(request, response.Body)
 		return response, nil
 	}
 	limit := int64(maxAdvertisement)
@@ -135,9 +137,16 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-type cutBody struct {
-	io.Reader
-	io.Closer
+// refusal is the body of an answer that is none of success. What is beyond the
+// limit is cut off, since the status says enough; the credentials are scrubbed
+// before anybody cuts more, or half of one would be left.
+func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
+	defer func() { _ = body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
+	if username, password, ok := request.BasicAuth(); ok {
+		text = []byte(secret.NewScrubber([]string{password}, username).Scrub(string(text)))
+	}
+	return io.NopCloser(bytes.NewReader(text))
 }
 
 // boundedReader fails, instead of ending, when more than limit bytes come.
