@@ -23,7 +23,8 @@ import (
 // repository is a real bare repository and a way to reach it.
 type repository struct {
 	t         testing.TB
-	directory string
+	directory string // where it is, or a mirror of it
+	mirror    bool
 	remote    gitops.Remote
 }
 
@@ -32,6 +33,7 @@ type serving struct {
 	name   string
 	config []string // git configuration of the bare repository
 	remote func(t testing.TB, directory string) gitops.Remote
+	mirror bool // the repository is elsewhere, and origin of the directory's
 }
 
 var (
@@ -45,14 +47,14 @@ var (
 )
 
 var servings = []serving{
-	{"path", nil, func(_ testing.TB, directory string) gitops.Remote { return gitops.Remote{URL: directory} }},
-	{"file", nil, func(_ testing.TB, directory string) gitops.Remote {
+	{name: "path", remote: func(_ testing.TB, directory string) gitops.Remote { return gitops.Remote{URL: directory} }},
+	{name: "file", remote: func(_ testing.TB, directory string) gitops.Remote {
 		return gitops.Remote{URL: "file://" + filepath.ToSlash(directory)}
 	}},
-	{"http any object", anyObject, overHTTP},
-	{"http blob filter", blobNone, overHTTP},
-	{"http no tree filter", noTreeFilter, overHTTP},
-	{"http plain", nil, overHTTP},
+	{name: "http any object", config: anyObject, remote: overHTTP},
+	{name: "http blob filter", config: blobNone, remote: overHTTP},
+	{name: "http no tree filter", config: noTreeFilter, remote: overHTTP},
+	{name: "http plain", remote: overHTTP},
 }
 
 // forEachServing runs a test against a fresh, empty repository of every kind.
@@ -69,13 +71,13 @@ func forEachServing(t *testing.T, test func(t *testing.T, r *repository)) {
 func newRepository(t testing.TB, serving serving) *repository {
 	t.Helper()
 	directory := filepath.Join(t.TempDir(), "repositories", "gitops.git")
-	r := &repository{t: t, directory: directory}
+	r := &repository{t: t, directory: directory, mirror: serving.mirror}
 	run(t, "", "git", "init", "--quiet", "--bare", "--initial-branch=main", directory)
 	for _, setting := range serving.config {
 		key, value, _ := strings.Cut(setting, "=")
-		r.git("config", key, value)
+		run(t, directory, "git", "config", key, value)
 	}
-	r.git("config", "http.receivepack", "true")
+	run(t, directory, "git", "config", "http.receivepack", "true")
 	r.remote = serving.remote(t, directory)
 	r.remote.Branch = "main"
 	return r
@@ -94,12 +96,26 @@ func serve(t testing.TB, handler http.Handler) string {
 	return server.URL
 }
 
-// backend is git's own http-backend over the repositories in a folder.
+// backend is git's own http-backend over the repositories in a folder. It gets
+// requests whole, as from a web server that buffers them: one that is cut off
+// makes it spin for ever.
 func backend(t testing.TB, root string) http.Handler {
 	t.Helper()
-	path := filepath.Join(strings.TrimSpace(run(t, "", "git", "--exec-path")), "git-http-backend")
+	program := httpBackend(t, root)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		program.ServeHTTP(w, r)
+	})
+}
+
+func httpBackend(t testing.TB, root string) *cgi.Handler {
+	t.Helper()
 	return &cgi.Handler{
-		Path:   path,
+		Path:   filepath.Join(strings.TrimSpace(run(t, "", "git", "--exec-path")), "git-http-backend"),
 		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
 		Stderr: io.Discard,
 	}
@@ -129,7 +145,25 @@ func tryRun(t testing.TB, directory, name string, args ...string) (string, error
 // git runs git in the bare repository, beside whatever serves it.
 func (r *repository) git(args ...string) string {
 	r.t.Helper()
+	r.update()
 	return strings.TrimSpace(run(r.t, r.directory, "git", args...))
+}
+
+// update brings a mirror up to date.
+func (r *repository) update() {
+	r.t.Helper()
+	if r.mirror {
+		run(r.t, r.directory, "git", "fetch", "--quiet", "--prune")
+	}
+}
+
+// origin is where people clone it from.
+func (r *repository) origin() string {
+	r.t.Helper()
+	if r.mirror {
+		return strings.TrimSpace(run(r.t, r.directory, "git", "remote", "get-url", "origin"))
+	}
+	return r.directory
 }
 
 // clone returns a work tree of the branch, as a person has one; of an empty
@@ -137,7 +171,7 @@ func (r *repository) git(args ...string) string {
 func (r *repository) clone() *workTree {
 	r.t.Helper()
 	directory := filepath.Join(r.t.TempDir(), "clone")
-	run(r.t, "", "git", "clone", "--quiet", r.directory, directory)
+	run(r.t, "", "git", "clone", "--quiet", r.origin(), directory)
 	return &workTree{r: r, directory: directory}
 }
 
@@ -153,6 +187,7 @@ func (r *repository) fsck() {
 func (r *repository) files() map[string]string {
 	r.t.Helper()
 	files := map[string]string{}
+	r.update()
 	if _, err := tryRun(r.t, r.directory, "git", "rev-parse", "--verify", "--quiet", "main"); err != nil {
 		return files
 	}

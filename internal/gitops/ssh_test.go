@@ -47,39 +47,66 @@ func newSSHKey(t testing.TB, passphrase string) (private, public string) {
 	return string(pem.EncodeToMemory(block)), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 }
 
-// giteaRepository is a repository of a new user of Gitea, over ssh, and one to
-// look at it with git.
-func giteaRepository(t *testing.T, passphrase string) (remote gitops.Remote, look func(args ...string) string) {
+// overGiteaSSH makes a repository of a new user of Gitea, with a key, and lets
+// the one in the directory mirror it.
+func overGiteaSSH(t testing.TB, directory string) gitops.Remote {
+	t.Helper()
+	return giteaSSH(t, directory, "")
+}
+
+func giteaSSH(t testing.TB, directory, passphrase string) gitops.Remote {
 	t.Helper()
 	server := giteatest.Start(t)
-	user := server.User(t)
-	address := server.Repository(t, user, "gitops")
+	user := giteaMirrored(t, server, directory)
 	private, public := newSSHKey(t, passphrase)
 	server.API(t, user, "POST", "/user/keys", map[string]any{"title": "test", "key": public}, nil)
 	host, port, err := net.SplitHostPort(server.SSHAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote = gitops.Remote{
-		URL:    fmt.Sprintf("ssh://git@%s/%s/gitops.git", server.SSHAddr, user.Name),
-		Branch: "main",
+	return gitops.Remote{
+		URL: fmt.Sprintf("ssh://git@%s/%s/gitops.git", server.SSHAddr, user.Name),
 		Credentials: gitops.Credentials{SSH: gitops.SSHCredentials{
 			Key: private, Passphrase: passphrase, KnownHosts: fmt.Sprintf("[%s]:%s %s\n", host, port, server.SSHHostKey),
 		}},
 	}
-	look = func(args ...string) string {
-		t.Helper()
-		parsed, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed.User = url.UserPassword(user.Name, user.Password)
-		directory := filepath.Join(t.TempDir(), "look.git")
-		run(t, "", "git", "clone", "--quiet", "--mirror", parsed.String(), directory)
-		run(t, directory, "git", "fsck", "--strict")
-		return strings.TrimSpace(run(t, directory, "git", args...))
+}
+
+// overGiteaHTTP is the same over http, with a token.
+func overGiteaHTTP(t testing.TB, directory string) gitops.Remote {
+	t.Helper()
+	server := giteatest.Start(t)
+	user := giteaMirrored(t, server, directory)
+	return gitops.Remote{
+		URL:         fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
+		Credentials: gitops.Credentials{Token: user.Token},
 	}
-	return remote, look
+}
+
+func giteaMirrored(t testing.TB, server *giteatest.Server, directory string) giteatest.User {
+	t.Helper()
+	user := server.User(t)
+	address, err := url.Parse(server.Repository(t, user, "gitops"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.UserPassword(user.Name, user.Password)
+	run(t, directory, "git", "remote", "add", "--mirror=fetch", "origin", address.String())
+	return user
+}
+
+// giteaRepository is a repository of a new user of Gitea, over ssh, and one to
+// look at it with git.
+func giteaRepository(t *testing.T, passphrase string) (remote gitops.Remote, look func(args ...string) string) {
+	t.Helper()
+	r := newRepository(t, serving{name: "Gitea over ssh", mirror: true, remote: func(t testing.TB, directory string) gitops.Remote {
+		return giteaSSH(t, directory, passphrase)
+	}})
+	return r.remote, func(args ...string) string {
+		t.Helper()
+		r.fsck()
+		return r.git(args...)
+	}
 }
 
 func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
@@ -136,32 +163,6 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			t.Errorf("a short deadline: %v", err)
 		}
 		cancel()
-	}
-}
-
-func TestSSHEditsOfOneClientShareCommits(t *testing.T) {
-	t.Parallel()
-	remote, look := giteaRepository(t, "")
-	r := &repository{t: t, remote: remote}
-	for round := range 3 {
-		var edits []gitops.Edit
-		for i := range 10 {
-			edits = append(edits, team(t, fmt.Sprintf("team-%d", i), fmt.Sprint(round)))
-		}
-		results, errs := together(t, r, edits...)
-		commits := map[string]bool{}
-		for i, result := range results {
-			if errs[i] != nil || !result.Committed {
-				t.Errorf("round %d, edit %d: %+v, %v", round, i, result, errs[i])
-			}
-			commits[result.Commit] = true
-		}
-		if len(commits) > 2 {
-			t.Errorf("round %d: %d commits", round, len(commits))
-		}
-	}
-	if got := look("log", "-1", "--format=%(trailers:key=Flotilla-Assignment,valueonly)"); !strings.Contains(got, "team-") {
-		t.Errorf("trailers = %q", got)
 	}
 }
 

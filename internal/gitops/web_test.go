@@ -1,21 +1,17 @@
 package gitops_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -170,185 +166,4 @@ func TestCredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 	if leaked.Load() != 0 {
 		t.Errorf("the credentials went to another host %d times", leaked.Load())
 	}
-}
-
-// faulty passes requests to next, but for those that fault takes.
-type faulty struct {
-	next  http.Handler
-	mu    sync.Mutex
-	fault func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
-}
-
-func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
-	fault := f.fault
-	f.mu.Unlock()
-	if fault == nil || !fault(w, r, f.next) {
-		f.next.ServeHTTP(w, r)
-	}
-}
-
-// once takes the first request whose path ends so.
-func once(suffix string, do func(w http.ResponseWriter, r *http.Request, next http.Handler)) func(http.ResponseWriter, *http.Request, http.Handler) bool {
-	var done atomic.Bool
-	return func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
-		if !strings.HasSuffix(r.URL.Path+"?"+r.URL.RawQuery, suffix) || !done.CompareAndSwap(false, true) {
-			return false
-		}
-		do(w, r, next)
-		return true
-	}
-}
-
-func always(suffix string, do func(w http.ResponseWriter, r *http.Request, next http.Handler)) func(http.ResponseWriter, *http.Request, http.Handler) bool {
-	return func(w http.ResponseWriter, r *http.Request, next http.Handler) bool {
-		if !strings.HasSuffix(r.URL.Path+"?"+r.URL.RawQuery, suffix) {
-			return false
-		}
-		do(w, r, next)
-		return true
-	}
-}
-
-func drop(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-	connection, _, err := http.NewResponseController(w).Hijack()
-	if err == nil {
-		if tcp, ok := connection.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0)
-		}
-		_ = connection.Close()
-	}
-}
-
-// applyThen lets the server do the work and keeps the answer from the client.
-func applyThen(answer func(w http.ResponseWriter, r *http.Request, next http.Handler)) func(http.ResponseWriter, *http.Request, http.Handler) {
-	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		next.ServeHTTP(httptest.NewRecorder(), r)
-		answer(w, r, next)
-	}
-}
-
-func respond(status int, body string) func(http.ResponseWriter, *http.Request, http.Handler) {
-	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.WriteHeader(status)
-		fmt.Fprint(w, body)
-	}
-}
-
-// truncated sends the first half of the real answer.
-func truncated(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	recorder := httptest.NewRecorder()
-	next.ServeHTTP(recorder, r)
-	w.Header().Set("Content-Type", recorder.Header().Get("Content-Type"))
-	_, _ = w.Write(recorder.Body.Bytes()[:recorder.Body.Len()/2])
-}
-
-func garbled(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	recorder := httptest.NewRecorder()
-	next.ServeHTTP(recorder, r)
-	body := bytes.ReplaceAll(recorder.Body.Bytes(), []byte("PACK"), []byte("KCAP"))
-	_, _ = w.Write(append(body[:len(body)*3/4], bytes.Repeat([]byte{0xff}, len(body)/4)...))
-}
-
-var faults = map[string]func(http.ResponseWriter, *http.Request, http.Handler){
-	"dropped before":     drop,
-	"dropped after":      applyThen(drop),
-	"an empty 200":       respond(200, ""),
-	"an empty 200 after": applyThen(respond(200, "")),
-	"429":                respond(429, "slow down"),
-	"500":                respond(500, "oh no"),
-	"502 after":          applyThen(respond(502, "bad gateway")),
-	"truncated":          truncated,
-	"garbled":            garbled,
-	"not git":            respond(200, "<html>hello</html>"),
-}
-
-var requests = map[string]string{
-	"the advertisement for fetching": "/info/refs?service=git-upload-pack",
-	"the fetch":                      "/git-upload-pack?",
-	"the advertisement for pushing":  "/info/refs?service=git-receive-pack",
-	"the push":                       "/git-receive-pack?",
-}
-
-func TestABadAnswerOnceIsOvercome(t *testing.T) {
-	t.Parallel()
-	for request, suffix := range requests {
-		for fault, do := range faults {
-			t.Run(request+": "+fault, func(t *testing.T) {
-				t.Parallel()
-				r, proxy := newFaultyRepository(t)
-				proxy.fault = once(suffix, do)
-				edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
-				result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
-				if err != nil {
-					t.Errorf("err = %v", err)
-				} else {
-					if !result.Committed || result.Commit != r.git("rev-parse", "main") || r.files()["dev/drone/app/a"] != "b" {
-						t.Errorf("a false success: %+v", result)
-					}
-					if got := r.git("rev-list", "--count", "main"); got != "2" {
-						t.Errorf("%s commits", got)
-					}
-				}
-				r.fsck()
-			})
-		}
-	}
-}
-
-func TestABadAnswerEachTimeIsAClearErrorOrNoHarm(t *testing.T) {
-	t.Parallel()
-	for request, suffix := range requests {
-		for fault, do := range faults {
-			t.Run(request+": "+fault, func(t *testing.T) {
-				t.Parallel()
-				r, proxy := newFaultyRepository(t)
-				tip := r.git("rev-parse", "main")
-				proxy.fault = always(suffix, do)
-				edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
-				result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
-				if err == nil && (!result.Committed || result.Commit != r.git("rev-parse", "main") || r.files()["dev/drone/app/a"] != "b") {
-					t.Errorf("a false success: %+v", result)
-				}
-				if err != nil && r.git("rev-parse", "main") != tip && !strings.Contains(err.Error(), "not known") {
-					t.Errorf("a false failure: %v", err)
-				}
-				r.fsck()
-			})
-		}
-	}
-}
-
-// newFaultyRepository has a commit, and a proxy in front of it.
-func newFaultyRepository(t *testing.T) (*repository, *faulty) {
-	t.Helper()
-	r := newRepository(t, serving{name: "http", config: anyObject, remote: overHTTP})
-	r.byHand(func(w *workTree) { w.write("README.md", "x") })
-	proxy := &faulty{next: backend(t, filepath.Dir(r.directory))}
-	r.remote.URL = serve(t, proxy) + "/gitops.git"
-	return r, proxy
-}
-
-func TestARefusedPushIsAnErrorWithTheServersWords(t *testing.T) {
-	t.Parallel()
-	forEachServing(t, func(t *testing.T, r *repository) {
-		hook := "#!/bin/sh\necho 'GL-HOOK-ERR: branch main is protected' >&2\nexit 1\n"
-		if err := os.WriteFile(filepath.Join(r.directory, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
-			if err := os.MkdirAll(filepath.Join(r.directory, "hooks"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(r.directory, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
-		result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
-		if !errors.Is(err, gitops.ErrRefused) || !strings.Contains(err.Error(), "branch main is protected") || result.Committed {
-			t.Errorf("result = %+v, err = %v", result, err)
-		}
-		if len(r.files()) != 0 {
-			t.Error("the branch has files")
-		}
-	})
 }

@@ -22,6 +22,12 @@ import (
 // overSSH serves a repository by an ssh server that runs git, and takes one key.
 func overSSH(t testing.TB, directory string) gitops.Remote {
 	t.Helper()
+	return sshRunning(t, directory, "exec ")
+}
+
+// sshRunning is overSSH with something for the shell before each command.
+func sshRunning(t testing.TB, directory, before string) gitops.Remote {
+	t.Helper()
 	private, public := newSSHKey(t, "")
 	_, hostKey, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -50,7 +56,7 @@ func overSSH(t testing.TB, directory string) gitops.Remote {
 			if err != nil {
 				return
 			}
-			go serveSSH(ctx, connection, config)
+			go serveSSH(ctx, connection, config, before)
 		}
 	}()
 	address := listener.Addr().(*net.TCPAddr)
@@ -63,7 +69,7 @@ func overSSH(t testing.TB, directory string) gitops.Remote {
 	}
 }
 
-func serveSSH(ctx context.Context, connection net.Conn, config *ssh.ServerConfig) {
+func serveSSH(ctx context.Context, connection net.Conn, config *ssh.ServerConfig, before string) {
 	defer func() { _ = connection.Close() }()
 	_, channels, requests, err := ssh.NewServerConn(connection, config)
 	if err != nil {
@@ -80,7 +86,7 @@ func serveSSH(ctx context.Context, connection net.Conn, config *ssh.ServerConfig
 			for request := range requests {
 				_ = request.Reply(request.Type == "exec", nil)
 				if request.Type == "exec" {
-					status := runForSSH(ctx, channel, string(request.Payload[4:]))
+					status := runForSSH(ctx, channel, before+string(request.Payload[4:]))
 					_, _ = channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, uint32(status)))
 					return
 				}

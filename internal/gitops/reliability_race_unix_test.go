@@ -18,39 +18,27 @@ import (
 // TestReliabilityRaces lets processes that know nothing of each other commit to
 // one branch.
 func TestReliabilityRaces(t *testing.T) {
-	type racing struct {
-		servers            string
-		processes, commits int
-		serving            serving
-	}
-	for i, race := range []racing{
-		{"bare repository, path", count(8, 32), count(4, 100), servings[0]},
-		{"git http-backend", count(8, 32), count(4, 100), servings[2]},
-		{"git over ssh", count(8, 32), count(4, 100), serving{name: "ssh", remote: overSSH}},
-	} {
-		t.Run(race.servers, func(t *testing.T) {
-			r := newRepository(t, race.serving)
+	for i, serving := range reliabilityServers {
+		t.Run(serving.name, func(t *testing.T) {
+			processes, commits := count(8, 32), count(4, 100)
+			if serving.mirror { // Gitea does much more for a push
+				processes, commits = count(4, 32), count(3, 10)
+			}
+			r := newRepository(t, serving)
 			start := time.Now()
-			came := raceApart(t, r, race.processes, race.commits)
+			came := raceApart(t, r, processes, commits)
 			t.Logf("%s for %d commits", time.Since(start).Round(time.Millisecond), len(came))
-			checkRace(t, r, race.processes, race.commits, came)
-			outcome, pushes := "0 lost; pushes per commit: ", 0
-			var each []int
+			checkRace(t, r, processes, commits, came)
+			pushes, each := 0, make([]int, 0, len(came))
 			for _, c := range came {
 				pushes += c.Pushes
 				each = append(each, c.Pushes)
 			}
 			slices.Sort(each)
-			histogram := map[int]int{}
-			for _, n := range each {
-				histogram[n]++
-			}
-			t.Log(histogram)
-			outcome += fmt.Sprintf("%.2f on average, 99th percentile %d, at most %d",
-				float64(pushes)/float64(len(each)), each[len(each)*99/100], each[len(each)-1])
 			report(t, fmt.Sprintf("10-races-%d", i), row{
-				"processes commit to one branch at once", race.servers,
-				fmt.Sprintf("%d × %d", race.processes, race.commits), outcome,
+				"processes commit to one branch at once", serving.name, fmt.Sprintf("%d × %d", processes, commits),
+				fmt.Sprintf("0 lost; pushes per commit: %.2f on average, 99th percentile %d, at most %d",
+					float64(pushes)/float64(len(each)), each[len(each)*99/100], each[len(each)-1]),
 			})
 			if pushes > 3*len(each) {
 				t.Errorf("%d pushes for %d commits", pushes, len(each))
@@ -137,4 +125,18 @@ func checkRace(t *testing.T, r *repository, processes, commits int, came []appli
 		}
 	}
 	r.fsck()
+}
+
+// TestReliabilityTenEditsAtOnce applies ten edits of ten owners to one branch at
+// once, as one apply of a configuration with ten assignments does.
+func TestReliabilityTenEditsAtOnce(t *testing.T) {
+	rounds := count(3, 100)
+	for i, serving := range reliabilityServers {
+		t.Run(serving.name, func(t *testing.T) {
+			most := tenAtOnce(t, newRepository(t, serving), rounds)
+			report(t, fmt.Sprintf("20-ten-%d", i), row{
+				"10 assignments in one apply", serving.name, fmt.Sprint(rounds), fmt.Sprintf("at most %d pushes for all 10", most),
+			})
+		})
+	}
 }
