@@ -130,6 +130,9 @@ func (c *connection) deliver(ctx context.Context, how delivery, at place, edit g
 	}
 	edit.Head = how.headOf(edit.Owner)
 	selector := forge.Selector{Owner: edit.Owner.Name, Base: at.Branch, Head: edit.Head}
+	if err := host.Free(ctx, selector); err != nil {
+		return "", "", err
+	}
 	result, err := c.client.Apply(ctx, c.remote(at), edit)
 	if err != nil {
 		return "", "", err
@@ -228,8 +231,9 @@ func requestChanges(changes []gitops.FolderChange) []forge.Change {
 }
 
 // pending returns the branch to look at for what is deployed: that of the owner's open pull request,
-// which is pending and no drift, or the place's own once it is merged or was closed.
-func (c *connection) pending(ctx context.Context, how delivery, at place, owner gitops.Owner) (branch string, err error) {
+// which is pending and no drift, or the place's own once it is merged or was closed. An open request that
+// is not at the URL in the state, or should have been merged at once, is of an apply that failed half-way.
+func (c *connection) pending(ctx context.Context, how delivery, at place, owner gitops.Owner, url string) (branch string, err error) {
 	if !how.pullRequest {
 		return at.Branch, nil
 	}
@@ -242,7 +246,7 @@ func (c *connection) pending(ctx context.Context, how delivery, at place, owner 
 	if err != nil {
 		return "", err
 	}
-	if request != nil && request.State == forge.Open {
+	if request != nil && request.State == forge.Open && request.URL == url && how.merge != string(forge.Now) {
 		return head, nil
 	}
 	return at.Branch, nil

@@ -126,6 +126,47 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 	})
 }
 
+func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	value := func(database string) string {
+		return small{database: database, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`}.config(repo)
+	}
+	proposed := value(`"mysql://three"`)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{}.config(repo)},
+			{Config: value(`"mysql://two"`)},
+			{
+				PreConfig: func() {
+					host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "required_approvals": 1}, nil)
+				},
+				Config:      proposed,
+				ExpectError: words("Does not have enough approvals"),
+			},
+			{Config: proposed, ExpectError: words("Does not have enough approvals")}, // an unmerged request is not what was asked for
+			{
+				PreConfig: func() {
+					reviewer := server.User(t)
+					host.api(http.MethodPut, "/collaborators/"+reviewer.Name, map[string]any{"permission": "write"}, nil)
+					path := fmt.Sprintf("/repos/%s/gitops/pulls/%d/reviews", user.Name, host.open()["flotilla/dev"].Number)
+					server.API(t, reviewer, http.MethodPost, path, map[string]any{"event": "APPROVED", "body": "Fine"}, nil)
+				},
+				Config: proposed,
+				Check: func(*terraform.State) error {
+					if all := requests(t, server, user); len(all) != 2 || !all[1].Merged {
+						t.Errorf("requests %+v, want two that are merged", all)
+					}
+					host.api(http.MethodDelete, "/branch_protections/dev", nil, nil) // for the destroy
+					return nil
+				},
+			},
+		},
+	})
+}
+
 // owner is an assignment with a fleet of its own, whose value reaches its one folder.
 func owner(repo repository, name, value, delivery string) string {
 	return fmt.Sprintf(`
@@ -223,6 +264,35 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 					return nil
 				},
 			},
+		},
+	})
+}
+
+func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	var persons int
+	var before stamped
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{}.config(repo)},
+			{
+				PreConfig: func() {
+					host.commit("flotilla/dev", "dev", "by-hand")
+					persons = host.propose("flotilla/dev")
+					before = host.pull(persons)
+				},
+				Config:      small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
+				ExpectError: words("was not opened by assignment"),
+			},
+			{Config: small{}.config(repo), ConfigPlanChecks: nothingToDo, Check: func(*terraform.State) error {
+				if now := host.pull(persons); now != before {
+					t.Errorf("the request was\n%+v\nand is\n%+v", before, now)
+				}
+				return nil
+			}},
 		},
 	})
 }

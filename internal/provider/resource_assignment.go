@@ -244,7 +244,7 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
-	branch, err := r.connection.pending(ctx, decodeDelivery(state.Delivery, &resp.Diagnostics), place, state.owner(place))
+	branch, err := r.connection.pending(ctx, decodeDelivery(state.Delivery, &resp.Diagnostics), place, state.owner(place), state.PullRequest.ValueString())
 	if err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
