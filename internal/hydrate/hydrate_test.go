@@ -97,9 +97,12 @@ func TestTheLaterContainerWins(t *testing.T) {
 		"exactly": {
 			dev().container("a", nil, `{"A":"more"}`).priority("9007199254740993").
 				container("z", nil, `{"A":"less"}`).priority("9007199254740992"), "more"},
-		"by name only": {
+		"by name, whatever the labels": {
 			dev().hydration(fleet.Hydration{Precedence: "name"}).
-				container("z", nil, `{"A":"z"}`).container("a", west, `{"A":"a"}`).priority("7"), "z"},
+				container("z", nil, `{"A":"z"}`).container("a", west, `{"A":"a"}`), "z"},
+		"by priority before the name": {
+			dev().hydration(fleet.Hydration{Precedence: "name"}).
+				container("z", nil, `{"A":"z"}`).container("a", west, `{"A":"a"}`).priority("7"), "a"},
 		"by name where names may decide": {
 			dev().hydration(fleet.Hydration{OnConflict: "override"}).container("z", west, `{"A":"z"}`).container("a", west, `{"A":"a"}`), "z"},
 	} {
