@@ -82,7 +82,8 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				Attributes: map[string]schema.Attribute{
 					"token": schema.StringAttribute{
 						Optional: true, Sensitive: true,
-						MarkdownDescription: "Access token; wins over a password. Default: `FLOTILLA_GIT_TOKEN`.",
+						MarkdownDescription: "Access token; wins over a password. Default: `FLOTILLA_GIT_TOKEN`. From there, and from an ephemeral " +
+							"value, it gets into no plan and no state; the same goes for every other secret of this block.",
 					},
 					"username": schema.StringAttribute{
 						Optional:            true,

@@ -1,57 +1,260 @@
 package provider_test
 
 import (
+	"archive/zip"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestSecretsAppearNowhere applies with a right and with a wrong token while everything is logged, and
-// looks for them in what was printed, logged, planned and kept.
-func TestSecretsAppearNowhere(t *testing.T) {
+// written are the ways to write a secret: as it is, in a URL, in JSON, in HTML, in a header.
+func written(secret string) map[string]string {
+	quoted, _ := json.Marshal(secret)
+	found := map[string]string{
+		"plain": secret, "URL-escaped": url.QueryEscape(secret), "path-escaped": url.PathEscape(secret),
+		"in JSON": string(quoted[1 : len(quoted)-1]), "in HTML": html.EscapeString(secret),
+	}
+	for _, username := range []string{"x-access-token", "oauth2", "me", ""} {
+		found["base64 of "+username] = strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(username+":"+secret)), "=")
+	}
+	return found
+}
+
+// forms are what of a secret must not be seen: however it is written, or the beginning of one that was cut.
+func forms(secret string) map[string]string {
+	found := written(secret)
+	if !strings.HasPrefix(secret, "-----") {
+		found["cut"] = secret[:min(len(secret), 10)]
+	}
+	return found
+}
+
+// showsNone looks for secrets in everything that a run left in the folder: what was printed and logged,
+// the state, and plans, which are archives.
+func showsNone(t *testing.T, folder string, secrets map[string]string) {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range []string{"*.txt", "*.tfstate*"} {
+		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[filepath.Base(file)] = string(content)
+		}
+	}
+	plans, err := filepath.Glob(filepath.Join(folder, "*.out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range plans {
+		maps.Copy(texts, unzipped(t, file))
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		for which, secret := range secrets {
+			for form, text := range forms(secret) {
+				if at := strings.Index(texts[name], text); at >= 0 {
+					t.Errorf("%s shows %s, %s: …%s…", name, which, form, texts[name][max(0, at-200):min(len(texts[name]), at+40)])
+				}
+			}
+		}
+	}
+}
+
+// unzipped is what the files of a saved plan hold, those of the plan and of the state in it among them.
+func unzipped(t *testing.T, file string) map[string]string {
+	t.Helper()
+	archive, err := zip.OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	texts := map[string]string{}
+	for _, entry := range archive.File {
+		reader, err := entry.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(reader)
+		reader.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(file)+":"+entry.Name] = string(content)
+	}
+	if len(texts) < 3 {
+		t.Fatalf("%s holds %d files, want a plan, a state and a configuration", file, len(texts))
+	}
+	return texts
+}
+
+// traced runs the tool while everything is logged, and keeps what it printed in the folder.
+func (w workdir) traced(t *testing.T, name string, arguments ...string) (printed string, err error) {
+	t.Helper()
+	t.Setenv("TF_LOG", "TRACE")
+	t.Setenv("TF_LOG_PATH", filepath.Join(w.path, name+".log.txt"))
+	stdout, stderr, err := w.try(arguments...)
+	writeFile(t, filepath.Join(w.path, name+".printed.txt"), stdout+stderr)
+	return stdout + stderr, err
+}
+
+// TestATokenIsInNoPlanAndNoState gives the provider a token in each way that keeps it out of files.
+func TestATokenIsInNoPlanAndNoState(t *testing.T) {
 	repo := giteaRepository(t)
 	parsed, err := url.Parse(repo.cloneURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	right, _ := parsed.User.Password()
-	const wrong = "canary-5d0c/+ token"
-	for name, token := range map[string]string{"wrong": wrong, "right": right} {
-		t.Run(name, func(t *testing.T) {
-			tool := tools(t)["terraform"]
-			if tool == "" {
-				tool = tools(t)["tofu"]
-			}
-			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repository{url: repo.url})})
-			t.Setenv("FLOTILLA_GIT_TOKEN", token)
-			t.Setenv("TF_LOG", "TRACE")
-			t.Setenv("TF_LOG_PATH", filepath.Join(w.path, "log.txt"))
-			stdout, stderr, err := w.try("apply", "-input=false", "-auto-approve")
-			if (err == nil) != (name == "right") {
-				t.Fatalf("apply with the %s token: %v\n%s%s", name, err, stdout, stderr)
-			}
-			writeFile(t, filepath.Join(w.path, "printed.txt"), stdout+stderr)
-			if name == "right" {
-				w.run("plan", "-input=false", "-out=plan.out")
-				writeFile(t, filepath.Join(w.path, "plan.txt"), w.run("show", "-json", "plan.out"))
-			}
-			for _, file := range []string{"printed.txt", "log.txt", "terraform.tfstate", "plan.txt"} {
-				content, err := os.ReadFile(filepath.Join(w.path, file))
-				if err != nil {
-					continue // no state and no plan where the apply failed
-				}
-				for form, secret := range map[string]string{
-					"plain": token, "URL-escaped": url.QueryEscape(token), "path-escaped": url.PathEscape(token),
-					"base64 of the pair": base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token)),
+	token, _ := parsed.User.Password()
+	const ephemeral = "variable \"token\" {\n  type      = string\n  ephemeral = true\n}\nprovider \"flotilla\" {\n  git = { token = var.token }\n}\n"
+	for name, tool := range tools(t) {
+		for way, test := range map[string]struct{ variable, provider string }{
+			"the environment": {"FLOTILLA_GIT_TOKEN", ""}, "an ephemeral variable": {"TF_VAR_token", ephemeral},
+		} {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				place := repository{url: repo.url, provider: test.provider}
+				config := strings.Replace(small{path: name + "-" + test.variable}.config(place), `branch = "dev"`, `branch = "main"`, 1)
+				w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + config})
+				t.Setenv(test.variable, token)
+				for _, arguments := range [][]string{
+					{"plan", "-input=false", "-out=plan.out"}, {"apply", "-input=false", "plan.out"},
+					{"plan", "-input=false", "-out=after.out", "-detailed-exitcode"}, {"show", "-json", "after.out"},
 				} {
-					if strings.Contains(string(content), secret) {
-						t.Errorf("%s shows the token, %s", file, form)
+					if printed, err := w.traced(t, arguments[0], arguments...); err != nil {
+						t.Fatalf("%s: %v\n%s", arguments[0], err, printed)
 					}
 				}
+				showsNone(t, w.path, map[string]string{"the token": token})
+			})
+		}
+	}
+}
+
+// TestAWrongTokenIsNotShown is refused by a real server.
+func TestAWrongTokenIsNotShown(t *testing.T) {
+	repo := giteaRepository(t)
+	const wrong = "canary-5d0c/+ token"
+	for _, tool := range tools(t) {
+		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repository{url: repo.url})})
+		t.Setenv("FLOTILLA_GIT_TOKEN", wrong)
+		if printed, err := w.traced(t, "apply", "apply", "-input=false", "-auto-approve"); err == nil || !words("Repository refuses the credentials").MatchString(printed) {
+			t.Errorf("apply: %v\n%s", err, printed)
+		}
+		showsNone(t, w.path, map[string]string{"the token": wrong})
+	}
+}
+
+// canaries are the cells of a table: each is an assignment whose provider has secrets in some fields,
+// and whose way leads to some error.
+type canaries struct {
+	secrets   map[string]string
+	providers map[string]string // by alias, the attribute git; HCL
+	cells     map[string]cell   // by name of the assignment
+}
+
+type cell struct {
+	provider, url, extra string
+	want                 string // summary of its error; "" for none
+}
+
+// config has those cells that keep says.
+func (c canaries) config(keep func(name string) bool) string {
+	var b strings.Builder
+	b.WriteString(requiredProviders + "variable \"secret\" {\n  type      = map(string)\n  ephemeral = true\n}\n")
+	if keep("url-credentials") {
+		b.WriteString("variable \"url\" {\n  type      = string\n  sensitive = true\n}\n")
+	}
+	used := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(c.cells)) {
+		if cell := c.cells[name]; keep(name) {
+			used[cell.provider] = true
+			fmt.Fprintf(&b, "resource \"flotilla_assignment\" %q {\n  provider    = flotilla.%s\n  name        = %q\n  fleet       = local.fleet\n"+
+				"  gitops_repo = { url = %s, branch = \"main\" }\n  %s\n}\n", name, cell.provider, name, cell.url, cell.extra)
+		}
+	}
+	for alias := range used {
+		fmt.Fprintf(&b, "provider \"flotilla\" {\n  alias = %q\n  git   = %s\n}\n", alias, c.providers[alias])
+	}
+	fleet := small{}.config(repository{})
+	fleet = fleet[strings.Index(fleet, "locals {"):strings.Index(fleet, "data \"flotilla_scheduling\"")]
+	return b.String() + fleet
+}
+
+// failed has the summaries of the errors that were reported, at the assignment or at its provider.
+func (c canaries) failed(printed string) map[string]string {
+	failed := map[string]string{}
+	for _, message := range strings.Split(printed, "Error: ")[1:] {
+		message, _, _ = strings.Cut(message, "Warning: ")
+		for name, cell := range c.cells {
+			if strings.Contains(message, "with flotilla_assignment."+name+",") || strings.Contains(message, "flotilla/flotilla\"]."+cell.provider+",") {
+				failed[name], _, _ = strings.Cut(message, "\n")
 			}
+		}
+	}
+	return failed
+}
+
+// TestCanariesAppearNowhere puts a secret into every field that takes one, and goes every way to an error
+// that can be reached. The server knows the secrets, and says them in all of their forms.
+func TestCanariesAppearNowhere(t *testing.T) {
+	requireAcceptance(t)
+	c, server := newCanaries(t)
+	for name, tool := range tools(t) {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkdir(t, tool, map[string]string{"main.tf": c.config(func(string) bool { return true })})
+			variable, err := json.Marshal(c.secrets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TF_VAR_secret", string(variable))
+			t.Setenv("TF_VAR_url", "https://me:"+url.PathEscape(c.secrets["url"])+"@git.example.com/o/r.git")
+
+			// A plan ends early when a configuration is wrong in itself: those that fail make room for the
+			// others until there is nothing wrong.
+			failed := map[string]string{}
+			for try := 1; ; try++ {
+				writeFile(t, filepath.Join(w.path, "main.tf"), c.config(func(name string) bool { return failed[name] == "" }))
+				printed, err := w.traced(t, fmt.Sprintf("plan-%d", try), "plan", "-input=false", "-no-color", "-out=plan.out")
+				if err == nil {
+					break
+				}
+				now := c.failed(printed)
+				if maps.Copy(failed, now); len(now) == 0 {
+					t.Fatalf("the plan of the others: %v", err)
+				}
+			}
+			printed, err := w.traced(t, "apply", "apply", "-input=false", "-no-color", "plan.out")
+			if err == nil {
+				t.Error("the apply has no error")
+			}
+			maps.Copy(failed, c.failed(printed))
+			for name, cell := range c.cells {
+				if failed[name] != cell.want {
+					t.Errorf("cell %s: the error is %q, want %q", name, failed[name], cell.want)
+				}
+			}
+
+			// What is in the state is refreshed while the server refuses everything.
+			writeFile(t, filepath.Join(w.path, "main.tf"), c.config(func(name string) bool { return strings.HasPrefix(name, "fine") }))
+			server.refuses.Store(true)
+			defer server.refuses.Store(false)
+			if printed, err := w.traced(t, "refresh", "plan", "-input=false", "-no-color"); err == nil {
+				t.Errorf("the refresh has no error:\n%s", printed)
+			}
+			showsNone(t, w.path, c.secrets)
 		})
 	}
 }

@@ -1,0 +1,234 @@
+package provider_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+)
+
+// hostile is a Git server and a host's API that repeat every secret that they are shown. The first
+// segment of a path says how it answers.
+type hostile struct {
+	backend http.Handler
+	refuses atomic.Bool // everything, whatever the path says
+}
+
+// newHostile serves the repositories in a folder, over git's own http-backend.
+func newHostile(t *testing.T, root string) (*hostile, *httptest.Server) {
+	t.Helper()
+	h := &hostile{backend: &cgi.Handler{
+		Path:   filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me"},
+		Stderr: io.Discard,
+	}}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return h, server
+}
+
+// ServeHTTP implements http.Handler.
+func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	echo := strings.Join(shown(r), " ")
+	way, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	isPush := strings.HasSuffix(r.URL.Path, "/git-receive-pack")
+	if h.refuses.Load() {
+		way = "401"
+	}
+	if after, ok := strings.CutPrefix(way, "push-"); ok && isPush {
+		way = after
+		_, _ = io.Copy(io.Discard, r.Body)
+	} else if ok {
+		way = "serve"
+	}
+	if status, err := strconv.Atoi(way); err == nil {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "no, %s", echo)
+		return
+	}
+	switch way {
+	case "serve":
+		r.URL.Path = "/" + rest
+		h.backend.ServeHTTP(w, r)
+	case "cut":
+		// Wherever a message is cut, it is within a secret.
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, strings.Repeat(shown(r)[0]+"--", 20))
+	case "api":
+		status, _ := strconv.Atoi(strings.SplitN(rest, "/", 2)[0])
+		w.Header().Set("Content-Type", "application/json")
+		if status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "3600")
+		}
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(map[string]any{"message": echo, "errors": shown(r)})
+	case "redirect":
+		secret := shown(r)[0]
+		to := url.URL{Scheme: "http", User: url.UserPassword("me", secret), Host: "127.0.0.1:1", Path: "/" + secret, RawQuery: url.Values{"token": {secret}}.Encode()}
+		http.Redirect(w, r, to.String(), http.StatusTemporaryRedirect)
+	case "page":
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, "<html>%s</html>", echo)
+	case "words":
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+		fmt.Fprint(w, line("# service=git-upload-pack\n"), "0000", line("ERR "+echo))
+	case "hang":
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	case "report", "lock":
+		reason := echo
+		if way == "lock" {
+			reason = "cannot lock ref: " + echo
+		}
+		w.Header().Set("Content-Type", "application/x-git-receive-pack-result")
+		report := line("unpack ok\n") + line("ng refs/heads/main "+reason+"\n") + "0000"
+		fmt.Fprint(w, line("\x02hook: "+echo+"\n"), line("\x01"+report), "0000")
+	}
+}
+
+// line is a line of Git's protocol.
+func line(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+
+// shown are the secrets of a request in all of their forms, the plain one first.
+func shown(r *http.Request) []string {
+	var secrets []string
+	if username, password, ok := r.BasicAuth(); ok {
+		secrets = append(secrets, password, base64.StdEncoding.EncodeToString([]byte(username+":"+password)))
+	}
+	for _, name := range []string{"Authorization", "Private-Token"} {
+		if kind, rest, _ := strings.Cut(r.Header.Get(name), " "); kind == "token" || kind == "Bearer" {
+			secrets = append(secrets, rest)
+		} else if kind != "Basic" && kind != "" {
+			secrets = append(secrets, r.Header.Get(name))
+		}
+	}
+	all := slices.Clone(secrets)
+	for _, secret := range secrets {
+		for _, form := range written(secret) {
+			all = append(all, form)
+		}
+	}
+	if len(all) == 0 {
+		return []string{"nobody"}
+	}
+	return all
+}
+
+// newCanaries is the table: fields that take a secret, and ways to errors.
+func newCanaries(t *testing.T) (canaries, *hostile) {
+	t.Helper()
+	root := t.TempDir()
+	for _, name := range []string{"empty", "taken", "based", "fine", "fine-signed"} {
+		git(t, root, "init", "--quiet", "--bare", "--initial-branch=main", name+".git")
+		git(t, filepath.Join(root, name+".git"), "config", "uploadpack.allowFilter", "true")
+	}
+	for name, file := range map[string]string{"taken": "drone/app-core/by-hand.yaml", "based": "README.md"} {
+		work := t.TempDir()
+		git(t, work, "clone", "--quiet", filepath.Join(root, name+".git"), ".")
+		git(t, work, "checkout", "--quiet", "-B", "main")
+		writeFile(t, filepath.Join(work, file), "by hand\n")
+		git(t, work, "add", "--all")
+		git(t, work, "commit", "--quiet", "--message", "By hand")
+		git(t, work, "push", "--quiet", "origin", "main")
+	}
+	h, server := newHostile(t, root)
+	tls := httptest.NewUnstartedServer(h)
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
+	tls.StartTLS()
+	t.Cleanup(tls.Close)
+	gitea := giteatest.Start(t)
+
+	passphrase, wrong := `p4ssphrase "q" & /+ü`, `wr0ng-phrase "q" & /+ü`
+	key, _ := sshKey(t, passphrase)
+	body := func(pem string) string { return strings.Split(pem, "\n")[2] }
+	c := canaries{
+		secrets: map[string]string{
+			"token": `t0ken-0123 "q" & /+ü%`, "password": `passw0rd-01 "q" & /+ü%`, "url": `cr3dentials-in-url/+`,
+			"passphrase": passphrase, "wrong": wrong, "garbage": "g4rbage-0123456789abcdef", "body": body(key), "key": key,
+		},
+		providers: map[string]string{
+			"token":      `{ token = var.secret.token }`,
+			"named":      `{ username = "me", token = var.secret.token }`,
+			"password":   `{ username = "me", password = var.secret.password }`,
+			"ssh":        fmt.Sprintf(`{ ssh_private_key = var.secret.key, ssh_passphrase = var.secret.passphrase, ssh_known_hosts = "[%s]:%s %s" }`, "127.0.0.1", port(gitea.SSHAddr), gitea.SSHHostKey),
+			"ssh_wrong":  `{ ssh_private_key = var.secret.key, ssh_passphrase = var.secret.wrong, ssh_known_hosts = "* ` + gitea.SSHHostKey + `" }`,
+			"ssh_none":   `{ ssh_private_key = var.secret.garbage, ssh_passphrase = var.secret.wrong, ssh_known_hosts = "* ` + gitea.SSHHostKey + `" }`,
+			"ca":         `{ token = var.secret.token, ca_certificates = var.secret.garbage }`,
+			"sign":       `{ token = var.secret.token, signing_key = var.secret.key, signing_passphrase = var.secret.passphrase }`,
+			"sign_wrong": `{ token = var.secret.token, signing_key = var.secret.key, signing_passphrase = var.secret.wrong }`,
+			"sign_none":  `{ signing_key = var.secret.garbage, signing_passphrase = var.secret.wrong }`,
+		},
+		cells: map[string]cell{},
+	}
+	at := func(way, name string) string { return strconv.Quote(server.URL + "/" + way + "/" + name + ".git") }
+	add := func(name, provider, url, extra, want string) { c.cells[name] = cell{provider, url, extra, want} }
+	const (
+		refused, unreachable, noCommit = "Repository refuses the credentials", "Repository cannot be reached", "Repository refuses the commit"
+		unusable, noHost, noRequest    = "Repository cannot be used", "Host cannot be reached", "Host refuses the pull request"
+		hostRefuses                    = "Host refuses the credentials"
+	)
+	for way, want := range map[string]string{
+		"400": unusable, "401": refused, "403": refused, "404": "Repository does not exist", "429": unreachable, "500": unreachable,
+		"cut": refused, "redirect": unreachable, "page": unreachable, "words": unreachable,
+	} {
+		add("web-"+way, "token", at(way, "empty"), "", want)
+	}
+	for way, want := range map[string]string{
+		"401": refused, "413": noCommit, "500": unreachable, "report": noCommit, "lock": noCommit, "redirect": unreachable,
+	} {
+		add("push-"+way, "token", at("push-"+way, "empty"), "", want)
+	}
+	for _, provider := range []string{"named", "password"} {
+		add(provider+"-401", provider, at("401", "empty"), "", refused)
+		add(provider+"-redirect", provider, at("redirect", "empty"), "", unreachable)
+		add(provider+"-push", provider, at("push-report", "empty"), "", noCommit)
+		add(provider+"-forge", provider, at("serve", "based"), pullRequest("gitea", server.URL+"/api/403"), hostRefuses)
+	}
+	for _, forge := range []string{"gitea", "github", "gitlab"} {
+		for api, want := range map[string]string{
+			"api/401": hostRefuses, "api/403": hostRefuses, "api/404": "Repository or pull request does not exist", "api/409": noRequest,
+			"api/422": noRequest, "api/429": "Host limits requests", "api/503": noHost, "redirect": noHost, "page": noHost,
+		} {
+			add(forge+"-"+strings.ReplaceAll(api, "/", "-"), "token", at("serve", "based"), pullRequest(forge, server.URL+"/"+api), want)
+		}
+		add(forge+"-unreachable", "token", at("serve", "based"), pullRequest(forge, "http://127.0.0.1:1"), noHost)
+	}
+	add("hang", "token", at("hang", "empty"), `timeouts = { read = "200ms" }`, "Timeout")
+	add("push-hang", "token", at("push-hang", "empty"), `timeouts = { create = "3s" }`, "Timeout")
+	add("taken", "token", at("serve", "taken"), "", "Folder belongs to somebody else")
+	add("no-commit", "token", at("serve", "based"), rollback(strings.Repeat("1", 40)), "Commit cannot be gone back to")
+	add("unreachable", "token", `"http://127.0.0.1:1/o/r.git"`, "", unreachable)
+	add("unknown-ca", "token", strconv.Quote(tls.URL+"/serve/empty.git"), "", unreachable)
+	add("no-ca", "ca", at("serve", "empty"), "", "Invalid certificates")
+	add("ssh-unreachable", "ssh", `"ssh://git@127.0.0.1:1/o/r.git"`, "", unreachable)
+	overSSH := strconv.Quote("ssh://git@" + gitea.SSHAddr + "/o/r.git")
+	add("ssh-refused", "ssh", overSSH, "", refused)
+	add("ssh-passphrase", "ssh_wrong", overSSH, "", unusable)
+	add("ssh-garbage", "ssh_none", overSSH, "", unusable)
+	add("sign-passphrase", "sign_wrong", at("serve", "empty"), "", "Invalid signing key")
+	add("sign-garbage", "sign_none", at("serve", "empty"), "", "Invalid signing key")
+	add("url-credentials", "token", "var.url", "", "Invalid GitOps repository")
+	add("api-credentials", "token", at("serve", "based"), `delivery = { mode = "pull_request", forge = "gitea", api_url = var.url }`, "Invalid delivery")
+	add("fine", "token", at("serve", "fine"), "", "")
+	add("fine-signed", "sign", at("serve", "fine-signed"), "", "")
+	return c, h
+}
+
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
+func pullRequest(forge, api string) string {
+	return fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, api_url = %q }", forge, api)
+}
