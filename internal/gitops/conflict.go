@@ -13,7 +13,8 @@ import (
 
 // Conflict is one wanted folder that is not the owner's to write.
 type Conflict struct {
-	// Host and DeploymentTarget are the folder's key.
+	// Host and DeploymentTarget are the folder's key. A host without any, which
+	// would be inside another owner's folder, has no DeploymentTarget.
 	Host, DeploymentTarget string
 	// Folder is its path from the root of the repository.
 	Folder string
@@ -40,7 +41,7 @@ func (c Conflict) String() string {
 func (c Conflict) Adoptable() bool {
 	from := Owner{Name: c.Owner, Path: c.OwnerPath}
 	host, target, inside := from.hostOf(c.Folder)
-	return c.Owner == "" || inside && target != "" && from.folder(host, target) == c.Folder
+	return c.Owner == "" || c.DeploymentTarget != "" && inside && target != "" && from.folder(host, target) == c.Folder
 }
 
 // key names an assignment: one deployment target on one host.
@@ -88,6 +89,31 @@ func (w *workspace) conflicts(
 			found = append(found, Conflict{
 				Host: k.host, DeploymentTarget: k.target, Folder: folder, Owner: by.Name, OwnerPath: by.Path,
 			})
+		}
+	}
+	return found, nil
+}
+
+// hostConflicts finds new hosts without folders that would be inside another
+// owner's folder: a marker there would be a change of that folder. Those with
+// folders conflict for these.
+func (w *workspace) hostConflicts(
+	ctx context.Context, owner Owner, want Deployed, records map[string]plumbing.Hash,
+) ([]Conflict, error) {
+	var keys []key
+	for _, host := range slices.Sorted(maps.Keys(want)) {
+		if _, known := records[host]; !known && len(want[host]) == 0 {
+			keys = append(keys, key{host: host})
+		}
+	}
+	claimed, err := w.claims(ctx, owner, keys)
+	if err != nil {
+		return nil, err
+	}
+	var found []Conflict
+	for _, k := range keys {
+		if by, ok := claimed[k]; ok {
+			found = append(found, Conflict{Host: k.host, Folder: owner.folder(k.host, ""), Owner: by.Name, OwnerPath: by.Path})
 		}
 	}
 	return found, nil
@@ -226,7 +252,7 @@ func (w *workspace) claimsOf(ctx context.Context, others []Owner, owner Owner, k
 		records := w.recordEntries(other.records())
 		for _, k := range keys {
 			host, target, inside := other.hostOf(owner.folder(k.host, k.target))
-			if !inside {
+			if !inside || k.target == "" && target == "" { // hosts may be shared
 				continue
 			}
 			if id, ok := records[host]; ok {

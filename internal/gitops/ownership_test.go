@@ -113,6 +113,44 @@ func TestAnOwnerInsideADriftedFolderIsNotOverwritten(t *testing.T) {
 	}
 }
 
+func TestAHostIsNotSetUpInsideAnotherOwnersFolder(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		a, b := gitops.Owner{Name: "a"}, gitops.Owner{Name: "b", Path: "dev"}
+		apply(t, r, gitops.Edit{Owner: a, Hosts: hosts(t, map[string]gitops.Folder{"dev/drone": rendered(t, "a", "a")})})
+		before := r.files()
+		for _, host := range []string{"drone/", "clusters/one/"} {
+			inside := host == "drone/"
+			edit := gitops.Edit{Owner: b, Hosts: hosts(t, map[string]gitops.Folder{host: {}}), Adopt: true}
+			conflicts, err := inspect(t, r, b).Conflicts(context.Background(), wanted(edit), nil)
+			if err != nil || (len(conflicts) == 1) != inside || inside && (conflicts[0].Owner != "a" || conflicts[0].Adoptable()) {
+				t.Errorf("host %q: %v, %v", host, conflicts, err)
+			}
+			_, err = gitops.NewClient().Apply(context.Background(), r.remote, edit)
+			if errors.Is(err, gitops.ErrConflict) != inside || !inside && err != nil {
+				t.Errorf("host %q: %v", host, err)
+			}
+			if inside && !maps.Equal(r.files(), before) {
+				t.Error("the branch changed")
+			}
+		}
+	})
+}
+
+func TestADeepFolderInPlaceOfOursIsPutRight(t *testing.T) {
+	t.Parallel()
+	for _, serving := range []serving{servings[0], servings[2], servings[5]} {
+		r := newRepository(t, serving)
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+		apply(t, r, edit)
+		before := r.files()
+		r.byHand(func(w *workTree) { w.write("dev/drone/app/"+strings.Repeat("d/", 300)+"x", "x") })
+		if result := apply(t, r, edit); !result.Committed || !maps.Equal(r.files(), before) {
+			t.Errorf("%s: %+v", serving.name, result)
+		}
+	}
+}
+
 func TestFilesThatNoRecordListsAreAConflictUnlessTheyAreTheWantedOnes(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
@@ -252,7 +290,7 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 
 func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Dev/x", "dev/DRONE/x", "dev/drone/APP/x", "dev/drone/App", "dev/drone/DEV.md", "dev/.Flotilla/x", "dev/.flotilla/DEV/x", "dev/Clusters/x"} {
+	for _, name := range []string{"Dev/x", "dev/DRONE/x", "dev/drone/APP/x", "dev/drone/App", "dev/drone/DEV.md", "dev/.Flotilla/x", "dev/.flotilla/DEV/x", "dev/Clusters/x", "dev/clu\u017fters/x", "dev/dro\u200cne/x", "dev/drone./x", "dev/drone /x"} {
 		r := newRepository(t, servings[0])
 		r.byHand(func(w *workTree) { w.write(name, "x") })
 		tip := r.git("rev-parse", "main")

@@ -161,11 +161,15 @@ func (s *staging) settleOwnership(ctx context.Context) error {
 			return err
 		}
 	}
-	more, err := s.settledInside(ctx)
+	settled, err := s.settledInside(ctx)
 	if err != nil {
 		return err
 	}
-	if found = append(found, more...); len(found) > 0 {
+	hosts, err := s.hostConflicts(ctx, s.edit.Owner, s.want, s.atTip)
+	if err != nil {
+		return err
+	}
+	if found = slices.Concat(found, settled, hosts); len(found) > 0 {
 		return &OwnershipError{Conflicts: found}
 	}
 	if len(former) == 0 {

@@ -232,7 +232,12 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed) ([]Conf
 			}
 		}
 	}
-	return v.work.conflicts(ctx, v.owner, keys, want, nil)
+	found, err := v.work.conflicts(ctx, v.owner, keys, want, nil)
+	if err != nil {
+		return nil, err
+	}
+	more, err := v.work.hostConflicts(ctx, v.owner, want, v.records)
+	return append(found, more...), err
 }
 
 // hasOther reports whether want has a key that previously has not.
