@@ -1,6 +1,9 @@
 package gitops_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -16,7 +19,7 @@ func TestCheckPathRefusesWhatAnySystemReadsAsAnotherPath(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/", "/dev", "dev/", "a//b", ".", "..", "../a", "a/../b", "a/./b",
-		".git", ".GIT", ".Git/hooks", "a/.git/config", "git~1", "GIT~1", ".git.", ".gitmodules", ".flotilla", "a/.flotilla",
+		".git", ".GIT", ".Git/hooks", "a/.git/config", "git~1", "GIT~1", ".git.", ".git ", ".git. ", ".git...", ".git:x", ".git::$INDEX_ALLOCATION", "git~1 ", "GIT~2", ".gi\u200ct", "\ufeff.git", "\u2060.git", "a/\u202e.git", ".gitmodules", ".flotilla", "a/.flotilla",
 		"a.", "a./b", ".hidden", "a b", "a\\b", "a:b", "a*", "a?", "a\x00b", "a\nb", "ä", "a\u200cb", ".g\u200cit", "a\u2215b", "%2e%2e",
 		"con", "CON", "nul.txt", "a/Aux/b", "prn.yaml", "com1", "COM9.log", "lpt0", "lpt9",
 		strings.Repeat("a", 256), strings.Repeat("a/", 40) + "a", strings.Repeat(strings.Repeat("a", 200)+"/", 30) + "a",
@@ -24,6 +27,54 @@ func TestCheckPathRefusesWhatAnySystemReadsAsAnotherPath(t *testing.T) {
 		if err := gitops.CheckPath(path); err == nil {
 			t.Errorf("CheckPath(%q) = nil", path)
 		}
+	}
+}
+
+// TestGitTakesEveryPathAndBranchThatPasses lets git decide over random spellings
+// of what is dangerous, with its protection of NTFS and HFS+ switched on.
+func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
+	t.Parallel()
+	parts := []string{
+		".git", ".GIT", "git~1", "git", "~1", ".", "..", "/", "\\", ":", " ", "-", "_", "a", "A", "con", "aux.x", "lock", ".lock", "@", "@{", "{",
+		"\u200c", "\ufeff", "\u212a", "\x7f", "\t", "HEAD", "refs/", "heads", "~", "^", "*", "?", "[", "gitmodules", "::$DATA", "%2e", "0",
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	paths, branches := map[string]bool{}, map[string]bool{}
+	for range 200000 {
+		var text strings.Builder
+		for range 1 + random.IntN(5) {
+			text.WriteString(parts[random.IntN(len(parts))])
+		}
+		if gitops.CheckPath(text.String()) == nil {
+			paths[text.String()] = true
+		}
+		if gitops.CheckBranch(text.String()) == nil && len(branches) < 500 {
+			branches[text.String()] = true
+		}
+	}
+	directory := t.TempDir()
+	run(t, directory, "git", "init", "--quiet", "--bare")
+	// A path each in a tree of its own: "a" and "a/b" are no neighbours.
+	blob := strings.TrimSpace(run(t, directory, "git", "hash-object", "-w", "-t", "blob", os.DevNull))
+	var index strings.Builder
+	i := 0
+	for path := range paths {
+		i++
+		fmt.Fprintf(&index, "100644 %s\t%d/%s\n", blob, i, path)
+	}
+	feed(t, directory, []byte(index.String()), "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "update-index", "--add", "--index-info")
+	if got := strings.Count(run(t, directory, "git", "ls-files", "-z"), "\x00"); got != len(paths) {
+		t.Errorf("git has %d paths of %d", got, len(paths))
+	}
+	run(t, directory, "git", "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "write-tree")
+	run(t, directory, "git", "fsck", "--strict")
+	for branch := range branches {
+		if got := strings.TrimSpace(run(t, directory, "git", "check-ref-format", "--branch", branch)); got != branch {
+			t.Errorf("git reads branch %q as %q", branch, got)
+		}
+	}
+	if len(paths) < 100 || len(branches) < 100 {
+		t.Errorf("%d paths and %d branches say little", len(paths), len(branches))
 	}
 }
 

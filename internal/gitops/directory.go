@@ -59,7 +59,7 @@ func (d *directory) put(e entry) {
 	}
 	d.changed[e.name] = &e
 	if d.folded != nil {
-		d.folded[strings.ToLower(e.name)] = e.name
+		d.folded[folded(e.name)] = e.name
 	}
 }
 
@@ -72,7 +72,7 @@ func (d *directory) drop(name string) {
 	}
 	d.changed[name] = nil
 	if d.folded != nil {
-		delete(d.folded, strings.ToLower(name))
+		delete(d.folded, folded(name))
 	}
 }
 
@@ -84,9 +84,9 @@ func (d *directory) checkNew(at, name string) error {
 	}
 	if d.folded == nil {
 		d.folded = map[string]string{}
-		d.each(func(e entry) { d.folded[strings.ToLower(e.name)] = e.name })
+		d.each(func(e entry) { d.folded[folded(e.name)] = e.name })
 	}
-	if other, ok := d.folded[strings.ToLower(name)]; ok {
+	if other, ok := d.folded[folded(name)]; ok {
 		return fmt.Errorf("%q cannot be written: %q is there, the same path where case does not count",
 			path.Join(at, name), path.Join(at, other))
 	}

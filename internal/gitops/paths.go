@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -86,6 +88,25 @@ func isDevice(name string) bool {
 		return strings.EqualFold(base[:3], "com") || strings.EqualFold(base[:3], "lpt")
 	}
 	return false
+}
+
+// folded is what names have in common that are one where case does not count:
+// on Windows, which passes over dots and spaces at the end, too, and on macOS,
+// which passes over some code points that cannot be seen.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < utf8.RuneSelf:
+			return unicode.ToLower(r)
+		case 0x200c <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x206a <= r && r <= 0x206f, r == 0xfeff:
+			return -1 // as in git's utf8.c, from Apple's HFS+ volume format
+		}
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return unicode.ToLower(least)
+	}, strings.TrimRight(name, ". "))
 }
 
 const maxBranch = 200 // a loose ref is a file name, and its lock adds to it
