@@ -76,6 +76,23 @@ func TestApplyAgainMakesNoCommit(t *testing.T) {
 	})
 }
 
+func TestARefreshReadsNoBlob(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		r.byHand(func(w *workTree) { w.write("README.md", "x") })
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
+		apply(t, r, edit)
+		view := inspect(t, r, dev)
+		conflicts, err := view.Conflicts(context.Background(), wanted(edit), wanted(edit))
+		if err != nil || len(conflicts) != 0 || sprint(view.Deployed(wanted(edit))) != sprint(wanted(edit)) {
+			t.Errorf("conflicts = %v, %v", conflicts, err)
+		}
+		if n := view.Blobs(); n != 0 && !strings.HasSuffix(t.Name(), "plain") { // which cannot leave them out
+			t.Errorf("%d blobs were fetched", n)
+		}
+	})
+}
+
 func TestApplyChangesOnlyWhatIsItsOwn(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -66,7 +67,11 @@ func (s *memorySession) AdvertisedReferencesContext(context.Context) (*packp.Adv
 
 func (s *memorySession) UploadPack(_ context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	depth, blobs := maxDepth, request.Filter == ""
-	if text, ok := strings.CutPrefix(string(request.Filter), "tree:"); ok {
+	filter, err := url.QueryUnescape(strings.ReplaceAll(string(request.Filter), "+", "%2B"))
+	if err != nil {
+		return nil, err
+	}
+	if _, text, ok := strings.Cut(filter, "tree:"); ok {
 		if _, err := fmt.Sscan(text, &depth); err != nil {
 			return nil, err
 		}
@@ -187,4 +192,14 @@ func Pack(repositories []*Memory) []byte {
 		}
 	}
 	return w.finish()
+}
+
+// Blobs is how many blobs were fetched for a view.
+func (v *View) Blobs() (n int) {
+	for _, o := range v.work.objects {
+		if o.kind == plumbing.BlobObject {
+			n++
+		}
+	}
+	return n
 }

@@ -70,7 +70,7 @@ func (t *tip) fetchCommits(
 		objects := map[plumbing.Hash]object{}
 		request := ask()
 		switch t.rung {
-		case treesByDepth:
+		case topTrees, treesByDepth:
 			request.Filter = packp.FilterTreeDepth(0)
 		case allTrees:
 			request.Filter = packp.FilterBlobNone()

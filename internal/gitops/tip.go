@@ -18,8 +18,10 @@ import (
 type rung int
 
 const (
-	// treesByDepth: the top levels of trees, then single objects by id.
-	treesByDepth rung = iota
+	// topTrees: the top levels of trees and no blob, then single objects by id.
+	topTrees rung = iota
+	// treesByDepth: the same with the blobs that these levels have.
+	treesByDepth
 	// allTrees: every tree of the tip, no blob but those asked for by id.
 	allTrees
 	// everything: the tip with all its blobs.
@@ -75,7 +77,7 @@ func (t *tip) firstRung() rung {
 	case !t.capabilities.Supports(capability.Filter):
 		return everything
 	case t.takesIDs():
-		return treesByDepth
+		return topTrees
 	default:
 		return allTrees
 	}
@@ -101,6 +103,8 @@ func (t *tip) fetchCommit(ctx context.Context, levels int) error {
 		request.Depth = packp.DepthCommits(1)
 	}
 	switch t.rung {
+	case topTrees:
+		request.Filter = packp.FilterCombine(packp.FilterBlobNone(), packp.FilterTreeDepth(uint64(levels)))
 	case treesByDepth:
 		request.Filter = packp.FilterTreeDepth(uint64(levels))
 	case allTrees:
@@ -195,7 +199,7 @@ func (t *tip) need(ctx context.Context, ids []plumbing.Hash) error {
 		}
 	}
 	for t.rung != everything {
-		t.rung++
+		t.rung = max(t.rung+1, allTrees)
 		err := t.fetchCommit(ctx, 0)
 		if err != nil && !mayStepDown(ctx, err) {
 			return err
