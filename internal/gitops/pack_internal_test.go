@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,6 +132,49 @@ func TestHostilePacksCostNoMemory(t *testing.T) {
 		t.Errorf("a pack that unpacks to more than the limit: %v", err)
 	}
 }
+
+func TestWhatAServerSendsIsBounded(t *testing.T) {
+	t.Parallel()
+	if err := readPack(bytes.NewReader(rawPack(maxPackObjects+1)), map[plumbing.Hash]object{}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too many objects: %v", err)
+	}
+	const limit = 1 << 20
+	for _, size := range []int{limit, limit + 1} {
+		r := &boundedReader{reader: bytes.NewReader(make([]byte, size)), left: limit, limit: limit}
+		if _, err := io.Copy(io.Discard, r); errors.Is(err, ErrTooLarge) != (size > limit) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	endless := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(zeros{}), Request: r}, nil
+	})
+	for path, want := range map[string]int64{
+		"/r/info/refs": maxAdvertisement, "/r/git-receive-pack": maxReport, "/r/git-upload-pack": maxPackBytes,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://h"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := (&boundedTransport{next: endless}).RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		if !errors.Is(err, ErrTooLarge) || n < want || n > want+(1<<20) {
+			t.Errorf("%s: %d bytes, %v", path, n, err)
+		}
+	}
+}
+
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// zeros never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 func FuzzReadPack(f *testing.F) {
 	base := []byte("base")

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -119,6 +120,30 @@ func httpBackend(t testing.TB, root string) *cgi.Handler {
 		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
 		Stderr: io.Discard,
 	}
+}
+
+// overGiteaHTTP makes a repository of a new user of Gitea, with a token, and lets
+// the one in the directory mirror it.
+func overGiteaHTTP(t testing.TB, directory string) gitops.Remote {
+	t.Helper()
+	server := giteatest.Start(t)
+	user := giteaMirrored(t, server, directory)
+	return gitops.Remote{
+		URL:         fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
+		Credentials: gitops.Credentials{Token: user.Token},
+	}
+}
+
+func giteaMirrored(t testing.TB, server *giteatest.Server, directory string) giteatest.User {
+	t.Helper()
+	user := server.User(t)
+	address, err := url.Parse(server.Repository(t, user, "gitops"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.UserPassword(user.Name, user.Password)
+	run(t, directory, "git", "remote", "add", "--mirror=fetch", "origin", address.String())
+	return user
 }
 
 func run(t testing.TB, directory, name string, args ...string) string {

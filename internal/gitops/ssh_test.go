@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,29 +69,6 @@ func giteaSSH(t testing.TB, directory, passphrase string) gitops.Remote {
 			Key: private, Passphrase: passphrase, KnownHosts: fmt.Sprintf("[%s]:%s %s\n", host, port, server.SSHHostKey),
 		}},
 	}
-}
-
-// overGiteaHTTP is the same over http, with a token.
-func overGiteaHTTP(t testing.TB, directory string) gitops.Remote {
-	t.Helper()
-	server := giteatest.Start(t)
-	user := giteaMirrored(t, server, directory)
-	return gitops.Remote{
-		URL:         fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
-		Credentials: gitops.Credentials{Token: user.Token},
-	}
-}
-
-func giteaMirrored(t testing.TB, server *giteatest.Server, directory string) giteatest.User {
-	t.Helper()
-	user := server.User(t)
-	address, err := url.Parse(server.Repository(t, user, "gitops"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	address.User = url.UserPassword(user.Name, user.Password)
-	run(t, directory, "git", "remote", "add", "--mirror=fetch", "origin", address.String())
-	return user
 }
 
 // giteaRepository is a repository of a new user of Gitea, over ssh, and one to
@@ -163,6 +139,22 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			t.Errorf("a short deadline: %v", err)
 		}
 		cancel()
+	}
+}
+
+func TestSSHEndsWithItsContextWhenTheServerStopsAnswering(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, serving{name: "ssh", remote: func(t testing.TB, directory string) gitops.Remote {
+		return sshRunning(t, directory, "exec sleep 600 # ")
+	}})
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_, inspected := gitops.NewClient().Inspect(ctx, r.remote, dev)
+	_, applied := gitops.NewClient().Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+	for _, err := range []error{inspected, applied} {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("err = %v", err)
+		}
 	}
 }
 
