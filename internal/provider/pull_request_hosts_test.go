@@ -71,6 +71,18 @@ func (h hosted) open() map[string]request {
 	return found
 }
 
+// awaitMerge waits until Gitea has merged the first request, which it does in a queue of its own.
+func (h hosted) awaitMerge() {
+	h.t.Helper()
+	for range 300 {
+		if requests(h.t, h.server, h.user)[0].Merged {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	h.t.Error("the request was not merged")
+}
+
 // nothingToDo expects the plan before an apply to be empty.
 var nothingToDo = resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
@@ -106,13 +118,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 						t.Fatalf("requests %+v, want one that is open", all)
 					}
 					status("success")
-					for range 300 {
-						if requests(t, server, user)[0].Merged {
-							return nil
-						}
-						time.Sleep(100 * time.Millisecond)
-					}
-					t.Error("the request was not merged")
+					host.awaitMerge()
 					return nil
 				},
 			},
@@ -163,6 +169,40 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 					return nil
 				},
 			},
+		},
+	})
+}
+
+func TestMergeThatCouldNotBeArrangedIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	value := func(database, merge string) string {
+		return small{database: database, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "` + merge + `" }`}.config(repo)
+	}
+	arranged := value(`"mysql://three"`, "when_checks_succeed")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: small{}.config(repo)},
+			{Config: value(`"mysql://two"`, "none")},
+			{
+				PreConfig: func() {
+					host.api(http.MethodPost, "/branch_protections", map[string]any{"rule_name": "dev", "enable_merge_whitelist": true}, nil)
+				},
+				Config:      arranged,
+				ExpectError: words("not allowed to merge"),
+			},
+			{Config: arranged, ExpectError: words("not allowed to merge")}, // the request is open, but not as was asked for
+			{
+				PreConfig: func() { host.api(http.MethodDelete, "/branch_protections/dev", nil, nil) },
+				Config:    arranged,
+				Check: func(*terraform.State) error {
+					host.awaitMerge()
+					return nil
+				},
+			},
+			{Config: arranged, ConfigPlanChecks: nothingToDo},
 		},
 	})
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -227,7 +228,7 @@ func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequ
 	}
 	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forCreate)
 	defer cancel()
-	r.write(ctx, &plan, nil, &plan, &resp.Diagnostics)
+	_ = r.write(ctx, &plan, nil, &plan, &resp.Diagnostics)
 	if !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	}
@@ -277,15 +278,20 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 	before := prior.deployment(ctx, &resp.Diagnostics)
 	if !prior.isElsewhere(to, known) {
 		// A change of the commit message or of delivery alone writes nothing: the plan says so.
+		var err error
 		if plan.Commit.IsUnknown() {
-			r.write(ctx, &plan, before, &prior, &resp.Diagnostics)
+			err = r.write(ctx, &plan, before, &prior, &resp.Diagnostics)
 		}
-		if !resp.Diagnostics.HasError() {
+		switch {
+		case errors.Is(err, errProposed):
+			// A request that is not in the state is not pending: the next plan goes on with it.
+			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("pull_request"), types.StringNull())...)
+		case !resp.Diagnostics.HasError():
 			resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 		}
 		return
 	}
-	r.write(ctx, &plan, nil, &prior, &resp.Diagnostics)
+	_ = r.write(ctx, &plan, nil, &prior, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -314,22 +320,24 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 }
 
 // write makes the repository hold what the model wants, and sets the computed attributes. prior is the
-// model before, for what is said of it.
-func (r *assignmentResource) write(ctx context.Context, model *assignmentModel, previously gitops.Deployed, prior *assignmentModel, diagnostics *diag.Diagnostics) {
+// model before, for what is said of it. The error of the delivery is among the diagnostics, too.
+func (r *assignmentResource) write(
+	ctx context.Context, model *assignmentModel, previously gitops.Deployed, prior *assignmentModel, diagnostics *diag.Diagnostics,
+) error {
 	place, known := model.place(diagnostics)
 	if r.connection == nil {
 		diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
-		return
+		return nil
 	}
 	var said diag.Diagnostics // the plan has given these warnings
 	wanted, tell := r.wanted(ctx, model, place, known, false, previously, &said)
 	if diagnostics.Append(said.Errors()...); wanted == nil || !known {
-		return
+		return nil
 	}
 	// What was unknown at plan was not held to it there.
 	decodeProtection(model.Protection, diagnostics).check(previously, wanted, prior, diagnostics)
 	if diagnostics.HasError() {
-		return
+		return nil
 	}
 	edit := r.edit(model, place, previously)
 	edit.Adopt = model.Adopt.ValueBool()
@@ -337,10 +345,11 @@ func (r *assignmentResource) write(ctx context.Context, model *assignmentModel, 
 	commit, url, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, diagnostics), place, edit)
 	if err != nil {
 		addRepositoryError(ctx, diagnostics, err, false)
-		return
+		return err
 	}
 	model.Deployed = deployedValue(wanted)
 	model.Commit, model.PullRequest = types.StringValue(commit), types.StringPointerValue(orNil(url))
+	return nil
 }
 
 // clear removes what the model owns at a place, or lets go of it.
