@@ -39,6 +39,9 @@ const (
 	// The bounds of the first waits, in attempts.
 	moveFactor   = 4
 	listenFactor = 8
+	// listenLeast is how long one listens at least, in attempts as far as the
+	// push: longer than somebody who commits without a pause stands still.
+	listenLeast = 3
 )
 
 // doubled is d doubled n times, up to last.
@@ -62,15 +65,14 @@ func (r *race) wait() time.Duration {
 	return 0
 }
 
-// listen waits, before a push that follows a lost one, for as long as the
-// attempt took, and a random while. The push itself asks then whether the branch
-// has moved.
+// listen waits before a push that follows a lost one. The push itself asks then
+// whether the branch has moved.
 func (a *application) listen(ctx context.Context) error {
 	if a.race.lost == 0 {
 		return nil
 	}
 	took := max(firstWait, time.Since(a.race.began))
-	return a.client.sleep(ctx, took+a.client.jitter(doubled(listenFactor*took, 2*(a.race.lost-1), lastListen)))
+	return a.client.sleep(ctx, listenLeast*took+a.client.jitter(doubled(listenFactor*took, 2*(a.race.lost-1), lastListen)))
 }
 
 // overtaken counts what others were faster than: a push, or an attempt that had
