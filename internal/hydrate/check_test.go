@@ -201,6 +201,9 @@ func TestASchemaThatIsNoneIsAnError(t *testing.T) {
 		"a file":             {`{"$ref":"file:///etc/passwd"}`, `refers to "file:///etc/passwd", which is not part of it: nothing is fetched, put what it refers to under $defs`},
 		"a relative one":     {`{"$ref":"other.json"}`, `refers to "other.json", which is not part of it: nothing is fetched, put what it refers to under $defs`},
 		"a missing part":     {`{"$ref":"#/$defs/x"}`, `is not a JSON Schema: #/$defs/x not found`},
+		"an empty query":     {`{"$id":"?"}`, `its $id "?" is not a URL in its normal form`},
+		"an id of draft 4":   {`{"$schema":"http://json-schema.org/draft-04/schema#","id":"?#a"}`, `its id "?#a" is not a URL in its normal form`},
+		"a long way round":   {`{"allOf":[{"$id":"schema:///x/../schema.json","$ref":"#"}]}`, `its $id "schema:///x/../schema.json" is not a URL in its normal form`},
 		"a circle":           {`{"$ref":"#"}`, `is not a JSON Schema: a $ref leads back to itself`},
 		"an extreme number":  {`{"minimum":1e999999999}`, `holds a number that is too large or too small to be checked`},
 	} {

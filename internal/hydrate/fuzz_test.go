@@ -59,7 +59,7 @@ func FuzzSchema(f *testing.F) {
 		`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"unevaluatedProperties":{"$recursiveRef":"#"}}`,
 		`{"$dynamicAnchor":"x","$defs":{"y":{"$anchor":"z"}},"allOf":[{"$ref":"#z"},{"$dynamicRef":"#x"}]}`,
 		`{"anyOf":[{"if":true,"then":false},{"not":{"const":null}}],"dependentRequired":{"A":["Z"]}}`,
-		`{"$ref":"https://example.com/x"}`, `{"patternProperties":{"(":1}}`, `{"multipleOf":0.1,"maximum":1e400}`, `true`, `[]`, `{"$id":"::"}`,
+		`{"$ref":"https://example.com/x"}`, `{"patternProperties":{"(":1}}`, `{"multipleOf":0.1,"maximum":1e400}`, `true`, `[]`, `{"$id":"::"}`, `{"$id":"?"}`,
 	} {
 		f.Add(schema, `{"A":"911","B":{"x":[1,"2",null]}}`)
 	}

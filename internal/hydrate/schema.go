@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -70,6 +72,13 @@ func readSchema(text string) (made *schema, err error) {
 		if err := checkDraft(object); err != nil {
 			return nil, err
 		}
+		id := "$id"
+		if declared, _ := object["$schema"].(string); strings.Contains(declared, "draft-04") {
+			id = "id"
+		}
+		if err := checkIDs(document, id); err != nil {
+			return nil, err
+		}
 	}
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -102,6 +111,38 @@ func checkDraft(document map[string]any) error {
 		return fmt.Errorf("its $schema %q is none of the drafts 4, 6, 7, 2019-09 and 2020-12", url)
 	}
 	return nil
+}
+
+// checkIDs refuses URLs that are another when they are resolved: the compiler would look for what they
+// name without end. URLs that are none are left to it.
+func checkIDs(value any, id string) error {
+	switch value := value.(type) {
+	case map[string]any:
+		if text, ok := value[id].(string); ok && !isNormal(text) {
+			return fmt.Errorf("its %s %q is not a URL in its normal form", id, text)
+		}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if err := checkIDs(value[name], id); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if err := checkIDs(element, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isNormal(text string) bool {
+	text, _, _ = strings.Cut(text, "#")
+	parsed, err := url.Parse(text)
+	if err != nil || strings.HasPrefix(text, "urn:") {
+		return true
+	}
+	return !parsed.ForceQuery && (!parsed.IsAbs() || parsed.ResolveReference(&url.URL{}).String() == text)
 }
 
 // compileError says in our words what is wrong with a schema.
