@@ -135,7 +135,7 @@ func TestReliabilityTenEditsAtOnce(t *testing.T) {
 		t.Run(serving.name, func(t *testing.T) {
 			most := tenAtOnce(t, newRepository(t, serving), rounds)
 			report(t, fmt.Sprintf("20-ten-%d", i), row{
-				"10 assignments in one apply", serving.name, fmt.Sprint(rounds), fmt.Sprintf("at most %d pushes for all 10", most),
+				"10 assignments in one apply", serving.name, fmt.Sprint(rounds), fmt.Sprintf("pushes for all 10: at most %d", most),
 			})
 		})
 	}
