@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -309,10 +310,19 @@ func compareNumbers(a, b []rune, i int) int {
 	}
 	aEnd, bEnd := i, i
 	for ; aEnd < len(a) && unicode.IsDigit(a[aEnd]); aEnd++ {
-		aNumber = aNumber*10 + int64(a[aEnd]-'0')
+		aNumber = withDigit(aNumber, a[aEnd])
 	}
 	for ; bEnd < len(b) && unicode.IsDigit(b[bEnd]); bEnd++ {
-		bNumber = bNumber*10 + int64(b[bEnd]-'0')
+		bNumber = withDigit(bNumber, b[bEnd])
 	}
 	return cmp.Or(cmp.Compare(aNumber, bNumber), cmp.Compare(aEnd, bEnd), cmp.Compare(a[i], b[i]))
+}
+
+// withDigit stops at the largest number, where the library goes on from the smallest and has no order
+// any more.
+func withDigit(number int64, digit rune) int64 {
+	if number > math.MaxInt64/20 {
+		return math.MaxInt64
+	}
+	return number*10 + int64(digit-'0')
 }
