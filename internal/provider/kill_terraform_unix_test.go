@@ -1,0 +1,222 @@
+//go:build unix
+
+package provider_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestReliabilityPluginKilledUnderTerraform kills the plugin process of the built provider while
+// Terraform applies: Terraform says so, its state stays valid, and the next apply converges.
+func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
+	t.Parallel()
+	tool := tools(t)["terraform"]
+	if tool == "" {
+		t.Skip("terraform is not on this machine")
+	}
+	rows := &killRows{}
+	rows.write(t, "52-plugin-killed-under-terraform.md")
+	for i, server := range []struct {
+		name  string
+		place func(*testing.T) *place
+	}{
+		{"local path", missingPlace},
+		{"http, git's http-backend", func(t *testing.T) *place {
+			return foreignBackendPlace(t, func(next http.Handler) http.Handler { return next })
+		}},
+	}[:often(1, 2)] {
+		t.Run(server.name, func(t *testing.T) {
+			t.Parallel()
+			kills := often(1, 20)
+			p := server.place(t)
+			defer p.end()
+			terraform := newPlugged(t, tool)
+			terraform.apply(p, 0)
+			terraform.apply(p, 1) // the length of one that nobody disturbs
+			var before, after, late int
+			for run := 0; before+after < kills; run++ {
+				at := 1.1 * (float64(run%kills) + rand.Float64()) / float64(kills)
+				was, is, killed := terraform.killed(p, run+2, time.Duration(at*float64(terraform.length)))
+				switch {
+				case !killed:
+					late++
+				case is == was:
+					before++
+				default:
+					after++
+				}
+			}
+			rows.set(i, "`kill -9` of the plugin process while `terraform apply` runs", server.name, before+after, fmt.Sprintf(
+				"%d before and %d after the commit; Terraform said so, its state was valid, and the next apply converged; %d more had ended before",
+				before, after, late))
+		})
+	}
+}
+
+// plugged is a folder in which Terraform works with a provider that says which process it is.
+type plugged struct {
+	t      *testing.T
+	tool   string
+	folder string
+	fifo   *os.File
+	starts chan pluginStart
+
+	plugins int           // that an apply starts
+	length  time.Duration // of an apply, from the start of the last plugin
+}
+
+type pluginStart struct {
+	id int // of the process; 0 is no plugin, but all that were started before have been told
+	at time.Time
+}
+
+func newPlugged(t *testing.T, tool string) *plugged {
+	t.Helper()
+	built, err := mirror()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plugged{t: t, tool: tool, folder: t.TempDir(), starts: make(chan pluginStart)}
+	ids, plugins := filepath.Join(p.folder, "ids"), filepath.Join(p.folder, "plugins")
+	provider := filepath.Join(built, "registry.terraform.io", "flotilla", "flotilla", "0.0.1",
+		runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-flotilla_v0.0.1")
+	plugin := filepath.Join(plugins, "terraform-provider-flotilla")
+	writeFile(t, plugin, fmt.Sprintf("#!/bin/sh\necho $$ >'%s'\nexec '%s' \"$@\"\n", ids, provider))
+	if err := os.Chmod(plugin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(p.folder, "cli.tfrc"),
+		fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"flotilla/flotilla\" = %q\n  }\n}\n", plugins))
+	if err := syscall.Mkfifo(ids, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p.fifo, err = os.OpenFile(ids, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.fifo.Close()
+		for range p.starts { // its end is the reader's
+		}
+	})
+	go func() {
+		defer close(p.starts)
+		for lines := bufio.NewScanner(p.fifo); lines.Scan(); {
+			id, _ := strconv.Atoi(lines.Text())
+			p.starts <- pluginStart{id, time.Now()}
+		}
+	}()
+	return p
+}
+
+// start runs Terraform. What it prints is in output when ended has its error.
+func (p *plugged) start(output *bytes.Buffer, arguments ...string) (ended chan error) {
+	p.t.Helper()
+	command := exec.CommandContext(p.t.Context(), p.tool, arguments...)
+	command.Dir = p.folder
+	command.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(p.folder, "cli.tfrc"), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
+	command.Stdout, command.Stderr = output, output
+	if err := command.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	ended = make(chan error, 1)
+	go func() {
+		ended <- command.Wait()
+		_, _ = p.fifo.WriteString("0\n")
+	}()
+	return ended
+}
+
+// run runs Terraform, and returns the plugins that it started, and what it printed.
+func (p *plugged) run(arguments ...string) (plugins []pluginStart, printed string) {
+	p.t.Helper()
+	var output bytes.Buffer
+	ended := p.start(&output, arguments...)
+	for start := range p.starts {
+		if start.id == 0 {
+			break
+		}
+		plugins = append(plugins, start)
+	}
+	if err := <-ended; err != nil {
+		p.t.Fatalf("terraform %s: %s\n%s", strings.Join(arguments, " "), err, output.String())
+	}
+	return plugins, output.String()
+}
+
+// plan plans a change of one value, which no other number gives.
+func (p *plugged) plan(place *place, number int) {
+	p.t.Helper()
+	writeFile(p.t, filepath.Join(p.folder, "main.tf"), requiredProviders+small{database: fmt.Sprintf("\"mysql://%d\"", number)}.config(place.repository))
+	p.run("plan", "-input=false", "-out=plan.out")
+}
+
+// apply does so undisturbed.
+func (p *plugged) apply(place *place, number int) {
+	p.t.Helper()
+	p.plan(place, number)
+	plugins, _ := p.run("apply", "-input=false", "plan.out")
+	if p.plugins = len(plugins); p.plugins == 0 {
+		p.t.Fatal("Terraform started no plugin")
+	}
+	p.length = time.Since(plugins[p.plugins-1].at)
+}
+
+// killed applies until the plugin is killed, a while after it was started. It returns where the branch
+// was before and after, and whether the plugin was killed in time.
+func (p *plugged) killed(place *place, number int, delay time.Duration) (before, after string, killed bool) {
+	p.t.Helper()
+	p.plan(place, number)
+	before, _ = tip(p.t, place.look(), branch)
+	var output bytes.Buffer
+	ended := p.start(&output, "apply", "-input=false", "plan.out")
+	var plugins []*os.Process
+	for start := range p.starts {
+		if start.id == 0 {
+			break
+		}
+		plugin, err := os.FindProcess(start.id)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if plugins = append(plugins, plugin); len(plugins) == p.plugins {
+			time.Sleep(delay)
+			for _, plugin := range plugins { // one for functions, one for resources, and those that have ended
+				_ = plugin.Kill()
+			}
+		}
+	}
+	err := <-ended
+	after, _ = tip(p.t, place.look(), branch)
+	killed = err != nil
+	if killed && !strings.Contains(output.String(), "lugin") {
+		p.t.Errorf("Terraform does not say that the plugin ended:\n%s", output.String())
+	}
+	p.run("show", "-json")
+	p.run("apply", "-input=false", "-auto-approve")
+	p.run("plan", "-input=false", "-detailed-exitcode")
+	directory := place.look()
+	final, _ := tip(p.t, directory, branch)
+	if after != before && after != final {
+		p.t.Errorf("the branch was at %s, neither where it had been, %s, nor where it came to be, %s", after, before, final)
+	}
+	if !killed && after == before {
+		p.t.Errorf("Terraform said that it had applied, and had not:\n%s", output.String())
+	}
+	if made := git(p.t, directory, "rev-list", "--count", before+".."+final); made != "1" {
+		p.t.Errorf("%s commits came of it, want one", made)
+	}
+	return before, after, killed
+}
