@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -76,8 +77,11 @@ func (w *streamWire) fail(ctx context.Context, s *service, err error) error {
 		return w.server.explain(said)
 	case errors.Is(err, packp.ErrEmptyInput):
 		return io.ErrUnexpectedEOF
+	case classify(err) != nil, errors.Is(err, errOtherHash):
+		return err
 	}
-	return err
+	// What is left of an answer that was cut off is wrong in many ways.
+	return fmt.Errorf("%w: its answer cannot be read: %w", ErrUnreachable, err)
 }
 
 // end waits for the service; kill does not wait for it to finish its work.
