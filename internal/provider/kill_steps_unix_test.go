@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -311,7 +312,12 @@ func runWatchedGit() error {
 	if err := os.WriteFile(filepath.Join(folder, seen), append(before, os.Args[i]+"\n"...), 0o600); err != nil {
 		return err
 	}
-	kill := func() { _ = syscall.Kill(os.Getppid(), syscall.SIGKILL) }
+	kill := func() {
+		// While it waits for this process, the id is its own.
+		if id := os.Getppid(); strconv.Itoa(id) == os.Getenv(doomedID) {
+			_ = syscall.Kill(id, syscall.SIGKILL)
+		}
+	}
 	switch {
 	case bytes.Count(before, []byte("\n")) != at.Request:
 		return pass()
@@ -612,6 +618,7 @@ func killAt(t *testing.T, w wish, watcher watcher, at step) (killed bool) {
 	t.Helper()
 	provider := newDoomed(t, w, watcher.environment()...)
 	watcher.watch(at, provider.kill)
+	provider.last = func() { watcher.watch(never, nil) } // the last answer comes before the kill
 	provider.proceed()
 	provider.ends()
 	provider.settles()

@@ -23,6 +23,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -108,9 +109,10 @@ func failure(diagnostics []*tfprotov6.Diagnostic) error {
 }
 
 // The process of a provider that may be killed reads its wish, says when it is about to apply, waits
-// to be told to, and says when it has.
+// to be told to, says when it has, and ends with its input, as a plugin does when Terraform ends it.
 const (
 	doomedName = "doomed-provider"
+	doomedID   = "FLOTILLA_TEST_DOOMED" // of the process, for those that it starts
 	ready      = "ready"
 	done       = "done"
 )
@@ -121,6 +123,9 @@ func runDoomed() error {
 	if err := in.Decode(&w); err != nil {
 		return err
 	}
+	if err := os.Setenv(doomedID, strconv.Itoa(os.Getpid())); err != nil {
+		return err
+	}
 	say := func(what string) { _, _ = fmt.Fprintln(os.Stdout, what) }
 	_, err := w.apply(context.Background(), func() {
 		say(ready)
@@ -129,6 +134,7 @@ func runDoomed() error {
 	})
 	if err == nil {
 		say(done)
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
 	return err
 }
@@ -141,6 +147,7 @@ type doomed struct {
 	out     *bufio.Scanner
 	stderr  bytes.Buffer
 	family  *os.File // ends when the process and all that it started have ended
+	last    func()   // is called when it has applied, before it ends
 }
 
 // newDoomed starts a process, and returns when it is about to apply.
@@ -150,7 +157,7 @@ func newDoomed(t *testing.T, w wish, environment ...string) *doomed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &doomed{t: t, command: exec.CommandContext(t.Context(), self)}
+	d := &doomed{t: t, command: exec.CommandContext(t.Context(), self), last: func() {}}
 	d.command.Args = []string{doomedName}
 	d.command.Env = append(os.Environ(), environment...)
 	d.command.Stderr = &d.stderr
@@ -197,8 +204,8 @@ func (d *doomed) kill() { _ = d.command.Process.Kill() }
 
 // ends waits for the end of the process, and tells whether it had applied.
 func (d *doomed) ends() (applied bool) {
-	for d.out.Scan() {
-		applied = applied || d.out.Text() == done
+	if applied = d.out.Scan() && d.out.Text() == done; applied {
+		d.last()
 	}
 	_ = d.in.Close()
 	err := d.command.Wait()
@@ -220,11 +227,11 @@ func undisturbed(t *testing.T, w wish) time.Duration {
 	d := newDoomed(t, w)
 	start := time.Now()
 	d.proceed()
-	if !d.out.Scan() || d.out.Text() != done {
+	var took time.Duration
+	d.last = func() { took = time.Since(start) }
+	if !d.ends() {
 		t.Error("an undisturbed apply failed")
 	}
-	took := time.Since(start)
-	d.ends()
 	d.settles()
 	return took
 }
