@@ -3,6 +3,7 @@ package gitops_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -247,6 +249,27 @@ func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault
 	result, err := gitops.NewClient(options...).Apply(context.Background(), remote, edit)
 	checkTruth(t, r, tip, result, err)
 	return err
+}
+
+func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, servings[2])
+	r.byHand(func(w *workTree) { w.write("README.md", "x") })
+	var gone atomic.Bool
+	next := backend(t, filepath.Dir(r.directory))
+	remote := r.remote
+	remote.URL = serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if gone.Load() || strings.Contains(request.URL.RawQuery, "receive-pack") {
+			gone.Store(true)
+			drop(w, request, next)
+			return
+		}
+		next.ServeHTTP(w, request)
+	})) + "/gitops.git"
+	result, err := gitops.NewClient().Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")}))
+	if !errors.Is(err, gitops.ErrUnreachable) || strings.Contains(err.Error(), "not known") || result.Pushes != 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
 }
 
 // checkTruth holds the outcome of an apply against the branch, which had a

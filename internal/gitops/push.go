@@ -30,11 +30,11 @@ func (a *application) push(
 		return false, err
 	}
 	defer w.close()
-	said := &tail{limit: maxErrorBody}
+	said, sent := &tail{limit: maxErrorBody}, false
 	report, pushErr := w.push(ctx, func(advertised *packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) {
 		request, err := updateRequest(advertised, a.target(), old, commit, pack)
 		if err == nil {
-			request.Progress = said
+			request.Progress, sent = said, true
 			for _, c := range changes {
 				c.by.pushes++
 			}
@@ -48,6 +48,9 @@ func (a *application) push(
 		return false, pushErr
 	}
 	tip, err := a.readAgain(ctx, w)
+	if err != nil && !sent {
+		return false, pushErr
+	}
 	if err != nil {
 		unsettle(changes)
 		if pushErr != nil {
@@ -57,7 +60,7 @@ func (a *application) push(
 		return false, fmt.Errorf("whether the branch has commit %s %w: %w", commit, errUnknown, err)
 	}
 	refused := report != nil && report.Error() != nil
-	if !refused {
+	if sent && !refused {
 		unsettle(changes)
 	}
 	switch {
