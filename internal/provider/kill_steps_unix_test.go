@@ -416,33 +416,46 @@ func (s *stepTable) add(name, server string, after bool) {
 	s.found[server] = append(s.found[server], foundStep{name, after})
 }
 
-// rows has a row for each step. Those of the servers that know most steps come first.
+// rows has a row for each server, with its steps in their order.
 func (s *stepTable) rows(rows *killRows) {
-	var names []string
-	before, after := map[string][]string{}, map[string][]string{}
-	for _, server := range stepServers {
+	for i, server := range stepServers {
+		before, after := 0, 0
 		for _, step := range s.found[server] {
-			if !slices.Contains(names, step.name) {
-				names = append(names, step.name)
-			}
 			if step.after {
-				after[step.name] = append(after[step.name], server)
+				after++
 			} else {
-				before[step.name] = append(before[step.name], server)
+				before++
 			}
 		}
-	}
-	for i, name := range names {
-		outcome := "before the commit"
-		switch before, after := before[name], after[name]; {
-		case len(before) == 0:
-			outcome = "after the commit"
-		case len(after) > 0:
-			outcome += " at " + strings.Join(before, ", ") + "; after it at " + strings.Join(after, ", ")
+		if before+after == 0 {
+			continue
 		}
-		servers := slices.Concat(before[name], after[name])
-		rows.set(i, "`kill -9` of the provider at the step "+name, strings.Join(servers, ", "), len(servers), outcome+"; the next apply converged")
+		rows.set(i, "`kill -9` of the provider at each step", server, before+after, fmt.Sprintf(
+			"%d before and %d after the commit, none between; the next apply converged. Before: %s. After: %s",
+			before, after, named(s.found[server], false), named(s.found[server], true)))
 	}
+}
+
+// named are the names of steps, each request's together.
+func named(steps []foundStep, after bool) string {
+	var text strings.Builder
+	last := ""
+	for _, step := range steps {
+		if step.after != after {
+			continue
+		}
+		request, when, _ := strings.Cut(step.name, ": ")
+		switch {
+		case last == "":
+			text.WriteString(request + " " + when)
+		case request == last:
+			text.WriteString(", " + when)
+		default:
+			text.WriteString("; " + request + " " + when)
+		}
+		last = request
+	}
+	return cmp.Or(text.String(), "none")
 }
 
 const (
