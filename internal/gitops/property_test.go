@@ -76,7 +76,7 @@ func TestReliabilityRandomSequences(t *testing.T) {
 			})
 		}
 	})
-	report(t, "50-sequences", row{
+	report(t, "55-sequences", row{
 		"random sequences of 10 edits, prunes and foreign changes", "in memory, checked by git", fmt.Sprint(sequences),
 		fmt.Sprintf("%d applies, %d of them refused as conflicts; foreign files byte-identical, owned folders as wanted; the trees of %d tips are git's own",
 			applied.Load(), refused.Load(), tips.Load()),

@@ -14,8 +14,8 @@ import (
 //   - A branch that has moved before the pack was sent costs no push: the next
 //     attempt follows after a random wait, whose bound doubles.
 //   - Whoever lost a push listens before the next one: only when the branch has
-//     stood still for a random while is the pack sent. The bound of that is four
-//     times as high after each push lost.
+//     stood still for a random while is the pack sent. The bound of that is sixteen
+//     times as high after each push lost: a third one is rare, a fourth one more so.
 //
 // All waits are multiples of how long things take here, and now: what would be
 // too short for a slow or busy server is too long for a fast one.
@@ -72,7 +72,7 @@ func (a *application) listen(ctx context.Context) error {
 		return nil
 	}
 	took := max(firstWait, time.Since(a.race.began))
-	return a.client.sleep(ctx, listenLeast*took+a.client.jitter(doubled(listenFactor*took, 2*(a.race.lost-1), lastListen)))
+	return a.client.sleep(ctx, listenLeast*took+a.client.jitter(doubled(listenFactor*took, 4*(a.race.lost-1), lastListen)))
 }
 
 // overtaken counts what others were faster than: a push, or an attempt that had

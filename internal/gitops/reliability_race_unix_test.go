@@ -22,7 +22,7 @@ func TestReliabilityRaces(t *testing.T) {
 		t.Run(serving.name, func(t *testing.T) {
 			processes, commits := count(8, 32), count(4, 100)
 			if serving.mirror { // Gitea does much more for a push
-				processes, commits = count(4, 32), count(3, 10)
+				processes, commits = count(4, 32), count(3, 100)
 			}
 			r := newRepository(t, serving)
 			start := time.Now()
