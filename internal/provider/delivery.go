@@ -252,6 +252,45 @@ func (c *connection) pending(ctx context.Context, how delivery, at place, owner 
 	return at.Branch, nil
 }
 
+// proposedOtherwise tells whether what is deployed is only proposed, by an open request, and the delivery
+// has changed: the request must follow, though nothing else changes.
+func (r *assignmentResource) proposedOtherwise(
+	ctx context.Context, plan, prior *assignmentModel, at place, diagnostics *diag.Diagnostics,
+) bool {
+	if prior.PullRequest.IsNull() || plan.Delivery.Equal(prior.Delivery) {
+		return false
+	}
+	if r.connection == nil || !r.connection.complete {
+		return true // whether it is open cannot be asked yet
+	}
+	var ignored diag.Diagnostics // what is in the state was checked when it got there
+	branch, err := r.connection.pending(
+		ctx, decodeDelivery(prior.Delivery, &ignored), at, prior.owner(at), prior.PullRequest.ValueString())
+	if err != nil {
+		addRepositoryError(ctx, diagnostics, err, false)
+		return false
+	}
+	return branch != at.Branch
+}
+
+// closeFormer closes the open request of a delivery that is another one now, or none.
+func (r *assignmentResource) closeFormer(ctx context.Context, plan, prior *assignmentModel, at place, diagnostics *diag.Diagnostics) {
+	var ignored diag.Diagnostics
+	owner, now, then := prior.owner(at), decodeDelivery(plan.Delivery, &ignored), decodeDelivery(prior.Delivery, &ignored)
+	head := then.headOf(owner)
+	if !then.pullRequest || now.pullRequest && now.headOf(owner) == head {
+		return
+	}
+	host, err := r.connection.host(then, at)
+	if err == nil {
+		err = closeRequest(ctx, host, forge.Selector{Owner: owner.Name, Base: at.Branch, Head: head})
+	}
+	if err != nil {
+		diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open",
+			sentence(fmt.Sprintf("everything is delivered as it is now wanted, but the request from branch %q could not be closed: %s", head, err)))
+	}
+}
+
 // addForgeError reports what went wrong with a pull request; false where it is about something else.
 func addForgeError(diagnostics *diag.Diagnostics, err error) bool {
 	at := path.Root("delivery")

@@ -1,10 +1,18 @@
 package provider_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -190,4 +198,169 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 			step(""),
 		},
 	})
+}
+
+// TestPendingRequestFollowsTheDelivery changes nothing but the delivery, again and again, while what is
+// deployed is only proposed.
+func TestPendingRequestFollowsTheDelivery(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	commits, head := 0, ""
+	step := func(database, delivery string, check func(all []request)) resource.TestStep {
+		return resource.TestStep{
+			Config:           small{database: fmt.Sprintf("%q", database), extra: delivery}.config(repo),
+			ConfigPlanChecks: emptyPlan,
+			Check: func(*terraform.State) error {
+				check(requests(t, server, user))
+				return nil
+			},
+		}
+	}
+	unmoved := func() {
+		t.Helper()
+		if now := repo.commits(t, "dev"); now != commits {
+			t.Errorf("%d commits on the branch, want %d", now, commits)
+		}
+	}
+	deployed := func(database string) {
+		t.Helper()
+		if content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, database) {
+			t.Errorf("the branch holds\n%s", content)
+		}
+	}
+	states := func(all []request, want ...string) {
+		t.Helper()
+		var are []string
+		for _, one := range all {
+			state := one.State
+			if one.Merged {
+				state = "merged"
+			}
+			are = append(are, state+" "+one.Head.Ref)
+		}
+		if !slices.Equal(are, want) {
+			t.Errorf("requests %q, want %q", are, want)
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			step("mysql://one", "", func([]request) { commits = repo.commits(t, "dev") }),
+			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []request) {
+				states(all, "open flotilla/dev")
+				head = all[0].Head.SHA
+				unmoved()
+			}),
+			// What is asked for in other words is the same request, and no commit.
+			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", title = "Roll out" }`, func(all []request) {
+				states(all, "open flotilla/dev")
+				if all[0].Title != "Roll out" || all[0].Head.SHA != head {
+					t.Errorf("request %+v", all[0])
+				}
+				unmoved()
+			}),
+			// Another branch is another request, and the former one goes.
+			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []request) {
+				states(all, "closed flotilla/dev", "open other")
+				unmoved()
+			}),
+			// Without a request it is committed, and the request goes.
+			step("mysql://two", "", func(all []request) {
+				states(all, "closed flotilla/dev", "closed other")
+				deployed("mysql://two")
+			}),
+			// What is to be merged at once is merged.
+			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []request) {
+				states(all, "closed flotilla/dev", "closed other", "open flotilla/dev")
+			}),
+			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`, func(all []request) {
+				states(all, "closed flotilla/dev", "closed other", "merged flotilla/dev")
+				deployed("mysql://three")
+				commits = repo.commits(t, "dev")
+			}),
+			// Of what was merged, nothing is to be done.
+			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []request) {
+				states(all, "closed flotilla/dev", "closed other", "merged flotilla/dev")
+				unmoved()
+			}),
+			// A value and the delivery at once.
+			step("mysql://four", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]request) { unmoved() }),
+			step("mysql://five", "", func(all []request) {
+				states(all, "closed flotilla/dev", "closed other", "merged flotilla/dev", "closed flotilla/dev")
+				deployed("mysql://five")
+			}),
+			// Nobody can be asked at plan while the token is not known.
+			step("mysql://six", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]request) {}),
+			{
+				Config: `resource "terraform_data" "token" {
+  input = ` + strconv.Quote(user.Token) + `
+}
+` + strings.Replace(small{database: `"mysql://six"`}.config(repo), strconv.Quote(user.Token), "terraform_data.token.output", 1),
+				ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					states(requests(t, server, user),
+						"closed flotilla/dev", "closed other", "merged flotilla/dev", "closed flotilla/dev", "closed flotilla/dev")
+					deployed("mysql://six")
+					return nil
+				},
+			},
+		},
+	})
+}
+
+// TestFormerRequestThatCannotBeClosedIsTold applies as users do: warnings are seen by people alone.
+func TestFormerRequestThatCannotBeClosedIsTold(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	behind, err := url.Parse(repo.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused atomic.Pointer[string] // method
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: behind.Scheme, Host: behind.Host})
+	before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if method := refused.Load(); method != nil && *method == r.Method && strings.HasPrefix(r.URL.Path, "/api/") {
+			http.Error(w, `{"message": "not today"}`, http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(before.Close)
+	repo.url = before.URL + behind.Path
+	value := func(extra string) string {
+		return requiredProviders + small{database: `"mysql://two"`, extra: extra}.config(repo)
+	}
+	refuse := func(method string) { refused.Store(&method) }
+	tool := cmp.Or(tools(t)["terraform"], tools(t)["tofu"])
+	w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repo)})
+	apply := []string{"apply", "-input=false", "-no-color", "-auto-approve"}
+	w.run(apply...)
+	writeFile(t, filepath.Join(w.path, "main.tf"), value(`delivery = { mode = "pull_request", forge = "gitea" }`))
+	w.run(apply...)
+	writeFile(t, filepath.Join(w.path, "main.tf"), value(""))
+
+	refuse(http.MethodGet) // whether the request is open has to be known
+	if _, stderr, err := w.try("plan", "-input=false", "-no-color", "-refresh=false"); err == nil || !words("not today").MatchString(stderr) {
+		t.Errorf("%v:\n%s", err, stderr)
+	}
+	refuse(http.MethodPatch)
+	said := w.run(apply...)
+	for _, text := range []string{
+		"Warning: A former pull request may still be open",
+		`Everything is delivered as it is now wanted, but the request from branch "flotilla/dev" could not be closed:`, "not today",
+	} {
+		if !words(text).MatchString(said) {
+			t.Errorf("the apply does not say %q:\n%s", text, said)
+		}
+	}
+	if content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
+		t.Errorf("the branch holds\n%s", content)
+	}
+	if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
+		t.Errorf("requests %+v, want one that is open", all)
+	}
+	refuse(http.MethodGet)
+	if said := w.run(apply...); !strings.Contains(said, "No changes.") {
+		t.Errorf("one more apply does\n%s", said)
+	}
 }

@@ -205,9 +205,11 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	plan.Deployed = deployedValue(wanted)
 	moved := wasDeployed && prior.isElsewhere(place, known)
 	if wasDeployed && !moved && plan.Deployed.Equal(prior.Deployed) {
-		plan.Commit = prior.Commit
-		if how.pullRequest {
-			plan.PullRequest = prior.PullRequest
+		if !r.proposedOtherwise(ctx, &plan, &prior, place, &resp.Diagnostics) {
+			plan.Commit = prior.Commit
+			if how.pullRequest {
+				plan.PullRequest = prior.PullRequest
+			}
 		}
 		return
 	}
@@ -277,10 +279,14 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 	to, known := plan.place(&resp.Diagnostics)
 	before := prior.deployment(ctx, &resp.Diagnostics)
 	if !prior.isElsewhere(to, known) {
-		// A change of the commit message or of delivery alone writes nothing: the plan says so.
+		// A change of the commit message alone writes nothing, nor does one of delivery unless a request
+		// is open: the plan says so.
 		var err error
 		if plan.Commit.IsUnknown() {
 			err = r.write(ctx, &plan, before, &prior, &resp.Diagnostics)
+			if !resp.Diagnostics.HasError() {
+				r.closeFormer(ctx, &plan, &prior, to, &resp.Diagnostics)
+			}
 		}
 		switch {
 		case errors.Is(err, errProposed):
