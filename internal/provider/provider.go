@@ -57,9 +57,9 @@ type viewKey struct {
 	owner       gitops.Owner
 }
 
-// read is one view, or nobody's yet. Who reads it holds the lock.
+// read is one view, or nobody's yet. Who reads it fills turn, which has room for one.
 type read struct {
-	mu   sync.Mutex
+	turn chan struct{}
 	view *gitops.View
 }
 
@@ -216,13 +216,17 @@ func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gi
 	c.views.mu.Lock()
 	kept := c.views.read[key]
 	if kept == nil {
-		kept = &read{}
+		kept = &read{turn: make(chan struct{}, 1)}
 		c.views.read[key] = kept
 	}
 	c.views.mu.Unlock()
 
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
+	select {
+	case kept.turn <- struct{}{}:
+		defer func() { <-kept.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if kept.view == nil {
 		view, err := c.client.Inspect(ctx, remote, owner)
 		if err != nil {
