@@ -155,3 +155,14 @@ const (
 func simply() forge.Wanted {
 	return forge.Wanted{Selector: dev, Title: devTitle, Body: "changes"}
 }
+
+// free expects that dev's branch may be pushed to, or what an error says.
+func free(t *testing.T, host forge.Host, says string) {
+	t.Helper()
+	err := host.Free(t.Context(), dev)
+	if says != "" {
+		wantError(t, err, forge.ErrNotOwned, says)
+	} else if err != nil {
+		t.Error(err)
+	}
+}

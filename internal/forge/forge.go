@@ -71,8 +71,8 @@ type Host interface {
 	// one, else the newest; nil when there never was one.
 	Current(context.Context, Selector) (*PullRequest, error)
 
-	// Free is ErrNotOwned while an open request of somebody else is between the
-	// branches, which a push to the head would change.
+	// Free is ErrNotOwned while another open request than the owner's into the base
+	// comes from the head: a push to it would change that one.
 	Free(context.Context, Selector) error
 
 	// Ensure opens the owner's request, or brings the open one to what is

@@ -44,7 +44,7 @@ func (g *giteaHost) find(ctx context.Context, base, head string, open bool, matc
 	if err != nil {
 		return nil, err
 	}
-	if !strings.Contains(base, "/") {
+	if base != "" && !strings.Contains(base, "/") {
 		_, _, err := sdk.GetPullRequestByBaseHead(g.at.owner, g.at.name, base, head)
 		if answered(err, http.StatusNotFound) {
 			return nil, g.exists(sdk)
@@ -66,7 +66,7 @@ func (g *giteaHost) find(ctx context.Context, base, head string, open bool, matc
 			return nil, err
 		}
 		for _, pull := range page { // newest first
-			if r := g.request(pull); r.Base == base && r.Head == head && !r.foreign && match(r) {
+			if r := g.request(pull); r.comes(head, base) && match(r) {
 				return r, nil
 			}
 		}

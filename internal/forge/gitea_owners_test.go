@@ -96,6 +96,10 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 		}
 		p.ensure(wanted(dev))
 	}
+	p.api("POST", "/branches", map[string]any{"new_branch_name": "other", "old_branch_name": "main"}, nil)
+	into := dev
+	into.Base = "other"
+	wantError(t, p.host.Free(t.Context(), into), forge.ErrNotOwned, `of assignment "dev" goes from "flotilla/dev" into "main", not into "other"`)
 	ours := p.current(dev)
 	elsewhere := *ours
 	elsewhere.Head = "flotilla/prod"

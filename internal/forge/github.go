@@ -51,7 +51,7 @@ func (g *githubHost) find(ctx context.Context, base, head string, open bool, mat
 		}
 		for _, pull := range page {
 			// A fork in the same organization has heads of the same name.
-			if r := g.request(pull); r.Base == base && r.Head == head && !r.foreign && match(r) {
+			if r := g.request(pull); r.comes(head, base) && match(r) {
 				return r, nil
 			}
 		}

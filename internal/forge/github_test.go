@@ -152,6 +152,28 @@ func TestGitHubForksThatWereDeletedAreForeign(t *testing.T) {
 	}
 }
 
+func TestGitHubBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
+	t.Parallel()
+	const list = "GET " + hub + "/pulls?direction=desc&head=owner%3Aflotilla%2Fdev&page=1&per_page=100&sort=created&state=open"
+	elsewhere := hubListed(fields{"number": 8, "base": fields{"ref": "prod", "sha": oldHead, "repo": fields{"id": 5}}})
+	for name, test := range map[string]struct {
+		answer []fields
+		says   string
+	}{
+		"nothing":               {answer: []fields{}},
+		"ours":                  {answer: []fields{hubListed()}},
+		"a fork's":              {answer: []fields{hubListed(hubFork, fields{"body": prodMark})}},
+		"ours into another":     {[]fields{hubListed(), elsewhere}, `pull request #8 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`},
+		"another's":             {[]fields{hubListed(fields{"body": prodMark})}, `pull request #7 from "flotilla/dev" into "main" belongs to assignment "prod", not to "dev"`},
+		"a person's, elsewhere": {[]fields{with(elsewhere, fields{"body": otherText})}, `pull request #8 from "flotilla/dev" into "prod" was not opened by assignment "dev"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			free(t, onGitHub(t, []exchange{{request: list, answer: test.answer}}), test.says)
+		})
+	}
+}
+
 func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{request: "POST " + hub + "/pulls", status: 201, answer: hubPull(), body: `{"title": "Deploy dev", "head": "flotilla/dev", "base": "main", "body": ` + quoted(devBody) + `}`}

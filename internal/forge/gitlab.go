@@ -46,9 +46,12 @@ func (g *gitlabHost) find(ctx context.Context, base, head string, open bool, mat
 		states = []string{"opened", "locked"} // locked: it is being merged
 	}
 	options := &gitlab.ListProjectMergeRequestsOptions{
-		SourceBranch: &head, TargetBranch: &base, State: gitlab.Ptr("all"),
+		SourceBranch: &head, State: gitlab.Ptr("all"),
 		OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
 		ListOptions: gitlab.ListOptions{Page: 1, PerPage: 100},
+	}
+	if base != "" {
+		options.TargetBranch = &base
 	}
 	for options.Page > 0 {
 		page, response, err := g.client.MergeRequests.ListProjectMergeRequests(g.project, options, gitlab.WithContext(ctx))
@@ -57,7 +60,7 @@ func (g *gitlabHost) find(ctx context.Context, base, head string, open bool, mat
 		}
 		for _, merge := range page {
 			r := g.request(merge)
-			if slices.Contains(states, merge.State) && r.Base == base && r.Head == head && !r.foreign && match(r) {
+			if slices.Contains(states, merge.State) && r.comes(head, base) && match(r) {
 				return r, nil
 			}
 		}

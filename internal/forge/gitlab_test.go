@@ -93,6 +93,28 @@ func TestGitLabCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 	}
 }
 
+func TestGitLabBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
+	t.Parallel()
+	const list = "GET " + lab + "?order_by=created_at&page=1&per_page=100&sort=desc&source_branch=flotilla%2Fdev&state=all"
+	elsewhere := labListed(fields{"iid": 8, "target_branch": "prod"})
+	for name, test := range map[string]struct {
+		answer []fields
+		says   string
+	}{
+		"nothing":             {answer: []fields{}},
+		"ours":                {answer: []fields{labListed()}},
+		"a fork's":            {answer: []fields{labListed(labFork, fields{"description": prodMark})}},
+		"closed into another": {answer: []fields{with(elsewhere, labClosed)}},
+		"ours into another":   {[]fields{labListed(), elsewhere}, `pull request #8 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`},
+		"another's":           {[]fields{labListed(fields{"description": prodMark})}, `pull request #7 from "flotilla/dev" into "main" belongs to assignment "prod", not to "dev"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			free(t, onGitLab(t, []exchange{{request: list, answer: test.answer}}), test.says)
+		})
+	}
+}
+
 func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{

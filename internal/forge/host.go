@@ -15,7 +15,8 @@ import (
 // a kind of errors.go; nothing in it knows owners.
 type api interface {
 	// find returns the newest request from head into base, both branches of this
-	// repository, that is open or not and that match takes; nil when none is.
+	// repository, that is open or not and that match takes; nil when none is. With
+	// base "" it may go into any branch.
 	find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error)
 	get(ctx context.Context, number int) (*request, error)
 	open(ctx context.Context, base, head, title, body string) (*request, error)
@@ -51,6 +52,12 @@ type request struct {
 	checked     bool     // GitLab: there is a pipeline
 	unsettled   bool     // the host is still checking whether it can be merged
 	status      string   // why it cannot be merged, in the host's word
+}
+
+// comes tells whether the request is from a branch of this repository into
+// another; base "" is any.
+func (r *request) comes(head, base string) bool {
+	return !r.foreign && r.Head == head && (base == "" || r.Base == base)
 }
 
 type host struct {
@@ -94,7 +101,10 @@ func (h *host) Free(ctx context.Context, s Selector) error {
 	if err := s.check(); err != nil {
 		return h.leaving(err)
 	}
-	_, err := h.opened(ctx, s)
+	r, err := h.api.find(ctx, "", s.Head, true, func(r *request) bool { return r.Base != s.Base || r.Owner != s.Owner })
+	if err == nil && r != nil {
+		err = s.notOwned(r)
+	}
 	return h.leaving(err)
 }
 
@@ -153,15 +163,24 @@ func (h *host) ensure(ctx context.Context, w Wanted) (*request, error) {
 // when that is somebody else's. The hosts allow only one.
 func (h *host) opened(ctx context.Context, s Selector) (*request, error) {
 	r, err := h.api.find(ctx, s.Base, s.Head, true, func(*request) bool { return true })
-	switch {
-	case err != nil || r == nil || r.Owner == s.Owner:
+	if err != nil || r == nil || r.Owner == s.Owner {
 		return r, err
-	case r.Owner == "":
-		return nil, failf(ErrNotOwned, "pull request #%d from %q into %q was not opened by assignment %q, or somebody has removed its mark; close it, or use another branch: %s",
-			r.Number, s.Head, s.Base, s.Owner, r.URL)
 	}
-	return nil, failf(ErrNotOwned, "pull request #%d from %q into %q belongs to assignment %q, not to %q; use another branch: %s",
-		r.Number, s.Head, s.Base, r.Owner, s.Owner, r.URL)
+	return nil, s.notOwned(r)
+}
+
+// notOwned says why a request is in the way.
+func (s Selector) notOwned(r *request) error {
+	switch r.Owner {
+	case "":
+		return failf(ErrNotOwned, "pull request #%d from %q into %q was not opened by assignment %q, or somebody has removed its mark; close it, or use another branch: %s",
+			r.Number, r.Head, r.Base, s.Owner, r.URL)
+	case s.Owner:
+		return failf(ErrNotOwned, "pull request #%d of assignment %q goes from %q into %q, not into %q; close it, or use another branch: %s",
+			r.Number, r.Owner, r.Head, r.Base, s.Base, r.URL)
+	}
+	return failf(ErrNotOwned, "pull request #%d from %q into %q belongs to assignment %q, not to %q; use another branch: %s",
+		r.Number, r.Head, r.Base, r.Owner, s.Owner, r.URL)
 }
 
 // open opens the request, and finds out what came of it: an answer may be lost

@@ -125,7 +125,11 @@ func (r *assignmentResource) checkDelivery(model *assignmentModel, place place, 
 	if !how.pullRequest || !known || !fleet.IsKnown(plain(model.Delivery)) || r.connection == nil || diagnostics.HasError() {
 		return
 	}
-	if _, err := r.connection.host(how, place); err != nil {
+	_, err := r.connection.host(how, place)
+	if err == nil && !model.Name.IsUnknown() {
+		err = gitops.CheckBranch(how.selectorOf(model.owner(place), place.Branch).Head)
+	}
+	if err != nil {
 		diagnostics.AddAttributeError(path.Root("delivery"), "Invalid delivery", sentence(err.Error()))
 	}
 }

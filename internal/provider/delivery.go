@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ type delivery struct {
 	pullRequest bool
 	forge       forge.Forge
 	apiURL      string
-	head        string // branch of the pull request; empty: "flotilla/<name>"
+	head        string // branch of the pull request; empty: see headOf
 	title       string
 	labels      []string
 	reviewers   []string
@@ -109,12 +110,11 @@ func textList(value any) (texts []string, ok bool) {
 	return texts, ok
 }
 
-// headOf is the branch of the owner's pull request.
-func (d delivery) headOf(owner gitops.Owner) string {
-	if d.head != "" {
-		return d.head
-	}
-	return "flotilla/" + owner.Name
+// selectorOf names the owner's pull request. Its branch tells apart what has one name: the branches
+// that it goes into, and the paths there.
+func (d delivery) selectorOf(owner gitops.Owner, base string) forge.Selector {
+	mark := strings.TrimPrefix(owner.Path+"/"+owner.Name, "/")
+	return forge.Selector{Owner: mark, Base: base, Head: cmp.Or(d.head, "flotilla/"+base+"/"+mark)}
 }
 
 // deliver applies an edit as the model says, and returns the commit that holds it and the URL of the
@@ -128,8 +128,13 @@ func (c *connection) deliver(ctx context.Context, how delivery, at place, edit g
 	if err != nil {
 		return "", "", err
 	}
-	edit.Head = how.headOf(edit.Owner)
-	selector := forge.Selector{Owner: edit.Owner.Name, Base: at.Branch, Head: edit.Head}
+	selector := how.selectorOf(edit.Owner, at.Branch)
+	edit.Head = selector.Head
+	release, err := c.heads.take(ctx, at.URL+" "+edit.Head)
+	if err != nil {
+		return "", "", err
+	}
+	defer release()
 	if err := host.Free(ctx, selector); err != nil {
 		return "", "", err
 	}
@@ -241,13 +246,13 @@ func (c *connection) pending(ctx context.Context, how delivery, at place, owner 
 	if err != nil {
 		return "", err
 	}
-	head := how.headOf(owner)
-	request, err := host.Current(ctx, forge.Selector{Owner: owner.Name, Base: at.Branch, Head: head})
+	selector := how.selectorOf(owner, at.Branch)
+	request, err := host.Current(ctx, selector)
 	if err != nil {
 		return "", err
 	}
 	if request != nil && request.State == forge.Open && request.URL == url && how.merge != string(forge.Now) {
-		return head, nil
+		return selector.Head, nil
 	}
 	return at.Branch, nil
 }
@@ -277,17 +282,17 @@ func (r *assignmentResource) proposedOtherwise(
 func (r *assignmentResource) closeFormer(ctx context.Context, plan, prior *assignmentModel, at place, diagnostics *diag.Diagnostics) {
 	var ignored diag.Diagnostics
 	owner, now, then := prior.owner(at), decodeDelivery(plan.Delivery, &ignored), decodeDelivery(prior.Delivery, &ignored)
-	head := then.headOf(owner)
-	if !then.pullRequest || now.pullRequest && now.headOf(owner) == head {
+	selector := then.selectorOf(owner, at.Branch)
+	if !then.pullRequest || now.pullRequest && now.selectorOf(owner, at.Branch) == selector {
 		return
 	}
 	host, err := r.connection.host(then, at)
 	if err == nil {
-		err = closeRequest(ctx, host, forge.Selector{Owner: owner.Name, Base: at.Branch, Head: head})
+		err = closeRequest(ctx, host, selector)
 	}
 	if err != nil {
 		diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open",
-			sentence(fmt.Sprintf("everything is delivered as it is now wanted, but the request from branch %q could not be closed: %s", head, err)))
+			sentence(fmt.Sprintf("everything is delivered as it is now wanted, but the request from branch %q could not be closed: %s", selector.Head, err)))
 	}
 }
 

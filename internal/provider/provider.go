@@ -43,6 +43,7 @@ type connection struct {
 	author   gitops.Signature
 	release  string
 	views    views
+	heads    turns // by repository and branch that is proposed
 }
 
 // views keeps what was read of a repository, so that a plan reads each only once. What writes never
@@ -57,10 +58,44 @@ type viewKey struct {
 	owner       gitops.Owner
 }
 
-// read is one view, or nobody's yet. Who reads it fills turn, which has room for one.
+// read is one view, or nobody's yet.
 type read struct {
-	turn chan struct{}
+	turn turn
 	view *gitops.View
+}
+
+// turn lets one at a time, and nobody wait longer than it has time.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) take(ctx context.Context) (release func(), err error) {
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// turns are those of many things, by name.
+type turns struct {
+	mu sync.Mutex
+	of map[string]turn
+}
+
+func (t *turns) take(ctx context.Context, name string) (release func(), err error) {
+	t.mu.Lock()
+	if t.of == nil {
+		t.of = map[string]turn{}
+	}
+	one, ok := t.of[name]
+	if !ok {
+		one = newTurn()
+		t.of[name] = one
+	}
+	t.mu.Unlock()
+	return one.take(ctx)
 }
 
 // Metadata names the provider.
@@ -216,17 +251,16 @@ func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gi
 	c.views.mu.Lock()
 	kept := c.views.read[key]
 	if kept == nil {
-		kept = &read{turn: make(chan struct{}, 1)}
+		kept = &read{turn: newTurn()}
 		c.views.read[key] = kept
 	}
 	c.views.mu.Unlock()
 
-	select {
-	case kept.turn <- struct{}{}:
-		defer func() { <-kept.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	release, err := kept.turn.take(ctx)
+	if err != nil {
+		return err
 	}
+	defer release()
 	if kept.view == nil {
 		view, err := c.client.Inspect(ctx, remote, owner)
 		if err != nil {

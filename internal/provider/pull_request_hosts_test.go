@@ -3,7 +3,9 @@ package provider_test
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +93,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
 	status := func(state string) {
-		host.api(http.MethodPost, "/statuses/"+host.open()["flotilla/dev"].Head.SHA, map[string]any{"context": "ci", "state": state}, nil)
+		host.api(http.MethodPost, "/statuses/"+host.open()["flotilla/dev/dev"].Head.SHA, map[string]any{"context": "ci", "state": state}, nil)
 	}
 	proposed := small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "when_checks_succeed" }`}.config(repo)
 	resource.Test(t, resource.TestCase{
@@ -157,7 +159,7 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 				PreConfig: func() {
 					reviewer := server.User(t)
 					host.api(http.MethodPut, "/collaborators/"+reviewer.Name, map[string]any{"permission": "write"}, nil)
-					path := fmt.Sprintf("/repos/%s/gitops/pulls/%d/reviews", user.Name, host.open()["flotilla/dev"].Number)
+					path := fmt.Sprintf("/repos/%s/gitops/pulls/%d/reviews", user.Name, host.open()["flotilla/dev/dev"].Number)
 					server.API(t, reviewer, http.MethodPost, path, map[string]any{"event": "APPROVED", "body": "Fine"}, nil)
 				},
 				Config: proposed,
@@ -261,7 +263,7 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 				},
 				Config: config("2", "2", proposes),
 				Check: func(*terraform.State) error {
-					if open := host.open(); len(open) != 3 || open["flotilla/one"].Number == 0 || open["flotilla/two"].Number == 0 {
+					if open := host.open(); len(open) != 3 || open["flotilla/dev/one/one"].Number == 0 || open["flotilla/dev/two/two"].Number == 0 {
 						t.Fatalf("requests %+v, want one of each owner and the person's", open)
 					}
 					unchanged(persons)
@@ -275,8 +277,8 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 				Config: config("3", "2", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
-					unchanged(persons, open["flotilla/two"].Number)
-					if one := open["flotilla/one"]; len(open) != 3 || one.Head.SHA == before[one.Number].Head.SHA {
+					unchanged(persons, open["flotilla/dev/two/two"].Number)
+					if one := open["flotilla/dev/one/one"]; len(open) != 3 || one.Head.SHA == before[one.Number].Head.SHA {
 						t.Errorf("requests %+v, want that of one with another head", open)
 					}
 					return nil
@@ -286,8 +288,8 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 				Config: config("", "2", proposes),
 				Check: func(*terraform.State) error {
 					open := host.open()
-					unchanged(persons, open["flotilla/two"].Number)
-					if body := open["flotilla/one"].Body; len(open) != 3 || !strings.Contains(body, "| removed |") {
+					unchanged(persons, open["flotilla/dev/two/two"].Number)
+					if body := open["flotilla/dev/one/one"].Body; len(open) != 3 || !strings.Contains(body, "| removed |") {
 						t.Errorf("requests %+v, want one that removes", open)
 					}
 					return nil
@@ -298,11 +300,124 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 				Check: func(*terraform.State) error {
 					open := host.open()
 					unchanged(persons)
-					if len(open) != 2 || open["flotilla/one"].Number == 0 {
+					if len(open) != 2 || open["flotilla/dev/one/one"].Number == 0 {
 						t.Errorf("requests %+v, want those of one and of the person", open)
 					}
 					return nil
 				},
+			},
+		},
+	})
+}
+
+// namesake is an assignment that is called fleet, as others are, elsewhere.
+func namesake(repo repository, label, branch, path, value, delivery string) string {
+	return strings.NewReplacer(
+		`"flotilla_assignment" "fleet"`, `"flotilla_assignment" "`+label+`"`,
+		`branch = "dev", path = "fleet"`, `branch = "`+branch+`", path = "`+path+`"`,
+	).Replace(owner(repo, "fleet", value, delivery))
+}
+
+// valueAt is the value that a branch has at a path.
+func valueAt(t *testing.T, repo repository, branch, path string) string {
+	t.Helper()
+	_, value, _ := strings.Cut(files(t, repo.clone(t, branch))[path+"/drone/app-all/platform-config.yaml"], "VALUE: ")
+	value, _, _ = strings.Cut(value, "\n")
+	return strings.Trim(value, `"`)
+}
+
+func TestPullRequestsOfOneNameAreApart(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	config := func(value, second, delivery string) string {
+		return repo.provider + namesake(repo, "first", "dev", "eu", value, delivery) + namesake(repo, "second", "dev", second, value, delivery) +
+			namesake(repo, "third", "prod", "eu", value, delivery)
+	}
+	opens := func(want ...string) {
+		t.Helper()
+		if are := slices.Sorted(maps.Keys(host.open())); !slices.Equal(are, want) {
+			t.Errorf("open requests from %q, want %q", are, want)
+		}
+	}
+	const proposes = `delivery = { mode = "pull_request", forge = "gitea" }`
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: config("1", "us", "")},
+			{ // each proposes its own
+				Config: config("2", "us", proposes), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					opens("flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					for _, at := range []struct{ branch, path, value string }{
+						{"flotilla/dev/eu/fleet", "eu", "2"}, {"flotilla/dev/eu/fleet", "us", "1"},
+						{"flotilla/dev/us/fleet", "eu", "1"}, {"flotilla/dev/us/fleet", "us", "2"},
+						{"flotilla/prod/eu/fleet", "eu", "2"}, {"flotilla/prod/eu/fleet", "us", ""},
+					} {
+						if value := valueAt(t, repo, at.branch, at.path); value != at.value {
+							t.Errorf("branch %s has value %q at %s, want %q", at.branch, value, at.path, at.value)
+						}
+					}
+					return nil
+				},
+			},
+			{ // who moves proposes the new place, and that the old one goes
+				Config: config("2", "asia", proposes), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					opens("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					for branch, value := range map[string]string{"flotilla/dev/asia/fleet": "1", "flotilla/dev/us/fleet": ""} {
+						if is := valueAt(t, repo, branch, "us"); is != value {
+							t.Errorf("branch %s has value %q at us, want %q", branch, is, value)
+						}
+					}
+					return nil
+				},
+			},
+			{ // a branch that two shall share is an error
+				Config:      config("3", "asia", strings.Replace(proposes, "}", `, branch = "shared" }`, 1)),
+				ExpectError: words(`belongs to assignment "`),
+			},
+			{
+				Config: config("3", "asia", proposes), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					opens("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
+					return nil
+				},
+			},
+		},
+	})
+}
+
+func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	config := func(branch, path, value, delivery string) string {
+		return repo.provider + namesake(repo, "test", branch, path, value, delivery)
+	}
+	const proposes = `delivery = { mode = "pull_request", forge = "gitea", branch = "shared" }`
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: config("dev", "eu", "1", "")},
+			{Config: config("dev", "eu", "1", proposes)},
+			{ // the branch is for the new place, and the old one has another
+				Config: config("dev", "us", "1", proposes), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					if are := slices.Sorted(maps.Keys(host.open())); !slices.Equal(are, []string{"flotilla/dev/eu/fleet", "shared"}) {
+						t.Errorf("open requests from %q", are)
+					}
+					host.api(http.MethodPost, "/branches", map[string]any{"new_branch_name": "prod", "old_branch_name": "dev"}, nil)
+					return nil
+				},
+			},
+			{ // a name that no branch can have
+				Config:      config("dev", strings.Repeat(strings.Repeat("long", 30)+"/", 3)+"us", "1", strings.Replace(proposes, `, branch = "shared"`, "", 1)),
+				ExpectError: words(`The branch is longer than`),
+			},
+			{
+				Config:      config("prod", "us", "2", proposes),
+				ExpectError: words(`of assignment "us/fleet" goes from "shared" into "dev", not into "prod"; close it, or use another branch:`),
 			},
 		},
 	})
@@ -320,8 +435,8 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 			{Config: small{}.config(repo)},
 			{
 				PreConfig: func() {
-					host.commit("flotilla/dev", "dev", "by-hand")
-					persons = host.propose("flotilla/dev")
+					host.commit("flotilla/dev/dev", "dev", "by-hand")
+					persons = host.propose("flotilla/dev/dev")
 					before = host.pull(persons)
 				},
 				Config:      small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
@@ -348,7 +463,7 @@ func TestDestroyClosesWhatWasNeverMerged(t *testing.T) {
 				PreConfig: func() { host.commit("dev", "", "by-hand") },
 				Config:    small{extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo),
 				Check: func(*terraform.State) error {
-					if open := host.open(); len(open) != 1 || open["flotilla/dev"].Number == 0 {
+					if open := host.open(); len(open) != 1 || open["flotilla/dev/dev"].Number == 0 {
 						t.Errorf("requests %+v, want one", open)
 					}
 					return nil

@@ -77,7 +77,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 				ConfigStateChecks: []statecheck.StateCheck{url},
 				Check: func(*terraform.State) error {
 					all := requests(t, server, user)
-					if len(all) != 1 || all[0].State != "open" || all[0].Head.Ref != "flotilla/dev" {
+					if len(all) != 1 || all[0].State != "open" || all[0].Head.Ref != "flotilla/dev/dev" {
 						t.Fatalf("requests %+v, want one that is open", all)
 					}
 					if !strings.Contains(all[0].Body, "| `large` | `app-core` |") {
@@ -247,13 +247,13 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 		Steps: []resource.TestStep{
 			step("mysql://one", "", func([]request) { commits = repo.commits(t, "dev") }),
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []request) {
-				states(all, "open flotilla/dev")
+				states(all, "open flotilla/dev/dev")
 				head = all[0].Head.SHA
 				unmoved()
 			}),
 			// What is asked for in other words is the same request, and no commit.
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", title = "Roll out" }`, func(all []request) {
-				states(all, "open flotilla/dev")
+				states(all, "open flotilla/dev/dev")
 				if all[0].Title != "Roll out" || all[0].Head.SHA != head {
 					t.Errorf("request %+v", all[0])
 				}
@@ -261,32 +261,32 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 			}),
 			// Another branch is another request, and the former one goes.
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []request) {
-				states(all, "closed flotilla/dev", "open other")
+				states(all, "closed flotilla/dev/dev", "open other")
 				unmoved()
 			}),
 			// Without a request it is committed, and the request goes.
 			step("mysql://two", "", func(all []request) {
-				states(all, "closed flotilla/dev", "closed other")
+				states(all, "closed flotilla/dev/dev", "closed other")
 				deployed("mysql://two")
 			}),
 			// What is to be merged at once is merged.
 			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []request) {
-				states(all, "closed flotilla/dev", "closed other", "open flotilla/dev")
+				states(all, "closed flotilla/dev/dev", "closed other", "open flotilla/dev/dev")
 			}),
 			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`, func(all []request) {
-				states(all, "closed flotilla/dev", "closed other", "merged flotilla/dev")
+				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
 				deployed("mysql://three")
 				commits = repo.commits(t, "dev")
 			}),
 			// Of what was merged, nothing is to be done.
 			step("mysql://three", `delivery = { mode = "pull_request", forge = "gitea", branch = "other" }`, func(all []request) {
-				states(all, "closed flotilla/dev", "closed other", "merged flotilla/dev")
+				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev")
 				unmoved()
 			}),
 			// A value and the delivery at once.
 			step("mysql://four", `delivery = { mode = "pull_request", forge = "gitea" }`, func([]request) { unmoved() }),
 			step("mysql://five", "", func(all []request) {
-				states(all, "closed flotilla/dev", "closed other", "merged flotilla/dev", "closed flotilla/dev")
+				states(all, "closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev", "closed flotilla/dev/dev")
 				deployed("mysql://five")
 			}),
 			// Nobody can be asked at plan while the token is not known.
@@ -299,7 +299,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 				ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					states(requests(t, server, user),
-						"closed flotilla/dev", "closed other", "merged flotilla/dev", "closed flotilla/dev", "closed flotilla/dev")
+						"closed flotilla/dev/dev", "closed other", "merged flotilla/dev/dev", "closed flotilla/dev/dev", "closed flotilla/dev/dev")
 					deployed("mysql://six")
 					return nil
 				},
@@ -347,7 +347,7 @@ func TestFormerRequestThatCannotBeClosedIsTold(t *testing.T) {
 	said := w.run(apply...)
 	for _, text := range []string{
 		"Warning: A former pull request may still be open",
-		`Everything is delivered as it is now wanted, but the request from branch "flotilla/dev" could not be closed:`, "not today",
+		`Everything is delivered as it is now wanted, but the request from branch "flotilla/dev/dev" could not be closed:`, "not today",
 	} {
 		if !words(text).MatchString(said) {
 			t.Errorf("the apply does not say %q:\n%s", text, said)

@@ -73,7 +73,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				MarkdownDescription: "How to write: `{mode = \"push\"}`, which commits to the branch and is the default, or `{mode = " +
 					"\"pull_request\", forge, api_url, branch, title, labels, reviewers, merge}`, which keeps one pull request of this " +
 					"assignment up to date. `forge` is `gitea`, `forgejo`, `github` or `gitlab` (unset: by the host's name), `branch` the " +
-					"one that is proposed (default `flotilla/<name>`), `merge` is `none` (default), `when_checks_succeed` or `now`, always " +
+					"one that is proposed (default `flotilla/<branch>/<path>/<name>`), `merge` is `none` (default), `when_checks_succeed` or `now`, always " +
 					"pinned to the commit that was pushed. An open request is pending, not drift.",
 			},
 			"adopt": schema.BoolAttribute{
@@ -303,7 +303,11 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 	prior.OnDestroy = plan.OnDestroy
-	if err := r.clear(ctx, &prior, from, before); err != nil {
+	former, now := decodeDelivery(prior.Delivery, &resp.Diagnostics), decodeDelivery(plan.Delivery, &resp.Diagnostics)
+	if from.URL == to.URL && former.head == now.head {
+		former.head = "" // the new place is proposed from there
+	}
+	if err := r.clear(ctx, &prior, from, before, former); err != nil {
 		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Folders remain in the former repository",
 			sentence(fmt.Sprintf("the new place is written, but the old one could not be cleared: %s", err)))
 	}
@@ -320,7 +324,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
 	defer cancel()
-	if err := r.clear(ctx, &state, place, before); err != nil {
+	if err := r.clear(ctx, &state, place, before, decodeDelivery(state.Delivery, &resp.Diagnostics)); err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 	}
 }
@@ -359,11 +363,12 @@ func (r *assignmentResource) write(
 }
 
 // clear removes what the model owns at a place, or lets go of it.
-func (r *assignmentResource) clear(ctx context.Context, model *assignmentModel, place place, deployed gitops.Deployed) error {
-	var ignored diag.Diagnostics // what is in the state was checked when it got there
+func (r *assignmentResource) clear(
+	ctx context.Context, model *assignmentModel, place place, deployed gitops.Deployed, how delivery,
+) error {
 	edit := r.edit(model, place, deployed)
 	edit.Keep = model.keeps()
-	_, _, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, &ignored), place, edit)
+	_, _, err := r.connection.deliver(ctx, how, place, edit)
 	return err
 }
 

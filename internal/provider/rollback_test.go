@@ -218,7 +218,7 @@ func TestRollbackByPullRequest(t *testing.T) {
 					if got := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"); got != second {
 						t.Error("the branch moved before the request was merged")
 					}
-					if got := repo.database(t, "flotilla/dev"); got != "mysql://one" {
+					if got := repo.database(t, "flotilla/dev/dev"); got != "mysql://one" {
 						t.Errorf("the request has %q", got)
 					}
 					return nil
