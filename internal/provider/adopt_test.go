@@ -2,11 +2,13 @@ package provider_test
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 )
 
@@ -127,4 +129,56 @@ func TestThePlanSaysInWordsWhatIsUnusual(t *testing.T) {
 	says(other, "Warning: Folders are taken over", `folder "drone/app-core" belongs to the assignment "dev" at the root of the repository.
 Folder "drone/app-edge" belongs to the assignment "dev" at the root of the repository.
 Folder "large/app-core" belongs to the assignment "dev" at the root of the repository.`)
+}
+
+// TestAFolderIsHandedOverByPullRequest takes two applies: the folder is in two fleets until it is merged.
+func TestAFolderIsHandedOverByPullRequest(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	const extra = `
+  adopt    = true
+  delivery = { mode = "pull_request", forge = "gitea" }
+`
+	before := ""
+	folder := func() string { return git(t, repo.clone(t, "dev"), "rev-parse", "HEAD:drone/app-b") }
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{
+				Config: halves(repo, "a, b", "c", ""),
+				Check: func(*terraform.State) error {
+					before = folder()
+					return nil
+				},
+			},
+			{
+				Config: halves(repo, "a, b", "b, c", extra), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					all := requests(t, server, user)
+					if len(all) != 1 || all[0].State != "open" {
+						t.Fatalf("requests %+v, want one that is open", all)
+					}
+					server.API(t, user, http.MethodPost, fmt.Sprintf("/repos/%s/gitops/pulls/%d/merge", user.Name, all[0].Number),
+						map[string]any{"Do": "merge", "head_commit_id": all[0].Head.SHA}, nil)
+					return nil
+				},
+			},
+			{ // whose it is, only who writes reads
+				Config:           halves(repo, "a, b", "b, c", extra),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
+			},
+			{
+				Config: halves(repo, "a", "b, c", extra), ConfigPlanChecks: emptyPlan,
+				Check: func(*terraform.State) error {
+					if folder() != before {
+						t.Error("the folder changed")
+					}
+					if all := requests(t, server, user); len(all) != 1 {
+						t.Errorf("requests %+v, want one that was merged", all)
+					}
+					return nil
+				},
+			},
+		},
+	})
 }
