@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -30,7 +31,7 @@ func (a *application) push(
 		return false, err
 	}
 	defer w.close()
-	said, sent := &tail{limit: maxErrorBody}, false
+	said, sent, began := &tail{limit: maxErrorBody}, false, time.Now()
 	report, pushErr := w.push(ctx, func(advertised *packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) {
 		request, err := updateRequest(advertised, a.target(), old, commit, pack)
 		if err == nil {
@@ -41,6 +42,9 @@ func (a *application) push(
 		}
 		return request, err
 	})
+	if sent {
+		a.race.pushed = time.Since(began)
+	}
 	if errors.Is(pushErr, errMoved) {
 		return false, a.overtaken(false) // seen in time: nothing was sent
 	}

@@ -18,12 +18,14 @@ import (
 //     times as high after each push lost: a third one is rare, a fourth one more so.
 //
 // All waits are multiples of how long things take here, and now: what would be
-// too short for a slow or busy server is too long for a fast one.
+// too short for a slow or busy server is too long for a fast one. A server with
+// hooks may take much longer over a push than all else does.
 type race struct {
-	began      time.Time // the attempt
-	moved      int       // attempts that found the branch moved before they pushed
-	lost       int       // pushes that somebody else's was faster than
-	unanswered int       // requests in a row without an answer that makes sense
+	began      time.Time     // the attempt
+	pushed     time.Duration // how long the last push took
+	moved      int           // attempts that found the branch moved before they pushed
+	lost       int           // pushes that somebody else's was faster than
+	unanswered int           // requests in a row without an answer that makes sense
 }
 
 const (
@@ -39,9 +41,12 @@ const (
 	// The bounds of the first waits, in attempts.
 	moveFactor   = 4
 	listenFactor = 8
-	// listenLeast is how long one listens at least, in attempts as far as the
-	// push: longer than somebody who commits without a pause stands still.
+	// listenLeast is how long one listens at least, in attempts: longer than
+	// somebody who commits without a pause stands still.
 	listenLeast = 3
+	// longestPush is what is believed of how long a push takes: one that many
+	// others came with takes longer than those that follow.
+	longestPush = 2 * time.Second
 )
 
 // doubled is d doubled n times, up to last.
@@ -71,7 +76,7 @@ func (a *application) listen(ctx context.Context) error {
 	if a.race.lost == 0 {
 		return nil
 	}
-	took := max(firstWait, time.Since(a.race.began))
+	took := max(firstWait, time.Since(a.race.began)+min(a.race.pushed, longestPush))
 	return a.client.sleep(ctx, listenLeast*took+a.client.jitter(doubled(listenFactor*took, 4*(a.race.lost-1), lastListen)))
 }
 

@@ -22,7 +22,7 @@ func TestReliabilityRaces(t *testing.T) {
 		t.Run(serving.name, func(t *testing.T) {
 			processes, commits := count(8, 32), count(4, 100)
 			if serving.mirror { // Gitea does much more for a push
-				processes, commits = count(4, 32), count(3, 100)
+				processes, commits = count(4, 32), count(3, 10)
 			}
 			r := newRepository(t, serving)
 			start := time.Now()
@@ -130,7 +130,7 @@ func checkRace(t *testing.T, r *repository, processes, commits int, came []appli
 // TestReliabilityTenEditsAtOnce applies ten edits of ten owners to one branch at
 // once, as one apply of a configuration with ten assignments does.
 func TestReliabilityTenEditsAtOnce(t *testing.T) {
-	rounds := count(3, 100)
+	rounds := count(3, 10)
 	for i, serving := range reliabilityServers {
 		t.Run(serving.name, func(t *testing.T) {
 			most := tenAtOnce(t, newRepository(t, serving), rounds)
