@@ -105,10 +105,14 @@ func (e *slowError) Temporary() bool { return false }
 
 func slow(ctx context.Context, err error) error {
 	var timeout net.Error
-	if ctx.Err() == nil && errors.As(err, &timeout) && timeout.Timeout() {
-		return &slowError{err.Error()}
+	if !errors.As(err, &timeout) || !timeout.Timeout() || ctx.Err() != nil {
+		return err
 	}
-	return err
+	// A connection may see a context's deadline a moment before the context does.
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 0 {
+		return context.DeadlineExceeded
+	}
+	return &slowError{err.Error()}
 }
 
 // boundedTransport limits what a server's answers may hold. go-git reads
