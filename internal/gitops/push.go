@@ -77,7 +77,7 @@ func (a *application) push(
 		}
 		return true, nil
 	case tip != old:
-		return false, a.overtaken(true)
+		return false, a.overtaken(sent)
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	}
