@@ -23,7 +23,7 @@ type delivery struct {
 	pullRequest bool
 	forge       forge.Forge
 	apiURL      string
-	head        string // branch of the pull request; empty: see headOf
+	head        string // branch of the pull request; empty: see selectorOf
 	title       string
 	labels      []string
 	reviewers   []string

@@ -64,40 +64,6 @@ type read struct {
 	view *gitops.View
 }
 
-// turn lets one at a time, and nobody wait longer than it has time.
-type turn chan struct{}
-
-func newTurn() turn { return make(turn, 1) }
-
-func (t turn) take(ctx context.Context) (release func(), err error) {
-	select {
-	case t <- struct{}{}:
-		return func() { <-t }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// turns are those of many things, by name.
-type turns struct {
-	mu sync.Mutex
-	of map[string]turn
-}
-
-func (t *turns) take(ctx context.Context, name string) (release func(), err error) {
-	t.mu.Lock()
-	if t.of == nil {
-		t.of = map[string]turn{}
-	}
-	one, ok := t.of[name]
-	if !ok {
-		one = newTurn()
-		t.of[name] = one
-	}
-	t.mu.Unlock()
-	return one.take(ctx)
-}
-
 // Metadata names the provider.
 func (p *flotilla) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
 	resp.TypeName = "flotilla"
@@ -251,7 +217,7 @@ func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gi
 	c.views.mu.Lock()
 	kept := c.views.read[key]
 	if kept == nil {
-		kept = &read{turn: newTurn()}
+		kept = &read{turn: make(turn, 1)}
 		c.views.read[key] = kept
 	}
 	c.views.mu.Unlock()

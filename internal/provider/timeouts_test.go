@@ -73,22 +73,6 @@ func TestTimeoutSaysWhichHowLongAndHowToRaiseIt(t *testing.T) {
 	}
 }
 
-// TestTimeoutHoldsWhileAnotherLooksAtTheSame has two assignments of one owner, which look one after the other.
-func TestTimeoutHoldsWhileAnotherLooksAtTheSame(t *testing.T) {
-	t.Parallel()
-	requireAcceptance(t)
-	repo := repository{url: "http://" + silent(t) + "/o/r.git"}
-	long := owner(repo, "team", "one", `timeouts = { read = "2s" }`)
-	short := strings.Replace(owner(repo, "team", "one", `timeouts = { read = "251ms" }`), `"team"`, `"again"`, 1)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
-		Steps: []resource.TestStep{
-			{Config: long + short, ExpectError: words(`timeouts.read = "251ms", is over:`)},
-			{Config: long + short, ExpectError: words(`timeouts.read = "2s", is over:`)},
-		},
-	})
-}
-
 // proxied puts a proxy before a repository's server. While stalled it takes pushes and never answers.
 func proxied(t *testing.T, repo repository) (through repository, stalled *atomic.Bool) {
 	t.Helper()

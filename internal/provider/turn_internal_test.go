@@ -1,0 +1,38 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func TestTurnIsOnesAtATimeAndNobodyWaitsLongerThanTheirContextLasts(t *testing.T) {
+	t.Parallel()
+	var all turns
+	ended, cancel := context.WithCancel(t.Context())
+	release, err := all.take(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := all.take(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+	cancel()
+	if _, err := all.take(ended, "one"); !errors.Is(err, context.Canceled) {
+		t.Errorf("what is taken was taken again: %v", err)
+	}
+	taken := make(chan error)
+	go func() {
+		release, err := all.take(t.Context(), "one")
+		if err == nil {
+			release()
+		}
+		taken <- err
+	}()
+	release()
+	if err := <-taken; err != nil {
+		t.Errorf("what was released cannot be taken: %v", err)
+	}
+}
