@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // cutter passes connections on to an address. All of them are cut at the moment
@@ -115,7 +116,7 @@ func (c *cutter) behind(t *testing.T, remote gitops.Remote) gitops.Remote {
 // the fetch and the push. It happens once, and is overcome.
 func TestReliabilityCutConnections(t *testing.T) {
 	t.Parallel()
-	points := count(8, 100)
+	points := reliabilitytest.Count(8, 100)
 	for i, serving := range reliabilityServers[1:] {
 		if serving.mirror && points < 100 {
 			continue
@@ -142,10 +143,9 @@ func TestReliabilityCutConnections(t *testing.T) {
 					t.Errorf("cut after %d of %d bytes: %v", c.at, total, err)
 				}
 			}
-			report(t, fmt.Sprintf("31-cut-%d", i), row{
+			reliabilitytest.Report(t, fmt.Sprintf("31-cut-%d", i),
 				"all connections are cut once, after so many bytes", serving.name, fmt.Sprint(points),
-				fmt.Sprintf("%d converged, %d a clear error, %d otherwise; 0 lost updates", converged, failed, points-converged-failed),
-			})
+				fmt.Sprintf("%d converged, %d a clear error, %d otherwise; 0 lost updates", converged, failed, points-converged-failed))
 		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // faulty passes requests to next, but for those that fault takes.
@@ -181,7 +182,7 @@ var requests = []struct{ name, suffix string }{
 func TestReliabilityFaults(t *testing.T) {
 	t.Parallel()
 	servers := []serving{{name: "git http-backend", config: anyObject, remote: overHTTP}}
-	if count(0, 1) == 1 {
+	if reliabilitytest.Count(0, 1) == 1 {
 		servers = append(servers, serving{name: "Gitea over http", mirror: true, remote: overGiteaHTTP})
 	}
 	for i, serving := range servers {
@@ -211,12 +212,11 @@ func TestReliabilityFaults(t *testing.T) {
 			}
 		})
 		cells := len(requests) * len(faults) * 2
-		report(t, fmt.Sprintf("30-faults-%d", i), row{
+		reliabilitytest.Report(t, fmt.Sprintf("30-faults-%d", i),
 			"a proxy spoils a request of an apply, once or each time", serving.name,
 			fmt.Sprintf("%d requests × %d faults × 2", len(requests), len(faults)),
 			fmt.Sprintf("%d converged, %d a clear error, %d otherwise; 0 lost updates",
-				converged.Load(), failed.Load(), cells-int(converged.Load()+failed.Load())),
-		})
+				converged.Load(), failed.Load(), cells-int(converged.Load()+failed.Load())))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // largeOrder tells a process to change one folder of a bigEdit.
@@ -70,7 +71,7 @@ func processor() (time.Duration, error) {
 // It fails for memory only: processor time depends on what else runs.
 func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	const limit = 64 << 10 // KiB
-	hosts, rounds := count(10, 500), count(1, 10)
+	hosts, rounds := reliabilitytest.Count(10, 500), reliabilitytest.Count(1, 10)
 	r := newRepository(t, serving{name: "http", config: anyObject, remote: overHTTP})
 	if _, err := gitops.NewClient().Apply(context.Background(), gitops.Remote{URL: r.directory, Branch: "main"}, bigEdit(t, hosts)); err != nil {
 		t.Fatal(err)
@@ -105,8 +106,7 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	if peak > 0 {
 		memory = fmt.Sprintf("%d MiB", (peak+1023)>>10)
 	}
-	report(t, "60-large", row{
+	reliabilitytest.Report(t, "60-large",
 		fmt.Sprintf("one folder changed among %d files, beside a partial clone, fast-import and push by git", hosts*200), "git http-backend", fmt.Sprint(rounds),
-		fmt.Sprintf("%.2f of git's processor time; peak memory of the process %s", float64(ours)/float64(gits), memory),
-	})
+		fmt.Sprintf("%.2f of git's processor time; peak memory of the process %s", float64(ours)/float64(gits), memory))
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // TestRandomEditsAndForeignChanges plays sequences of applies, destroys, losses
@@ -40,7 +41,7 @@ func TestRandomEditsAndForeignChanges(t *testing.T) {
 func TestReliabilityRandomSequences(t *testing.T) {
 	t.Parallel()
 	const batch = 100
-	sequences := uint64(count(batch, 10000))
+	sequences := uint64(reliabilitytest.Count(batch, 10000))
 	var applied, refused, tips atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for first := uint64(0); first < sequences; first += batch {
@@ -76,11 +77,10 @@ func TestReliabilityRandomSequences(t *testing.T) {
 			})
 		}
 	})
-	report(t, "55-sequences", row{
+	reliabilitytest.Report(t, "55-sequences",
 		"random sequences of 10 edits, prunes and foreign changes", "in memory, checked by git", fmt.Sprint(sequences),
 		fmt.Sprintf("%d applies, %d of them refused as conflicts; foreign files byte-identical, owned folders as wanted; the trees of %d tips are git's own",
-			applied.Load(), refused.Load(), tips.Load()),
-	})
+			applied.Load(), refused.Load(), tips.Load()))
 }
 
 // feed runs git with an input.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // fullDisk makes git's files end after a few kilobytes, as on a full disk: a
@@ -79,9 +80,8 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 				}
 				r.fsck()
 				t.Logf("%v", err)
-				report(t, fmt.Sprintf("40-refused-%d-%d", i, j), row{
-					"a push refused by " + refusal.name, serving.name, "1", "an error with the server's words, nothing changed",
-				})
+				reliabilitytest.Report(t, fmt.Sprintf("40-refused-%d-%d", i, j),
+					"a push refused by "+refusal.name, serving.name, "1", "an error with the server's words, nothing changed")
 			})
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // TestReliabilityRaces lets processes that know nothing of each other commit to
@@ -20,9 +22,9 @@ import (
 func TestReliabilityRaces(t *testing.T) {
 	for i, serving := range reliabilityServers {
 		t.Run(serving.name, func(t *testing.T) {
-			processes, commits := count(8, 32), count(4, 100)
+			processes, commits := reliabilitytest.Count(8, 32), reliabilitytest.Count(4, 100)
 			if serving.mirror { // Gitea does much more for a push
-				processes, commits = count(4, 32), count(3, 10)
+				processes, commits = reliabilitytest.Count(4, 32), reliabilitytest.Count(3, 10)
 			}
 			r := newRepository(t, serving)
 			start := time.Now()
@@ -35,11 +37,10 @@ func TestReliabilityRaces(t *testing.T) {
 				each = append(each, c.Pushes)
 			}
 			slices.Sort(each)
-			report(t, fmt.Sprintf("10-races-%d", i), row{
+			reliabilitytest.Report(t, fmt.Sprintf("10-races-%d", i),
 				"processes commit to one branch at once", serving.name, fmt.Sprintf("%d × %d", processes, commits),
 				fmt.Sprintf("0 lost; pushes per commit: %.2f on average, 99th percentile %d, at most %d",
-					float64(pushes)/float64(len(each)), each[len(each)*99/100], each[len(each)-1]),
-			})
+					float64(pushes)/float64(len(each)), each[len(each)*99/100], each[len(each)-1]))
 			if pushes > 3*len(each) {
 				t.Errorf("%d pushes for %d commits", pushes, len(each))
 			}
@@ -130,13 +131,12 @@ func checkRace(t *testing.T, r *repository, processes, commits int, came []appli
 // TestReliabilityTenEditsAtOnce applies ten edits of ten owners to one branch at
 // once, as one apply of a configuration with ten assignments does.
 func TestReliabilityTenEditsAtOnce(t *testing.T) {
-	rounds := count(3, 10)
+	rounds := reliabilitytest.Count(3, 100)
 	for i, serving := range reliabilityServers {
 		t.Run(serving.name, func(t *testing.T) {
 			most := tenAtOnce(t, newRepository(t, serving), rounds)
-			report(t, fmt.Sprintf("20-ten-%d", i), row{
-				"10 assignments in one apply", serving.name, fmt.Sprint(rounds), fmt.Sprintf("pushes for all 10: at most %d", most),
-			})
+			reliabilitytest.Report(t, fmt.Sprintf("20-ten-%d", i),
+				"10 assignments in one apply", serving.name, fmt.Sprint(rounds), fmt.Sprintf("pushes for all 10: at most %d", most))
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // TestReliabilityKilledAtRandomMoments kills providers with SIGKILL while they apply, at moments that
@@ -17,18 +19,16 @@ import (
 // after, and the next apply converges.
 func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
-	rows := &killRows{}
-	rows.write(t, "50-killed-at-random-moments.md")
 	asItIs := func(next http.Handler) http.Handler { return next }
 	for i, server := range []struct {
 		name  string
 		kills int
 		place func(*testing.T) *place
 	}{
-		{"local path", often(4, 450), localPlace},
-		{"local path, repository created", often(3, 250), missingPlace},
-		{"http, git's http-backend", often(2, 250), func(t *testing.T) *place { return backendPlace(t, asItIs) }},
-		{"http, Gitea", often(1, 50), func(t *testing.T) *place { return giteaPlace(t, asItIs) }},
+		{"local path", reliabilitytest.Count(4, 450), localPlace},
+		{"local path, repository created", reliabilitytest.Count(3, 250), missingPlace},
+		{"http, git's http-backend", reliabilitytest.Count(2, 250), func(t *testing.T) *place { return backendPlace(t, asItIs) }},
+		{"http, Gitea", reliabilitytest.Count(1, 50), func(t *testing.T) *place { return giteaPlace(t, asItIs) }},
 	} {
 		t.Run(server.name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +36,8 @@ func TestReliabilityKilledAtRandomMoments(t *testing.T) {
 			for moments.killed() < server.kills {
 				moments.series(server.place)
 			}
-			rows.set(i, "`kill -9` of the provider at random moments of an apply", server.name, moments.killed(), moments.String())
+			reliabilitytest.Report(t, fmt.Sprintf("50-killed-at-random-moments-%d", i),
+				"`kill -9` of the provider at random moments of an apply", server.name, fmt.Sprint(moments.killed()), moments.String())
 		})
 	}
 }
@@ -78,7 +79,7 @@ func (m *moments) series(newPlace func(*testing.T) *place) {
 	p := newPlace(m.t)
 	defer p.end()
 	creates := !p.exists()
-	trees, length, samples := p.trees, time.Duration(0), often(1, 3)
+	trees, length, samples := p.trees, time.Duration(0), reliabilitytest.Count(1, 3)
 	if creates {
 		trees = learnCreated(m.t, newPlace)
 		for n := range samples {

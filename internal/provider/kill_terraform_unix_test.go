@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // TestReliabilityPluginKilledUnderTerraform kills the plugin process of the built provider while
@@ -27,8 +29,6 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 	if tool == "" {
 		t.Skip("terraform is not on this machine")
 	}
-	rows := &killRows{}
-	rows.write(t, "52-plugin-killed-under-terraform.md")
 	for i, server := range []struct {
 		name  string
 		place func(*testing.T) *place
@@ -37,10 +37,10 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 		{"http, git's http-backend", func(t *testing.T) *place {
 			return foreignBackendPlace(t, func(next http.Handler) http.Handler { return next })
 		}},
-	}[:often(1, 2)] {
+	}[:reliabilitytest.Count(1, 2)] {
 		t.Run(server.name, func(t *testing.T) {
 			t.Parallel()
-			kills := often(1, 20)
+			kills := reliabilitytest.Count(1, 20)
 			p := server.place(t)
 			defer p.end()
 			terraform := newPlugged(t, tool)
@@ -59,9 +59,10 @@ func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 					after++
 				}
 			}
-			rows.set(i, "`kill -9` of the plugin process while `terraform apply` runs", server.name, before+after, fmt.Sprintf(
-				"%d before and %d after the commit; Terraform said so, its state was valid, and the next apply converged; %d more had ended before",
-				before, after, late))
+			reliabilitytest.Report(t, fmt.Sprintf("52-plugin-killed-under-terraform-%d", i),
+				"`kill -9` of the plugin process while `terraform apply` runs", server.name, fmt.Sprint(before+after), fmt.Sprintf(
+					"%d before and %d after the commit; Terraform said so, its state was valid, and the next apply converged; %d more had ended before",
+					before, after, late))
 		})
 	}
 }

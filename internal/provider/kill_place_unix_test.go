@@ -1,0 +1,353 @@
+//go:build unix
+
+package provider_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// variants are fleets of one environment, of 6 cluster types and up to 8 deployment targets each. From
+// one of the first two to the other, one folder changes, and git unpacks what is pushed; any other
+// step changes all or removes some, and git keeps the pack.
+const variants = 4
+
+func variant(n int) map[string]any {
+	database, level, count := "mysql://one", "info", 8
+	switch n {
+	case 1:
+		database = "mysql://two"
+	case 2:
+		level = "debug"
+	case 3:
+		level, count = "warn", 6
+	}
+	targets := map[string]any{}
+	for i := range count {
+		targets[fmt.Sprintf("t%d", i)] = map[string]any{
+			"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"},
+		}
+	}
+	var types []any
+	for i := range 6 {
+		types = append(types, map[string]any{"name": fmt.Sprintf("drone-%d", i)})
+	}
+	return map[string]any{
+		"environment":   "dev",
+		"workspaces":    []any{map[string]any{"name": "team"}},
+		"cluster_types": types,
+		"workloads":     []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": targets}},
+		"target_policies": []any{map[string]any{
+			"name": "all", "deployment_target_selector": map[string]any{}, "cluster_type_selector": map[string]any{},
+		}},
+		"config_containers": []any{
+			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": level}},
+			map[string]any{
+				"name": "one", "labels": map[string]any{"cluster-type": "drone-0", "deployment-target": "app-t0"},
+				"data": map[string]any{"DATABASE_URL": database},
+			},
+		},
+	}
+}
+
+// place is a repository that providers are killed over.
+type place struct {
+	t          *testing.T
+	repository repository
+	token      string
+	delivery   map[string]string
+	requests   func() []request // the newest, on Gitea
+	// directory is the bare repository itself; empty where only the server has it.
+	directory string
+	clone     string // of it, made last
+	// stop ends who else than providers works on it, if anybody does.
+	stop func()
+
+	state   []byte           // what Terraform has
+	current int              // the variant that was applied last
+	trees   [variants]string // what undisturbed applies make of the branch
+}
+
+const branch = "dev"
+
+// wish is for a variant, starting from what Terraform has.
+func (p *place) wish(n int) wish {
+	p.t.Helper()
+	decoded, findings := fleet.Decode(variant(n))
+	if len(findings) > 0 {
+		p.t.Fatal(findings.Error())
+	}
+	model, err := decoded.Fleet.Model()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	dynamic := func(object map[string]string) any {
+		if object == nil {
+			return nil
+		}
+		types := map[string]string{}
+		for key := range object {
+			types[key] = "string"
+		}
+		return map[string]any{"type": []any{"object", types}, "value": object}
+	}
+	assignment, err := json.Marshal(map[string]any{
+		"name":        "dev",
+		"fleet":       map[string]any{"environment": "dev", "model": model, "config": decoded.Config},
+		"gitops_repo": dynamic(map[string]string{"url": p.repository.url, "branch": branch}),
+		"delivery":    dynamic(p.delivery),
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	provider, err := json.Marshal(map[string]any{"git": map[string]any{"token": p.token}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return wish{Provider: provider, Assignment: assignment, State: p.state}
+}
+
+// apply is one that nobody disturbs, in the test's own process.
+func (p *place) apply(n int) {
+	p.t.Helper()
+	state, err := p.wish(n).apply(p.t.Context(), func() {})
+	if err != nil {
+		p.t.Fatalf("apply: %s", err)
+	}
+	p.state, p.current = state, n
+}
+
+// look returns a fresh clone, bare, with which git finds nothing wrong; "" where no repository is yet.
+// The server's own repository is no place to look at while somebody may still push: git fsck then
+// misses objects of refs that came while it ran.
+func (p *place) look() string {
+	p.t.Helper()
+	from := p.repository.cloneURL
+	if p.directory != "" {
+		if !p.exists() {
+			return ""
+		}
+		from = "file://" + p.directory
+	}
+	if p.clone == "" {
+		p.clone = filepath.Join(p.t.TempDir(), "clone.git")
+	}
+	if err := os.RemoveAll(p.clone); err != nil {
+		p.t.Fatal(err)
+	}
+	git(p.t, "", "clone", "--quiet", "--mirror", from, p.clone)
+	git(p.t, p.clone, "fsck", "--strict", "--no-dangling")
+	return p.clone
+}
+
+func (p *place) exists() bool {
+	_, err := os.Stat(p.directory)
+	return p.directory == "" || !errors.Is(err, fs.ErrNotExist)
+}
+
+// tip is the commit that a branch is at, and its tree; empty where there is none.
+func tip(t *testing.T, directory, branch string) (commit, tree string) {
+	t.Helper()
+	if directory == "" || git(t, directory, "for-each-ref", "refs/heads/"+branch) == "" {
+		return "", ""
+	}
+	ids := strings.Fields(git(t, directory, "rev-parse", "refs/heads/"+branch, "refs/heads/"+branch+"^{tree}"))
+	return ids[0], ids[1]
+}
+
+// learn applies every variant undisturbed, and remembers what each makes of the branch.
+func (p *place) learn() {
+	p.t.Helper()
+	for n := range variants {
+		p.apply(n)
+		_, p.trees[n] = tip(p.t, p.look(), branch)
+	}
+	p.apply(0)
+}
+
+// judge looks at the repository of a provider that was killed on the way from a commit to a variant,
+// and tells whether the branch has the commit that it was to make. The branch's whole tree is
+// compared: what is owned, the records of it, and the files of others.
+func (p *place) judge(before string, n int) (after bool) {
+	p.t.Helper()
+	directory := p.look()
+	commit, tree := tip(p.t, directory, branch)
+	if commit == before {
+		return false
+	}
+	if tree != p.trees[n] {
+		p.t.Errorf("the branch is between: at commit %s with tree %s, want commit %q or tree %s", commit, tree, before, p.trees[n])
+	}
+	if parent := git(p.t, directory, "log", "-1", "--format=%P", commit); parent != before {
+		p.t.Errorf("the branch's commit has the parent %q, want %q", parent, before)
+	}
+	return true
+}
+
+// converges applies what a killed provider was to apply: afterwards the branch has what an undisturbed
+// apply makes of it, with one commit, and one more apply, which knows of no state in half of all
+// cases, makes none.
+func (p *place) converges(before string, n int) {
+	p.t.Helper()
+	p.apply(n)
+	directory := p.look()
+	commit, tree := tip(p.t, directory, branch)
+	if tree != p.trees[n] {
+		p.t.Errorf("the next apply makes tree %s, want %s", tree, p.trees[n])
+	}
+	since := []string{"rev-list", "--count", commit}
+	if before != "" {
+		since = append(since, "^"+before)
+	}
+	if made := git(p.t, directory, since...); made != "1" {
+		p.t.Errorf("%s commits came of it, want one", made)
+	}
+	if commit[0] < '8' {
+		p.state = nil
+	}
+	p.apply(n)
+	if again, _ := tip(p.t, p.look(), branch); again != commit {
+		p.t.Error("one more apply made a commit")
+	}
+}
+
+// clean checks a repository on this machine that nobody works on any more: git finds nothing wrong
+// with it, and nothing lies about that would be in anybody's way.
+func (p *place) clean() {
+	p.t.Helper()
+	git(p.t, p.directory, "fsck", "--strict", "--no-dangling")
+	if head := git(p.t, p.directory, "symbolic-ref", "HEAD"); head != "refs/heads/"+branch {
+		p.t.Errorf("HEAD is %s", head)
+	}
+	err := filepath.WalkDir(p.directory, func(path string, _ fs.DirEntry, err error) error {
+		if name := filepath.Base(path); strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_objdir-") || strings.HasPrefix(name, "incoming-") {
+			p.t.Errorf("%s was left", path)
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Error(err)
+	}
+	beside, err := os.ReadDir(filepath.Dir(p.directory))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, entry := range beside {
+		if strings.HasPrefix(entry.Name(), ".") {
+			p.t.Errorf("%s was left beside the repository", entry.Name())
+		}
+	}
+}
+
+// alone says whether only providers, and what they start, work on the repository.
+func (p *place) alone() bool { return p.directory != "" && p.stop == nil }
+
+// end is when no provider will be killed over it any more.
+func (p *place) end() {
+	p.t.Helper()
+	if p.stop != nil {
+		p.stop()
+		p.clean()
+	}
+}
+
+// localPlace is a repository at a local path, with files of others in it.
+func localPlace(t *testing.T) *place {
+	t.Helper()
+	p := missingPlace(t)
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch="+branch, p.directory)
+	p.seed()
+	p.learn()
+	return p
+}
+
+// missingPlace is a path at which an apply creates a repository.
+func missingPlace(t *testing.T) *place {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gitops.git")
+	return &place{t: t, repository: repository{url: path, cloneURL: path}, directory: path}
+}
+
+// backendPlace is one behind git's http-backend, and what handle makes of that.
+func backendPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
+	t.Helper()
+	p := foreignBackendPlace(t, handle)
+	p.learn()
+	return p
+}
+
+// foreignBackendPlace is one in which are only files of others.
+func foreignBackendPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
+	t.Helper()
+	p := missingPlace(t)
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch="+branch, p.directory)
+	for _, key := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
+		git(t, p.directory, "config", key, "true")
+	}
+	p.seed()
+	backend := &cgi.Handler{
+		Path:   filepath.Join(git(t, "", "--exec-path"), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + filepath.Dir(p.directory), "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
+		Stderr: io.Discard,
+	}
+	server := httptest.NewServer(handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Told how long a request is, git-http-backend waits forever for the rest of one whose client is gone.
+		r.ContentLength = -1
+		backend.ServeHTTP(w, r)
+	})))
+	t.Cleanup(server.Close)
+	p.repository.url, p.stop = server.URL+"/"+filepath.Base(p.directory), server.Close
+	return p
+}
+
+// giteaPlace is one of a user's on Gitea, behind what handle makes of that.
+func giteaPlace(t *testing.T, handle func(http.Handler) http.Handler) *place {
+	t.Helper()
+	repo, gitea, user := giteaWithUser(t)
+	to, err := url.Parse(gitea.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of those whose client was killed
+	server := httptest.NewServer(handle(proxy))
+	t.Cleanup(server.Close)
+	p := &place{t: t, repository: repo, token: user.Token, requests: func() (newest []request) {
+		gitea.API(t, user, http.MethodGet, "/repos/"+user.Name+"/gitops/pulls?state=all&limit=50", nil, &newest)
+		return newest
+	}}
+	p.seed()
+	p.repository.url = server.URL + strings.TrimPrefix(repo.url, gitea.URL)
+	p.learn()
+	return p
+}
+
+// seed makes a first commit, of files that are not ours.
+func (p *place) seed() {
+	p.t.Helper()
+	folder := p.t.TempDir()
+	git(p.t, folder, "init", "--quiet", "--initial-branch="+branch)
+	for name, content := range map[string]string{
+		"README.md": "Written by hand.\n", "drone-0/by-hand/notes.md": "x\n", "drone-00/y": "y", "other/z": "z\n",
+	} {
+		writeFile(p.t, filepath.Join(folder, filepath.FromSlash(name)), content)
+	}
+	git(p.t, folder, "add", "--all")
+	git(p.t, folder, "commit", "--quiet", "--message", "By hand")
+	git(p.t, folder, "push", "--quiet", p.repository.cloneURL, "HEAD:"+branch)
+}

@@ -1,0 +1,400 @@
+//go:build unix
+
+package provider_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// How far a request has come. What is only asked for never gets to the server. What is sent is done by
+// it, though the provider was killed before, and so is what is half answered.
+const (
+	asked        = "asked for"
+	halfSent     = "half sent"
+	sent         = "sent"
+	halfAnswered = "half answered"
+	answered     = "answered"
+)
+
+// Requests of Git's protocol.
+const (
+	refs        = "refs"
+	objects     = "objects"
+	refsForPush = "refs for pushing"
+	push        = "push"
+	refsAgain   = "refs after the push"
+)
+
+// step is one of an apply: a request, and how far it has come.
+type step struct {
+	Request int // from 0
+	When    string
+	Name    string
+}
+
+// stepsOf are the steps of one request.
+func stepsOf(request int, name string, whens ...string) []step {
+	steps := make([]step, len(whens))
+	for i, when := range whens {
+		steps[i] = step{request, when, name + ": " + when}
+	}
+	return steps
+}
+
+// watcher sees the requests that a provider makes, and kills it at one step.
+type watcher interface {
+	// watch waits for the end of what a killed provider had asked for, forgets what it has seen, and
+	// kills at this step.
+	watch(at step, kill func())
+	// steps are those of the requests that were seen.
+	steps() []step
+	environment() []string
+}
+
+// never is no step.
+var never = step{Request: -1}
+
+// webWatcher is a server before another.
+type webWatcher struct {
+	next http.Handler
+
+	mu       sync.Mutex
+	requests []string
+	at       step
+	kill     func()
+	killed   bool
+	serving  sync.WaitGroup
+}
+
+func (w *webWatcher) before(next http.Handler) http.Handler {
+	w.next, w.at = next, never
+	return w
+}
+
+func (w *webWatcher) environment() []string { return nil }
+
+func (w *webWatcher) watch(at step, kill func()) {
+	w.serving.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests, w.at, w.kill, w.killed = nil, at, kill, false
+}
+
+func (w *webWatcher) steps() (steps []step) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, name := range numbered(w.requests) {
+		whens := []string{asked, sent, halfAnswered, answered}
+		switch {
+		case strings.HasPrefix(name, push):
+			whens = []string{asked, halfSent, sent, halfAnswered, answered}
+		case strings.HasPrefix(name, refs), strings.HasPrefix(name, "GET"):
+			whens = []string{asked, answered}
+		}
+		steps = append(steps, stepsOf(i, name, whens...)...)
+	}
+	return steps
+}
+
+// numbered tells requests of one name apart.
+func numbered(requests []string) []string {
+	count, names := map[string]int{}, make([]string, len(requests))
+	for i, name := range requests {
+		if name == refs && slices.Contains(requests[:i], push) {
+			name = refsAgain
+		}
+		count[name]++
+		if names[i] = name; count[name] > 1 {
+			names[i] = fmt.Sprintf("%s (%d)", name, count[name])
+		}
+	}
+	return names
+}
+
+var (
+	repositoryOfAPI = regexp.MustCompile(`^/api/v1/(repos/[^/]*/[^/]*/?)?`)
+	numberInAPI     = regexp.MustCompile(`\d+`)
+)
+
+func requestName(r *http.Request) string {
+	switch service := r.URL.Query().Get("service"); {
+	case service == "git-upload-pack":
+		return refs
+	case service == "git-receive-pack":
+		return refsForPush
+	case strings.HasSuffix(r.URL.Path, "/git-upload-pack"):
+		return objects
+	case strings.HasSuffix(r.URL.Path, "/git-receive-pack"):
+		return push
+	}
+	name := repositoryOfAPI.ReplaceAllString(r.URL.Path, "")
+	return r.Method + " " + cmp.Or(numberInAPI.ReplaceAllString(name, "{n}"), "repository")
+}
+
+// ServeHTTP passes requests on until the provider is killed.
+func (w *webWatcher) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
+	w.serving.Add(1)
+	defer w.serving.Done()
+	w.mu.Lock()
+	hit, killed := len(w.requests) == w.at.Request, w.killed
+	w.requests, w.killed = append(w.requests, requestName(r)), killed || hit
+	at, kill := w.at.When, w.kill
+	w.mu.Unlock()
+	switch {
+	case killed:
+		panic(http.ErrAbortHandler)
+	case !hit:
+		w.next.ServeHTTP(answer, r)
+		return
+	case at == asked:
+		kill()
+		panic(http.ErrAbortHandler)
+	}
+	body, _ := io.ReadAll(r.Body)
+	switch at {
+	case halfSent:
+		kill()
+		body = body[:len(body)/2]
+	case sent:
+		kill()
+	}
+	r = r.WithContext(context.WithoutCancel(r.Context()))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	recorder := httptest.NewRecorder()
+	if at == halfSent {
+		defer func() { _ = recover() }() // half a request is an error of the proxy's
+	}
+	w.next.ServeHTTP(recorder, r)
+	text := recorder.Body.Bytes()
+	switch at {
+	case halfAnswered:
+		text = text[:len(text)/2]
+	case answered:
+	default:
+		return
+	}
+	for key, values := range recorder.Header() {
+		answer.Header()[key] = values
+	}
+	answer.WriteHeader(recorder.Code)
+	_, _ = answer.Write(text)
+	_ = http.NewResponseController(answer).Flush()
+	kill()
+}
+
+// gitWatcher is a git on PATH before the real one.
+type gitWatcher struct {
+	t      *testing.T
+	folder string
+}
+
+const (
+	watchFolder = "FLOTILLA_TEST_WATCH"     // where such a git finds its orders
+	realGit     = "FLOTILLA_TEST_WATCH_GIT" // path
+	orders      = "orders"
+	seen        = "seen"
+)
+
+func newGitWatcher(t *testing.T) *gitWatcher {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &gitWatcher{t: t, folder: t.TempDir()}
+	if err := os.Symlink(self, filepath.Join(w.folder, "git")); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *gitWatcher) environment() []string {
+	w.t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return []string{
+		"PATH=" + w.folder + string(os.PathListSeparator) + os.Getenv("PATH"), watchFolder + "=" + w.folder, realGit + "=" + git,
+	}
+}
+
+// watch needs no kill: such a git kills its parent.
+func (w *gitWatcher) watch(at step, _ func()) {
+	w.t.Helper()
+	text, err := json.Marshal(at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name, content := range map[string]string{orders: string(text), seen: ""} {
+		writeFile(w.t, filepath.Join(w.folder, name), content)
+	}
+}
+
+func (w *gitWatcher) steps() (steps []step) {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.folder, seen))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	// A git-upload-pack or git-receive-pack is two requests: of refs, and what follows. After the push
+	// nothing follows.
+	pushed := false
+	var requests []string
+	for _, name := range strings.Fields(string(text)) {
+		switch {
+		case name == "receive-pack":
+			name, pushed = refsForPush, true
+		case name == "upload-pack" && pushed:
+			name = refsAgain
+		case name == "upload-pack":
+			name = refs
+		default:
+			name = "creation, git " + name
+		}
+		requests = append(requests, name)
+	}
+	for i, name := range numbered(requests) {
+		steps = append(steps, stepsOf(i, name, asked, answered)...)
+		number := strings.TrimPrefix(name, refs)
+		switch requests[i] {
+		case refsForPush:
+			steps[len(steps)-1].When = advertised
+			steps = append(steps, stepsOf(i, push, halfSent, sent, halfAnswered, answered)...)
+		case refs:
+			steps[len(steps)-1].When = advertised
+			steps = append(steps, stepsOf(i, objects+number, sent, halfAnswered, answered)...)
+		case refsAgain:
+			steps[len(steps)-1].When = advertised
+		}
+	}
+	return steps
+}
+
+// advertised is between asked and sent, where refs and objects are one process.
+const advertised = "advertised"
+
+// runWatchedGit is such a git.
+func runWatchedGit() error {
+	folder, path := os.Getenv(watchFolder), os.Getenv(realGit)
+	pass := func() error { return syscall.Exec(path, append([]string{"git"}, os.Args[1:]...), os.Environ()) }
+	text, err := os.ReadFile(filepath.Join(folder, orders))
+	if err != nil {
+		return pass() // nobody watches yet
+	}
+	var at step
+	if err := json.Unmarshal(text, &at); err != nil {
+		return err
+	}
+	commands := []string{"upload-pack", "receive-pack", "init", "symbolic-ref", "config"}
+	i := slices.IndexFunc(os.Args, func(argument string) bool { return slices.Contains(commands, argument) })
+	before, err := os.ReadFile(filepath.Join(folder, seen))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, seen), append(before, os.Args[i]+"\n"...), 0o600); err != nil {
+		return err
+	}
+	kill := func() {
+		// While it waits for this process, the id is its own.
+		if id := os.Getppid(); strconv.Itoa(id) == os.Getenv(doomedID) {
+			_ = syscall.Kill(id, syscall.SIGKILL)
+		}
+	}
+	switch {
+	case bytes.Count(before, []byte("\n")) != at.Request:
+		return pass()
+	case at.When == asked:
+		kill()
+		return nil
+	}
+	command := exec.Command(path, os.Args[1:]...)
+	if !strings.HasSuffix(os.Args[i], "-pack") {
+		err := command.Run()
+		kill()
+		return err
+	}
+	return watchService(command, at.When, kill)
+}
+
+// watchService stands between a provider and a git-upload-pack or git-receive-pack.
+func watchService(service *exec.Cmd, when string, kill func()) error {
+	in, err := service.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := service.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := service.Start(); err != nil {
+		return err
+	}
+	defer func() { _ = service.Wait() }()
+	defer func() { _ = in.Close() }()
+	for length := 1; length > 0; { // until the flush packet
+		header := make([]byte, 4)
+		if _, err := io.ReadFull(out, header); err != nil {
+			return err
+		}
+		if _, err := fmt.Sscanf(string(header), "%04x", &length); err != nil {
+			return err
+		}
+		rest := make([]byte, max(0, length-len(header)))
+		if _, err := io.ReadFull(out, rest); err != nil {
+			return err
+		}
+		if _, err := os.Stdout.Write(slices.Concat(header, rest)); err != nil {
+			return err
+		}
+	}
+	if when == advertised {
+		kill()
+		return nil
+	}
+	request, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return err
+	}
+	switch when {
+	case halfSent:
+		kill()
+		request = request[:len(request)/2]
+	case sent:
+		kill()
+	}
+	if _, err := in.Write(request); err != nil {
+		return err
+	}
+	_ = in.Close()
+	answer, err := io.ReadAll(out)
+	if err != nil {
+		return err
+	}
+	switch when {
+	case halfAnswered:
+		_, _ = os.Stdout.Write(answer[:len(answer)/2])
+		kill()
+	case answered:
+		_, _ = os.Stdout.Write(answer)
+		kill()
+	}
+	return nil
+}
