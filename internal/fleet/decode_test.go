@@ -291,6 +291,10 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 				`workloads[0].deployment_targets["b"]: must be an object, not null`,
 			},
 		},
+		"a target's namespace": {
+			"workloads: [{name: a, workspace: team, deployment_targets: {b: {environment: dev, namespace: Kube, manifests: {repo: x}}}}]",
+			[]string{`workloads[0].deployment_targets["b"].namespace: "Kube" is not a DNS label`},
+		},
 		"a target without environment and manifests": {
 			"workloads: [{name: a, workspace: team, deployment_targets: {b: {}}}]",
 			[]string{

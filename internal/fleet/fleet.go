@@ -98,6 +98,7 @@ type Workload struct {
 type DeploymentTarget struct {
 	Name          string    `json:"name"`
 	Labels        Labels    `json:"labels,omitempty"`
+	Namespace     string    `json:"namespace,omitempty"` // empty: made of the names of environment, host and target
 	Manifests     Manifests `json:"manifests"`
 	ConfigSchemas []string  `json:"config_schemas,omitempty"` // JSON Schemas of its own
 }

@@ -174,7 +174,12 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	if o == nil {
 		return nil, elsewhere, false
 	}
-	target = &DeploymentTarget{Name: name, Labels: o.labels("labels")}
+	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.text("namespace")}
+	if isSet(target.Namespace) {
+		if problem := CheckLabelName(target.Namespace); problem != "" {
+			o.report("namespace", "%q %s", target.Namespace, problem)
+		}
+	}
 	if environment := o.fields["environment"]; environment == nil || environment == "" {
 		o.report("environment", "is required")
 	}

@@ -108,6 +108,7 @@ workloads:
     live:
       environment: dev
       labels: {purpose: live}
+      namespace: greetings
       manifests:
         storage: git
         repo: https://git.example.com/hello

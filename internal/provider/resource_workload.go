@@ -15,8 +15,9 @@ var workloadResource = newStateOnly(object{
 			"requires":  namesAttribute("Names of workloads that must run on every host that this one runs on."),
 			"deployment_targets": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "Map of `{environment, labels, manifests, config_schema}` by name; the full name of a deployment target is " +
-					"`<workload>-<target>`, at most 63 characters. `manifests` says where the workload's own manifests are: " +
+				MarkdownDescription: "Map of `{environment, labels, namespace, manifests, config_schema}` by name; the full name of a deployment target is " +
+					"`<workload>-<target>`, at most 63 characters. `namespace` is where it runs, on each of its hosts; without it that is " +
+					"`<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it. `manifests` says where the workload's own manifests are: " +
 					"`{storage, repo, branch, tag, commit, path, chart, version, type, parameters}`, with `storage` one of `git` (default), " +
 					"`helm` and `oci`. `config_schema` is the JSON Schema that its values must satisfy.",
 			},

@@ -11,11 +11,20 @@ import (
 
 // Assignment is one deployment target on one host.
 type Assignment struct {
-	Host      *Host
+	Host         *Host
+	Target       *Target
+	Policies     []string     // the target policies that made it, sorted; empty where the user did
+	Namespace    string       // at most 63 characters
+	Requires     []string     // full names of the deployment targets on this host that its workload requires, sorted
+	Dependencies []Dependency // the same, and where each of them is
+}
+
+// Dependency is a deployment target that an assignment's workload requires, where it really is: on the
+// same host or, for a cluster, on its cluster type.
+type Dependency struct {
 	Target    *Target
-	Policies  []string // the target policies that made it, sorted; empty where the user did
-	Namespace string   // at most 63 characters
-	Requires  []string // full names of the deployment targets on this host that its workload requires, sorted
+	Host      *Host
+	Namespace string // of that assignment
 }
 
 // Key is the assignment's name in its fleet, and its folder: "<host>/<deployment target>".
@@ -59,10 +68,15 @@ const maxNamespace = 63
 // where it would be too long for Kubernetes.
 func Namespace(environment, host, target string) string {
 	name := environment + "-" + strings.TrimPrefix(host, clusterFolder) + "-" + target
-	if len(name) <= maxNamespace {
+	if !isCut(environment, host, target) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	suffix := hex.EncodeToString(sum[:4])
 	return strings.TrimRight(name[:maxNamespace-1-len(suffix)], "-.") + "-" + suffix
+}
+
+// isCut says whether the names together are too long for a namespace.
+func isCut(environment, host, target string) bool {
+	return len(environment)+len("-")+len(strings.TrimPrefix(host, clusterFolder))+len("-")+len(target) > maxNamespace
 }

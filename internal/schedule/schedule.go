@@ -20,8 +20,10 @@ type Result struct {
 	Warnings     fleet.Findings // what smells of a mistake, and does no harm
 }
 
-// Schedule assigns deployment targets to hosts. Its findings are selectors that do not compile, and
-// requirements that do not land together; with any, the result is not to be deployed.
+// Schedule assigns deployment targets to hosts. Its findings are selectors that do not compile,
+// requirements that do not land together, and what would be in each other's way on a cluster: a namespace
+// that two deployment targets have by accident, and a deployment target that comes twice. With any, the
+// result is not to be deployed.
 func Schedule(f *fleet.Fleet) (*Result, fleet.Findings) {
 	s := &scheduler{fleet: f, hosts: hostsOf(f), targets: targetsOf(f)}
 	var assignments []*Assignment
@@ -32,6 +34,7 @@ func Schedule(f *fleet.Fleet) (*Result, fleet.Findings) {
 		assignments = s.assign()
 	}
 	s.require(assignments)
+	s.checkClusters(assignments)
 	return &Result{
 		Hosts: s.hosts, Targets: s.targets, Assignments: assignments, Excluded: s.excluded,
 		Unscheduled: s.unscheduled(assignments), IdlePolicies: s.idlePolicies(), IdleHosts: s.idleHosts(assignments),
@@ -75,10 +78,11 @@ func (s *scheduler) place() []*Assignment {
 }
 
 func (s *scheduler) newAssignment(host *Host, target *Target, policies []string) Assignment {
-	return Assignment{
-		Host: host, Target: target, Policies: policies,
-		Namespace: Namespace(s.fleet.Environment, host.Name, target.Name),
+	namespace := target.Target.Namespace
+	if namespace == "" {
+		namespace = Namespace(s.fleet.Environment, host.Name, target.Name)
 	}
+	return Assignment{Host: host, Target: target, Policies: policies, Namespace: namespace}
 }
 
 // made is an assignment to be, of a host that is known from where it stands.
@@ -156,15 +160,16 @@ func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]made, c
 // cluster type runs is there too.
 func (s *scheduler) require(assignments []*Assignment) {
 	type place struct{ host, workload string }
-	standing := map[place][]string{}
+	standing := map[place][]*Assignment{}
 	required := s.required()
 	for _, assignment := range assignments {
 		if name := assignment.Target.Workload.Name; required[name] {
 			at := place{assignment.Host.Name, name}
-			standing[at] = append(standing[at], assignment.Target.Name)
+			standing[at] = append(standing[at], assignment)
 		}
 	}
 	for _, assignment := range assignments {
+		var found []*Assignment
 		for _, name := range assignment.Target.Workload.Requires {
 			there := standing[place{assignment.Host.Name, name}]
 			if assignment.Host.Cluster != nil {
@@ -177,10 +182,14 @@ func (s *scheduler) require(assignments []*Assignment) {
 						assignment.Target.Name, assignment.Host.Name, name),
 				})
 			}
-			assignment.Requires = append(assignment.Requires, there...)
+			found = append(found, there...)
 		}
-		slices.Sort(assignment.Requires)
-		assignment.Requires = slices.Compact(assignment.Requires)
+		// Of a target that is on the host and on its type, which is an error, the host's own comes first.
+		slices.SortStableFunc(found, func(a, b *Assignment) int { return cmp.Compare(a.Target.Name, b.Target.Name) })
+		for _, one := range slices.CompactFunc(found, func(a, b *Assignment) bool { return a.Target == b.Target }) {
+			assignment.Requires = append(assignment.Requires, one.Target.Name)
+			assignment.Dependencies = append(assignment.Dependencies, Dependency{one.Target, one.Host, one.Namespace})
+		}
 	}
 }
 

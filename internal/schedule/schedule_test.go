@@ -232,19 +232,19 @@ func TestExplicitAssignmentsReplaceTheScheduler(t *testing.T) {
 	result, findings := schedule.Schedule(decode(t, hosts+workloads+`
 assignments:
 - {cluster_type: vault, deployment_target: hello-live}
-- {cluster: drone-1, deployment_target: hello-live}
+- {cluster: drone-1, deployment_target: hello-test}
 - {cluster_type: drone, deployment_target: hello-live}
 `))
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	if got, want := keys(result.Assignments), []string{"clusters/drone-1/hello-live", "drone/hello-live", "vault/hello-live"}; !slices.Equal(got, want) {
+	if got, want := keys(result.Assignments), []string{"clusters/drone-1/hello-test", "drone/hello-live", "vault/hello-live"}; !slices.Equal(got, want) {
 		t.Errorf("assignments %q, want %q", got, want)
 	}
 	if got := result.Assignments[0].Policies; got != nil {
 		t.Errorf("policies %q, want none", got)
 	}
-	if got, want := len(result.Unscheduled), 2; got != want {
+	if got, want := len(result.Unscheduled), 1; got != want {
 		t.Fatalf("%d unscheduled, want %d", got, want)
 	}
 	if got, want := result.Unscheduled[0].Reason, "is not among the fleet's assignments"; got != want {
@@ -281,20 +281,8 @@ workloads:
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := hosts + requiring + "assignments:\n"
-			for assignment := range strings.SplitSeq(test.assignments, ", ") {
-				host, target, _ := strings.Cut(assignment, ": ")
-				if cluster, ok := strings.CutPrefix(host, "clusters/"); ok {
-					text += fmt.Sprintf("- {cluster: %s, deployment_target: %s}\n", cluster, target)
-				} else {
-					text += fmt.Sprintf("- {cluster_type: %s, deployment_target: %s}\n", host, target)
-				}
-			}
-			result, findings := schedule.Schedule(decode(t, text))
-			var got []string
-			for _, finding := range findings {
-				got = append(got, finding.String())
-			}
+			result, findings := schedule.Schedule(assigned(t, hosts+requiring, test.assignments))
+			got := texts(findings)
 			if !slices.Equal(got, test.findings) {
 				t.Errorf("findings %q, want %q", got, test.findings)
 			}

@@ -1,0 +1,167 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// checkClusters finds what would be in each other's way on a cluster, which runs what its cluster type has
+// beside what it has itself.
+func (s *scheduler) checkClusters(assignments []*Assignment) {
+	types, clusters := map[string][]*Assignment{}, [][]*Assignment{}
+	for len(assignments) > 0 {
+		host, count := assignments[0].Host, 1
+		for count < len(assignments) && assignments[count].Host == host {
+			count++
+		}
+		if host.Cluster == nil {
+			types[host.Name] = assignments[:count]
+		} else {
+			clusters = append(clusters, assignments[:count])
+		}
+		assignments = assignments[count:]
+	}
+	c := clashes{number: map[clash]int{}}
+	residents := map[string]*residents{}
+	for _, host := range s.hosts {
+		if ofType := types[host.Name]; s.mayClash(ofType) {
+			residents[host.Name] = newResidents(ofType, &c)
+		}
+	}
+	for _, ofCluster := range clusters {
+		name := ofCluster[0].Host.ClusterType.Name
+		if types[name] != nil && residents[name] == nil {
+			residents[name] = newResidents(types[name], &c)
+		}
+		if residents[name] != nil || s.mayClash(ofCluster) {
+			residents[name].join(ofCluster, &c)
+		}
+	}
+	s.findings = append(s.findings, c.findings()...)
+}
+
+// mayClash says whether any two assignments of one host may have the same namespace: names made of
+// different targets differ, unless they were cut.
+func (s *scheduler) mayClash(ofHost []*Assignment) bool {
+	for _, assignment := range ofHost {
+		if assignment.Target.Target.Namespace != "" ||
+			isCut(s.fleet.Environment, assignment.Host.Name, assignment.Target.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// residents are the assignments of a cluster type, which each of its clusters has.
+type residents struct {
+	namespaces map[string]*Assignment
+	targets    map[*Target]*Assignment
+}
+
+func newResidents(ofType []*Assignment, to *clashes) *residents {
+	made := &residents{
+		namespaces: make(map[string]*Assignment, len(ofType)), targets: make(map[*Target]*Assignment, len(ofType)),
+	}
+	for _, assignment := range ofType {
+		made.targets[assignment.Target] = assignment
+		settle(made.namespaces, assignment, to)
+	}
+	return made
+}
+
+// join finds the clashes of a cluster's assignments with each other, and with the residents, if there are
+// any.
+func (r *residents) join(ofCluster []*Assignment, to *clashes) {
+	own := make(map[string]*Assignment, len(ofCluster))
+	for _, assignment := range ofCluster {
+		if r != nil {
+			if resident := r.targets[assignment.Target]; resident != nil {
+				to.add(clash{first: resident, target: assignment.Target}, assignment)
+			}
+			if resident := r.namespaces[assignment.Namespace]; resident != nil {
+				to.addUnlessShared(resident, assignment)
+				continue
+			}
+		}
+		settle(own, assignment, to)
+	}
+}
+
+// settle gives an assignment its namespace, or reports who has it.
+func settle(namespaces map[string]*Assignment, assignment *Assignment, to *clashes) {
+	if first := namespaces[assignment.Namespace]; first != nil {
+		to.addUnlessShared(first, assignment)
+		return
+	}
+	namespaces[assignment.Namespace] = assignment
+}
+
+// clash is an assignment of a cluster type, or a cluster's own, and a deployment target that clashes with
+// it. The clusters on which it does are counted.
+type clash struct {
+	first  *Assignment
+	target *Target
+}
+
+// clashes are what was found, in order.
+type clashes struct {
+	number map[clash]int
+	list   []foundClash
+}
+
+type foundClash struct {
+	clash
+	second *Assignment // on the first of the hosts
+	hosts  int
+}
+
+func (c *clashes) addUnlessShared(first, second *Assignment) {
+	if first.Target == second.Target {
+		return // reported as one that comes twice
+	}
+	if first.Target.Target.Namespace == "" || second.Target.Target.Namespace == "" {
+		c.add(clash{first, second.Target}, second)
+	}
+}
+
+func (c *clashes) add(one clash, second *Assignment) {
+	number, seen := c.number[one]
+	if !seen {
+		number = len(c.list)
+		c.number[one] = number
+		c.list = append(c.list, foundClash{clash: one, second: second})
+	}
+	c.list[number].hosts++
+}
+
+func (c *clashes) findings() fleet.Findings {
+	var findings fleet.Findings
+	for _, one := range c.list {
+		more := ""
+		if one.hosts > 1 {
+			more = fmt.Sprintf(" (and %d more)", one.hosts-1)
+		}
+		target := one.second.Target
+		finding := fleet.Finding{
+			Path: fmt.Sprintf("workloads[%q].deployment_targets[%q]", target.Workload.Name, target.Target.Name),
+			Message: fmt.Sprintf("deployment target %q is assigned to %s and to %s%s, which would have it twice: assign it to one of them",
+				target.Name, describeHost(one.first.Host), describeHost(one.second.Host), more),
+		}
+		if one.first.Target != target {
+			finding.Path += ".namespace"
+			finding.Message = fmt.Sprintf("deployment target %q on %s%s would share namespace %q with %q on %s by accident: "+
+				"set namespace on one of them, or the same on both",
+				target.Name, describeHost(one.second.Host), more, one.second.Namespace, one.first.Target.Name, describeHost(one.first.Host))
+		}
+		findings = append(findings, finding)
+	}
+	return findings
+}
+
+func describeHost(host *Host) string {
+	if host.Cluster != nil {
+		return fmt.Sprintf("cluster %q", host.Cluster.Name)
+	}
+	return fmt.Sprintf("cluster type %q", host.ClusterType.Name)
+}
