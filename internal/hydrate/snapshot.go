@@ -48,13 +48,17 @@ func (s *Snapshot) Provenance() map[string]Origin {
 	}
 	origins := map[string]Origin{}
 	for pointer, leaf := range s.leaves() {
-		origin := Origin{Container: s.engine.containers[leaf.from].name}
-		for _, container := range leaf.lost {
-			origin.Overridden = append(origin.Overridden, s.engine.containers[container].name)
-		}
-		origins[pointer] = origin
+		origins[pointer] = s.origin(leaf)
 	}
 	return origins
+}
+
+func (s *Snapshot) origin(leaf leaf) Origin {
+	origin := Origin{Container: s.engine.containers[leaf.from].name}
+	for _, container := range leaf.lost {
+		origin.Overridden = append(origin.Overridden, s.engine.containers[container].name)
+	}
+	return origin
 }
 
 // leaves traces the snapshot, or only what is below some of its top-level keys.
