@@ -6,8 +6,15 @@ func (d *decoder) base(root *object) {
 		d.unknownObjects()
 	}
 	root.attribute("base", func(o *object) {
+		format := o.text("format")
+		if err := CheckFormat(format); err != nil && format != unknownText {
+			o.report("format", "%s", err)
+			d.unknownObjects() // what refers to the objects of the base is right, for all that can be told
+			return
+		}
 		environment, model := o.required("environment"), o.required("model")
-		config, configIsUnknown := o.config()
+		config, configIsUnknown := o.entries("config")
+		manifests, manifestsAreUnknown := o.entries("manifests")
 		o.finish()
 		if d.isOtherEnvironment(environment) {
 			o.report("environment", "the base fleet is of environment %q, this one of %q", environment, d.fleet.Environment)
@@ -26,6 +33,13 @@ func (d *decoder) base(root *object) {
 			o.report("model", "is of environment %q, this fleet of %q", base.Environment, d.fleet.Environment)
 			return
 		}
+		for i := range base.Workloads {
+			workload := &base.Workloads[i]
+			for j := range workload.DeploymentTargets {
+				target, name := &workload.DeploymentTargets[j], FullName(workload.Name, workload.DeploymentTargets[j].Name)
+				d.adoptManifests(o.path.Attribute("manifests"), target, name, manifests[name], manifestsAreUnknown)
+			}
+		}
 		d.adopt(base)
 		for _, container := range base.ConfigContainers {
 			d.adoptConfig(o.path.Attribute("config"), container.Name, config[container.Name], configIsUnknown)
@@ -37,21 +51,35 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 	return isSet(name) && d.environmentKnown && name != d.fleet.Environment
 }
 
-// config reads the attribute "config", whose entries are checked container by container. What is
-// unknown there leaves everything else known.
-func (o *object) config() (entries map[string]any, isUnknown bool) {
-	o.read = append(o.read, "config")
-	switch value := o.fields["config"].(type) {
+// entries reads an attribute with an entry for each object of a kind, which are checked object by
+// object. What is unknown there leaves everything else known.
+func (o *object) entries(attribute string) (entries map[string]any, isUnknown bool) {
+	o.read = append(o.read, attribute)
+	switch value := o.fields[attribute].(type) {
 	case Unknown:
 		return nil, true
 	case map[string]any:
 		return value, false
 	case nil:
-		o.report("config", "is required")
+		o.report(attribute, "is required")
 	default:
-		o.report("config", "must be a map of strings, not %s", kindOf(value))
+		o.report(attribute, "must be a map of strings, not %s", kindOf(value))
 	}
 	return nil, true
+}
+
+func (d *decoder) adoptManifests(path *Path, target *DeploymentTarget, name string, entry any, isUnknown bool) {
+	text, isText := entry.(string)
+	switch {
+	case isUnknown || entry == (Unknown{}):
+	case isText:
+		if err := parseStrictly(text, &target.Manifests); err != nil {
+			d.report(path.Key(name), "must be the JSON of manifests, as provider::flotilla::fleet returned it")
+		}
+		target.ManifestsPending = false
+	default:
+		d.report(path, "deployment target %q has no entry", name)
+	}
 }
 
 func (d *decoder) adoptConfig(path *Path, name string, entry any, isUnknown bool) {

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -12,11 +13,30 @@ func baseOf(t *testing.T, text string) map[string]any {
 	t.Helper()
 	decoded, findings := fleet.Decode(input(t, text))
 	wantFindings(t, findings)
-	config := map[string]any{}
-	for name, text := range decoded.Config {
-		config[name] = text
+	return valueOf(decoded)
+}
+
+// valueOf is how a function's user sees what was decoded.
+func valueOf(decoded *fleet.Decoded) map[string]any {
+	value, err := decoded.Value()
+	if err != nil {
+		panic(err)
 	}
-	return map[string]any{"environment": decoded.Environment, "model": model(t, decoded.Fleet), "config": config}
+	entries := func(known map[string]string, pending []string) map[string]any {
+		all := map[string]any{}
+		for name, text := range known {
+			all[name] = text
+		}
+		for _, name := range pending {
+			all[name] = fleet.Unknown{}
+		}
+		return all
+	}
+	return map[string]any{
+		"format": value.Format, "environment": value.Environment, "model": value.Model,
+		"config":    entries(value.Config, decoded.Pending),
+		"manifests": entries(value.Manifests, decoded.PendingManifests),
+	}
 }
 
 func TestAFleetAddsToItsBase(t *testing.T) {
@@ -54,6 +74,9 @@ templates: [{name: ours, type: reconciler, manifests: [x]}]
 	if got := model(t, decoded.Fleet); got != model(t, want.Fleet) {
 		t.Errorf("model\n%s, want\n%s", got, model(t, want.Fleet))
 	}
+	if got, want := manifestsOf(t, decoded), manifestsOf(t, want); !maps.Equal(got, want) || len(got) != 2 {
+		t.Errorf("manifests %v, want %v", got, want)
+	}
 	if len(decoded.Config) != 2 || decoded.Config["b"] != `{"x":1}` {
 		t.Errorf("config %v, want that of both", decoded.Config)
 	}
@@ -82,6 +105,12 @@ func TestWhatIsWrongWithABase(t *testing.T) {
 		"another environment's model":     {"environment: prod", func(b map[string]any) { b["environment"] = "dev" }, "", []string{`base.model: is of environment "prod", this fleet of "dev"`}},
 		"no model":                        {base, func(b map[string]any) { delete(b, "model") }, "", []string{"base.model: is required"}},
 		"a model that is none":            {base, func(b map[string]any) { b["model"] = "{}x" }, "", []string{"base.model: is not one that provider::flotilla::fleet returned"}},
+		"no format, as the first version": {base, func(b map[string]any) { delete(b, "format"); delete(b, "manifests") }, "clusters: [{name: a, cluster_type: drone}]", []string{`base.format: its format is "1", this version takes "2"): make it anew`}},
+		"another format":                  {base, func(b map[string]any) { b["format"] = "3" }, "", []string{`base.format: was made by another version of the provider (its format is "3"`}},
+		"no manifests":                    {base, func(b map[string]any) { delete(b, "manifests") }, "", []string{"base.manifests: is required"}},
+		"manifests that are no map":       {base, func(b map[string]any) { b["manifests"] = "x" }, "", []string{"base.manifests: must be a map of strings, not a string"}},
+		"no entry for manifests":          {base, func(b map[string]any) { b["manifests"] = map[string]any{} }, "", []string{`base.manifests: deployment target "a-b-c" has no entry`}},
+		"manifests that are none":         {base, func(b map[string]any) { b["manifests"] = map[string]any{"a-b-c": `{"repos":"x"}`} }, "", []string{`base.manifests["a-b-c"]: must be the JSON of manifests`}},
 		"no config":                       {base, func(b map[string]any) { delete(b, "config") }, "", []string{"base.config: is required"}},
 		"no entry":                        {base, func(b map[string]any) { b["config"] = map[string]any{} }, "", []string{`base.config: config container "a" has no entry`}},
 		"an entry that is none":           {base, func(b map[string]any) { b["config"] = map[string]any{"a": "[1]"} }, "", []string{`base.config["a"]: must be the JSON of an object`}},

@@ -186,10 +186,7 @@ func (p *controlPlane) kalypsoWorkload(o *object) {
 			target := DeploymentTarget{Name: t.name(CheckLabelName), Labels: t.labels("labels")}
 			environment := t.required("environment")
 			target.ConfigSchemas = append(t.schemas("configSchemas"), shared...)
-			if t.fields["manifests"] == nil {
-				t.report("manifests", "is required")
-			}
-			t.attribute("manifests", func(m *object) { target.Manifests = m.kalypsoManifests() })
+			t.targetManifests(&target, (*object).kalypsoManifests)
 			t.finish()
 			if key := environment + "/" + target.Name; seen[key] {
 				t.report("name", "%q is the name of two deployment targets of environment %q", target.Name, environment)

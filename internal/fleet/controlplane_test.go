@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,7 +49,6 @@ func TestKalypsoKinds(t *testing.T) {
 		`"cluster_types":[{"name":"drone","reconciler":"arc-flux","namespace_service":"default","config_type":"settings"},` +
 		`{"name":"large","reconciler":"flux","namespace_service":"default","config_type":"configmap"}],` +
 		`"workloads":[{"name":"hello","workspace":"kaizen","deployment_targets":[{"name":"live","labels":{"a":"b"},` +
-		`"manifests":{"storage":"git","repo":"https://x","branch":"dev","path":"./p","type":"kustomize","parameters":{"extra":"more"}},` +
 		`"config_schemas":["{\"type\":\"object\"}","{}"]}]}],` +
 		`"target_policies":[{"name":"policy","workspace":"later","deployment_target_selector":{"match_labels":{"a":"b"}},` +
 		`"cluster_type_selector":{"match_expressions":[{"key":"c","operator":"In","values":["d","e"]}]},"effect":"schedule"}],` +
@@ -58,6 +58,9 @@ func TestKalypsoKinds(t *testing.T) {
 		`"hydration":{"precedence":"name","lists":"merge"}}`
 	if got := model(t, decoded.Fleet); got != want {
 		t.Errorf("model\n%s, want\n%s", got, want)
+	}
+	if got, want := manifestsOf(t, decoded)["hello-live"], `{"storage":"git","repo":"https://x","branch":"dev","path":"./p","type":"kustomize","parameters":{"extra":"more"}}`; got != want {
+		t.Errorf("manifests %s, want %s", got, want)
 	}
 	if got, want := decoded.Config["values"], `{"A":"1","B":"[x]"}`; got != want {
 		t.Errorf("config %s, want %s", got, want)
@@ -89,13 +92,7 @@ func TestKeysOfAppConfigurationCarryLabels(t *testing.T) {
 		t.Errorf("containers\n%v, want\n%v", got, want)
 	}
 
-	base := map[string]any{}
-	for name, text := range decoded.Config {
-		base[name] = text
-	}
-	again, findings := fleet.Decode(map[string]any{"environment": "dev", "base": map[string]any{
-		"environment": "dev", "model": model(t, decoded.Fleet), "config": base,
-	}})
+	again, findings := fleet.Decode(map[string]any{"environment": "dev", "base": valueOf(decoded)})
 	wantFindings(t, findings)
 	if got := model(t, again.Fleet); got != model(t, decoded.Fleet) {
 		t.Errorf("as a base: %s, want %s", got, model(t, decoded.Fleet))
@@ -199,12 +196,15 @@ func TestJSONModels(t *testing.T) {
 	want := `{"environment":"dev","workspaces":[{"name":"shop","contributor_groups":["a","b"]}],` +
 		`"cluster_types":[{"name":"default","reconciler":"flux","namespace_service":"default","config_type":"configmap"}],` +
 		`"clusters":[{"name":"store-7","cluster_type":"default","labels":{"region":"east","tier":"1"}}],` +
-		`"workloads":[{"name":"till","workspace":"shop","labels":{"family":"web"},"deployment_targets":[{"name":"default",` +
-		`"manifests":{"storage":"git","repo":"https://git.example.com/till","branch":"main","path":"deploy"}}]}],` +
+		`"workloads":[{"name":"till","workspace":"shop","labels":{"family":"web"},"deployment_targets":[{"name":"default"}]}],` +
 		`"target_policies":[{"name":"tills","deployment_target_selector":{"match_labels":{"family":"web","workload":"till"}},` +
 		`"cluster_selector":{"match_labels":{"region":"east"}},"effect":"schedule"}],"hydration":{"precedence":"name","lists":"merge"}}`
 	if got := model(t, f); got != want {
 		t.Errorf("model\n%s, want\n%s", got, want)
+	}
+	manifests := fleet.Manifests{Storage: "git", Repo: "https://git.example.com/till", Branch: "main", Path: "deploy"}
+	if got := f.Workloads[0].DeploymentTargets[0].Manifests; !reflect.DeepEqual(got, manifests) {
+		t.Errorf("manifests %v, want %v", got, manifests)
 	}
 }
 

@@ -20,6 +20,10 @@ type Decoded struct {
 	Config          Config
 	Pending         []string
 	ContainersKnown bool
+	// PendingManifests are the full names of the deployment targets whose manifests are not known.
+	// TargetsKnown says that there are no other deployment targets.
+	PendingManifests []string
+	TargetsKnown     bool
 }
 
 // Decode reads the argument of provider::flotilla::fleet: an object that holds everything of one
@@ -203,6 +207,19 @@ func (d *decoder) registerAt(key objectKey, path, name *Path) {
 	d.paths[key] = path
 }
 
+func (d *decoder) pendingManifests() []string {
+	var names []string
+	for _, workload := range d.fleet.Workloads {
+		for _, target := range workload.DeploymentTargets {
+			if target.ManifestsPending {
+				names = append(names, FullName(workload.Name, target.Name))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // result checks what can only be seen across objects, and hands everything out.
 func (d *decoder) result() (*Decoded, Findings) {
 	d.fleet.sortLists()
@@ -214,5 +231,6 @@ func (d *decoder) result() (*Decoded, Findings) {
 		Fleet: d.fleet, Known: d.known,
 		Environment: d.fleet.Environment, EnvironmentKnown: d.environmentKnown,
 		Config: d.config, Pending: d.pending, ContainersKnown: d.containersKnown,
+		PendingManifests: d.pendingManifests(), TargetsKnown: d.environmentKnown && !d.incomplete["workloads"],
 	}, slices.Compact(d.findings)
 }

@@ -12,10 +12,12 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Fleet is the input of every computation for one environment. Its lists are sorted by name, and
-// hold only objects of the environment. Configuration values are not part of it: see [Config].
+// hold only objects of the environment. Configuration values are not part of it: see [Config]. Its JSON
+// is the model, to which the manifests of deployment targets do not belong: see [Value].
 type Fleet struct {
 	Environment      string               `json:"environment"`
 	Workspaces       []Workspace          `json:"workspaces,omitempty"`
@@ -96,11 +98,14 @@ type Workload struct {
 
 // DeploymentTarget is one way a workload is deployed in one environment.
 type DeploymentTarget struct {
-	Name          string    `json:"name"`
-	Labels        Labels    `json:"labels,omitempty"`
-	Namespace     string    `json:"namespace,omitempty"` // empty: made of the names of environment, host and target
-	Manifests     Manifests `json:"manifests"`
-	ConfigSchemas []string  `json:"config_schemas,omitempty"` // JSON Schemas of its own
+	Name          string   `json:"name"`
+	Labels        Labels   `json:"labels,omitempty"`
+	Namespace     string   `json:"namespace,omitempty"`      // empty: made of the names of environment, host and target
+	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas of its own
+	// Manifests are no part of the model, since they decide nothing but what is in a folder: see [Value].
+	Manifests Manifests `json:"-"`
+	// ManifestsPending says that something in Manifests is not known yet; they are empty then.
+	ManifestsPending bool `json:"-"`
 }
 
 // Manifests says where a workload's own manifests are.
@@ -210,31 +215,50 @@ func FullName(workload, target string) string {
 	return workload + "-" + target
 }
 
-// Model returns the canonical JSON of the fleet: the same fleet gives the same bytes.
+// Model returns the canonical JSON of the fleet without manifests: the same fleet gives the same bytes.
 func (f *Fleet) Model() (string, error) {
+	model, err := encode(f)
+	if err != nil {
+		return "", fmt.Errorf("fleet of environment %q: %w", f.Environment, err)
+	}
+	return model, nil
+}
+
+// ParseModel reads what [Fleet.Model] wrote: a fleet all of whose manifests are pending. [Value.Fleet]
+// has them too.
+func ParseModel(model string) (*Fleet, error) {
+	fleet := &Fleet{}
+	if err := parseStrictly(model, fleet); err != nil {
+		return nil, fmt.Errorf("fleet model is not one that provider::flotilla::fleet returned: %w", err)
+	}
+	for i := range fleet.Workloads {
+		for j := range fleet.Workloads[i].DeploymentTargets {
+			fleet.Workloads[i].DeploymentTargets[j].ManifestsPending = true
+		}
+	}
+	return fleet, nil
+}
+
+func encode(value any) (string, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(f); err != nil {
-		return "", fmt.Errorf("fleet of environment %q: %w", f.Environment, err)
+	if err := encoder.Encode(value); err != nil {
+		return "", err
 	}
 	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))), nil
 }
 
-// ParseModel reads what [Fleet.Model] wrote.
-func ParseModel(model string) (*Fleet, error) {
-	fleet := &Fleet{}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(model)))
+// parseStrictly reads one JSON value that has no attributes but those of the type.
+func parseStrictly(text string, into any) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	decoder.DisallowUnknownFields()
-	err := decoder.Decode(fleet)
+	err := decoder.Decode(into)
 	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
 		err = fmt.Errorf("text follows it at offset %d", decoder.InputOffset())
 	}
-	if err != nil {
-		return nil, fmt.Errorf("fleet model is not one that provider::flotilla::fleet returned: %w", err)
-	}
-	return fleet, nil
+	return err
 }
 
 // sortLists puts every list of the fleet into its canonical order.

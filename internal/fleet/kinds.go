@@ -184,10 +184,7 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 		o.report("environment", "is required")
 	}
 	belongs = d.whereabouts(o)
-	if o.fields["manifests"] == nil {
-		o.report("manifests", "is required")
-	}
-	o.attribute("manifests", func(m *object) { target.Manifests = m.manifests() })
+	o.targetManifests(target, (*object).manifests)
 	if schema := o.schema("config_schema"); schema != "" {
 		target.ConfigSchemas = []string{schema}
 	}

@@ -12,6 +12,26 @@ var storageAttributes = map[string][]string{
 	"oci":  {"tag", "version", "path", "chart"},
 }
 
+// targetManifests reads the attribute "manifests" of a deployment target. What is unknown there leaves
+// everything else known.
+func (o *object) targetManifests(target *DeploymentTarget, decode func(*object) Manifests) {
+	o.read = append(o.read, "manifests")
+	if o.fields["manifests"] == nil {
+		o.report("manifests", "is required")
+		return
+	}
+	inner, isUnknown := o.decoder.object(o.path.Attribute("manifests"), o.fields["manifests"])
+	target.ManifestsPending = isUnknown
+	if inner == nil {
+		return
+	}
+	inner.quoted = o.quoted
+	target.Manifests = decode(inner)
+	if target.ManifestsPending = inner.unknown; inner.unknown {
+		target.Manifests = Manifests{}
+	}
+}
+
 // manifests checks that what is said fits the storage, see https://fluxcd.io/flux/components/source/
 // for what each can say.
 func (o *object) manifests() Manifests {

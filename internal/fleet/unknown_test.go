@@ -39,7 +39,7 @@ func TestWhatIsKnownInSpiteOfUnknowns(t *testing.T) {
 	for name, test := range map[string]struct {
 		input                          string
 		known, containers, environment bool
-		pending                        []string
+		pending                        []string // containers, and deployment targets whose manifests are not known
 	}{
 		"nothing unknown": {"config_containers: [{name: a, data: {}}]", true, true, true, nil},
 		"a container's value": {
@@ -65,11 +65,15 @@ func TestWhatIsKnownInSpiteOfUnknowns(t *testing.T) {
 		"the list of environments":          {"environments: (known after apply)", true, true, true, nil},
 		"a name among the environments":     {"environments: [dev, {name: (known after apply)}]", true, true, true, nil},
 		"hydration":                         {"hydration: {lists: (known after apply)}", false, true, true, nil},
-		"a parameter deep inside":           {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: x, parameters: {a: [{b: (known after apply)}]}}}}}]", false, true, true, nil},
+		"a parameter deep inside":           {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: x, parameters: {a: [{b: (known after apply)}]}}}}}]", true, true, true, []string{"a-a"}},
+		"a tag":                             {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: x, tag: (known after apply)}}, b: {environment: dev, manifests: {repo: x}}}}]", true, true, true, []string{"a-a"}},
+		"the storage":                       {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {storage: (known after apply), repo: x, version: '1'}}}}]", true, true, true, []string{"a-a"}},
+		"all manifests":                     {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: (known after apply)}}}]", true, true, true, []string{"a-a"}},
+		"a target's label":                  {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, labels: {x: (known after apply)}, manifests: {repo: x}}}}]", false, true, true, nil},
 		"the base fleet":                    {"base: (known after apply)", false, false, true, nil},
-		"the base fleet's model":            {"base: {environment: dev, model: (known after apply), config: {}}", false, false, true, nil},
-		"all of the base fleet's config":    {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: (known after apply)}`, true, true, true, []string{"a"}},
-		"a value of the base fleet":         {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: {a: (known after apply)}}`, true, true, true, []string{"a"}},
+		"the base fleet's model":            {"base: {environment: dev, model: (known after apply), format: '2', config: {}, manifests: {}}", false, false, true, nil},
+		"all of the base fleet's config":    {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: (known after apply), format: '2', manifests: {}}`, true, true, true, []string{"a"}},
+		"a value of the base fleet":         {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: {a: (known after apply)}, format: '2', manifests: {}}`, true, true, true, []string{"a"}},
 		"a template's type, built-in alike": {"templates: [{name: mine, type: (known after apply), manifests: [x]}, {name: mine, type: (known after apply), manifests: [x]}]\ncluster_types: [{name: a, reconciler: mine}]", false, true, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +85,8 @@ func TestWhatIsKnownInSpiteOfUnknowns(t *testing.T) {
 				t.Errorf("known = %t, containers known = %t, environment known = %t, want %t, %t, %t",
 					decoded.Known, decoded.ContainersKnown, decoded.EnvironmentKnown, test.known, test.containers, test.environment)
 			}
-			if !slices.Equal(decoded.Pending, test.pending) {
-				t.Errorf("pending %q, want %q", decoded.Pending, test.pending)
+			if pending := slices.Concat(decoded.Pending, decoded.PendingManifests); !slices.Equal(pending, test.pending) {
+				t.Errorf("pending %q, want %q", pending, test.pending)
 			}
 		})
 	}
@@ -117,7 +121,7 @@ func TestNoFindingThatMayGoAway(t *testing.T) {
 // The property of design.md: never something known that would change once its argument is known.
 func TestWhatIsKnownStaysAsItIs(t *testing.T) {
 	const rounds = 2_000
-	known, pending := 0, 0
+	known, pending, manifests := 0, 0, 0
 	for seed := range uint64(rounds) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		full := randomInput(seed, random)
@@ -130,6 +134,9 @@ func TestWhatIsKnownStaysAsItIs(t *testing.T) {
 			known++
 		}
 		pending += len(decoded.Pending)
+		if decoded.Known {
+			manifests += len(decoded.PendingManifests)
+		}
 		for i, substitute := range append([]any{full}, substitutes...) {
 			later, findings := fleet.Decode(substitute)
 			if len(findings) > 0 {
@@ -143,8 +150,9 @@ func TestWhatIsKnownStaysAsItIs(t *testing.T) {
 			}
 		}
 	}
-	if known < rounds/10 || pending < rounds/10 {
-		t.Errorf("of %d inputs %d were known, and %d containers pending: too few to mean anything", rounds, known, pending)
+	if known < rounds/10 || pending < rounds/10 || manifests < rounds/10 {
+		t.Errorf("of %d inputs %d were known, %d containers pending, and manifests of %d targets: too few to mean anything",
+			rounds, known, pending, manifests)
 	}
 }
 
@@ -157,6 +165,19 @@ func changed(t *testing.T, earlier, later *fleet.Decoded) string {
 	}
 	if earlier.EnvironmentKnown && earlier.Environment != later.Environment {
 		return "the environment is another"
+	}
+	if earlier.TargetsKnown {
+		before, after := manifestsOf(t, earlier), manifestsOf(t, later)
+		names := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(before)), earlier.PendingManifests)))
+		now := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(after)), later.PendingManifests)))
+		if !slices.Equal(names, now) {
+			return fmt.Sprintf("the deployment targets were known as %q and are %q", names, now)
+		}
+		for name, text := range before {
+			if after[name] != text {
+				return fmt.Sprintf("manifests of %q were known as %s and are %s", name, text, after[name])
+			}
+		}
 	}
 	if !earlier.ContainersKnown {
 		return ""
@@ -171,6 +192,15 @@ func changed(t *testing.T, earlier, later *fleet.Decoded) string {
 		}
 	}
 	return ""
+}
+
+func manifestsOf(t *testing.T, decoded *fleet.Decoded) map[string]string {
+	t.Helper()
+	value, err := decoded.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value.Manifests
 }
 
 // randomInput is that of a small random fleet, with objects of another environment among it, and
@@ -224,15 +254,7 @@ func rebase(value map[string]any) {
 	if len(findings) > 0 {
 		panic(findings)
 	}
-	model, err := decoded.Fleet.Model()
-	if err != nil {
-		panic(err)
-	}
-	config := map[string]any{}
-	for name, text := range decoded.Config {
-		config[name] = text
-	}
-	value["base"] = map[string]any{"environment": decoded.Environment, "model": model, "config": config}
+	value["base"] = valueOf(decoded)
 }
 
 // hide replaces random values by Unknown, and returns inputs that have other values in their place.
@@ -242,7 +264,8 @@ func hide(full any, random *rand.Rand) (hidden any, substitutes []any) {
 	targets := map[int]bool{}
 	count, values := 0, []int(nil)
 	walk("", full, func(path string, _ any, _ func(any)) {
-		if strings.HasPrefix(path, ".config_containers[].data") || strings.HasPrefix(path, ".base.config.") {
+		if strings.HasPrefix(path, ".config_containers[].data") || strings.HasPrefix(path, ".base.config.") ||
+			strings.HasPrefix(path, ".base.manifests.") || strings.Contains(path, ".manifests.") {
 			values = append(values, count)
 		}
 		count++

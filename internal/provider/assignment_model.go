@@ -143,17 +143,25 @@ func (m *assignmentModel) outcome(ctx context.Context, diagnostics *diag.Diagnos
 	if m.Fleet.IsUnknown() {
 		return nil
 	}
+	format, _ := m.Fleet.Attributes()["format"].(types.String)
 	model, _ := m.Fleet.Attributes()["model"].(types.String)
 	config, _ := m.Fleet.Attributes()["config"].(types.Map)
+	manifests, _ := m.Fleet.Attributes()["manifests"].(types.Map)
 	if model.IsUnknown() || config.IsUnknown() {
 		return nil
 	}
-	texts := map[string]types.String{}
-	diagnostics.Append(config.ElementsAs(ctx, &texts, false)...)
+	var configs, manifestsOf map[string]types.String
+	diagnostics.Append(config.ElementsAs(ctx, &configs, false)...)
+	if !manifests.IsUnknown() {
+		diagnostics.Append(manifests.ElementsAs(ctx, &manifestsOf, false)...)
+	}
 	if diagnostics.HasError() {
 		return nil
 	}
-	return compute(model.ValueString(), texts, diagnostics)
+	return compute(fleet.Value{
+		Format: format.ValueString(), Environment: m.environment(), Model: model.ValueString(),
+		Config: knownEntries(configs), Manifests: knownEntries(manifestsOf),
+	}, diagnostics)
 }
 
 // deployment reads the attribute deployed; a host whose folders are not known is left out.

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 )
 
@@ -65,9 +66,17 @@ type configSnapshotsModel struct {
 }
 
 type fleetModel struct {
+	Format      types.String            `tfsdk:"format"`
 	Environment types.String            `tfsdk:"environment"`
 	Model       types.String            `tfsdk:"model"`
 	Config      map[string]types.String `tfsdk:"config"`
+}
+
+func (m fleetModel) value() fleet.Value {
+	return fleet.Value{
+		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
+		Config: knownEntries(m.Config),
+	}
 }
 
 type snapshotModel struct {
@@ -88,7 +97,7 @@ func (configSnapshotsDataSource) Read(ctx context.Context, req datasource.ReadRe
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	parsed := parseFleet(model.Fleet.Model.ValueString(), &resp.Diagnostics)
+	parsed, config := parseFleet(model.Fleet.value(), &resp.Diagnostics)
 	if parsed == nil {
 		return
 	}
@@ -96,7 +105,7 @@ func (configSnapshotsDataSource) Read(ctx context.Context, req datasource.ReadRe
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	hydrated := hydrateFleet(parsed, model.Fleet.Config, scheduled.Assignments, &resp.Diagnostics)
+	hydrated := hydrateFleet(parsed, config, scheduled.Assignments, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

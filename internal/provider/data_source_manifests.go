@@ -27,7 +27,7 @@ func (manifestsDataSource) Metadata(_ context.Context, req datasource.MetadataRe
 // Schema is the fleet, what to narrow it by, and the files.
 func (manifestsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	attributes := narrowingAttributes()
-	attributes["fleet"] = valuedFleetAttribute()
+	attributes["fleet"] = renderedFleetAttribute()
 	attributes["gitops_repo"] = schema.DynamicAttribute{
 		Optional:            true,
 		MarkdownDescription: "`{url, branch, path}`, for templates that read `.Repo`.",
@@ -44,12 +44,27 @@ func (manifestsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 }
 
 type manifestsModel struct {
-	Fleet            fleetModel        `tfsdk:"fleet"`
+	Fleet            renderedModel     `tfsdk:"fleet"`
 	ClusterType      types.String      `tfsdk:"cluster_type"`
 	Cluster          types.String      `tfsdk:"cluster"`
 	DeploymentTarget types.String      `tfsdk:"deployment_target"`
 	GitopsRepo       types.Dynamic     `tfsdk:"gitops_repo"`
 	Files            map[string]string `tfsdk:"files"`
+}
+
+type renderedModel struct {
+	Format      types.String            `tfsdk:"format"`
+	Environment types.String            `tfsdk:"environment"`
+	Model       types.String            `tfsdk:"model"`
+	Config      map[string]types.String `tfsdk:"config"`
+	Manifests   map[string]types.String `tfsdk:"manifests"`
+}
+
+func (m renderedModel) value() fleet.Value {
+	return fleet.Value{
+		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
+		Config: knownEntries(m.Config), Manifests: knownEntries(m.Manifests),
+	}
 }
 
 // Read goes the whole way from the fleet to files, and checks them.
@@ -65,7 +80,7 @@ func (manifestsDataSource) Read(ctx context.Context, req datasource.ReadRequest,
 		addFindings(&resp.Diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
 		repo = place(at).repo(known)
 	}
-	outcome := compute(model.Fleet.Model.ValueString(), model.Fleet.Config, &resp.Diagnostics)
+	outcome := compute(model.Fleet.value(), &resp.Diagnostics)
 	if outcome == nil || resp.Diagnostics.HasError() {
 		return
 	}

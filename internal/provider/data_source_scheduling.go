@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 )
 
@@ -38,6 +39,7 @@ func (schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				Required:            true,
 				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
 				Attributes: map[string]schema.Attribute{
+					"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
 					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
 					"model": schema.StringAttribute{
 						Required:            true,
@@ -122,6 +124,7 @@ type schedulingModel struct {
 }
 
 type scheduledFleetModel struct {
+	Format      types.String `tfsdk:"format"`
 	Environment types.String `tfsdk:"environment"`
 	Model       types.String `tfsdk:"model"`
 }
@@ -166,7 +169,9 @@ func (schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	parsed := parseFleet(model.Fleet.Model.ValueString(), &resp.Diagnostics)
+	parsed, _ := parseFleet(fleet.Value{
+		Format: model.Fleet.Format.ValueString(), Environment: model.Fleet.Environment.ValueString(), Model: model.Fleet.Model.ValueString(),
+	}, &resp.Diagnostics)
 	if parsed == nil {
 		return
 	}

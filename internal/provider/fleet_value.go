@@ -12,9 +12,11 @@ import (
 
 // fleetTypes are the attributes of what provider::flotilla::fleet and control_plane return.
 var fleetTypes = map[string]attr.Type{
+	"format":      types.StringType,
 	"environment": types.StringType,
 	"model":       types.StringType,
 	"config":      types.MapType{ElemType: types.StringType},
+	"manifests":   types.MapType{ElemType: types.StringType},
 }
 
 // fleetReturn is how functions declare that.
@@ -23,35 +25,53 @@ func fleetReturn() function.Return {
 }
 
 // setFleet returns a decoded fleet from a function: what is not certain yet is unknown, and an
-// unknown value of a config container is only that container's entry.
+// unknown value of a config container, or of manifests, is only that object's entry.
 func setFleet(ctx context.Context, decoded *fleet.Decoded, result *function.ResultData) *function.FuncError {
+	known, err := decoded.Value()
+	if err != nil {
+		return function.NewFuncError(err.Error())
+	}
 	environment, model := types.StringUnknown(), types.StringUnknown()
 	if decoded.EnvironmentKnown {
-		environment = types.StringValue(decoded.Environment)
+		environment = types.StringValue(known.Environment)
 	}
-	if decoded.Known {
-		text, err := decoded.Fleet.Model()
-		if err != nil {
-			return function.NewFuncError(err.Error())
-		}
-		model = types.StringValue(text)
-	}
-	config := types.MapUnknown(types.StringType)
-	if decoded.ContainersKnown {
-		entries := make(map[string]attr.Value, len(decoded.Config)+len(decoded.Pending))
-		for name, text := range decoded.Config {
-			entries[name] = types.StringValue(text)
-		}
-		for _, name := range decoded.Pending {
-			entries[name] = types.StringUnknown()
-		}
-		config = types.MapValueMust(types.StringType, entries)
+	if known.Known() {
+		model = types.StringValue(known.Model)
 	}
 	value, diags := types.ObjectValue(fleetTypes, map[string]attr.Value{
-		"environment": environment, "model": model, "config": config,
+		"format": types.StringValue(known.Format), "environment": environment, "model": model,
+		"config":    entriesOf(known.Config, decoded.Pending, decoded.ContainersKnown),
+		"manifests": entriesOf(known.Manifests, decoded.PendingManifests, decoded.TargetsKnown),
 	})
 	if diags.HasError() {
 		return function.FuncErrorFromDiags(ctx, diags)
 	}
 	return result.Set(ctx, value)
+}
+
+// entriesOf is a map with an entry for each object: those that are pending are unknown, and all of it
+// where there may be others.
+func entriesOf(known map[string]string, pending []string, complete bool) types.Map {
+	if !complete {
+		return types.MapUnknown(types.StringType)
+	}
+	entries := make(map[string]attr.Value, len(known)+len(pending))
+	for name, text := range known {
+		entries[name] = types.StringValue(text)
+	}
+	for _, name := range pending {
+		entries[name] = types.StringUnknown()
+	}
+	return types.MapValueMust(types.StringType, entries)
+}
+
+// knownEntries leaves out what is not known yet.
+func knownEntries(entries map[string]types.String) map[string]string {
+	known := make(map[string]string, len(entries))
+	for name, text := range entries {
+		if !text.IsUnknown() && !text.IsNull() {
+			known[name] = text.ValueString()
+		}
+	}
+	return known
 }

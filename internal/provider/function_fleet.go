@@ -26,7 +26,7 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 	resp.Definition = function.Definition{
 		Summary: "Makes a fleet: everything of one environment, checked",
 		MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data sources " +
-			"and `flotilla_assignment` take: `{environment, model, config}`.\n\n" +
+			"and `flotilla_assignment` take: `{format, environment, model, config, manifests}`.\n\n" +
 			"The object's keys are `environment` (required), `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies`, " +
 			"`config_containers`, `config_schemas` and `templates`: each a list, tuple, set or map of objects, which are resources of that " +
 			"kind, or objects written by hand with the same attributes. Objects of other environments are left out. Further keys:\n\n" +
@@ -35,8 +35,9 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 			"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge. `precedence` decides between containers of equal " +
 			"priority: `specificity` (default), the number of labels, then the name; or `name` alone.\n" +
 			"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
-			"Unknown keys are errors, wherever they are. An unknown value makes only its container's entry of `config` unknown; an " +
-			"unknown name or label makes `model` unknown.\n\n" +
+			"Unknown keys are errors, wherever they are. An unknown value makes only its container's entry of `config` unknown, or its " +
+			"deployment target's entry of `manifests`; an unknown name or label makes `model` unknown. A fleet that another version " +
+			"of the provider made is an error where its `format` is another one.\n\n" +
 			"Call it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply while the " +
 			"resource has any change pending.",
 		Parameters: []function.Parameter{

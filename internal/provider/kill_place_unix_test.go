@@ -92,7 +92,7 @@ func (p *place) wish(n int) wish {
 	if len(findings) > 0 {
 		p.t.Fatal(findings.Error())
 	}
-	model, err := decoded.Fleet.Model()
+	known, err := decoded.Value()
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -107,8 +107,11 @@ func (p *place) wish(n int) wish {
 		return map[string]any{"type": []any{"object", types}, "value": object}
 	}
 	assignment, err := json.Marshal(map[string]any{
-		"name":        "dev",
-		"fleet":       map[string]any{"environment": "dev", "model": model, "config": decoded.Config},
+		"name": "dev",
+		"fleet": map[string]any{
+			"format": known.Format, "environment": known.Environment, "model": known.Model,
+			"config": known.Config, "manifests": known.Manifests,
+		},
 		"gitops_repo": dynamic(map[string]string{"url": p.repository.url, "branch": branch}),
 		"delivery":    dynamic(p.delivery),
 	})

@@ -30,12 +30,14 @@ func (n narrowing) includes(assignment *schedule.Assignment) bool {
 		(n.deploymentTarget.IsNull() || n.deploymentTarget.ValueString() == assignment.Target.Name)
 }
 
-// valuedFleetAttribute is a fleet with its configuration values.
-func valuedFleetAttribute() schema.Attribute {
+// valuedFleetAttribute is a fleet with its configuration values, and no manifests: Terraform drops them,
+// so that one that is not known yet never defers the data source to apply.
+func valuedFleetAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
 		MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
 		Attributes: map[string]schema.Attribute{
+			"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
 			"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
 			"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
 			"config": schema.MapAttribute{
@@ -44,4 +46,14 @@ func valuedFleetAttribute() schema.Attribute {
 			},
 		},
 	}
+}
+
+// renderedFleetAttribute is a fleet with all that files are made of.
+func renderedFleetAttribute() schema.SingleNestedAttribute {
+	attribute := valuedFleetAttribute()
+	attribute.Attributes["manifests"] = schema.MapAttribute{
+		Optional: true, ElementType: types.StringType,
+		MarkdownDescription: "JSON of the manifests of each deployment target, by its full name.",
+	}
+	return attribute
 }

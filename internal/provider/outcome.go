@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -34,14 +33,14 @@ var fleetPath = path.Root("fleet")
 // otherwise be reported 20,000 times.
 const maxDiagnostics = 50
 
-// parseFleet reads the model of a fleet that is known.
-func parseFleet(model string, diagnostics *diag.Diagnostics) *fleet.Fleet {
-	parsed, err := fleet.ParseModel(model)
+// parseFleet reads a fleet whose model is known.
+func parseFleet(value fleet.Value, diagnostics *diag.Diagnostics) (*fleet.Fleet, fleet.Config) {
+	parsed, config, err := value.Fleet()
 	if err != nil {
-		diagnostics.AddAttributeError(fleetPath.AtName("model"), "Invalid fleet", sentence(err.Error()))
-		return nil
+		diagnostics.AddAttributeError(fleetPath, "Invalid fleet", sentence(err.Error()))
+		return nil, nil
 	}
-	return parsed
+	return parsed, config
 }
 
 // scheduleFleet decides who goes where.
@@ -53,15 +52,9 @@ func scheduleFleet(f *fleet.Fleet, diagnostics *diag.Diagnostics) *schedule.Resu
 	return result
 }
 
-// hydrateFleet composes and checks values. config holds null for containers that are not known yet.
-func hydrateFleet(f *fleet.Fleet, config map[string]types.String, assignments []*schedule.Assignment, diagnostics *diag.Diagnostics) *hydrate.Result {
-	known := fleet.Config{}
-	for name, text := range config {
-		if !text.IsUnknown() && !text.IsNull() {
-			known[name] = text.ValueString()
-		}
-	}
-	result, err := hydrate.Hydrate(f, known, assignments)
+// hydrateFleet composes and checks values.
+func hydrateFleet(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assignment, diagnostics *diag.Diagnostics) *hydrate.Result {
+	result, err := hydrate.Hydrate(f, config, assignments)
 	if err != nil {
 		diagnostics.AddAttributeError(fleetPath, "Invalid configuration values", sentence(err.Error()))
 		return nil
@@ -88,8 +81,8 @@ func addLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T))
 
 // compute goes the whole way from a fleet to compiled templates. It returns nil when anything on the
 // way is wrong.
-func compute(model string, config map[string]types.String, diagnostics *diag.Diagnostics) *outcome {
-	parsed := parseFleet(model, diagnostics)
+func compute(value fleet.Value, diagnostics *diag.Diagnostics) *outcome {
+	parsed, config := parseFleet(value, diagnostics)
 	if parsed == nil {
 		return nil
 	}

@@ -54,11 +54,16 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Required:            true,
 				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
 				Attributes: map[string]schema.Attribute{
+					"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
 					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
 					"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
 					"config": schema.MapAttribute{
 						Required: true, ElementType: types.StringType,
 						MarkdownDescription: "JSON of the data of each config container.",
+					},
+					"manifests": schema.MapAttribute{
+						Optional: true, ElementType: types.StringType,
+						MarkdownDescription: "JSON of the manifests of each deployment target, by its full name.",
 					},
 				},
 			},

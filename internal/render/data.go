@@ -109,14 +109,17 @@ func fillManifests(into map[string]any, manifests *fleet.Manifests) {
 }
 
 // dependencies are the deployment targets that the assignment requires: each is {name, namespace,
-// isChart}.
-func (t *Templates) dependencies(subject Subject) []any {
+// isChart}. As long as the manifests of one are not known, whether it is a chart is not either.
+func (t *Templates) dependencies(subject Subject) any {
 	requires := subject.Assignment.Requires
 	if len(requires) == 0 {
-		return nil
+		return []any(nil)
 	}
 	dependencies := make([]any, len(requires))
 	for i, name := range requires {
+		if t.targets[name] != nil && t.targets[name].ManifestsPending {
+			return unknownList{}
+		}
 		dependency := map[string]any{
 			"name":      name,
 			"namespace": schedule.Namespace(subject.Environment, subject.Assignment.Host.Name, name),
@@ -143,6 +146,9 @@ func (unknownRepo) Branch() (string, error) { return "", ErrUnknown }
 
 // Path fails.
 func (unknownRepo) Path() (string, error) { return "", ErrUnknown }
+
+// unknownList stands for a list that is not known yet, and has something in it: whatever reads it fails.
+type unknownList struct{}
 
 func repoOf(repo *Repo) any {
 	if repo == nil {

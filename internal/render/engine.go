@@ -210,7 +210,7 @@ func (s *scale) add(value any, depth int) error {
 	case nil, bool, int, int64, float64:
 	case string:
 		s.size += len(value)
-	case unknownRepo:
+	case unknownRepo, unknownList:
 		if !s.shallow || depth == 0 {
 			return ErrUnknown
 		}

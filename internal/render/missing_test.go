@@ -197,6 +197,40 @@ func TestRepositoryThatIsNotKnownYet(t *testing.T) {
 	}
 }
 
+func TestWhatWaitsForManifestsIsUnknown(t *testing.T) {
+	api := required("api", fromGit())
+	api.DeploymentTargets[0].ManifestsPending = true
+	for name, test := range map[string]struct {
+		template  string
+		isUnknown bool
+	}{
+		"a reconciler of ours":      {"", true},
+		"turns over dependencies":   {"{{ range .Dependencies }}{{ .name }}{{ end }}", true},
+		"a condition inside":        {"{{ range $d := .Dependencies }}{{ if $d.isChart }}x{{ end }}{{ end }}", true},
+		"one of them":               {"{{ (index .Dependencies 0).name }}", true},
+		"all of them":               {"{{ toYaml .Dependencies }}", true},
+		"the root":                  {"{{ toJson . }}", true},
+		"whether there are any":     {"{{ if .Dependencies }}some{{ end }}", false},
+		"something else altogether": {"{{ .Namespace }}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := deployment{requires: []fleet.Workload{api}, repo: &render.Repo{}}
+			if test.template != "" {
+				deployment.reconciler = "own"
+				deployment.templates = []fleet.Template{{Type: "reconciler", Name: "own", ContentType: "text", Manifests: []string{test.template}}}
+			}
+			templates, subject := deployment.compile(t)
+			if _, err := templates.Render(subject); errors.Is(err, render.ErrUnknown) != test.isUnknown || !test.isUnknown && err != nil {
+				t.Errorf("%v, want that it is unknown: %t", err, test.isUnknown)
+			}
+			subject.Assignment.Target.Target.ManifestsPending = true
+			if _, err := templates.Render(subject); !errors.Is(err, render.ErrUnknown) {
+				t.Errorf("its own manifests pending: %v", err)
+			}
+		})
+	}
+}
+
 func TestErrorIsUnknownOnlyWhereNothingElseIsWrong(t *testing.T) {
 	deployment := withTemplate("text", `{{ .Repo.URL }}`)
 	deployment.namespaceService = "own"

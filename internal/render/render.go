@@ -34,9 +34,10 @@ type File struct {
 	Content []byte
 }
 
-// ErrUnknown is the error of a template that reads .Repo before the GitOps repository is known: its
-// folder can only be rendered at apply.
-var ErrUnknown = errors.New("the GitOps repository is not known yet")
+// ErrUnknown is the error of an assignment whose manifests, or those of what it requires, are not known
+// yet, and of a template that reads .Repo before the GitOps repository is: its folder can only be
+// rendered at apply.
+var ErrUnknown = errors.New("the GitOps repository, or the manifests of the deployment target, are not known yet")
 
 // MaxFile is the size, in bytes, beyond which a rendered file is an error.
 const MaxFile = 4 << 20
@@ -49,6 +50,9 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	host, ok := t.hosts[subject.Assignment.Host.ClusterType.Name]
 	if !ok {
 		return nil, fmt.Errorf("cluster type %q: its templates were not compiled", subject.Assignment.Host.ClusterType.Name)
+	}
+	if subject.Assignment.Target.Target.ManifestsPending {
+		return nil, ErrUnknown
 	}
 	engine := t.engines.Get().(*engine)
 	defer t.engines.Put(engine)

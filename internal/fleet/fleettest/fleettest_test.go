@@ -1,7 +1,9 @@
 package fleettest_test
 
 import (
+	"errors"
 	"maps"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -115,6 +117,58 @@ func allocated() float64 {
 	return float64(stats.TotalAlloc)
 }
 
+// With a tag that is not known yet, what is certain is every folder but those of its deployment target
+// and of those that require it.
+func TestAnUnknownTagReachesNoFurtherThanItMust(t *testing.T) {
+	f, config := fleettest.Reference(4_000, 1)
+	input := fleettest.Input(f, config)
+	for _, workload := range input["workloads"].([]any) {
+		if workload.(map[string]any)["name"] == "app-0020" {
+			live := workload.(map[string]any)["deployment_targets"].(map[string]any)["live"].(map[string]any)
+			live["manifests"].(map[string]any)["branch"] = fleet.Unknown{}
+		}
+	}
+	decoded, findings := fleet.Decode(input)
+	if len(findings) > 0 || !decoded.Known {
+		t.Fatalf("known: %t, %v", decoded.Known, findings)
+	}
+	value, err := decoded.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, config, err = value.Fleet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduled, findings := schedule.Schedule(f)
+	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+	if err != nil || len(findings) > 0 {
+		t.Fatal(err, findings)
+	}
+	templates, findings := render.Compile(f)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	unknown := map[string]int{}
+	for i, assignment := range scheduled.Assignments {
+		_, err := templates.Render(render.Subject{
+			Assignment: assignment, Environment: f.Environment,
+			ConfigVersion: hydrated.Snapshots[i].Version, Config: hydrated.Snapshots[i].Values(),
+		})
+		waits := assignment.Target.Name == "app-0020-live" ||
+			slices.Contains(assignment.Requires, "app-0020-live") && assignment.Host.ClusterType.Reconciler == "flux" // Argo CD orders by waves
+		if errors.Is(err, render.ErrUnknown) != waits || !waits && err != nil {
+			t.Errorf("%s: %v, want that it is unknown: %t", assignment.Key(), err, waits)
+		}
+		if waits {
+			unknown[assignment.Target.Workload.Name]++
+		}
+	}
+	if len(unknown) != 2 || unknown["app-0020"] == 0 || unknown["app-0021"] == 0 {
+		t.Errorf("unknown by workload: %v, want some of app-0020 and of what requires it", unknown)
+	}
+}
+
 func TestSameSeedGivesTheSameFleet(t *testing.T) {
 	model := func(seed uint64) string {
 		f, config := fleettest.Reference(1_000, seed)
@@ -173,5 +227,10 @@ func sameWhenDecoded(t *testing.T, f *fleet.Fleet, config fleet.Config) {
 	}
 	if !maps.Equal(decoded.Config, config) {
 		t.Fatal("decodes to another configuration")
+	}
+	if !slices.EqualFunc(f.Workloads, decoded.Fleet.Workloads, func(a, b fleet.Workload) bool {
+		return reflect.DeepEqual(a.DeploymentTargets, b.DeploymentTargets)
+	}) {
+		t.Fatal("decodes to other manifests")
 	}
 }

@@ -1,6 +1,8 @@
 package fleettest
 
 import (
+	"encoding/json"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -21,10 +23,11 @@ func Input(f *fleet.Fleet, config fleet.Config) map[string]any {
 			object["environment"] = f.Environment
 		}
 	}
-	for _, workload := range objects(input, "workloads") {
+	for i, workload := range objects(input, "workloads") {
 		targets := map[string]any{}
-		for _, target := range objects(workload, "deployment_targets") {
+		for j, target := range objects(workload, "deployment_targets") {
 			targets[target["name"].(string)] = target
+			target["manifests"] = toInput(f.Workloads[i].DeploymentTargets[j].Manifests)
 			delete(target, "name")
 			target["environment"] = f.Environment
 			if schemas, ok := target["config_schemas"].([]any); ok {
@@ -43,6 +46,14 @@ func Input(f *fleet.Fleet, config fleet.Config) map[string]any {
 		container["data"] = mustParse(config[container["name"].(string)])
 	}
 	return input
+}
+
+func toInput(manifests fleet.Manifests) any {
+	text, err := json.Marshal(manifests)
+	if err != nil {
+		panic(err)
+	}
+	return mustParse(string(text))
 }
 
 func mustParse(text string) any {

@@ -1,0 +1,107 @@
+package fleet
+
+import (
+	"fmt"
+)
+
+// Format is that of the values that this version makes and takes.
+const Format = "2"
+
+// Value is what provider::flotilla::fleet returns: the model decides who goes where, and what decides
+// only what is in a folder stands beside it, an entry for each object. So a value that is not known yet
+// leaves everything known that it does not reach. Entries that are not known yet are absent.
+type Value struct {
+	Format      string
+	Environment string
+	Model       string            // canonical JSON of the fleet; empty while it is not known yet
+	Config      map[string]string // canonical JSON of the data of each config container, by name
+	Manifests   map[string]string // canonical JSON of the manifests of each deployment target, by full name
+}
+
+// Known says whether it is known who goes where. Without that there is no fleet.
+func (v Value) Known() bool { return v.Model != "" }
+
+// Fleet reads the value back. Manifests that are not known yet are pending in it, and config containers
+// whose data are not known yet have no entry.
+func (v Value) Fleet() (*Fleet, Config, error) {
+	if err := CheckFormat(v.Format); err != nil {
+		return nil, nil, err
+	}
+	fleet, err := ParseModel(v.Model)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := fleet.adoptManifests(v.Manifests); err != nil {
+		return nil, nil, err
+	}
+	return fleet, v.Config, nil
+}
+
+// CheckFormat refuses a fleet that another version made. The first version said no format.
+func CheckFormat(format string) error {
+	if format == Format {
+		return nil
+	}
+	if format == "" {
+		format = "1"
+	}
+	return fmt.Errorf("fleet was made by another version of the provider (its format is %q, this version takes %q): "+
+		"make it anew with provider::flotilla::fleet or control_plane of this version", format, Format)
+}
+
+// adoptManifests fills in the manifests that are known.
+func (f *Fleet) adoptManifests(entries map[string]string) error {
+	for i := range f.Workloads {
+		for j := range f.Workloads[i].DeploymentTargets {
+			target := &f.Workloads[i].DeploymentTargets[j]
+			name := FullName(f.Workloads[i].Name, target.Name)
+			entry, known := entries[name]
+			if target.ManifestsPending = !known; !known {
+				continue
+			}
+			if err := parseStrictly(entry, &target.Manifests); err != nil {
+				return fmt.Errorf("manifests of deployment target %q are not what provider::flotilla::fleet returned: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Value is what is known of the input: no entries of Config unless ContainersKnown, and none of Manifests
+// unless TargetsKnown. Pending and PendingManifests name those that are not known yet.
+func (d *Decoded) Value() (Value, error) {
+	value := Value{Format: Format}
+	if d.ContainersKnown {
+		value.Config = d.Config
+	}
+	if d.EnvironmentKnown {
+		value.Environment = d.Environment
+	}
+	if d.Known {
+		model, err := d.Fleet.Model()
+		if err != nil {
+			return Value{}, err
+		}
+		value.Model = model
+	}
+	if !d.TargetsKnown {
+		return value, nil
+	}
+	value.Manifests = map[string]string{}
+	for i := range d.Fleet.Workloads {
+		workload := &d.Fleet.Workloads[i]
+		for j := range workload.DeploymentTargets {
+			target := &workload.DeploymentTargets[j]
+			if target.ManifestsPending {
+				continue
+			}
+			name := FullName(workload.Name, target.Name)
+			manifests, err := encode(target.Manifests)
+			if err != nil {
+				return Value{}, fmt.Errorf("manifests of deployment target %q: %w", name, err)
+			}
+			value.Manifests[name] = manifests
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,118 @@
+package fleet_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+)
+
+func TestAValueIsReadBackAsTheFleetItWas(t *testing.T) {
+	for name, input := range map[string]any{
+		"everything": input(t, everything),
+		"reference":  fleettest.Input(fleettest.Reference(1_000, 1)),
+		"nothing":    input(t, "environment: dev"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			decoded, findings := fleet.Decode(input)
+			wantFindings(t, findings)
+			value, err := decoded.Value()
+			if err != nil || value.Format != fleet.Format || !value.Known() {
+				t.Fatalf("value of format %q, known %t: %v", value.Format, value.Known(), err)
+			}
+			f, config, err := value.Fleet()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(config, decoded.Config) {
+				t.Errorf("config %v, want %v", config, decoded.Config)
+			}
+			if got, want := targets(f), targets(decoded.Fleet); !reflect.DeepEqual(got, want) {
+				t.Errorf("deployment targets\n%v, want\n%v", got, want)
+			}
+			if model(t, f) != value.Model || strings.Contains(value.Model, "manifests\":{") {
+				t.Errorf("model %s", value.Model)
+			}
+		})
+	}
+}
+
+func targets(f *fleet.Fleet) map[string]fleet.DeploymentTarget {
+	all := map[string]fleet.DeploymentTarget{}
+	for _, workload := range f.Workloads {
+		for _, target := range workload.DeploymentTargets {
+			all[fleet.FullName(workload.Name, target.Name)] = target
+		}
+	}
+	return all
+}
+
+func TestAnUnknownTagIsUnknownToItsTargetAlone(t *testing.T) {
+	workloads := make([]any, 100)
+	for i := range workloads {
+		workloads[i] = input(t, fmt.Sprintf(`{name: app-%d, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: x, tag: v1}}}}`, i))
+	}
+	whole := input(t, "environment: dev\nworkspaces: [{name: team}]").(map[string]any)
+	whole["workloads"] = workloads
+	before, findings := fleet.Decode(whole)
+	wantFindings(t, findings)
+	manifests := workloads[7].(map[string]any)["deployment_targets"].(map[string]any)["live"].(map[string]any)["manifests"].(map[string]any)
+	manifests["tag"] = fleet.Unknown{}
+	decoded, findings := fleet.Decode(whole)
+	wantFindings(t, findings)
+
+	was, err := before.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := decoded.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if value.Model != was.Model || !decoded.TargetsKnown {
+		t.Errorf("model %q, targets known: %t", value.Model, decoded.TargetsKnown)
+	}
+	if want := []string{"app-7-live"}; !slices.Equal(decoded.PendingManifests, want) || len(value.Manifests) != 99 {
+		t.Errorf("pending %q, want %q; %d entries", decoded.PendingManifests, want, len(value.Manifests))
+	}
+	f, _, err := value.Fleet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range targets(f) {
+		if pending := name == "app-7-live"; target.ManifestsPending != pending || (target.Manifests.Repo == "x") == pending {
+			t.Errorf("%s: pending %t, manifests %v", name, target.ManifestsPending, target.Manifests)
+		}
+	}
+}
+
+func TestAValueThatIsNone(t *testing.T) {
+	decoded, findings := fleet.Decode(input(t, everything))
+	wantFindings(t, findings)
+	for name, test := range map[string]struct {
+		change func(*fleet.Value)
+		want   string
+	}{
+		"no format":      {func(v *fleet.Value) { v.Format = "" }, `was made by another version of the provider (its format is "1", this version takes "2"): make it anew with provider::flotilla::fleet`},
+		"another format": {func(v *fleet.Value) { v.Format = "17" }, `its format is "17"`},
+		"no model":       {func(v *fleet.Value) { v.Model = "" }, "fleet model is not one that provider::flotilla::fleet returned"},
+		"more model":     {func(v *fleet.Value) { v.Model += "{}" }, "text follows it at offset"},
+		"manifests":      {func(v *fleet.Value) { v.Manifests = map[string]string{"hello-live": `{"repos":1}`} }, `manifests of deployment target "hello-live" are not what`},
+		"more manifests": {func(v *fleet.Value) { v.Manifests = map[string]string{"hello-live": `{}{}`} }, "text follows it at offset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			value, err := decoded.Value()
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.change(&value)
+			if _, _, err := value.Fleet(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %q", err, test.want)
+			}
+		})
+	}
+}
