@@ -31,7 +31,10 @@ func TestEveryAttributeOfEveryKindIsTaken(t *testing.T) {
 }
 
 // freeMaps are those whose keys are the user's.
-var freeMaps = []string{".labels", ".match_labels", ".resource_quota", ".parameters", ".data", ".schema", ".deployment_targets"}
+var freeMaps = []string{
+	".labels", ".match_labels", ".resource_quota", ".parameters", ".data", ".schema", ".deployment_targets",
+	".default", ".default_request", ".max", ".min", ".max_limit_request_ratio",
+}
 
 func TestMisspeltKeysAreErrorsThatSuggestTheRightOne(t *testing.T) {
 	original, checked := input(t, everything), 0

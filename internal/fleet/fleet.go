@@ -63,7 +63,10 @@ type Workspace struct {
 	ReaderGroups      []string          `json:"reader_groups,omitempty"`
 	Environments      []string          `json:"environments,omitempty"` // empty: all
 	ResourceQuota     map[string]string `json:"resource_quota,omitempty"`
-	NetworkPolicy     string            `json:"network_policy,omitempty"` // "none" or "isolated"; empty is "none"
+	LimitRange        []Limit           `json:"limit_range,omitempty"`
+	NetworkPolicy     string            `json:"network_policy,omitempty"`  // "none" or "isolated"; empty is "none"
+	ServiceAccount    string            `json:"service_account,omitempty"` // whom reconcilers impersonate; empty: nobody
+	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: the Argo CD project "default"
 	Labels            Labels            `json:"labels,omitempty"`
 }
 
@@ -76,6 +79,8 @@ type ClusterType struct {
 	NamespaceService string  `json:"namespace_service"`
 	ConfigType       string  `json:"config_type"`
 	Description      string  `json:"description,omitempty"`
+	// Parameters are for templates, below those of deployment targets.
+	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
 // Cluster is one physical cluster of one cluster type.
@@ -101,6 +106,7 @@ type DeploymentTarget struct {
 	Name          string   `json:"name"`
 	Labels        Labels   `json:"labels,omitempty"`
 	Namespace     string   `json:"namespace,omitempty"`      // empty: made of the names of environment, host and target
+	ConfigAs      ConfigAs `json:"config_as,omitempty"`      // empty: the default
 	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas of its own
 	// Manifests are no part of the model, since they decide nothing but what is in a folder: see [Value].
 	Manifests Manifests `json:"-"`

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Each function here decodes one object of a fleet's input, with the attributes of the resource of
@@ -19,6 +17,9 @@ func (d *decoder) workspace(o *object) belonging {
 		Environments:      o.sortedTexts("environments"),
 		ResourceQuota:     o.quantities("resource_quota"),
 		NetworkPolicy:     o.oneOf("network_policy", "", "none", "isolated"),
+		LimitRange:        o.limitRange("limit_range"),
+		ServiceAccount:    o.nameOrNone("service_account"),
+		ArgocdProject:     o.argocdProject("argocd_project"),
 		Labels:            o.labels("labels"),
 	}
 	if workspace.NetworkPolicy == "none" {
@@ -35,24 +36,6 @@ func (d *decoder) workspace(o *object) belonging {
 	return here
 }
 
-// quantities reads a map of Kubernetes quantities by resource name.
-func (o *object) quantities(attribute string) map[string]string {
-	quantities := o.textMap(attribute)
-	for _, name := range slices.Sorted(maps.Keys(quantities)) {
-		path := o.path.Attribute(attribute).Key(name)
-		if CheckLabelKey(name) != "" {
-			o.decoder.report(path, `%q is not a resource such as "limits.cpu", "pods" or "count/deployments.apps"`, name)
-		}
-		if quantities[name] == unknownText {
-			continue
-		}
-		if _, err := resource.ParseQuantity(quantities[name]); err != nil {
-			o.decoder.report(path, `%q is not a quantity such as "500m", "2" or "4Gi"`, quantities[name])
-		}
-	}
-	return quantities
-}
-
 func (d *decoder) clusterType(o *object) belonging {
 	clusterType := ClusterType{
 		Name:             o.name(checkClusterTypeName),
@@ -62,6 +45,7 @@ func (d *decoder) clusterType(o *object) belonging {
 		NamespaceService: cmp.Or(o.text("namespace_service"), DefaultNamespaceService),
 		ConfigType:       cmp.Or(o.text("config_type"), DefaultConfigType),
 		Description:      o.text("description"),
+		Parameters:       o.free("parameters"),
 	}
 	belongs := d.whereabouts(o)
 	o.finish()
@@ -185,6 +169,7 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	}
 	belongs = d.whereabouts(o)
 	o.targetManifests(target, (*object).manifests)
+	target.ConfigAs = o.configAs("config_as")
 	if schema := o.schema("config_schema"); schema != "" {
 		target.ConfigSchemas = []string{schema}
 	}

@@ -80,6 +80,10 @@ workspaces:
   environments: [dev, prod]
   resource_quota: {limits.cpu: '16', count/deployments.apps: '20'}
   network_policy: isolated
+  limit_range:
+  - {default: {cpu: 500m}, default_request: {cpu: 100m}, max: {cpu: '2'}, min: {cpu: 10m}, max_limit_request_ratio: {cpu: '4'}, type: Container}
+  service_account: team
+  argocd_project: {name: team, render: true}
   labels: {department: retail}
 cluster_types:
 - name: drone
@@ -90,6 +94,7 @@ cluster_types:
   namespace_service: default
   config_type: configmap
   description: flies
+  parameters: {kustomization: {interval: 5m}}
 - name: large
   environment: prod
 clusters:
@@ -117,6 +122,7 @@ workloads:
         path: ./live
         type: kustomize
         parameters: {anything: {goes: 1.50}}
+      config_as: [configmap, 'values:platform']
       config_schema: '{"type": "object"}'
     later:
       environment: prod

@@ -23,6 +23,11 @@ var clusterTypeResource = newStateOnly(object{
 			"namespace_service": defaultAttribute(fleet.DefaultNamespaceService, "Name of the template of type `namespace`."),
 			"config_type": defaultAttribute(fleet.DefaultConfigType,
 				"Name of the template of type `config`: built in are `configmap`, `json`, `env`, `properties` and `symphony`."),
+			"parameters": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Parameters of everything that its templates render, as in the `manifests` of a deployment target, " +
+					"which are merged over these: see the guide \"What is rendered\".",
+			},
 			"description": descriptionAttribute(),
 		},
 	},

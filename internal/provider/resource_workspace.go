@@ -21,8 +21,25 @@ var workspaceResource = newStateOnly(object{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Hard limits of each namespace, as in a ResourceQuota: `{\"requests.cpu\" = \"2\"}`.",
 			},
-			"network_policy": defaultAttribute("none", "`isolated` lets in traffic from the team's own namespaces alone; `none` does nothing."),
-			"labels":         labelsAttribute(),
+			"limit_range": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Limits of what runs in each namespace, as in a LimitRange: list of " +
+					"`{type, default, default_request, max, min, max_limit_request_ratio}`, each but `type` a map of quantities. " +
+					"`type` is `Container` (default), `Pod` or `PersistentVolumeClaim`.",
+			},
+			"network_policy": defaultAttribute("none", "`isolated` lets in traffic from the team's own namespaces alone, those with the label "+
+				"`workspace`; `none` does nothing."),
+			"service_account": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Service account that Flux impersonates when it reconciles the team's workloads, in the namespace `flux-system`; " +
+					"for Rancher Fleet that of the cluster's agent. Unset: they have the rights of the reconciler.",
+			},
+			"argocd_project": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Argo CD project of the team's Applications: its name, or `{name, render}`. With `render = true` Flotilla writes the " +
+					"AppProject too, which allows the sources and namespaces of the team's own deployment targets and no others. Unset: `default`.",
+			},
+			"labels": labelsAttribute(),
 		},
 	},
 })

@@ -1,0 +1,92 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+)
+
+// ConfigAs says in which forms a deployment target gets its configuration. Each is one of
+//
+//	"configmap"        the file of the config template, a ConfigMap unless the cluster type says otherwise
+//	"configmap:<name>" the same, with another name than "platform-config"
+//	"values"           among the Helm values of a chart
+//	"values:<key>"     the same, below a key; "a.b" is key b of key a
+//	"substitute"       what Flux substitutes for variables in the manifests
+//
+// The list is sorted, and empty for the default, ["configmap"].
+type ConfigAs []string
+
+// configForms are the forms without what may follow them, and ":" after those that something may follow.
+var configForms = []string{"configmap", "configmap:", "values", "values:", "substitute"}
+
+// ConfigMap returns whether the config template's file is written, and the name of the ConfigMap in it;
+// "" is the default.
+func (c ConfigAs) ConfigMap() (name string, written bool) {
+	if len(c) == 0 {
+		return "", true
+	}
+	return c.form("configmap")
+}
+
+// Values returns whether configuration is among a chart's values, and the keys that it is below.
+func (c ConfigAs) Values() (below []string, among bool) {
+	key, among := c.form("values")
+	if key != "" {
+		below = strings.Split(key, ".")
+	}
+	return below, among
+}
+
+// Substitute returns whether Flux substitutes configuration for variables.
+func (c ConfigAs) Substitute() bool {
+	return slices.Contains(c, "substitute")
+}
+
+// form returns what follows the colon of a form.
+func (c ConfigAs) form(name string) (rest string, found bool) {
+	for _, form := range c {
+		before, after, _ := strings.Cut(form, ":")
+		if before == name {
+			return after, true
+		}
+	}
+	return "", false
+}
+
+// configAs reads and checks the forms.
+func (o *object) configAs(attribute string) ConfigAs {
+	forms := o.sortedTexts(attribute)
+	if given, isList := o.fields[attribute].([]any); isList && len(given) == 0 {
+		o.report(attribute, `is empty: name a form, or leave it out for ["configmap"]`)
+	}
+	seen := map[string]bool{}
+	for _, form := range forms {
+		if form == unknownText {
+			continue
+		}
+		name, rest, hasRest := strings.Cut(form, ":")
+		known := name
+		if hasRest {
+			known += ":"
+		}
+		switch {
+		case !slices.Contains(configForms, known):
+			o.report(attribute, `%q is not one of configmap, configmap:<name>, values, values:<key>, substitute%s`,
+				form, DidYouMean(name, []string{"configmap", "values", "substitute"}))
+		case hasRest && name == "configmap":
+			if problem := CheckSubdomainName(rest); problem != "" {
+				o.report(attribute, "%q: the name of the ConfigMap %s", form, problem)
+			}
+		case hasRest && slices.Contains(strings.Split(rest, "."), ""):
+			o.report(attribute, "%q: a key is empty", form)
+		}
+		if seen[name] {
+			o.report(attribute, "%q stands twice", name)
+		}
+		seen[name] = true
+	}
+	if len(forms) == 1 && forms[0] == "configmap" {
+		return nil // the default
+	}
+	return forms
+}

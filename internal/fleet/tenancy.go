@@ -1,0 +1,114 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Limit is one limit of a Kubernetes LimitRange: quantities by resource, such as "cpu".
+type Limit struct {
+	Type                 string            `json:"type"` // one of [LimitTypes]
+	Default              map[string]string `json:"default,omitempty"`
+	DefaultRequest       map[string]string `json:"default_request,omitempty"`
+	Max                  map[string]string `json:"max,omitempty"`
+	Min                  map[string]string `json:"min,omitempty"`
+	MaxLimitRequestRatio map[string]string `json:"max_limit_request_ratio,omitempty"`
+}
+
+// LimitTypes are what a [Limit] can be about. The first is the default.
+var LimitTypes = []string{"Container", "Pod", "PersistentVolumeClaim"}
+
+// ArgocdProject is the Argo CD project that a workspace's Applications belong to.
+type ArgocdProject struct {
+	Name string `json:"name"`
+	// Render says that Flotilla makes the AppProject too.
+	Render bool `json:"render,omitempty"`
+}
+
+// quantities reads a map of Kubernetes quantities by resource name.
+func (o *object) quantities(attribute string) map[string]string {
+	quantities := o.textMap(attribute)
+	for _, name := range slices.Sorted(maps.Keys(quantities)) {
+		path := o.path.Attribute(attribute).Key(name)
+		if CheckLabelKey(name) != "" {
+			o.decoder.report(path, `%q is not a resource such as "limits.cpu", "pods" or "count/deployments.apps"`, name)
+		}
+		if quantities[name] == unknownText {
+			continue
+		}
+		if _, err := resource.ParseQuantity(quantities[name]); err != nil {
+			o.decoder.report(path, `%q is not a quantity such as "500m", "2" or "4Gi"`, quantities[name])
+		}
+	}
+	return quantities
+}
+
+// limitRange reads the limits of a LimitRange.
+func (o *object) limitRange(attribute string) []Limit {
+	var limits []Limit
+	o.objects(attribute, func(l *object) {
+		limit := Limit{
+			Type:                 l.oneOf("type", LimitTypes[0], LimitTypes...),
+			Default:              l.quantities("default"),
+			DefaultRequest:       l.quantities("default_request"),
+			Max:                  l.quantities("max"),
+			Min:                  l.quantities("min"),
+			MaxLimitRequestRatio: l.quantities("max_limit_request_ratio"),
+		}
+		if limit.Type == "Pod" || limit.Type == "PersistentVolumeClaim" {
+			for _, name := range []string{"default", "default_request"} {
+				if l.fields[name] != nil {
+					l.report(name, "is for limits of type Container")
+				}
+			}
+		}
+		l.finish()
+		limits = append(limits, limit)
+	})
+	return limits
+}
+
+// nameOrNone reads the name of a Kubernetes object; "" is none.
+func (o *object) nameOrNone(attribute string) string {
+	name := o.text(attribute)
+	if isSet(name) {
+		if problem := CheckSubdomainName(name); problem != "" {
+			o.report(attribute, "%q %s", name, problem)
+		}
+	}
+	return name
+}
+
+// argocdProject reads the name of a project, or {name, render}.
+func (o *object) argocdProject(attribute string) *ArgocdProject {
+	project := &ArgocdProject{}
+	if _, isObject := o.fields[attribute].(map[string]any); !isObject {
+		project.Name = o.nameOrNone(attribute)
+	} else {
+		o.attribute(attribute, func(p *object) {
+			project.Name, project.Render = p.name(CheckSubdomainName), p.flag("render")
+			p.finish()
+		})
+	}
+	if project.Render && project.Name == "default" {
+		o.report(attribute, `"default" is Argo CD's own project, which everybody may use: choose another name to have one rendered`)
+	}
+	if project.Name == "" {
+		return nil
+	}
+	return project
+}
+
+// flag reads a bool; absent and unknown ones are false.
+func (o *object) flag(attribute string) bool {
+	switch value := o.value(attribute).(type) {
+	case nil, Unknown:
+	case bool:
+		return value
+	default:
+		o.report(attribute, "must be true or false, not %s", kindOf(value))
+	}
+	return false
+}
