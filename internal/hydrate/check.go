@@ -8,6 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -48,7 +49,7 @@ func newChecks(f *fleet.Fleet, e *engine, assignments []*schedule.Assignment) *c
 	}
 	made.schemas = make([]*schema, len(texts))
 	failures := make([]error, len(texts))
-	inParallel(len(texts), func() func(int) {
+	parallel.EachWith(len(texts), func() func(int) {
 		return func(i int) {
 			if made.schemas[i], failures[i] = readSchema(texts[i]); failures[i] == nil {
 				made.schemas[i].separate(keys)
@@ -120,7 +121,7 @@ func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached
 	broken := make([]map[int][]violation, len(snapshots))
 	var checkers []*checker
 	var started sync.Mutex
-	inParallel(len(snapshots), func() func(int) {
+	parallel.EachWith(len(snapshots), func() func(int) {
 		checker := newChecker(c)
 		started.Lock()
 		defer started.Unlock()

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
 
 // container is a config container that was read. Containers are numbered in merge order.
@@ -77,7 +78,7 @@ func newEngine(f *fleet.Fleet, config fleet.Config) (*engine, error) {
 	}
 	made.containers = make([]container, len(ordered))
 	failures := make([]error, len(ordered))
-	inParallel(len(ordered), func() func(int) {
+	parallel.EachWith(len(ordered), func() func(int) {
 		return func(i int) { made.containers[i], failures[i] = readContainer(ordered[i], config) }
 	})
 	if err := errors.Join(failures...); err != nil {

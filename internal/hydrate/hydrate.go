@@ -4,12 +4,10 @@
 package hydrate
 
 import (
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -52,7 +50,7 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	result := &Result{Snapshots: make([]*Snapshot, len(assignments))}
 	snapshots := make([]*Snapshot, len(reached.sets))
 	ambiguities := make([][]ambiguity, len(reached.sets))
-	inParallel(len(reached.sets), func() func(int) {
+	parallel.EachWith(len(reached.sets), func() func(int) {
 		composer := newComposer(engine)
 		return func(i int) { snapshots[i], ambiguities[i] = composer.snapshot(reached.sets[i]) }
 	})
@@ -135,27 +133,4 @@ func (e *engine) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reac
 		made.set[i], made.schemas[i] = found.set, found.schemas
 	}
 	return made
-}
-
-// inParallel calls the functions that newWorker makes, one for each processor, with the numbers below
-// count, and returns when all is done. Which worker gets which number is left to chance.
-func inParallel(count int, newWorker func() func(int)) {
-	const batch = 16
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (count+batch-1)/batch) {
-		workers.Go(func() {
-			work := newWorker()
-			for {
-				end := int(next.Add(batch))
-				for i := end - batch; i < min(end, count); i++ {
-					work(i)
-				}
-				if end >= count {
-					return
-				}
-			}
-		})
-	}
-	workers.Wait()
 }

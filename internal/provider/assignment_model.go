@@ -17,6 +17,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 )
 
 // place is where an assignment writes.
@@ -139,7 +140,7 @@ func (m *assignmentModel) environment() string {
 }
 
 // outcome computes the fleet; nil where its model is not known yet, or something is wrong.
-func (m *assignmentModel) outcome(ctx context.Context, diagnostics *diag.Diagnostics) *outcome {
+func (r *assignmentResource) outcome(ctx context.Context, m *assignmentModel, diagnostics *diag.Diagnostics) *pipeline.Result {
 	if m.Fleet.IsUnknown() {
 		return nil
 	}
@@ -158,7 +159,7 @@ func (m *assignmentModel) outcome(ctx context.Context, diagnostics *diag.Diagnos
 	if diagnostics.HasError() {
 		return nil
 	}
-	return compute(fleet.Value{
+	return r.connection.compute(fleet.Value{
 		Format: format.ValueString(), Environment: m.environment(), Model: model.ValueString(),
 		Config: knownEntries(configs), Manifests: knownEntries(manifestsOf),
 	}, diagnostics)

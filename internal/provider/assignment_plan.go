@@ -23,14 +23,14 @@ func (r *assignmentResource) wanted(
 		wanted := r.rolledBack(ctx, model, place, known, creates, diagnostics)
 		return wanted, func(edit *gitops.Edit) { edit.From = model.RollbackTo.ValueString() }
 	}
-	outcome := model.outcome(ctx, diagnostics)
+	outcome := r.outcome(ctx, model, diagnostics)
 	if outcome == nil {
 		return nil, nil
 	}
-	outcome.warn(diagnostics)
+	addWarnings(diagnostics, outcome.Warnings())
 	repo := place.repo(known)
-	trees := outcome.trees(repo, before, diagnostics)
-	return outcome.wanted(trees), func(edit *gitops.Edit) { edit.Hosts = outcome.edit(trees, repo) }
+	rendering := renderFleet(outcome, repo, before, diagnostics)
+	return gitops.Deployed(rendering.Wanted()), func(e *gitops.Edit) { e.Hosts = edit(rendering) }
 }
 
 // rolledBack is what the commit of rollback_to has of the assignment. The fleet is not looked at: going

@@ -12,19 +12,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 )
 
-var _ datasource.DataSource = configSnapshotsDataSource{}
+var (
+	_ datasource.DataSource              = &configSnapshotsDataSource{}
+	_ datasource.DataSourceWithConfigure = &configSnapshotsDataSource{}
+)
 
-type configSnapshotsDataSource struct{}
+type configSnapshotsDataSource struct{ connected }
 
-func newConfigSnapshotsDataSource() datasource.DataSource { return configSnapshotsDataSource{} }
+func newConfigSnapshotsDataSource() datasource.DataSource { return &configSnapshotsDataSource{} }
 
 // Metadata names the data source.
-func (configSnapshotsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+func (*configSnapshotsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_config_snapshots"
 }
 
 // Schema is the fleet, what to narrow it by, and the snapshots.
-func (configSnapshotsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (*configSnapshotsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	attributes := narrowingAttributes()
 	attributes["fleet"] = valuedFleetAttribute()
 	attributes["key"] = schema.StringAttribute{
@@ -91,24 +94,17 @@ type originModel struct {
 }
 
 // Read schedules and hydrates the fleet.
-func (configSnapshotsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *configSnapshotsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var model configSnapshotsModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	parsed, config := parseFleet(model.Fleet.value(), &resp.Diagnostics)
-	if parsed == nil {
+	computed := d.connection.compute(model.Fleet.value(), &resp.Diagnostics)
+	if computed == nil || resp.Diagnostics.HasError() {
 		return
 	}
-	scheduled := scheduleFleet(parsed, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	hydrated := hydrateFleet(parsed, config, scheduled.Assignments, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
+	scheduled, hydrated := computed.Schedule, computed.Snapshots
 	using, err := hydrate.Uses(hydrated, scheduled.Assignments, model.Key.ValueString())
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("key"), "Invalid key", sentence(err.Error()))

@@ -18,9 +18,7 @@ var (
 	_ datasource.DataSourceWithConfigure = &historyDataSource{}
 )
 
-type historyDataSource struct {
-	connection *connection
-}
+type historyDataSource struct{ connected }
 
 func newHistoryDataSource() datasource.DataSource { return &historyDataSource{} }
 
@@ -104,11 +102,6 @@ type historyChangeModel struct {
 	Action           string  `tfsdk:"action"`
 	Before           *string `tfsdk:"before"`
 	After            *string `tfsdk:"after"`
-}
-
-// Configure takes over what reaches repositories.
-func (d *historyDataSource) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
-	d.connection, _ = req.ProviderData.(*connection)
 }
 
 // Read walks the branch back.

@@ -10,22 +10,26 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
-var _ datasource.DataSource = manifestsDataSource{}
+var (
+	_ datasource.DataSource              = &manifestsDataSource{}
+	_ datasource.DataSourceWithConfigure = &manifestsDataSource{}
+)
 
-type manifestsDataSource struct{}
+type manifestsDataSource struct{ connected }
 
-func newManifestsDataSource() datasource.DataSource { return manifestsDataSource{} }
+func newManifestsDataSource() datasource.DataSource { return &manifestsDataSource{} }
 
 // Metadata names the data source.
-func (manifestsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+func (*manifestsDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_manifests"
 }
 
 // Schema is the fleet, what to narrow it by, and the files.
-func (manifestsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (*manifestsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	attributes := narrowingAttributes()
 	attributes["fleet"] = renderedFleetAttribute()
 	attributes["gitops_repo"] = schema.DynamicAttribute{
@@ -68,7 +72,7 @@ func (m renderedModel) value() fleet.Value {
 }
 
 // Read goes the whole way from the fleet to files, and checks them.
-func (manifestsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var model manifestsModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
 	if resp.Diagnostics.HasError() {
@@ -80,19 +84,18 @@ func (manifestsDataSource) Read(ctx context.Context, req datasource.ReadRequest,
 		addFindings(&resp.Diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
 		repo = place(at).repo(known)
 	}
-	outcome := compute(model.Fleet.value(), &resp.Diagnostics)
-	if outcome == nil || resp.Diagnostics.HasError() {
+	result := d.connection.compute(model.Fleet.value(), &resp.Diagnostics)
+	if result == nil || resp.Diagnostics.HasError() {
 		return
 	}
 	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
 	model.Files = map[string]string{}
 	var problems []string
-	for i, assignment := range outcome.schedule.Assignments {
+	for i, assignment := range result.Schedule.Assignments {
 		if !wanted.includes(assignment) {
 			continue
 		}
-		subject := outcome.subject(i, repo)
-		files, err := outcome.templates.Render(subject)
+		files, wrong, err := result.CheckedFiles(i, pipeline.Destination{Repo: repo})
 		if errors.Is(err, render.ErrUnknown) {
 			resp.Diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository is needed",
 				"A template reads .Repo: set gitops_repo to what flotilla_assignment has.")
@@ -102,9 +105,7 @@ func (manifestsDataSource) Read(ctx context.Context, req datasource.ReadRequest,
 			problems = append(problems, err.Error())
 			continue
 		}
-		for _, finding := range outcome.templates.Check(subject, files) {
-			problems = append(problems, finding.String())
-		}
+		problems = append(problems, wrong...)
 		for _, file := range files {
 			model.Files[assignment.Key()+"/"+file.Name] = string(file.Content)
 		}

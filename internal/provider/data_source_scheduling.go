@@ -10,23 +10,25 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 )
 
-var _ datasource.DataSource = schedulingDataSource{}
+var (
+	_ datasource.DataSource              = &schedulingDataSource{}
+	_ datasource.DataSourceWithConfigure = &schedulingDataSource{}
+)
 
-type schedulingDataSource struct{}
+type schedulingDataSource struct{ connected }
 
-func newSchedulingDataSource() datasource.DataSource { return schedulingDataSource{} }
+func newSchedulingDataSource() datasource.DataSource { return &schedulingDataSource{} }
 
 // Metadata names the data source.
-func (schedulingDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+func (*schedulingDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_scheduling"
 }
 
 // Schema declares of the fleet what scheduling needs and no more: Terraform drops the rest, so that a
 // configuration value that is not known yet never defers the data source to apply.
-func (schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	computed := func(what string) schema.StringAttribute {
 		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
 	}
@@ -163,22 +165,19 @@ type idlePolicyModel struct {
 }
 
 // Read schedules the fleet.
-func (schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var model schedulingModel
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, fleetPath, &model.Fleet)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	parsed, _ := parseFleet(fleet.Value{
+	computed := d.connection.compute(fleet.Value{ // without values: who goes where, and who reaches whom
 		Format: model.Fleet.Format.ValueString(), Environment: model.Fleet.Environment.ValueString(), Model: model.Fleet.Model.ValueString(),
 	}, &resp.Diagnostics)
-	if parsed == nil {
+	if computed == nil || resp.Diagnostics.HasError() {
 		return
 	}
-	result := scheduleFleet(parsed, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
+	result := computed.Schedule
 	model.Fleet.Model = types.StringValue(hashOf(model.Fleet.Model.ValueString()))
 	model.Assignments = make(map[string]assignedModel, len(result.Assignments))
 	model.DeploymentTargets, model.Reconcilers = map[string]targetModel{}, map[string]string{}
@@ -207,12 +206,7 @@ func (schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		model.Excluded[i] = excludedModel(excluded)
 	}
 	model.IdleHosts = orEmpty(result.IdleHosts)
-	hydrated, err := hydrate.Hydrate(parsed, nil, result.Assignments) // without values: who reaches whom
-	if err != nil {
-		resp.Diagnostics.AddAttributeError(fleetPath, "Invalid fleet", sentence(err.Error()))
-		return
-	}
-	model.IdleConfigContainers = orEmpty(hydrated.IdleContainers)
+	model.IdleConfigContainers = orEmpty(computed.Snapshots.IdleContainers)
 	model.IdlePolicies = make([]idlePolicyModel, len(result.IdlePolicies))
 	for i, idle := range result.IdlePolicies {
 		model.IdlePolicies[i] = idlePolicyModel(idle)

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 )
 
 var (
@@ -44,6 +45,7 @@ type connection struct {
 	release  string
 	views    views
 	heads    turns // by repository and branch that is proposed
+	fleets   pipeline.Cache
 }
 
 // views keeps what was read of a repository, so that a plan reads each only once. What writes never

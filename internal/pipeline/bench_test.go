@@ -1,4 +1,4 @@
-package provider_test
+package pipeline_test
 
 import (
 	"fmt"

@@ -1,0 +1,20 @@
+package parallel_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+)
+
+func TestEachCallsEveryNumberOnce(t *testing.T) {
+	for _, count := range []int{0, 1, 15, 16, 17, 1000} {
+		calls := make([]atomic.Int32, count)
+		parallel.Each(count, func(i int) { calls[i].Add(1) })
+		for i := range calls {
+			if got := calls[i].Load(); got != 1 {
+				t.Errorf("of %d, number %d was worked on %d times", count, i, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// Cache remembers what fleets came to: a refresh, a plan and data sources ask for the same ones. The
+// zero value is ready. It is safe for concurrent use, and computes each fleet once.
+type Cache struct {
+	mu      sync.Mutex
+	entries []*cached // the latest first
+}
+
+// keptFleets is how many fleets a cache holds: each may be some hundred megabytes.
+const keptFleets = 4
+
+type cached struct {
+	key      [sha256.Size]byte
+	once     sync.Once
+	result   *Result
+	findings []Finding
+}
+
+// Compute is [Compute], once for equal values.
+func (c *Cache) Compute(value fleet.Value) (*Result, []Finding) {
+	entry := c.entry(keyOf(value))
+	entry.once.Do(func() { entry.result, entry.findings = Compute(value) })
+	return entry.result, entry.findings
+}
+
+func (c *Cache) entry(key [sha256.Size]byte) *cached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := slices.IndexFunc(c.entries, func(e *cached) bool { return e.key == key })
+	entry := &cached{key: key}
+	if at >= 0 {
+		entry = c.entries[at]
+		c.entries = slices.Delete(c.entries, at, at+1)
+	}
+	c.entries = slices.Insert(c.entries, 0, entry)
+	c.entries = c.entries[:min(keptFleets, len(c.entries))]
+	return entry
+}
+
+func keyOf(value fleet.Value) (key [sha256.Size]byte) {
+	h := sha256.New()
+	text(h, value.Format)
+	text(h, value.Environment)
+	text(h, value.Model)
+	for _, entries := range []map[string]string{value.Config, value.Manifests} {
+		for _, name := range slices.Sorted(maps.Keys(entries)) {
+			text(h, name)
+			text(h, entries[name])
+		}
+		text(h, "")
+	}
+	h.Sum(key[:0])
+	return key
+}
+
+// text adds a text with its length, so that no two lists of texts are the same.
+func text(h hash.Hash, content string) {
+	var length [8]byte
+	binary.LittleEndian.PutUint64(length[:], uint64(len(content)))
+	h.Write(length[:])
+	h.Write([]byte(content))
+}

@@ -1,0 +1,199 @@
+// Package pipeline goes the whole way of the data: a fleet in; every folder with its files, its tree id
+// and its record out, and all that is wrong or questionable on the way. It is pure, and is what the
+// benchmarks measure.
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// Finding is one thing that is wrong, or questionable.
+type Finding struct {
+	Summary string // what kind it is: a short sentence without a full stop
+	Message string // one sentence with its subject
+}
+
+// maxFindings bounds how many of one kind are listed: a template that every assignment uses would
+// otherwise be reported 20,000 times.
+const maxFindings = 50
+
+// Result is what a fleet comes to: who goes where, with which values, by which templates.
+type Result struct {
+	Value     fleet.Value
+	Fleet     *fleet.Fleet
+	Schedule  *schedule.Result
+	Snapshots *hydrate.Result
+	Templates *render.Templates
+
+	warnings []Finding
+	index    map[string]int // assignments by key
+
+	mu       sync.Mutex
+	rendered []*Rendering // for each destination, the latest first
+}
+
+// Compute schedules and hydrates a fleet, and compiles its templates. The value's model must be known;
+// what else of it is not known yet leaves the folders open that it reaches. The result is nil when
+// anything is wrong; everything that is found is reported, equal findings once.
+func Compute(value fleet.Value) (*Result, []Finding) {
+	parsed, config, err := value.Fleet()
+	if err != nil {
+		return nil, []Finding{{"Invalid fleet", err.Error()}}
+	}
+	r := &Result{Value: value, Fleet: parsed}
+	var errors findings
+	var wrong fleet.Findings
+	r.Schedule, wrong = schedule.Schedule(parsed)
+	for _, finding := range wrong {
+		errors.add("Invalid schedule", finding.String())
+	}
+	r.Snapshots, err = hydrate.Hydrate(parsed, config, r.Schedule.Assignments)
+	if err != nil {
+		errors.add("Invalid configuration values", err.Error())
+		return nil, errors.list()
+	}
+	for _, finding := range r.Snapshots.Findings {
+		errors.add("Invalid configuration values", finding.String())
+	}
+	r.Templates, wrong = render.Compile(parsed)
+	for _, finding := range wrong {
+		errors.add("Invalid template", finding.String())
+	}
+	if found := errors.list(); len(found) > 0 {
+		return nil, found
+	}
+	r.warnings = r.warn()
+	r.index = make(map[string]int, len(r.Schedule.Assignments))
+	for i, assignment := range r.Schedule.Assignments {
+		r.index[assignment.Key()] = i
+	}
+	return r, nil
+}
+
+// Warnings are what smells of a mistake and does no harm: what somebody should act on. flotilla_scheduling
+// has all of it as data.
+func (r *Result) Warnings() []Finding { return r.warnings }
+
+func (r *Result) warn() []Finding {
+	var warnings findings
+	for _, warning := range r.Snapshots.Warnings {
+		warnings.add("Questionable configuration values", warning.String())
+	}
+	var idle, unselected []string
+	for _, policy := range r.Schedule.IdlePolicies {
+		idle = append(idle, fmt.Sprintf("%q %s", policy.Name, policy.Reason))
+	}
+	for _, unscheduled := range r.Schedule.Unscheduled {
+		unselected = append(unselected, fmt.Sprintf("%q: %s", unscheduled.DeploymentTarget, unscheduled.Reason))
+	}
+	warnings.join("Target policies that assign nothing", idle)
+	warnings.join("Deployment targets that go nowhere", unselected)
+	for _, warning := range r.Schedule.Warnings {
+		warnings.add("Questionable target policy", warning.String())
+	}
+	return warnings.list()
+}
+
+// Assignment returns the number of the assignment with this key among Schedule.Assignments.
+func (r *Result) Assignment(host, deploymentTarget string) (int, bool) {
+	i, ok := r.index[host+"/"+deploymentTarget]
+	return i, ok
+}
+
+// Hosts are those that have a folder: every cluster type, and every cluster where the fleet assigns to
+// clusters at all.
+func (r *Result) Hosts() []*schedule.Host {
+	assignsToClusters := slices.ContainsFunc(r.Fleet.TargetPolicies, func(p fleet.TargetPolicy) bool { return p.ClusterSelector != nil }) ||
+		slices.ContainsFunc(r.Fleet.Assignments, func(p fleet.ExplicitAssignment) bool { return p.Cluster != "" })
+	if assignsToClusters {
+		return r.Schedule.Hosts
+	}
+	return slices.DeleteFunc(slices.Clone(r.Schedule.Hosts), func(host *schedule.Host) bool { return host.Cluster != nil })
+}
+
+// ClustersOf names the clusters that hosts stand for: a host's own, and those of a cluster type.
+func (r *Result) ClustersOf(hosts []string) []string {
+	return ClustersOf(r.Fleet, hosts)
+}
+
+// ClustersOf names the clusters of a fleet that hosts stand for, in order; single clusters that the
+// fleet does not know any more are among them.
+func ClustersOf(f *fleet.Fleet, hosts []string) []string {
+	clusters := map[string]bool{}
+	types := map[string]bool{}
+	for _, host := range hosts {
+		if cluster, ok := strings.CutPrefix(host, "clusters/"); ok {
+			clusters[cluster] = true
+			continue
+		}
+		types[host] = true
+	}
+	if f != nil {
+		for i := range f.Clusters {
+			if types[f.Clusters[i].ClusterType] {
+				clusters[f.Clusters[i].Name] = true
+			}
+		}
+	}
+	names := make([]string, 0, len(clusters))
+	for name := range clusters {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// findings collects what is found, equal ones once.
+type findings struct {
+	found []Finding
+	seen  map[Finding]bool
+	more  map[string]int // by summary, those that are not listed
+	count map[string]int
+}
+
+func (f *findings) add(summary, message string) {
+	finding := Finding{summary, message}
+	if f.seen[finding] {
+		return
+	}
+	if f.seen == nil {
+		f.seen, f.more, f.count = map[Finding]bool{}, map[string]int{}, map[string]int{}
+	}
+	f.seen[finding] = true
+	if f.count[summary]++; f.count[summary] > maxFindings {
+		f.more[summary]++
+		return
+	}
+	f.found = append(f.found, finding)
+}
+
+// join makes one finding of several lines.
+func (f *findings) join(summary string, lines []string) {
+	const most = 10
+	if len(lines) == 0 {
+		return
+	}
+	text := strings.Join(lines[:min(most, len(lines))], "\n")
+	if len(lines) > most {
+		text += fmt.Sprintf("\n… and %d more", len(lines)-most)
+	}
+	f.add(summary, text)
+}
+
+func (f *findings) list() []Finding {
+	for _, finding := range slices.Clone(f.found) {
+		if more := f.more[finding.Summary]; more > 0 {
+			f.found = append(f.found, Finding{finding.Summary, fmt.Sprintf("%d further findings of this kind are not shown", more)})
+			delete(f.more, finding.Summary)
+		}
+	}
+	return f.found
+}

@@ -1,0 +1,189 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// Destination is what templates may know of where a folder goes.
+type Destination struct {
+	Repo  *render.Repo // nil while the GitOps repository is not known
+	Owner string       // name of the flotilla_assignment
+}
+
+func (d Destination) equal(other Destination) bool {
+	return d.Owner == other.Owner && (d.Repo == nil) == (other.Repo == nil) && (d.Repo == nil || *d.Repo == *other.Repo)
+}
+
+// Record says of a folder why it is there.
+type Record struct {
+	Workload, DeploymentTarget string
+	Policies                   []string
+	ConfigVersion              string
+}
+
+// Rendering is every folder of a fleet for one destination.
+type Rendering struct {
+	Result      *Result
+	Destination Destination
+	// Trees are the ids of the folders' trees, by assignment; "" where the content is not known yet.
+	Trees []string
+	// Findings are what is wrong with what was rendered; of folders that were as deployed nothing is
+	// checked, since it was when they were written.
+	Findings []Finding
+}
+
+// subject is what the templates are told of an assignment.
+func (r *Result) subject(i int, to Destination) render.Subject {
+	snapshot := r.Snapshots.Snapshots[i]
+	return render.Subject{
+		Assignment: r.Schedule.Assignments[i], Environment: r.Fleet.Environment,
+		ConfigVersion: snapshot.Version, Config: snapshot.Values(), Repo: to.Repo,
+	}
+}
+
+// Render renders every folder on all processors. deployed has the trees that need no check, because they
+// are in the repository already. The same question is answered once.
+func (r *Result) Render(to Destination, deployed rollout.Trees) *Rendering {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, known := range r.rendered {
+		if known.Destination.equal(to) {
+			return known
+		}
+	}
+	made := r.render(to, deployed)
+	const kept = 4
+	r.rendered = slices.Insert(r.rendered, 0, made)
+	r.rendered = r.rendered[:min(kept, len(r.rendered))]
+	return made
+}
+
+func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
+	made := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
+	problems := make([][]string, len(made.Trees))
+	parallel.Each(len(made.Trees), func(i int) {
+		if r.Snapshots.Snapshots[i].Known {
+			made.Trees[i], problems[i] = r.tree(i, to, deployed)
+		}
+	})
+	var found findings
+	for _, list := range problems {
+		for _, problem := range list {
+			found.add("Invalid rendering", problem)
+		}
+	}
+	made.Findings = found.list()
+	return made
+}
+
+func (r *Result) tree(i int, to Destination, deployed rollout.Trees) (tree string, problems []string) {
+	subject := r.subject(i, to)
+	rendered, err := r.Templates.Render(subject)
+	if errors.Is(err, render.ErrUnknown) {
+		return "", nil
+	}
+	if err != nil {
+		return "", []string{err.Error()}
+	}
+	tree, err = gitops.TreeID(filesOf(rendered))
+	if err != nil {
+		return "", []string{fmt.Sprintf("assignment %q: %s", subject.Assignment.Key(), err)}
+	}
+	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {
+		for _, finding := range r.Templates.Check(subject, rendered) {
+			problems = append(problems, finding.String())
+		}
+	}
+	return tree, problems
+}
+
+// Files renders one assignment.
+func (r *Rendering) Files(i int) ([]gitops.File, error) {
+	rendered, err := r.Result.Templates.Render(r.Result.subject(i, r.Destination))
+	if err != nil {
+		return nil, err
+	}
+	return filesOf(rendered), nil
+}
+
+// CheckedFiles renders one assignment and says what is wrong with the files.
+func (r *Result) CheckedFiles(i int, to Destination) ([]gitops.File, []string, error) {
+	subject := r.subject(i, to)
+	rendered, err := r.Templates.Render(subject)
+	if err != nil {
+		return nil, nil, err
+	}
+	var problems []string
+	for _, finding := range r.Templates.Check(subject, rendered) {
+		problems = append(problems, finding.String())
+	}
+	return filesOf(rendered), problems, nil
+}
+
+func filesOf(rendered []render.File) []gitops.File {
+	files := make([]gitops.File, len(rendered))
+	for i, file := range rendered {
+		files[i] = gitops.File{Name: file.Name, Content: file.Content}
+	}
+	return files
+}
+
+// Record is what the repository keeps about an assignment's folder.
+func (r *Rendering) Record(i int) Record {
+	assignment := r.Result.Schedule.Assignments[i]
+	return Record{
+		Workload: assignment.Target.Workload.Name, DeploymentTarget: assignment.Target.Name,
+		Policies: assignment.Policies, ConfigVersion: r.Result.Snapshots.Snapshots[i].Version,
+	}
+}
+
+// Wanted arranges the trees by host and deployment target. Every host of the fleet is there.
+func (r *Rendering) Wanted() rollout.Trees {
+	wanted := rollout.Trees{}
+	for _, host := range r.Result.Hosts() {
+		wanted[host.Name] = map[string]string{}
+	}
+	for i, assignment := range r.Result.Schedule.Assignments {
+		wanted[assignment.Host.Name][assignment.Target.Name] = r.Trees[i]
+	}
+	return wanted
+}
+
+// WaitsFor says what an assignment waits for whose folder is not known yet; "" for all others.
+func (r *Rendering) WaitsFor(i int) string {
+	if r.Trees[i] != "" {
+		return ""
+	}
+	assignment := r.Result.Schedule.Assignments[i]
+	if waits := r.Result.unknownOf(i, assignment); len(waits) > 0 {
+		return strings.Join(waits, ", ")
+	}
+	if r.Destination.Repo == nil {
+		return "the GitOps repository"
+	}
+	return "a value that is not known yet"
+}
+
+func (r *Result) unknownOf(i int, assignment *schedule.Assignment) []string {
+	var waits []string
+	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
+		for _, container := range snapshot.Containers {
+			if _, known := r.Value.Config[container]; !known {
+				waits = append(waits, fmt.Sprintf("config container %q", container))
+			}
+		}
+	}
+	if _, known := r.Value.Manifests[assignment.Target.Name]; !known {
+		waits = append(waits, fmt.Sprintf("the manifests of deployment target %q", assignment.Target.Name))
+	}
+	return waits
+}

@@ -1,0 +1,187 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	// DefaultMaxRemovedPercent is the limit where protection sets none.
+	DefaultMaxRemovedPercent = 50
+	// AlwaysRemovable is how many assignments no percentage but 0 holds: half of a small fleet is no mass
+	// deletion.
+	AlwaysRemovable = 10
+	// EmptiedHost is how many assignments a host must have for their removal, all at once, to be held by
+	// itself.
+	EmptiedHost = 5
+)
+
+// Protection is what may be removed at once.
+type Protection struct {
+	MaxRemoved        *int64   // number of assignments; nil: no limit of its own
+	MaxRemovedPercent *int64   // from 0 to 100, of all that are deployed; nil: the default
+	AllowEmpty        bool     // a fleet that assigns nothing may remove everything
+	EmptiedHosts      []string // hosts that stay in the fleet and may lose all that they have
+}
+
+// Removal is what goes.
+type Removal struct {
+	Keys  []Key // in order
+	Total int   // assignments that are deployed
+	Left  int   // assignments that remain or come
+	// Emptied are hosts that stay, and lose all of the five or more assignments that they have; with how
+	// many these are.
+	Emptied map[string]int
+	// Everything says that nothing is wanted at all: a destroy.
+	Everything bool
+}
+
+// RemovalOf compares what is deployed with what will be. Folders that move to another place are removed
+// at the old one: pass an empty after for it, and join the two by Add.
+func RemovalOf(deployed, after Trees) Removal {
+	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
+	for _, key := range deployed.Keys() {
+		r.Total++
+		if !after.Has(key.Host, key.DeploymentTarget) {
+			r.Keys = append(r.Keys, key)
+		}
+	}
+	for host, targets := range deployed {
+		now, stays := after[host]
+		if stays && len(now) == 0 && len(targets) >= EmptiedHost {
+			r.Emptied[host] = len(targets)
+		}
+	}
+	return r
+}
+
+// Add joins what goes at another place.
+func (r *Removal) Add(other Removal) {
+	r.Keys = append(r.Keys, other.Keys...)
+	r.Total += other.Total
+	maps.Copy(r.Emptied, other.Emptied)
+}
+
+// Hosts are those that lose an assignment, in order.
+func (r Removal) Hosts() []string {
+	hosts := map[string]bool{}
+	for _, key := range r.Keys {
+		hosts[key.Host] = true
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
+// Refusal is a removal that protection holds.
+type Refusal struct {
+	Summary string // a short sentence without a full stop
+	Detail  string // what would go, and the setting that allows it
+}
+
+// Check says what protection holds of a removal; nothing where it may go on. clusters names the clusters
+// of the hosts that lose something, as far as they are known.
+func (p Protection) Check(removal Removal, clusters []string) []Refusal {
+	where := count(len(removal.Hosts()), "host", "hosts")
+	if len(clusters) > 0 {
+		where += " with " + count(len(clusters), "cluster", "clusters")
+	}
+	if removal.Left == 0 && removal.Total > 0 && len(removal.Keys) == removal.Total && !removal.Everything && !p.AllowEmpty {
+		return []Refusal{{"Nothing would be left", fmt.Sprintf(
+			"%s deployed on %s, and this plan would remove all of them: %s.\n\nIf that is meant, set protection = { %s }.",
+			count(removal.Total, "assignment is", "assignments are"), where, list(removal.Keys),
+			strings.Join(append([]string{"allow_empty = true"}, p.raised(removal)...), ", "))}}
+	}
+	var refusals []Refusal
+	if reason := p.exceeded(len(removal.Keys), removal.Total); reason != "" {
+		then := ""
+		if removal.Everything {
+			then = ", apply that, and destroy then"
+		}
+		refusals = append(refusals, Refusal{"Mass deletion", fmt.Sprintf(
+			"This plan would remove %d of %s on %s, %s: %s.\n\nIf that is meant, set protection = { %s }%s.",
+			len(removal.Keys), count(removal.Total, "assignment", "assignments"), where, reason, list(removal.Keys),
+			strings.Join(p.raised(removal), ", "), then)})
+	}
+	if removal.Everything || removal.Left == 0 {
+		return refusals
+	}
+	var emptied, names []string
+	for _, host := range slices.Sorted(maps.Keys(removal.Emptied)) {
+		if !slices.Contains(p.EmptiedHosts, host) {
+			emptied = append(emptied, fmt.Sprintf("%q loses all %d", host, removal.Emptied[host]))
+			names = append(names, fmt.Sprintf("%q", host))
+		}
+	}
+	if len(emptied) > 0 {
+		quoted := make([]string, 0, len(p.EmptiedHosts)+len(names))
+		for _, host := range p.EmptiedHosts {
+			quoted = append(quoted, fmt.Sprintf("%q", host))
+		}
+		refusals = append(refusals, Refusal{"A host would lose everything", fmt.Sprintf(
+			"This plan would leave nothing on %s that the fleet still has: %s.\n\nIf that is meant, set protection = { emptied_hosts = [%s] }.",
+			oneOrMany(len(emptied), "a host", "hosts"), shortened(emptied), strings.Join(append(quoted, names...), ", "))})
+	}
+	return refusals
+}
+
+// raised are the limits with which the removal is allowed; none when it is.
+func (p Protection) raised(removal Removal) []string {
+	removed := len(removal.Keys)
+	if p.exceeded(removed, removal.Total) == "" {
+		return nil
+	}
+	var limits []string
+	if p.MaxRemoved != nil || p.MaxRemovedPercent == nil {
+		limits = append(limits, fmt.Sprintf("max_removed = %d", removed))
+	}
+	if p.MaxRemovedPercent != nil {
+		limits = append(limits, fmt.Sprintf("max_removed_percent = %d", (removed*100+removal.Total-1)/removal.Total))
+	}
+	return limits
+}
+
+// exceeded says which limit is exceeded, or "".
+func (p Protection) exceeded(removed, total int) string {
+	share := func(percent int64) bool { return int64(removed)*100 > int64(total)*percent }
+	switch {
+	case removed == 0:
+		return ""
+	case p.MaxRemoved != nil && int64(removed) > *p.MaxRemoved:
+		return fmt.Sprintf("more than max_removed = %d", *p.MaxRemoved)
+	case p.MaxRemovedPercent != nil && (removed > AlwaysRemovable || *p.MaxRemovedPercent == 0) && share(*p.MaxRemovedPercent):
+		return fmt.Sprintf("more than max_removed_percent = %d", *p.MaxRemovedPercent)
+	case p.MaxRemoved == nil && p.MaxRemovedPercent == nil && removed > AlwaysRemovable && share(DefaultMaxRemovedPercent):
+		return fmt.Sprintf("more than the default of %d %%", DefaultMaxRemovedPercent)
+	}
+	return ""
+}
+
+func count(number int, one, many string) string {
+	return fmt.Sprintf("%d %s", number, oneOrMany(number, one, many))
+}
+
+func oneOrMany(number int, one, many string) string {
+	if number == 1 {
+		return one
+	}
+	return many
+}
+
+// mostNamed is how many names an error lists.
+const mostNamed = 10
+
+func list(keys []Key) string {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = key.String()
+	}
+	return shortened(names)
+}
+
+func shortened(names []string) string {
+	if len(names) <= mostNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
+}

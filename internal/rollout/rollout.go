@@ -1,0 +1,109 @@
+// Package rollout decides what a commit does with each folder of an owner: write what is wanted, keep
+// what is at the tip, or go back to a tree that was there before. It also decides what may be removed.
+// It is pure: it knows no clock, no Terraform and no Git.
+package rollout
+
+import (
+	"maps"
+	"slices"
+)
+
+// Trees maps each host to its deployment targets, and those to the ids of the trees of their folders.
+// A host without deployment targets is there, with an empty map. An empty id is a tree that is not
+// known yet.
+type Trees map[string]map[string]string
+
+// Count returns how many folders there are.
+func (t Trees) Count() int {
+	count := 0
+	for _, targets := range t {
+		count += len(targets)
+	}
+	return count
+}
+
+// Has says whether the folder is among them.
+func (t Trees) Has(host, target string) bool {
+	_, ok := t[host][target]
+	return ok
+}
+
+// Clone returns a copy.
+func (t Trees) Clone() Trees {
+	clone := make(Trees, len(t))
+	for host, targets := range t {
+		clone[host] = maps.Clone(targets)
+	}
+	return clone
+}
+
+// Key names a folder: one deployment target on one host.
+type Key struct{ Host, DeploymentTarget string }
+
+func (k Key) String() string { return k.Host + "/" + k.DeploymentTarget }
+
+// Keys returns the folders in order.
+func (t Trees) Keys() []Key {
+	keys := make([]Key, 0, t.Count())
+	for _, host := range slices.Sorted(maps.Keys(t)) {
+		for _, target := range slices.Sorted(maps.Keys(t[host])) {
+			keys = append(keys, Key{host, target})
+		}
+	}
+	return keys
+}
+
+// Action is what a commit does with a folder.
+type Action string
+
+// The actions.
+const (
+	Write  Action = "write"   // it gets what is wanted
+	Keep   Action = "keep"    // it stays what it is at the tip
+	GoBack Action = "go back" // it gets a tree that it had before
+)
+
+// Decision is what happens to one folder.
+type Decision struct {
+	Action Action
+	// Tree is what the folder holds afterwards; empty where that is not known yet, and with Keep.
+	Tree string
+}
+
+// Decisions are the decisions for all folders that an owner has afterwards, by host and deployment
+// target. Folders that are in none of them, and that the owner has, are removed.
+type Decisions map[string]map[string]Decision
+
+// Decide says for each folder what happens. wanted is what the fleet comes to. backTo, when not nil, is
+// what the owner had at the commit that it goes back to: it then has that, and nothing else.
+func Decide(wanted, backTo Trees) Decisions {
+	from, action := wanted, Write
+	if backTo != nil {
+		from, action = backTo, GoBack
+	}
+	decisions := make(Decisions, len(from))
+	for host, targets := range from {
+		decisions[host] = make(map[string]Decision, len(targets))
+		for target, tree := range targets {
+			decisions[host][target] = Decision{Action: action, Tree: tree}
+		}
+	}
+	return decisions
+}
+
+// Trees returns what the owner has afterwards. deployed is what it has now: a folder that is kept has
+// the tree of that.
+func (d Decisions) Trees(deployed Trees) Trees {
+	trees := make(Trees, len(d))
+	for host, targets := range d {
+		trees[host] = make(map[string]string, len(targets))
+		for target, decision := range targets {
+			tree := decision.Tree
+			if decision.Action == Keep {
+				tree = deployed[host][target]
+			}
+			trees[host][target] = tree
+		}
+	}
+	return trees
+}
