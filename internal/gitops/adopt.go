@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // adopt takes over those conflicts that are another owner's folder as it is, or
@@ -49,11 +49,11 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 	places := slices.SortedFunc(maps.Keys(records), func(a, b place) int {
 		return compareKeys(key{a.owner.records(), a.host}, key{b.owner.records(), b.host})
 	})
-	h := newHasher()
+	h := git.NewHasher()
 	for _, at := range places {
 		content := records[at].encode()
 		s.change.put = append(s.change.put, putFile{
-			path: at.owner.record(at.host), id: h.object(plumbing.BlobObject, content), content: content,
+			path: at.owner.record(at.host), id: h.Blob(content), content: content,
 		})
 	}
 	return left, nil
@@ -68,11 +68,11 @@ func (s *staging) take(c Conflict, version string) {
 // recordOf reads a record of another owner, which was fetched to find that the
 // folder is its.
 func (s *staging) recordOf(owner Owner, host string) (hostRecord, error) {
-	e, ok := s.lookup(owner.record(host))
+	e, ok := s.Lookup(owner.record(host))
 	if !ok {
 		return hostRecord{}, fmt.Errorf("the record %q is gone", owner.record(host))
 	}
-	content, err := s.blob(e.id)
+	content, err := s.Blob(e.ID)
 	if err != nil {
 		return hostRecord{}, err
 	}

@@ -2,12 +2,10 @@ package gitops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // Result is what an Apply came to.
@@ -52,10 +50,6 @@ const (
 	Removed Action = "removed"
 )
 
-// settleTime is how long Apply still asks how its push went after its context
-// has ended.
-const settleTime = 10 * time.Second
-
 // Apply makes the tip of the branch hold exactly what the edit wants of its
 // owner, by one commit, or by none when it does already. Nobody else's file
 // changes. The push is a compare-and-swap and never forced; when others move
@@ -71,27 +65,27 @@ const settleTime = 10 * time.Second
 //
 // Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrRefused (with the
 // server's words), ErrRace, ErrTooLarge, *OwnershipError (an ErrConflict),
-// *BlockedError, the context's, or what is wrong with the edit. With any of
+// *git.BlockedError, the context's, or what is wrong with the edit. With any of
 // them, the branch does not have the commit, unless the text says that this is
 // not known.
-func (c *Client) Apply(ctx context.Context, remote Remote, edit Edit) (Result, error) {
-	if err := remote.check(); err != nil {
-		return Result{}, leaving(remote, err)
+func (c *Client) Apply(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
+	if err := remote.Check(); err != nil {
+		return Result{}, describe(remote, err)
 	}
 	if err := edit.check(); err != nil {
-		return Result{}, leaving(remote, err)
+		return Result{}, describe(remote, err)
 	}
 	if edit.Head == remote.Branch {
-		return Result{}, leaving(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
+		return Result{}, describe(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
 	}
 	result, err := c.enqueue(ctx, remote, edit)
-	return result, leaving(remote, err)
+	return result, describe(remote, err)
 }
 
 // application is the state of an apply across its attempts.
 type application struct {
 	client *Client
-	remote Remote
+	remote git.Remote
 	edits  []*waiting // of different owners
 
 	race race
@@ -100,44 +94,40 @@ type application struct {
 // attempt works the edits out at the tip, and pushes. It is done when the tip
 // holds what is wanted; not done and no error means to try again.
 func (a *application) attempt(ctx context.Context) (done bool, err error) {
-	t, err := a.client.openRemote(ctx, a.remote, a.levels())
+	t, err := a.client.git.Open(ctx, a.remote, a.levels())
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
-	missing := t == nil
-	if missing {
-		t = &tip{objects: map[plumbing.Hash]object{}}
-	}
-	defer t.close()
+	defer t.Close()
 	work, changes, pack, err := a.stage(ctx, t)
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
 	switch {
 	case len(changes) == 0:
-		a.settle(t.commit, plumbing.ZeroHash, nil)
+		a.giveResults(t.Commit, git.Hash{}, nil)
 		return true, nil
 	case a.head() == "":
-	case t.commit.IsZero():
+	case t.Commit.IsZero():
 		return false, fmt.Errorf("branch %q does not exist, and a pull request needs a branch to be merged into", a.remote.Branch)
 	default:
 		return a.propose(ctx, t, work, changes, pack)
 	}
-	if missing {
-		if err := a.create(ctx); err != nil {
+	if t.Missing {
+		if err := a.client.git.Create(ctx, a.remote); err != nil {
 			return false, err
 		}
 	}
-	root := work.write(func(id plumbing.Hash, content []byte) { pack.add(id, plumbing.TreeObject, content) })
-	var parents []plumbing.Hash
-	if !t.commit.IsZero() {
-		parents = []plumbing.Hash{t.commit}
+	root := work.Write(pack.AddTree)
+	var parents []git.Hash
+	if !t.Commit.IsZero() {
+		parents = []git.Hash{t.Commit}
 	}
 	commit, err := a.commit(root, parents, changes, pack)
 	if err != nil {
 		return false, err
 	}
-	return a.push(ctx, t.commit, t.commit, commit, pack.finish(), changes)
+	return a.push(ctx, t.Commit, t.Commit, commit, pack, changes)
 }
 
 // head is the branch that the edit goes to for a pull request; such an edit
@@ -167,10 +157,10 @@ func (a *application) levels() int {
 // own error and leaves no trace in the commit of the others. Before that it is
 // tried once more after them: what stands in its way may be a folder that
 // another hands over in the same apply.
-func (a *application) stage(ctx context.Context, t *tip) (*workspace, []*change, *packWriter, error) {
+func (a *application) stage(ctx context.Context, t *git.Tip) (*layout, []*change, *git.Pack, error) {
 	order, last := a.open(), map[*waiting]bool{}
 	for {
-		work, pack := newWorkspace(t), newPackWriter()
+		work, pack := newLayout(t), git.NewPack()
 		var changes []*change
 		var failed *waiting
 		var failure error
@@ -179,7 +169,7 @@ func (a *application) stage(ctx context.Context, t *tip) (*workspace, []*change,
 			if err == nil && !c.empty() {
 				err = work.do(ctx, c)
 			}
-			if err != nil && classify(err) != nil {
+			if err != nil && git.Classify(err) != nil {
 				return nil, nil, nil, err // it is the repository
 			}
 			if err == nil && !c.empty() {
@@ -206,12 +196,12 @@ func (a *application) stage(ctx context.Context, t *tip) (*workspace, []*change,
 	}
 }
 
-// settle fills in the results: commit holds what is wanted, or head, which
+// giveResults fills in the results: commit holds what is wanted, or head, which
 // proposes the changes against commit.
-func (a *application) settle(commit, head plumbing.Hash, proposed []*change) {
+func (a *application) giveResults(commit, head git.Hash, proposed []*change) {
 	for _, w := range a.open() {
-		result := Result{Pushes: w.pushes, Commit: hexOrNone(commit), HeadCommit: hexOrNone(head), Committed: w.unsettled != nil}
-		c := w.unsettled
+		result := Result{Pushes: w.pushes, Commit: hexOrNone(commit), HeadCommit: hexOrNone(head), Committed: w.unconfirmed != nil}
+		c := w.unconfirmed
 		for _, now := range proposed {
 			if now.by == w {
 				c = now
@@ -225,45 +215,28 @@ func (a *application) settle(commit, head plumbing.Hash, proposed []*change) {
 	}
 }
 
-func hexOrNone(id plumbing.Hash) string {
+func hexOrNone(id git.Hash) string {
 	if id.IsZero() {
 		return ""
 	}
 	return id.String()
 }
 
-func (a *application) create(ctx context.Context) error {
-	directory, _, err := a.remote.local()
-	if err != nil {
-		return err
-	}
-	return createLocal(ctx, directory, a.remote.Branch)
-}
-
 // commit makes the commit and adds it to the pack.
 func (a *application) commit(
-	root plumbing.Hash, parents []plumbing.Hash, changes []*change, pack *packWriter,
-) (plumbing.Hash, error) {
-	now := a.client.now()
-	commit := encodeCommit(root, parents, changes[0].edit.Author, now, message(changes))
-	if signer := a.client.signer; signer != nil {
-		signature, err := signer.sign(commit, now)
-		if err != nil {
-			return plumbing.ZeroHash, err
-		}
-		commit = withSignature(commit, signature)
-	}
-	id := newHasher().object(plumbing.CommitObject, commit)
-	pack.add(id, plumbing.CommitObject, commit)
-	return id, nil
+	root git.Hash, parents []git.Hash, changes []*change, pack *git.Pack,
+) (git.Hash, error) {
+	return pack.AddCommit(git.Commit{
+		Tree: root, Parents: parents, Author: authorOr(changes[0].edit.Author), Time: a.client.now(), Message: message(changes),
+	}, a.client.signer)
 }
 
 // pack adds the files and folders that the change writes.
-func (c *change) pack(pack *packWriter) error {
-	h := newHasher()
+func (c *change) pack(pack *git.Pack) error {
+	h := git.NewHasher()
 	for _, file := range c.put {
 		if file.folder == nil {
-			pack.add(file.id, plumbing.BlobObject, file.content)
+			pack.AddFile(file.id, file.content)
 			continue
 		}
 		if file.folder.there {
@@ -276,28 +249,25 @@ func (c *change) pack(pack *packWriter) error {
 	return nil
 }
 
-func packFolder(h *hasher, pack *packWriter, file putFile) error {
+func packFolder(h *git.Hasher, pack *git.Pack, file putFile) error {
 	files, err := file.folder.Files()
 	if err != nil {
 		return fmt.Errorf("folder %q: %w", file.path, err)
 	}
-	content, id, err := folderTree(h, files, func(id plumbing.Hash, content []byte) {
-		pack.add(id, plumbing.BlobObject, content)
-	})
+	id, err := pack.AddFolder(h, files)
 	if err != nil {
 		return fmt.Errorf("folder %q: %w", file.path, err)
 	}
 	if id != file.id {
 		return fmt.Errorf("folder %q: its files are tree %s, and tree %s was announced", file.path, id, file.id)
 	}
-	pack.add(id, plumbing.TreeObject, content)
 	return nil
 }
 
 // unansweredBy lets an attempt that failed for a passing reason be followed by
 // another, and returns the error when there were enough.
 func (a *application) unansweredBy(ctx context.Context, err error) error {
-	if ctx.Err() != nil || !passing(err) {
+	if ctx.Err() != nil || !git.Transient(err) {
 		return err
 	}
 	if a.race.unanswered++; a.race.unanswered >= maxUnanswered {
@@ -305,9 +275,3 @@ func (a *application) unansweredBy(ctx context.Context, err error) error {
 	}
 	return nil
 }
-
-var (
-	errMoved = errors.New("the branch was moved by somebody else")
-	// errUnknown: a push was sent, and nobody could be asked what came of it.
-	errUnknown = errors.New("is not known")
-)

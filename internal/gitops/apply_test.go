@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -62,7 +63,7 @@ func TestApplyAgainMakesNoCommit(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
 		first := apply(t, r, edit)
-		edit.Subject, edit.Release, edit.Author = "another", "2", gitops.Signature{Name: "Another"}
+		edit.Subject, edit.Release, edit.Author = "another", "2", git.Signature{Name: "Another"}
 		folder := edit.Hosts["drone"].Folders["app"]
 		folder.Record.Policies = []string{"another"}
 		edit.Hosts["drone"].Folders["app"] = folder
@@ -208,7 +209,7 @@ func TestApplyRepairsDrift(t *testing.T) {
 func TestLocalRepositoryIsCreatedOnFirstApply(t *testing.T) {
 	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "not", "yet", "there.git")
-	for _, remote := range []gitops.Remote{{URL: directory, Branch: "trunk"}, {URL: fileURL(directory + "2"), Branch: "trunk"}} {
+	for _, remote := range []git.Remote{{URL: directory, Branch: "trunk"}, {URL: fileURL(directory + "2"), Branch: "trunk"}} {
 		client := gitops.NewClient()
 		view, err := client.Inspect(context.Background(), remote, dev)
 		if err != nil || !view.Missing || view.Commit != "" || len(view.Deployed(gitops.Deployed{"drone": nil})) != 0 {

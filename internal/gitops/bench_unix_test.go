@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
 // servedApart serves a repository from another process.
-func servedApart(b testing.TB, r *repository) gitops.Remote {
+func servedApart(b testing.TB, r *repository) git.Remote {
 	b.Helper()
 	command := apart(b, "serve")
 	input, err := command.StdinPipe()
@@ -41,7 +42,7 @@ func servedApart(b testing.TB, r *repository) gitops.Remote {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return gitops.Remote{URL: strings.TrimSpace(line) + "/" + filepath.Base(r.directory), Branch: "main"}
+	return git.Remote{URL: strings.TrimSpace(line) + "/" + filepath.Base(r.directory), Branch: "main"}
 }
 
 func processorTime(b *testing.B) time.Duration {
@@ -77,7 +78,7 @@ func bigFolder(b testing.TB, host, target, version int) gitops.Folder {
 			"policy.yaml", "kind: RoleBinding\n"+text, "quota.yaml", "kind: ResourceQuota\n"+text, "reconciler.yaml", strings.Repeat("kind: Kustomization\n", 20)+text)
 	}
 	folder := render()
-	folder.Files = func() ([]gitops.File, error) { return render().Files() }
+	folder.Files = func() ([]git.File, error) { return render().Files() }
 	return folder
 }
 
@@ -88,7 +89,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	r := newRepository(b, serving{name: "http", config: anyObject, remote: overHTTP})
 	edit := bigEdit(b, 500)
 	start := time.Now()
-	if result, err := gitops.NewClient().Apply(context.Background(), gitops.Remote{URL: r.directory, Branch: "main"}, edit); err != nil || len(result.Added) != 20000 {
+	if result, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: r.directory, Branch: "main"}, edit); err != nil || len(result.Added) != 20000 {
 		b.Fatalf("%+v, %v", result.Commit, err)
 	}
 	b.Logf("first apply of 20,000 folders to a path: %s", time.Since(start).Round(time.Millisecond))

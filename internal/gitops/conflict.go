@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // Conflict is one wanted folder that is not the owner's to write.
@@ -59,7 +59,7 @@ func compareKeys(a, b key) int {
 // conflicts decides for folders that the owner's records do not list. Those in
 // known (from the state) may have any content but another owner's; of the
 // others, what is there must be what is wanted.
-func (w *workspace) conflicts(
+func (w *layout) conflicts(
 	ctx context.Context, owner Owner, keys []key, want Deployed, known map[key]bool,
 ) ([]Conflict, error) {
 	if len(keys) == 0 {
@@ -82,8 +82,8 @@ func (w *workspace) conflicts(
 			by, taken = inside[folder]
 		}
 		if !taken {
-			e, ok := w.lookup(folder)
-			taken = ok && !known[k] && e.id.String() != want[k.host][k.target]
+			e, ok := w.Lookup(folder)
+			taken = ok && !known[k] && e.ID.String() != want[k.host][k.target]
 		}
 		if taken {
 			found = append(found, Conflict{
@@ -97,8 +97,8 @@ func (w *workspace) conflicts(
 // hostConflicts finds new hosts without folders that would be inside another
 // owner's folder: a marker there would be a change of that folder. Those with
 // folders conflict for these.
-func (w *workspace) hostConflicts(
-	ctx context.Context, owner Owner, want Deployed, records map[string]plumbing.Hash,
+func (w *layout) hostConflicts(
+	ctx context.Context, owner Owner, want Deployed, records map[string]git.Hash,
 ) ([]Conflict, error) {
 	var keys []key
 	for _, host := range slices.Sorted(maps.Keys(want)) {
@@ -121,11 +121,11 @@ func (w *workspace) hostConflicts(
 
 // filled returns the folders of these keys that are there with other content
 // than is wanted.
-func (w *workspace) filled(owner Owner, keys []key, want Deployed) []string {
+func (w *layout) filled(owner Owner, keys []key, want Deployed) []string {
 	var folders []string
 	for _, k := range keys {
 		folder := owner.folder(k.host, k.target)
-		if e, ok := w.lookup(folder); ok && e.isTree() && e.id.String() != want[k.host][k.target] {
+		if e, ok := w.Lookup(folder); ok && e.IsTree() && e.ID.String() != want[k.host][k.target] {
 			folders = append(folders, folder)
 		}
 	}
@@ -135,7 +135,7 @@ func (w *workspace) filled(owner Owner, keys []key, want Deployed) []string {
 // ownersInside finds owners whose path is one of the folders or is inside one.
 // It reads all trees of the folders: what we write is flat, so that folders
 // inside a folder are rare.
-func (w *workspace) ownersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
+func (w *layout) ownersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
 	inside := map[string]Owner{}
 	at := map[string]string{} // a folder on this level to the one that it is in
 	for _, folder := range folders {
@@ -147,7 +147,7 @@ func (w *workspace) ownersInside(ctx context.Context, folders []string) (map[str
 		for _, place := range level {
 			places = append(places, path.Join(place, recordsFolder))
 		}
-		if err := w.open(ctx, places); err != nil {
+		if err := w.Open(ctx, places); err != nil {
 			return nil, err
 		}
 		below := map[string]string{}
@@ -156,13 +156,13 @@ func (w *workspace) ownersInside(ctx context.Context, folders []string) (map[str
 			if names := w.ownersAt(place); len(names) > 0 && inside[folder].Name == "" {
 				inside[folder] = Owner{Name: names[0], Path: place}
 			}
-			if inside[folder].Name != "" || strings.Count(place, "/") >= maxDepth {
+			if inside[folder].Name != "" || strings.Count(place, "/") >= git.MaxDepth {
 				continue
 			}
-			if d := w.at(place); d != nil {
-				d.each(func(e entry) {
-					if e.isTree() && e.name != recordsFolder {
-						below[path.Join(place, e.name)] = folder
+			if d := w.Directory(place); d != nil {
+				d.Each(func(e git.Entry) {
+					if e.IsTree() && e.Name != recordsFolder {
+						below[path.Join(place, e.Name)] = folder
 					}
 				})
 			}
@@ -174,15 +174,15 @@ func (w *workspace) ownersInside(ctx context.Context, folders []string) (map[str
 
 // ownersAt lists the owners whose path is this directory, by name. Its records
 // folder must have been opened.
-func (w *workspace) ownersAt(at string) []string {
-	d := w.at(path.Join(at, recordsFolder))
+func (w *layout) ownersAt(at string) []string {
+	d := w.Directory(path.Join(at, recordsFolder))
 	if d == nil {
 		return nil
 	}
 	var names []string
-	d.each(func(e entry) {
-		if e.isTree() && checkSegment(e.name) == nil {
-			names = append(names, e.name)
+	d.Each(func(e git.Entry) {
+		if e.IsTree() && git.CheckSegment(e.Name) == nil {
+			names = append(names, e.Name)
 		}
 	})
 	slices.Sort(names)
@@ -192,7 +192,7 @@ func (w *workspace) ownersAt(at string) []string {
 // claims finds which of the folders another owner's records claim. Folders
 // decide, not paths: that owner's path may be any directory above the folder,
 // our own path included.
-func (w *workspace) claims(ctx context.Context, owner Owner, keys []key) (map[key]Owner, error) {
+func (w *layout) claims(ctx context.Context, owner Owner, keys []key) (map[key]Owner, error) {
 	above, err := w.openAbove(ctx, owner, keys)
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func (w *workspace) claims(ctx context.Context, owner Owner, keys []key) (map[ke
 			places = append(places, path.Join(other.records(), clustersHost))
 		}
 	}
-	if err := w.open(ctx, places); err != nil {
+	if err := w.Open(ctx, places); err != nil {
 		return nil, err
 	}
 	return w.claimsOf(ctx, others, owner, keys)
@@ -217,10 +217,10 @@ func (w *workspace) claims(ctx context.Context, owner Owner, keys []key) (map[ke
 
 // openAbove opens the records folder of every directory above the folders, and
 // returns those directories, from the root down.
-func (w *workspace) openAbove(ctx context.Context, owner Owner, keys []key) ([]string, error) {
+func (w *layout) openAbove(ctx context.Context, owner Owner, keys []key) ([]string, error) {
 	seen := map[string]bool{}
 	for _, k := range keys {
-		for at := parent(owner.folder(k.host, k.target)); !seen[at]; at = parent(at) {
+		for at := git.Parent(owner.folder(k.host, k.target)); !seen[at]; at = git.Parent(at) {
 			seen[at] = true
 			if at == "" {
 				break
@@ -234,18 +234,18 @@ func (w *workspace) openAbove(ctx context.Context, owner Owner, keys []key) ([]s
 		places = append(places, path.Join(at, recordsFolder))
 	}
 	slices.Sort(above)
-	return above, w.open(ctx, places)
+	return above, w.Open(ctx, places)
 }
 
 // claim is a folder that other may own: its record for the host decides.
 type claim struct {
 	key    key
 	other  Owner
-	record plumbing.Hash
+	record git.Hash
 	target string // "" when the record alone decides
 }
 
-func (w *workspace) claimsOf(ctx context.Context, others []Owner, owner Owner, keys []key) (map[key]Owner, error) {
+func (w *layout) claimsOf(ctx context.Context, others []Owner, owner Owner, keys []key) (map[key]Owner, error) {
 	var open []claim
 	claimed := map[key]Owner{}
 	for _, other := range others {
@@ -262,23 +262,23 @@ func (w *workspace) claimsOf(ctx context.Context, others []Owner, owner Owner, k
 			}
 		}
 	}
-	var ids []plumbing.Hash
+	var ids []git.Hash
 	for _, c := range open {
 		if c.target != "" {
 			ids = append(ids, c.record)
 		}
 	}
-	if err := w.need(ctx, ids); err != nil {
+	if err := w.Need(ctx, ids); err != nil {
 		return nil, err
 	}
-	targets := map[plumbing.Hash]map[string]folderRecord{}
+	targets := map[git.Hash]map[string]folderRecord{}
 	for _, c := range open {
 		if c.target == "" {
 			claimed[c.key] = c.other
 			continue
 		}
 		if _, ok := targets[c.record]; !ok {
-			content, err := w.blob(c.record)
+			content, err := w.Blob(c.record)
 			if err != nil {
 				return nil, err
 			}
@@ -317,7 +317,7 @@ func (o Owner) hostOf(folder string) (host, target string, inside bool) {
 	return host, target, true
 }
 
-func hasClusters(records map[string]plumbing.Hash) bool {
+func hasClusters(records map[string]git.Hash) bool {
 	for host := range records {
 		if strings.HasPrefix(host, clustersHost+"/") {
 			return true

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
@@ -92,7 +93,7 @@ func (c *cutter) cut() {
 }
 
 // behind lets a remote be reached through the cutter.
-func (c *cutter) behind(t *testing.T, remote gitops.Remote) gitops.Remote {
+func (c *cutter) behind(t *testing.T, remote git.Remote) git.Remote {
 	t.Helper()
 	parsed, err := url.Parse(remote.URL)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // Edit is what one owner wants the repository to hold: these hosts and folders,
@@ -20,7 +20,7 @@ type Edit struct {
 	// wanted any more is removed even when the repository's records have lost it.
 	Previously Deployed
 	// Author is author and committer.
-	Author Signature
+	Author git.Signature
 	// Subject begins the commit message; default: "dev: 2 added, 1 changed, 1 removed".
 	// It may be several paragraphs.
 	Subject string
@@ -54,41 +54,27 @@ type Folder struct {
 	Tree string
 	// Files renders the files. It is called only when the folder is written, and
 	// again when a race was lost; the files must be those of Tree.
-	Files func() ([]File, error)
+	Files func() ([]git.File, error)
 	// Record is what the repository keeps about the folder.
 	Record Record
 
 	there bool // the repository has the files
 }
 
-// Signature is who a commit says it is from.
-type Signature struct {
-	Name  string
-	Email string
-}
+// defaultAuthor signs when nobody is named. The domain is reserved (RFC 2606), so
+// that no commit is ever somebody's by accident.
+var defaultAuthor = git.Signature{Name: "Flotilla", Email: "flotilla@flotilla.invalid"}
 
-// defaultSignature signs when nobody is named. The domain is reserved
-// (RFC 2606), so that no commit is ever somebody's by accident.
-var defaultSignature = Signature{Name: "Flotilla", Email: "flotilla@flotilla.invalid"}
-
-func (s Signature) check() error {
-	for _, text := range []string{s.Name, s.Email} {
-		if strings.ContainsAny(text, "<>") || strings.ContainsFunc(text, isControl) {
-			return errors.New("the author's name or email has a control character, \"<\" or \">\"")
-		}
+// authorOr is the author, with the default's parts where it has none.
+func authorOr(author git.Signature) git.Signature {
+	author.Name, author.Email = strings.TrimSpace(author.Name), strings.TrimSpace(author.Email)
+	if author.Name == "" {
+		author.Name = defaultAuthor.Name
 	}
-	return nil
-}
-
-func (s Signature) orDefault() Signature {
-	s.Name, s.Email = strings.TrimSpace(s.Name), strings.TrimSpace(s.Email)
-	if s.Name == "" {
-		s.Name = defaultSignature.Name
+	if author.Email == "" {
+		author.Email = defaultAuthor.Email
 	}
-	if s.Email == "" {
-		s.Email = defaultSignature.Email
-	}
-	return s
+	return author
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
@@ -98,7 +84,7 @@ func (e Edit) check() error {
 	if err := e.Owner.check(); err != nil {
 		return err
 	}
-	if err := e.Author.check(); err != nil {
+	if err := e.Author.Check(); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(e.Subject, func(r rune) bool { return isControl(r) && r != '\n' && r != '\r' && r != '\t' }) {
@@ -108,7 +94,7 @@ func (e Edit) check() error {
 		return errors.New("the release has a control character")
 	}
 	if e.From != "" {
-		if err := CheckCommit(e.From); err != nil {
+		if err := git.CheckCommit(e.From); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(slices.Collect(maps.Values(e.Hosts)), func(h Host) bool {
@@ -121,7 +107,7 @@ func (e Edit) check() error {
 		return errors.New("an edit that lets go of its folders wants some")
 	}
 	if e.Head != "" {
-		if err := CheckBranch(e.Head); err != nil {
+		if err := git.CheckBranch(e.Head); err != nil {
 			return err
 		}
 	}
@@ -139,7 +125,7 @@ func (e Edit) check() error {
 			return fmt.Errorf("in the state: %w", err)
 		}
 		for target := range targets {
-			if err := checkName(target); err != nil {
+			if err := git.CheckName(target); err != nil {
 				return fmt.Errorf("in the state: %w", err)
 			}
 		}
@@ -151,7 +137,7 @@ func (e Edit) checkHost(host string) error {
 	if err := checkHost(host); err != nil {
 		return err
 	}
-	if err := CheckPath(e.Owner.marker(host)); err != nil {
+	if err := git.CheckPath(e.Owner.marker(host)); err != nil {
 		return err
 	}
 	targets := slices.Sorted(maps.Keys(e.Hosts[host].Folders))
@@ -161,13 +147,13 @@ func (e Edit) checkHost(host string) error {
 	}
 	for _, target := range targets {
 		folder := e.Hosts[host].Folders[target]
-		if err := checkName(target); err != nil {
+		if err := git.CheckName(target); err != nil {
 			return fmt.Errorf("host %q: %w", host, err)
 		}
-		if err := CheckPath(e.Owner.folder(host, target)); err != nil {
+		if err := git.CheckPath(e.Owner.folder(host, target)); err != nil {
 			return err
 		}
-		if _, err := parseID(folder.Tree); err != nil {
+		if _, err := git.ParseID(folder.Tree); err != nil {
 			return fmt.Errorf("folder %q: %w", e.Owner.folder(host, target), err)
 		}
 		if folder.Files == nil && !folder.there {
@@ -204,12 +190,12 @@ func (e Edit) want() Deployed {
 // recordFile is a record as it has to be, encoded.
 type recordFile struct {
 	content []byte
-	id      plumbing.Hash
+	id      git.Hash
 }
 
 // recordFiles are the records that the edit wants, by host.
 func (e Edit) recordFiles() map[string]recordFile {
-	h := newHasher()
+	h := git.NewHasher()
 	files := make(map[string]recordFile, len(e.Hosts))
 	for host, wanted := range e.Hosts {
 		record := hostRecord{
@@ -220,7 +206,7 @@ func (e Edit) recordFiles() map[string]recordFile {
 			record.DeploymentTargets[target] = folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
 		}
 		content := record.encode()
-		files[host] = recordFile{content: content, id: h.object(plumbing.BlobObject, content)}
+		files[host] = recordFile{content: content, id: h.Blob(content)}
 	}
 	return files
 }

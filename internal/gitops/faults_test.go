@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
@@ -239,11 +240,11 @@ func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault
 	remote.URL = serve(t, &faulty{next: proxy, fault: spoil}) + behind.Path
 	var options []gitops.Option
 	if fault.slow {
-		impatient, err := gitops.NewHTTPTransport(gitops.HTTPOptions{ResponseTimeout: 2 * time.Second})
+		impatient, err := git.NewHTTPTransport(git.HTTPOptions{ResponseTimeout: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
-		options = append(options, gitops.WithHTTPTransport(impatient))
+		options = append(options, gitops.WithGit(git.NewClient(git.WithHTTPTransport(impatient))))
 	}
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
 	result, err := gitops.NewClient(options...).Apply(context.Background(), remote, edit)
@@ -267,7 +268,7 @@ func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
 		next.ServeHTTP(w, request)
 	})) + "/gitops.git"
 	result, err := gitops.NewClient().Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")}))
-	if !errors.Is(err, gitops.ErrUnreachable) || strings.Contains(err.Error(), "not known") || result.Pushes != 0 {
+	if !errors.Is(err, git.ErrUnreachable) || strings.Contains(err.Error(), "not known") || result.Pushes != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
 }

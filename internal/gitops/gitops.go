@@ -1,11 +1,11 @@
 // Package gitops writes folders of rendered manifests into a branch of a Git
 // repository, and tells what is there. It knows trees, commits, ownership,
-// drift and pushes; it knows neither Terraform nor the fleet.
+// drift and history; it knows neither Terraform nor the fleet.
 //
-// There is no work tree and no clone. A [Client] fetches the trees of the
-// branch's tip along the paths that one [Owner] has to do with, edits those
-// trees in memory, and pushes one commit as a compare-and-swap. What belongs to
-// others is carried over by id and never read.
+// Package git does the rest: a [Client] opens the tip of a branch along the paths
+// that one [Owner] has to do with, edits its trees in memory, and pushes one
+// commit as a compare-and-swap. What belongs to others is carried over by id and
+// never read.
 //
 // Layout, below the owner's path:
 //
@@ -19,23 +19,21 @@ package gitops
 import (
 	"context"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing/transport"
-	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // Client reaches repositories. It is safe for concurrent use; edits that go to
 // the same branch through one Client wait for each other and share commits, so
 // that a process never races itself.
 type Client struct {
-	now     func() time.Time
-	sleep   func(context.Context, time.Duration) error
-	jitter  func(time.Duration) time.Duration
-	overWeb transport.Transport
-	signer  *Signer // nil: commits are not signed
+	git    *git.Client
+	now    func() time.Time
+	sleep  func(context.Context, time.Duration) error
+	jitter func(time.Duration) time.Duration
+	signer *git.Signer // nil: commits are not signed
 
 	mu       sync.Mutex
 	branches map[branchKey]chan struct{}
@@ -52,15 +50,17 @@ func WithClock(now func() time.Time) Option {
 	return func(c *Client) { c.now = now }
 }
 
-// WithHTTPTransport sets what http and https requests go through, for a custom
-// CA (see NewHTTPTransport) or a test. Default: proxy from the environment, and timeouts on dialling,
-// on the TLS handshake and on the response header.
-func WithHTTPTransport(rt http.RoundTripper) Option {
-	return func(c *Client) { c.overWeb = newHTTPTransport(rt) }
+// WithGit sets what reaches repositories. Default: git.NewClient without options.
+func WithGit(client *git.Client) Option {
+	return func(c *Client) { c.git = client }
 }
 
-// NewClient returns a Client. Nothing is shared between two of them, and
-// go-git's package-level protocol table is left alone.
+// WithSigner makes every commit carry a signature. Default: none.
+func WithSigner(signer *git.Signer) Option {
+	return func(c *Client) { c.signer = signer }
+}
+
+// NewClient returns a Client. Nothing is shared between two of them.
 func NewClient(options ...Option) *Client {
 	c := &Client{
 		now:      time.Now,
@@ -72,17 +72,10 @@ func NewClient(options ...Option) *Client {
 	for _, option := range options {
 		option(c)
 	}
-	if c.overWeb == nil {
-		c.overWeb = newHTTPTransport(defaultRoundTripper())
+	if c.git == nil {
+		c.git = git.NewClient()
 	}
 	return c
-}
-
-func newHTTPTransport(rt http.RoundTripper) transport.Transport {
-	return githttp.NewClientWithOptions(
-		&http.Client{Transport: &boundedTransport{next: rt}},
-		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects},
-	)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

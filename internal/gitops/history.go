@@ -6,13 +6,10 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // HistoryFilter narrows a history. The zero value is the last 100 commits.
@@ -37,7 +34,7 @@ type History struct {
 // branch that was merged is one commit: the one that merged it.
 type HistoryCommit struct {
 	Commit  string
-	Author  Signature
+	Author  git.Signature
 	Time    time.Time // of the committer
 	Subject string
 	// Owners are the assignments that the trailers name; none when somebody
@@ -56,8 +53,6 @@ type HistoryChange struct {
 
 const (
 	defaultHistory = 100
-	firstDepth     = 64
-	lastDepth      = 16 << 10 // commits: some megabytes
 )
 
 // History reads the branch back from its tip, along first parents, and tells
@@ -68,13 +63,13 @@ const (
 // commits it is asked for.
 //
 // Errors: as of Inspect.
-func (c *Client) History(ctx context.Context, remote Remote, owner Owner, filter HistoryFilter) (History, error) {
+func (c *Client) History(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
 	history, err := c.history(ctx, remote, owner, filter)
-	return history, leaving(remote, err)
+	return history, describe(remote, err)
 }
 
-func (c *Client) history(ctx context.Context, remote Remote, owner Owner, filter HistoryFilter) (History, error) {
-	if err := remote.check(); err != nil {
+func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
+	if err := remote.Check(); err != nil {
 		return History{}, err
 	}
 	if owner.Name != "" {
@@ -82,46 +77,48 @@ func (c *Client) history(ctx context.Context, remote Remote, owner Owner, filter
 			return History{}, err
 		}
 	}
-	if err := CheckPath(owner.Path); err != nil {
+	if err := git.CheckPath(owner.Path); err != nil {
 		return History{}, err
 	}
-	t, err := c.openRemote(ctx, remote, 1)
+	t, err := c.git.Open(ctx, remote, 1)
 	if err != nil {
 		return History{}, err
 	}
-	if t == nil || t.commit.IsZero() {
+	defer t.Close()
+	if t.Commit.IsZero() {
 		return History{Complete: true}, nil
 	}
-	defer t.close()
 	if filter.Limit <= 0 {
 		filter.Limit = defaultHistory
 	}
-	w := &walk{tip: t, owner: owner, filter: filter, next: t.commit, commits: map[plumbing.Hash]commitHead{}}
+	w := &walk{Tip: t, owner: owner, filter: filter, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
 	return w.run(ctx)
 }
 
 // walk is a history that is being read.
 type walk struct {
-	*tip
+	*git.Tip
 	owner   Owner
 	filter  HistoryFilter
-	commits map[plumbing.Hash]commitHead
-	next    plumbing.Hash // the commit to look at next; zero after the first of all
-	missing []plumbing.Hash
+	commits map[git.Hash]git.CommitHead
+	next    git.Hash // the commit to look at next; zero after the first of all
+	missing []git.Hash
 	history History
 }
 
 // step is a commit and what was before it.
 type step struct {
-	commit        plumbing.Hash
-	before, after plumbing.Hash // root trees; before is zero for the first commit
+	commit        git.Hash
+	before, after git.Hash // root trees; before is zero for the first commit
 }
 
 func (w *walk) run(ctx context.Context) (History, error) {
-	for depth := firstDepth; ; depth *= 4 {
-		if err := w.deepen(ctx, depth); err != nil {
+	for depth := git.FirstDepth; ; depth *= 4 {
+		commits, complete, err := w.Past(ctx, depth)
+		if err != nil {
 			return History{}, err
 		}
+		maps.Copy(w.commits, commits)
 		steps, old := w.steps()
 		if err := w.read(ctx, steps); err != nil {
 			return History{}, err
@@ -133,27 +130,10 @@ func (w *walk) run(ctx context.Context) (History, error) {
 		case old || w.next.IsZero():
 			w.history.Complete = true
 			return w.history, nil
-		case depth >= lastDepth || !w.capabilities.Supports(capability.Shallow):
+		case depth >= git.LastDepth || complete:
 			return w.history, nil
 		}
 	}
-}
-
-// deepen fetches the last commits of the branch.
-func (w *walk) deepen(ctx context.Context, depth int) error {
-	if !w.takesIDs() {
-		w.rung = everything
-	}
-	commits, err := w.fetchCommits(ctx, func() *packp.UploadPackRequest {
-		request := w.request([]plumbing.Hash{w.commit})
-		if w.capabilities.Supports(capability.Shallow) {
-			_ = request.Capabilities.Set(capability.Shallow)
-			request.Depth = packp.DepthCommits(depth)
-		}
-		return request
-	})
-	maps.Copy(w.commits, commits)
-	return err
 }
 
 // steps goes on from where it stopped, as far as commits are here; old says that
@@ -164,18 +144,18 @@ func (w *walk) steps() (steps []step, old bool) {
 		if !ok {
 			return steps, false
 		}
-		if !w.filter.Since.IsZero() && parseCommit(w.objects[w.next].content).Time.Before(w.filter.Since) {
+		if !w.filter.Since.IsZero() && w.commit(w.next).Time.Before(w.filter.Since) {
 			return steps, true
 		}
-		s := step{commit: w.next, after: head.tree}
-		next := plumbing.ZeroHash
-		if len(head.parents) > 0 {
-			next = head.parents[0]
+		s := step{commit: w.next, after: head.Tree}
+		next := git.Hash{}
+		if len(head.Parents) > 0 {
+			next = head.Parents[0]
 			parent, ok := w.commits[next]
 			if !ok {
 				return steps, false
 			}
-			s.before = parent.tree
+			s.before = parent.Tree
 		}
 		steps, w.next = append(steps, s), next
 	}
@@ -194,14 +174,14 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 			}
 		}
 		if len(w.missing) > 0 {
-			if err := w.need(ctx, w.missing); err != nil {
+			if err := w.Need(ctx, w.missing); err != nil {
 				return err
 			}
 			continue
 		}
 		for i, s := range steps {
 			if len(found[i]) > 0 {
-				commit := parseCommit(w.objects[s.commit].content)
+				commit := w.commit(s.commit)
 				commit.Commit, commit.Changes = s.commit.String(), found[i]
 				w.history.Commits = append(w.history.Commits, commit)
 			}
@@ -211,15 +191,15 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 }
 
 // entries reads a tree; one that is not here is noted, and has none for now.
-func (w *walk) entries(id plumbing.Hash) []entry {
-	if id.IsZero() || id == emptyTree {
+func (w *walk) entries(id git.Hash) []git.Entry {
+	if id.IsZero() || id == git.EmptyTree {
 		return nil
 	}
-	if _, ok := w.objects[id]; !ok {
+	if !w.Has(id) {
 		w.missing = append(w.missing, id)
 		return nil
 	}
-	entries, err := w.tree(id)
+	entries, err := w.Entries(id)
 	if err != nil {
 		return nil // malformed: nothing of ours is in it
 	}
@@ -227,28 +207,28 @@ func (w *walk) entries(id plumbing.Hash) []entry {
 }
 
 // below is the id of the tree at a path; zero when there is none.
-func (w *walk) below(id plumbing.Hash, at string) plumbing.Hash {
+func (w *walk) below(id git.Hash, at string) git.Hash {
 	for segment := range strings.SplitSeq(at, "/") {
 		if segment == "" {
 			continue
 		}
-		e := search(w.entries(id), segment, true)
+		e := git.Search(w.entries(id), segment, true)
 		if e == nil {
-			return plumbing.ZeroHash
+			return git.Hash{}
 		}
-		id = e.id
+		id = e.ID
 	}
 	return id
 }
 
 // records are the ids of an owner's records, by host.
-func (w *walk) records(place plumbing.Hash, owner string) map[string]plumbing.Hash {
-	hosts := map[string]plumbing.Hash{}
+func (w *walk) records(place git.Hash, owner string) map[string]git.Hash {
+	hosts := map[string]git.Hash{}
 	list := func(at, prefix string) {
 		for _, e := range w.entries(w.below(place, at)) {
-			name, ok := strings.CutSuffix(e.name, recordSuffix)
-			if host := prefix + name; ok && e.kind() == "a file" && checkHost(host) == nil {
-				hosts[host] = e.id
+			name, ok := strings.CutSuffix(e.Name, recordSuffix)
+			if host := prefix + name; ok && e.IsFile() && checkHost(host) == nil {
+				hosts[host] = e.ID
 			}
 		}
 	}
@@ -258,16 +238,19 @@ func (w *walk) records(place plumbing.Hash, owner string) map[string]plumbing.Ha
 }
 
 // record reads a record; one that is not here is noted.
-func (w *walk) record(id plumbing.Hash) map[string]folderRecord {
+func (w *walk) record(id git.Hash) map[string]folderRecord {
 	if id.IsZero() {
 		return nil
 	}
-	o, ok := w.objects[id]
-	if !ok {
+	if !w.Has(id) {
 		w.missing = append(w.missing, id)
 		return nil
 	}
-	record, err := parseRecord(o.content)
+	content, err := w.Blob(id)
+	if err != nil {
+		return nil
+	}
+	record, err := parseRecord(content)
 	if err != nil {
 		return nil
 	}
@@ -282,9 +265,9 @@ func (w *walk) changes(s step) []HistoryChange {
 	owners := map[string]bool{w.owner.Name: true}
 	if w.owner.Name == "" {
 		clear(owners)
-		for _, place := range []plumbing.Hash{before, after} {
+		for _, place := range []git.Hash{before, after} {
 			for _, e := range w.entries(w.below(place, recordsFolder)) {
-				owners[e.name] = e.isTree() && checkSegment(e.name) == nil
+				owners[e.Name] = e.IsTree() && git.CheckSegment(e.Name) == nil
 			}
 		}
 	}
@@ -298,7 +281,7 @@ func (w *walk) changes(s step) []HistoryChange {
 }
 
 // changesOf compares the hosts of one owner whose record or folder differs.
-func (w *walk) changesOf(owner string, before, after plumbing.Hash) []HistoryChange {
+func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 	known := len(w.missing)
 	was, is := w.records(before, owner), w.records(after, owner)
 	if len(w.missing) > known {
@@ -347,11 +330,17 @@ func (w *walk) changesOf(owner string, before, after plumbing.Hash) []HistoryCha
 }
 
 // folder is the tree of a folder that is recorded; zero when it is not, or gone.
-func (w *walk) folder(host plumbing.Hash, recorded map[string]folderRecord, target string) plumbing.Hash {
+func (w *walk) folder(host git.Hash, recorded map[string]folderRecord, target string) git.Hash {
 	if _, ok := recorded[target]; !ok {
-		return plumbing.ZeroHash
+		return git.Hash{}
 	}
 	return w.below(host, target)
+}
+
+// commit reads what a commit that is here says.
+func (w *walk) commit(id git.Hash) HistoryCommit {
+	content, _ := w.CommitText(id)
+	return parseCommit(content)
 }
 
 // parseCommit reads what a commit says, as far as it can be read.
@@ -361,10 +350,10 @@ func parseCommit(content []byte) HistoryCommit {
 	for line := range strings.Lines(string(header)) {
 		line = strings.TrimSuffix(line, "\n")
 		if by, ok := strings.CutPrefix(line, "author "); ok {
-			c.Author, _ = parseSignature(by)
+			c.Author, _ = git.ParseSignature(by)
 		}
 		if by, ok := strings.CutPrefix(line, "committer "); ok {
-			_, c.Time = parseSignature(by)
+			_, c.Time = git.ParseSignature(by)
 		}
 	}
 	text := strings.ToValidUTF8(strings.TrimSpace(string(message)), "")
@@ -380,21 +369,4 @@ func parseCommit(content []byte) HistoryCommit {
 		}
 	}
 	return c
-}
-
-// parseSignature reads "Name <email> 1700000000 +0100".
-func parseSignature(line string) (Signature, time.Time) {
-	line = strings.ToValidUTF8(line, "")
-	name, rest, _ := strings.Cut(line, "<")
-	email, rest, _ := strings.Cut(rest, ">")
-	by := Signature{Name: strings.TrimSpace(name), Email: email}
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return by, time.Time{}
-	}
-	seconds, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil {
-		return by, time.Time{}
-	}
-	return by, time.Unix(seconds, 0).UTC()
 }

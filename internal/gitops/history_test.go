@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -39,7 +40,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 		edit := devEdit(t, map[string]gitops.Folder{
 			"drone/app": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"), "large/": {},
 		})
-		edit.Author, edit.Release = gitops.Signature{Name: "Ann", Email: "ann@example.com"}, "1.0"
+		edit.Author, edit.Release = git.Signature{Name: "Ann", Email: "ann@example.com"}, "1.0"
 		first := step(edit)
 		step(team(t, "other", "1"))
 		edit.Hosts["drone"].Folders["app"] = version(rendered(t, "a", "2"), "v2")

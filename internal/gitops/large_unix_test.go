@@ -14,13 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
 // largeOrder tells a process to change one folder of a bigEdit.
 type largeOrder struct {
-	Remote  gitops.Remote
+	Remote  git.Remote
 	Hosts   int
 	Version int
 }
@@ -73,7 +74,7 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	const limit = 64 << 10 // KiB
 	hosts, rounds := reliabilitytest.Count(10, 500), reliabilitytest.Count(1, 10)
 	r := newRepository(t, serving{name: "http", config: anyObject, remote: overHTTP})
-	if _, err := gitops.NewClient().Apply(context.Background(), gitops.Remote{URL: r.directory, Branch: "main"}, bigEdit(t, hosts)); err != nil {
+	if _, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: r.directory, Branch: "main"}, bigEdit(t, hosts)); err != nil {
 		t.Fatal(err)
 	}
 	r.git("repack", "-adq")

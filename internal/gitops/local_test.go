@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -61,7 +62,7 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 func TestALocalRepositoryNeedsGit(t *testing.T) {
 	directory := newRepository(t, servings[0]).directory
 	t.Setenv("PATH", t.TempDir())
-	_, err := gitops.NewClient().Inspect(context.Background(), gitops.Remote{URL: directory, Branch: "main"}, dev)
+	_, err := gitops.NewClient().Inspect(context.Background(), git.Remote{URL: directory, Branch: "main"}, dev)
 	if err == nil || !strings.Contains(err.Error(), "git, which is not on PATH") {
 		t.Errorf("err = %v", err)
 	}
@@ -77,8 +78,8 @@ func TestTheEnvironmentOfAGitHookDoesNotMatter(t *testing.T) {
 	t.Setenv("GIT_QUARANTINE_PATH", elsewhere.directory)
 	t.Setenv("GIT_NAMESPACE", "x")
 	t.Setenv("GIT_DEFAULT_HASH", "sha256")
-	missing := gitops.Remote{URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}
-	for _, remote := range []gitops.Remote{r.remote, missing} {
+	missing := git.Remote{URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}
+	for _, remote := range []git.Remote{r.remote, missing} {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
 		if result, err := gitops.NewClient().Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 			t.Errorf("%+v, %v", result, err)
@@ -100,7 +101,7 @@ func TestARepositoryOfAnotherHashIsAClearError(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "other.git")
 	run(t, "", "git", "init", "--quiet", "--bare", "--object-format=sha256", "--initial-branch=main", directory)
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
-	_, err := gitops.NewClient().Apply(context.Background(), gitops.Remote{URL: directory, Branch: "main"}, edit)
+	_, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: directory, Branch: "main"}, edit)
 	if err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("err = %v", err)
 	}
@@ -161,12 +162,12 @@ func TestFilesThatAreNotTheAnnouncedTreeAreNotWritten(t *testing.T) {
 	other := rendered(t, "a", "b")
 	broken := errors.New("template \"x\": line 3")
 	for name, test := range map[string]struct {
-		files func() ([]gitops.File, error)
+		files func() ([]git.File, error)
 		want  string
 	}{
 		"other files": {other.Files, "was announced"},
-		"an error":    {func() ([]gitops.File, error) { return nil, broken }, "line 3"},
-		"no files":    {func() ([]gitops.File, error) { return nil, nil }, "no files"},
+		"an error":    {func() ([]git.File, error) { return nil, broken }, "line 3"},
+		"no files":    {func() ([]git.File, error) { return nil, nil }, "no files"},
 	} {
 		folder.Files = test.files
 		_, err := gitops.NewClient().Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": folder}))
@@ -208,8 +209,8 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		"a bad state host":  edit(func(e *gitops.Edit) { e.Previously = gitops.Deployed{"..": {}} }),
 	} {
 		// Nobody listens there: asking would be another error.
-		_, err := gitops.NewClient().Apply(context.Background(), gitops.Remote{URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
-		if err == nil || errors.Is(err, gitops.ErrUnreachable) {
+		_, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
+		if err == nil || errors.Is(err, git.ErrUnreachable) {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}

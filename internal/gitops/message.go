@@ -1,12 +1,8 @@
 package gitops
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // maxListed is how many keys a commit message lists under one heading. The
@@ -106,20 +102,4 @@ func (c *change) trailers() string {
 		text += "Flotilla-Release: " + c.edit.Release + "\n"
 	}
 	return text
-}
-
-// encodeCommit writes a commit object.
-func encodeCommit(tree plumbing.Hash, parents []plumbing.Hash, by Signature, at time.Time, message string) []byte {
-	by = by.orDefault()
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "tree %s\n", tree)
-	for _, parent := range parents {
-		fmt.Fprintf(&b, "parent %s\n", parent)
-	}
-	// UTC: the machine's time zone is nobody's business.
-	for _, role := range []string{"author", "committer"} {
-		fmt.Fprintf(&b, "%s %s <%s> %d +0000\n", role, by.Name, by.Email, at.Unix())
-	}
-	fmt.Fprintf(&b, "\n%s", message)
-	return b.Bytes()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -270,7 +271,7 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 			}
 			tip := r.git("rev-parse", "main")
 			_, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
-			var blocked *gitops.BlockedError
+			var blocked *git.BlockedError
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
 				t.Errorf("err = %v", err)
 			}
@@ -308,7 +309,7 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 		"targets": devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "drone/App": rendered(t, "a", "a")}),
 		"marker":  devEdit(t, map[string]gitops.Folder{"drone/Dev.md": rendered(t, "a", "a")}),
 	} {
-		if _, err := client.Apply(context.Background(), gitops.Remote{URL: t.TempDir(), Branch: "main"}, edit); err == nil || !strings.Contains(err.Error(), "case") {
+		if _, err := client.Apply(context.Background(), git.Remote{URL: t.TempDir(), Branch: "main"}, edit); err == nil || !strings.Contains(err.Error(), "case") {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}

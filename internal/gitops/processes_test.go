@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
 // applyOrder tells a process what to apply: one commit after the other, each
 // with one folder more of the owner's host.
 type applyOrder struct {
-	Remote  gitops.Remote
+	Remote  git.Remote
 	Name    string // of the owner, and of its host
 	Commits int
 }

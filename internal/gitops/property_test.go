@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os/exec"
 	"path"
 	"slices"
 	"strconv"
@@ -15,7 +14,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
@@ -47,14 +48,14 @@ func TestReliabilityRandomSequences(t *testing.T) {
 		for first := uint64(0); first < sequences; first += batch {
 			t.Run(fmt.Sprintf("%d-%d", first, first+batch-1), func(t *testing.T) {
 				t.Parallel()
-				var repositories []*gitops.Memory
+				var repositories []*gittest.Memory
 				var files bytes.Buffer // for git fast-import
 				var trees []string     // what it has to come to
 				for seed := first; seed < first+batch; seed++ {
-					r := gitops.NewMemory(seed%2 == 0)
+					r := gittest.NewMemory(seed%2 == 0)
 					repositories = append(repositories, r)
-					client := gitops.NewClient(gitops.WithMemory(r))
-					m := newModel(t, memoryBranch{r}, gitops.Remote{URL: "http://memory/r", Branch: "main"}, client, seed)
+					client := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithTransport(r))))
+					m := newModel(t, memoryBranch{r}, git.Remote{URL: "http://memory/r", Branch: "main"}, client, seed)
 					m.after = func() {
 						if tree := r.Tree(); tree != "" {
 							r.Import(&files)
@@ -67,7 +68,7 @@ func TestReliabilityRandomSequences(t *testing.T) {
 				}
 				directory := t.TempDir()
 				run(t, directory, "git", "init", "--quiet", "--bare")
-				feed(t, directory, gitops.Pack(repositories), "index-pack", "--strict", "--stdin")
+				feed(t, directory, gittest.Pack(repositories), "index-pack", "--strict", "--stdin")
 				feed(t, directory, files.Bytes(), "fast-import", "--quiet")
 				made := strings.Fields(run(t, directory, "git", "log", "--reverse", "--format=%T", "check"))
 				if !slices.Equal(made, trees) {
@@ -83,16 +84,6 @@ func TestReliabilityRandomSequences(t *testing.T) {
 			applied.Load(), refused.Load(), tips.Load()))
 }
 
-// feed runs git with an input.
-func feed(t *testing.T, directory string, input []byte, args ...string) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "git", args...)
-	command.Dir, command.Stdin = directory, bytes.NewReader(input)
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("git %s: %v: %s", args[0], err, output)
-	}
-}
-
 // branch is what a model needs of a repository.
 type branch interface {
 	files() map[string]string
@@ -106,7 +97,7 @@ type hand interface {
 }
 
 // memoryBranch is a branch in memory.
-type memoryBranch struct{ *gitops.Memory }
+type memoryBranch struct{ *gittest.Memory }
 
 func (b memoryBranch) files() map[string]string { return b.Files() }
 
@@ -135,7 +126,7 @@ func (b gitBranch) byHand(change func(w hand)) {
 type model struct {
 	t                *testing.T
 	r                branch
-	remote           gitops.Remote
+	remote           git.Remote
 	client           *gitops.Client
 	seed             uint64
 	random           *rand.Rand
@@ -146,7 +137,7 @@ type model struct {
 	after            func() // each step
 }
 
-func newModel(t *testing.T, r branch, remote gitops.Remote, client *gitops.Client, seed uint64) *model {
+func newModel(t *testing.T, r branch, remote git.Remote, client *gitops.Client, seed uint64) *model {
 	t.Helper()
 	return &model{
 		t: t, r: r, remote: remote, client: client, seed: seed, random: rand.New(rand.NewPCG(1, seed)),
@@ -205,7 +196,7 @@ func (m *model) apply(owner gitops.Owner, folders map[string]gitops.Folder) {
 	before := m.r.files()
 	result, err := m.client.Apply(context.Background(), m.remote, edit)
 	if err != nil {
-		if !errors.Is(err, gitops.ErrConflict) && !errors.As(err, new(*gitops.BlockedError)) {
+		if !errors.Is(err, gitops.ErrConflict) && !errors.As(err, new(*git.BlockedError)) {
 			m.t.Fatalf("step %d: %v", m.step, err)
 		}
 		m.refused++

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // gatherTime is how long the first edit for a branch waits for others that
@@ -16,8 +18,8 @@ const gatherTime = 25 * time.Millisecond
 // queueKey names edits that may share a commit: they go to one branch with the
 // same credentials, and one person says that they are theirs.
 type queueKey struct {
-	remote Remote
-	author Signature
+	remote git.Remote
+	author git.Signature
 	head   string
 }
 
@@ -28,9 +30,9 @@ type waiting struct {
 	queued time.Time
 	// What has become of it so far.
 	pushes int
-	// unsettled is its part of the last push, when that is not known to have been
+	// unconfirmed is its part of the last push, when that is not known to have been
 	// refused: when the next attempt finds nothing to do, it was this.
-	unsettled *change
+	unconfirmed *change
 
 	result Result
 	err    error
@@ -52,15 +54,15 @@ func (w *waiting) isDone() bool {
 
 // enqueue brings an edit to its branch, in a commit of its own or one that it
 // shares. There is no goroutine that serves the queue: of those that wait for a
-// branch, the one whose turn it is takes the others along.
-func (c *Client) enqueue(ctx context.Context, remote Remote, edit Edit) (Result, error) {
+// branch, the one that gets it takes the others along.
+func (c *Client) enqueue(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
 	key := queueKey{remote, edit.Author, edit.Head}
 	w := newWaiting(ctx, edit)
 	c.mu.Lock()
 	c.queues[key] = append(c.queues[key], w)
 	c.mu.Unlock()
 
-	unlock, err := c.turn(ctx, remote, edit.Head, w.done)
+	unlock, err := c.waitForBranch(ctx, remote, edit.Head, w.done)
 	if err != nil {
 		if c.withdraw(key, w) {
 			return Result{}, err
@@ -83,8 +85,8 @@ func (c *Client) enqueue(ctx context.Context, remote Remote, edit Edit) (Result,
 	return w.result, w.err
 }
 
-// turn waits until the branch that is pushed to is free, or until done is closed.
-func (c *Client) turn(ctx context.Context, remote Remote, head string, done <-chan struct{}) (unlock func(), err error) {
+// waitForBranch waits until the branch that is pushed to is free, or until done is closed.
+func (c *Client) waitForBranch(ctx context.Context, remote git.Remote, head string, done <-chan struct{}) (unlock func(), err error) {
 	key := branchKey{remote.URL, remote.Branch}
 	if head != "" {
 		key.branch = head
@@ -152,7 +154,7 @@ func (c *Client) take(key queueKey, joined []*waiting) []*waiting {
 // serve makes one commit of what is in the queue. It ends with the leader, who
 // would else be kept by the others when its own context has ended: they go back
 // to the queue, and one of them leads.
-func (c *Client) serve(remote Remote, key queueKey, leader *waiting) {
+func (c *Client) serve(remote git.Remote, key queueKey, leader *waiting) {
 	a := &application{client: c, remote: remote}
 	defer func() {
 		c.mu.Lock()
@@ -216,7 +218,7 @@ func (a *application) run(join func() bool) {
 		case err == nil && !again:
 			return // every edit has its result
 		case err == nil:
-		case errors.Is(err, ErrRefused) && len(a.open()) > 1:
+		case errors.Is(err, git.ErrRefused) && len(a.open()) > 1:
 			a.runAlone()
 			return
 		default:
@@ -250,7 +252,7 @@ func (a *application) together(do func(context.Context) (again bool, err error))
 	for _, w := range a.open() {
 		switch {
 		case w.ctx.Err() == nil:
-		case errors.Is(err, errUnknown):
+		case errors.Is(err, git.ErrUnknown):
 			a.fail(w, err)
 		default:
 			a.fail(w, w.ctx.Err())

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -119,7 +120,7 @@ func TestOneBadEditDoesNotHarmThoseItSharesACommitWith(t *testing.T) {
 		"files that cannot be rendered": {
 			bad: func(e *gitops.Edit) {
 				folder := e.Hosts["drone"].Folders["bad"]
-				folder.Files = func() ([]gitops.File, error) { return nil, broken }
+				folder.Files = func() ([]git.File, error) { return nil, broken }
 				e.Hosts["drone"].Folders["bad"] = folder
 			},
 			want: "line 3",

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -75,7 +76,7 @@ func TestOneClientDoesNotRaceItself(t *testing.T) {
 
 func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 	t.Parallel()
-	remote := gitops.Remote{URL: filepath.Join(t.TempDir(), "a", "b.git"), Branch: "main"}
+	remote := git.Remote{URL: filepath.Join(t.TempDir(), "a", "b.git"), Branch: "main"}
 	var group sync.WaitGroup
 	for i := range 6 {
 		group.Go(func() {

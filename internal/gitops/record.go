@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // Owner is one flotilla_assignment, as the repository knows it.
@@ -26,13 +26,13 @@ type Owner struct {
 
 // check finds what is wrong with an owner.
 func (o Owner) check() error {
-	if err := checkName(o.Name); err != nil {
+	if err := git.CheckName(o.Name); err != nil {
 		return fmt.Errorf("the owner's name: %w", err)
 	}
 	if strings.ContainsFunc(o.Environment, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return errors.New("the owner's environment has a control character")
 	}
-	return CheckPath(o.Path)
+	return git.CheckPath(o.Path)
 }
 
 // Deployed maps each host to its deployment targets, and those to the tree ids
@@ -92,10 +92,10 @@ func checkHost(host string) error {
 	if !cluster && host == clustersHost {
 		return fmt.Errorf("host %q: is where the folders of single clusters are", host)
 	}
-	if err := checkName(name); err != nil {
+	if err := git.CheckName(name); err != nil {
 		return fmt.Errorf("host %q: %w", host, err)
 	}
-	if len(name)+len(recordSuffix) > maxSegment {
+	if len(name)+len(recordSuffix) > git.MaxSegment {
 		return fmt.Errorf("host %q: the name is too long for its record", host)
 	}
 	return nil
@@ -188,10 +188,10 @@ func parseRecord(content []byte) (hostRecord, error) {
 		return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
 	}
 	for target, folder := range r.DeploymentTargets {
-		if err := checkName(target); err != nil {
+		if err := git.CheckName(target); err != nil {
 			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
 		}
-		if _, err := parseID(folder.Tree); err != nil {
+		if _, err := git.ParseID(folder.Tree); err != nil {
 			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
 		}
 	}
@@ -200,18 +200,18 @@ func parseRecord(content []byte) (hostRecord, error) {
 
 // recordEntries lists an owner's records at the tip: host to the record's blob.
 // The folder of the records must have been opened, and its clusters.
-func (w *workspace) recordEntries(records string) map[string]plumbing.Hash {
-	hosts := map[string]plumbing.Hash{}
+func (w *layout) recordEntries(records string) map[string]git.Hash {
+	hosts := map[string]git.Hash{}
 	list := func(at, prefix string) {
-		d := w.at(at)
+		d := w.Directory(at)
 		if d == nil {
 			return
 		}
-		d.each(func(e entry) {
-			name, ok := strings.CutSuffix(e.name, recordSuffix)
+		d.Each(func(e git.Entry) {
+			name, ok := strings.CutSuffix(e.Name, recordSuffix)
 			host := prefix + name
-			if ok && e.kind() == "a file" && checkHost(host) == nil {
-				hosts[host] = e.id
+			if ok && e.IsFile() && checkHost(host) == nil {
+				hosts[host] = e.ID
 			}
 		})
 	}
@@ -222,13 +222,13 @@ func (w *workspace) recordEntries(records string) map[string]plumbing.Hash {
 
 // readRecords fetches and reads the given records, by host. One that cannot be
 // read is left out.
-func (w *workspace) readRecords(ctx context.Context, entries map[string]plumbing.Hash) (map[string]hostRecord, error) {
-	if err := w.need(ctx, slices.Collect(maps.Values(entries))); err != nil {
+func (w *layout) readRecords(ctx context.Context, entries map[string]git.Hash) (map[string]hostRecord, error) {
+	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return nil, err
 	}
 	read := make(map[string]hostRecord, len(entries))
 	for host, id := range entries {
-		content, err := w.blob(id)
+		content, err := w.Blob(id)
 		if err != nil {
 			return nil, err
 		}

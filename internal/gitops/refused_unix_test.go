@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
@@ -72,7 +73,7 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 				for _, text := range refusal.says {
 					said = said || err != nil && strings.Contains(err.Error(), text)
 				}
-				if !errors.Is(err, gitops.ErrRefused) || !said || result.Committed {
+				if !errors.Is(err, git.ErrRefused) || !said || result.Committed {
 					t.Errorf("result = %+v, err = %v", result, err)
 				}
 				if now, files := r.git("rev-parse", "main"), r.files(); now != tip || len(files) != 1 {
@@ -97,14 +98,14 @@ func noise(n int) string {
 	return string(text)
 }
 
-func overFullHTTP(t testing.TB, directory string) gitops.Remote {
+func overFullHTTP(t testing.TB, directory string) git.Remote {
 	t.Helper()
 	program := httpBackend(t, filepath.Dir(directory))
 	program.Path, program.Args = "/bin/sh", []string{"-c", fullDisk + program.Path}
-	return gitops.Remote{URL: serve(t, program) + "/" + filepath.Base(directory)}
+	return git.Remote{URL: serve(t, program) + "/" + filepath.Base(directory)}
 }
 
-func overFullSSH(t testing.TB, directory string) gitops.Remote {
+func overFullSSH(t testing.TB, directory string) git.Remote {
 	t.Helper()
 	return sshRunning(t, directory, fullDisk)
 }

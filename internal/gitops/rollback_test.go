@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -86,7 +87,7 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: err = %v, want %q", from, err, want)
 			}
-			if _, err := inspect(t, r, dev).AsOf(context.Background(), from); !errors.Is(err, gitops.ErrCommit) || !strings.Contains(err.Error(), want) {
+			if _, err := inspect(t, r, dev).AsOf(context.Background(), from); !errors.Is(err, git.ErrCommit) || !strings.Contains(err.Error(), want) {
 				t.Errorf("as of %s: err = %v, want %q", from, err, want)
 			}
 		}

@@ -17,8 +17,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+)
+
+// run and feed are a person's git.
+var (
+	run    = gittest.Run
+	tryRun = gittest.TryRun
+	feed   = gittest.Feed
 )
 
 // repository is a real bare repository and a way to reach it.
@@ -26,14 +35,14 @@ type repository struct {
 	t         testing.TB
 	directory string // where it is, or a mirror of it
 	mirror    bool
-	remote    gitops.Remote
+	remote    git.Remote
 }
 
 // serving is a way to serve a repository.
 type serving struct {
 	name   string
 	config []string // git configuration of the bare repository
-	remote func(t testing.TB, directory string) gitops.Remote
+	remote func(t testing.TB, directory string) git.Remote
 	mirror bool // the repository is elsewhere, and origin of the directory's
 }
 
@@ -48,9 +57,9 @@ var (
 )
 
 var servings = []serving{
-	{name: "path", remote: func(_ testing.TB, directory string) gitops.Remote { return gitops.Remote{URL: directory} }},
-	{name: "file", remote: func(_ testing.TB, directory string) gitops.Remote {
-		return gitops.Remote{URL: "file://" + filepath.ToSlash(directory)}
+	{name: "path", remote: func(_ testing.TB, directory string) git.Remote { return git.Remote{URL: directory} }},
+	{name: "file", remote: func(_ testing.TB, directory string) git.Remote {
+		return git.Remote{URL: "file://" + filepath.ToSlash(directory)}
 	}},
 	{name: "http any object", config: anyObject, remote: overHTTP},
 	{name: "http blob filter", config: blobNone, remote: overHTTP},
@@ -84,9 +93,9 @@ func newRepository(t testing.TB, serving serving) *repository {
 	return r
 }
 
-func overHTTP(t testing.TB, directory string) gitops.Remote {
+func overHTTP(t testing.TB, directory string) git.Remote {
 	t.Helper()
-	return gitops.Remote{URL: serve(t, backend(t, filepath.Dir(directory))) + "/" + filepath.Base(directory)}
+	return git.Remote{URL: serve(t, backend(t, filepath.Dir(directory))) + "/" + filepath.Base(directory)}
 }
 
 // serve returns the base URL of a server that lives as long as the test.
@@ -124,13 +133,13 @@ func httpBackend(t testing.TB, root string) *cgi.Handler {
 
 // overGiteaHTTP makes a repository of a new user of Gitea, with a token, and lets
 // the one in the directory mirror it.
-func overGiteaHTTP(t testing.TB, directory string) gitops.Remote {
+func overGiteaHTTP(t testing.TB, directory string) git.Remote {
 	t.Helper()
 	server := giteatest.Start(t)
 	user := giteaMirrored(t, server, directory)
-	return gitops.Remote{
+	return git.Remote{
 		URL:         fmt.Sprintf("%s/%s/gitops.git", server.URL, user.Name),
-		Credentials: gitops.Credentials{Token: user.Token},
+		Credentials: git.Credentials{Token: user.Token},
 	}
 }
 
@@ -144,27 +153,6 @@ func giteaMirrored(t testing.TB, server *giteatest.Server, directory string) git
 	address.User = url.UserPassword(user.Name, user.Password)
 	run(t, directory, "git", "remote", "add", "--mirror=fetch", "origin", address.String())
 	return user
-}
-
-func run(t testing.TB, directory, name string, args ...string) string {
-	t.Helper()
-	output, err := tryRun(t, directory, name, args...)
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
-	}
-	return output
-}
-
-func tryRun(t testing.TB, directory, name string, args ...string) (string, error) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), name, args...)
-	command.Dir = directory
-	command.Env = append(os.Environ(),
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
-		"GIT_AUTHOR_NAME=A Person", "GIT_AUTHOR_EMAIL=person@example.com",
-		"GIT_COMMITTER_NAME=A Person", "GIT_COMMITTER_EMAIL=person@example.com")
-	output, err := command.CombinedOutput()
-	return string(output), err
 }
 
 // git runs git in the bare repository, beside whatever serves it.
@@ -285,17 +273,17 @@ func (r *repository) byHand(change func(w *workTree)) {
 // rendered is a folder of these files: name, content, name, content.
 func rendered(t testing.TB, files ...string) gitops.Folder {
 	t.Helper()
-	var list []gitops.File
+	var list []git.File
 	for i := 0; i < len(files); i += 2 {
-		list = append(list, gitops.File{Name: files[i], Content: []byte(files[i+1])})
+		list = append(list, git.File{Name: files[i], Content: []byte(files[i+1])})
 	}
-	id, err := gitops.TreeID(list)
+	id, err := git.TreeID(list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return gitops.Folder{
 		Tree:   id,
-		Files:  func() ([]gitops.File, error) { return list, nil },
+		Files:  func() ([]git.File, error) { return list, nil },
 		Record: gitops.Record{Workload: "hello-world-app", DeploymentTarget: "test", Policies: []string{"a", "b"}, ConfigVersion: "1"},
 	}
 }

@@ -22,13 +22,14 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
 // applySigned makes a commit, one after another, and one for a pull request.
 func applySigned(t *testing.T, r *repository, key, passphrase string) (commits []string) {
 	t.Helper()
-	signer, err := gitops.NewSigner(key, passphrase)
+	signer, err := git.NewSigner(key, passphrase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestACommitSignedWithOpenPGPIsVerifiedByGit(t *testing.T) {
 				}
 			}
 			for _, wrong := range []string{"", canary + "x"} {
-				if _, err := gitops.NewSigner(private, wrong); passphrase != "" && (err == nil || strings.Contains(err.Error(), canary)) {
+				if _, err := git.NewSigner(private, wrong); passphrase != "" && (err == nil || strings.Contains(err.Error(), canary)) {
 					t.Errorf("%s: passphrase %q: %v", name, wrong, err)
 				}
 			}
@@ -165,7 +166,7 @@ func TestASigningKeyThatCannotSignIsAClearError(t *testing.T) {
 	for _, key := range []string{
 		"", canary, "-----BEGIN PGP PRIVATE KEY BLOCK-----\n" + canary, "-----BEGIN OPENSSH PRIVATE KEY-----\n" + canary + "\n-----END OPENSSH PRIVATE KEY-----\n",
 	} {
-		if _, err := gitops.NewSigner(key, canary); err == nil || strings.Contains(err.Error(), canary) {
+		if _, err := git.NewSigner(key, canary); err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}

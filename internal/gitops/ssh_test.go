@@ -19,6 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -48,12 +49,12 @@ func newSSHKey(t testing.TB, passphrase string) (private, public string) {
 
 // overGiteaSSH makes a repository of a new user of Gitea, with a key, and lets
 // the one in the directory mirror it.
-func overGiteaSSH(t testing.TB, directory string) gitops.Remote {
+func overGiteaSSH(t testing.TB, directory string) git.Remote {
 	t.Helper()
 	return giteaSSH(t, directory, "")
 }
 
-func giteaSSH(t testing.TB, directory, passphrase string) gitops.Remote {
+func giteaSSH(t testing.TB, directory, passphrase string) git.Remote {
 	t.Helper()
 	server := giteatest.Start(t)
 	user := giteaMirrored(t, server, directory)
@@ -63,9 +64,9 @@ func giteaSSH(t testing.TB, directory, passphrase string) gitops.Remote {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gitops.Remote{
+	return git.Remote{
 		URL: fmt.Sprintf("ssh://git@%s/%s/gitops.git", server.SSHAddr, user.Name),
-		Credentials: gitops.Credentials{SSH: gitops.SSHCredentials{
+		Credentials: git.Credentials{SSH: git.SSHCredentials{
 			Key: private, Passphrase: passphrase, KnownHosts: fmt.Sprintf("[%s]:%s %s\n", host, port, server.SSHHostKey),
 		}},
 	}
@@ -73,9 +74,9 @@ func giteaSSH(t testing.TB, directory, passphrase string) gitops.Remote {
 
 // giteaRepository is a repository of a new user of Gitea, over ssh, and one to
 // look at it with git.
-func giteaRepository(t *testing.T, passphrase string) (remote gitops.Remote, look func(args ...string) string) {
+func giteaRepository(t *testing.T, passphrase string) (remote git.Remote, look func(args ...string) string) {
 	t.Helper()
-	r := newRepository(t, serving{name: "Gitea over ssh", mirror: true, remote: func(t testing.TB, directory string) gitops.Remote {
+	r := newRepository(t, serving{name: "Gitea over ssh", mirror: true, remote: func(t testing.TB, directory string) git.Remote {
 		return giteaSSH(t, directory, passphrase)
 	}})
 	return r.remote, func(args ...string) string {
@@ -144,7 +145,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 
 func TestSSHEndsWithItsContextWhenTheServerStopsAnswering(t *testing.T) {
 	t.Parallel()
-	r := newRepository(t, serving{name: "ssh", remote: func(t testing.TB, directory string) gitops.Remote {
+	r := newRepository(t, serving{name: "ssh", remote: func(t testing.TB, directory string) git.Remote {
 		return sshRunning(t, directory, "exec sleep 600 # ")
 	}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -166,7 +167,7 @@ func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
 	}
 	remote.Credentials.SSH.Key = ""
 	t.Setenv("SSH_AUTH_SOCK", "")
-	if _, err := gitops.NewClient().Inspect(context.Background(), remote, dev); !errors.Is(err, gitops.ErrUnauthorized) || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
+	if _, err := gitops.NewClient().Inspect(context.Background(), remote, dev); !errors.Is(err, git.ErrUnauthorized) || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
 		t.Errorf("no agent: %v", err)
 	}
 	keyring := agent.NewKeyring()
@@ -213,44 +214,44 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	for name, test := range map[string]struct {
-		change func(*gitops.Remote)
+		change func(*git.Remote)
 		kind   error
 		texts  []string
 	}{
 		"an unknown host": {
-			func(r *gitops.Remote) { r.Credentials.SSH.KnownHosts = "elsewhere " + other },
-			gitops.ErrHostKey, []string{"ssh-ed25519", fingerprint, "add this line", "[" + host + "]:" + port},
+			func(r *git.Remote) { r.Credentials.SSH.KnownHosts = "elsewhere " + other },
+			git.ErrHostKey, []string{"ssh-ed25519", fingerprint, "add this line", "[" + host + "]:" + port},
 		},
 		"no known hosts": {
-			func(r *gitops.Remote) {
+			func(r *git.Remote) {
 				r.Credentials.SSH.KnownHosts, r.Credentials.SSH.KnownHostsFile = "", os.DevNull
 			},
-			gitops.ErrHostKey, []string{fingerprint},
+			git.ErrHostKey, []string{fingerprint},
 		},
 		"another key": {
-			func(r *gitops.Remote) {
+			func(r *git.Remote) {
 				r.Credentials.SSH.KnownHosts = fmt.Sprintf("[%s]:%s %s\n", host, port, other)
 			},
-			gitops.ErrHostKey, []string{fingerprint, "has another", "somebody stands between"},
+			git.ErrHostKey, []string{fingerprint, "has another", "somebody stands between"},
 		},
 		"a revoked key": {
-			func(r *gitops.Remote) { r.Credentials.SSH.KnownHosts = "@revoked " + r.Credentials.SSH.KnownHosts },
-			gitops.ErrHostKey, []string{fingerprint, "revoked"},
+			func(r *git.Remote) { r.Credentials.SSH.KnownHosts = "@revoked " + r.Credentials.SSH.KnownHosts },
+			git.ErrHostKey, []string{fingerprint, "revoked"},
 		},
 		"broken known hosts": {
-			func(r *gitops.Remote) { r.Credentials.SSH.KnownHosts = "x y z\n" }, nil, []string{"known hosts cannot be read"},
+			func(r *git.Remote) { r.Credentials.SSH.KnownHosts = "x y z\n" }, nil, []string{"known hosts cannot be read"},
 		},
 		"a key that the server does not know": {
-			func(r *gitops.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = stranger, canary },
-			gitops.ErrUnauthorized, []string{"none of the ssh keys"},
+			func(r *git.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = stranger, canary },
+			git.ErrUnauthorized, []string{"none of the ssh keys"},
 		},
-		"no passphrase":      {func(r *gitops.Remote) { r.Credentials.SSH.Key = encrypted }, nil, []string{"none is given"}},
-		"a wrong passphrase": {func(r *gitops.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = encrypted, canary+"x" }, nil, []string{"passphrase is wrong"}},
-		"no key":             {func(r *gitops.Remote) { r.Credentials.SSH.Key = canary }, nil, []string{"cannot be read"}},
-		"no such repository": {func(r *gitops.Remote) { r.URL = strings.Replace(r.URL, "gitops.git", "no.git", 1) }, gitops.ErrNotFound, nil},
-		"nobody listens":     {func(r *gitops.Remote) { r.URL = "ssh://git@127.0.0.1:1/o/r" }, gitops.ErrUnreachable, []string{"refused"}},
+		"no passphrase":      {func(r *git.Remote) { r.Credentials.SSH.Key = encrypted }, nil, []string{"none is given"}},
+		"a wrong passphrase": {func(r *git.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = encrypted, canary+"x" }, nil, []string{"passphrase is wrong"}},
+		"no key":             {func(r *git.Remote) { r.Credentials.SSH.Key = canary }, nil, []string{"cannot be read"}},
+		"no such repository": {func(r *git.Remote) { r.URL = strings.Replace(r.URL, "gitops.git", "no.git", 1) }, git.ErrNotFound, nil},
+		"nobody listens":     {func(r *git.Remote) { r.URL = "ssh://git@127.0.0.1:1/o/r" }, git.ErrUnreachable, []string{"refused"}},
 		"nobody answers": {
-			func(r *gitops.Remote) { r.URL = "ssh://git@" + silent.Addr().String() + "/o/r" }, context.DeadlineExceeded, nil,
+			func(r *git.Remote) { r.URL = "ssh://git@" + silent.Addr().String() + "/o/r" }, context.DeadlineExceeded, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

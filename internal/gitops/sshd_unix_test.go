@@ -16,17 +16,17 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // overSSH serves a repository by an ssh server that runs git, and takes one key.
-func overSSH(t testing.TB, directory string) gitops.Remote {
+func overSSH(t testing.TB, directory string) git.Remote {
 	t.Helper()
 	return sshRunning(t, directory, "exec ")
 }
 
 // sshRunning is overSSH with something for the shell before each command.
-func sshRunning(t testing.TB, directory, before string) gitops.Remote {
+func sshRunning(t testing.TB, directory, before string) git.Remote {
 	t.Helper()
 	private, public := newSSHKey(t, "")
 	_, hostKey, err := ed25519.GenerateKey(rand.Reader)
@@ -60,9 +60,9 @@ func sshRunning(t testing.TB, directory, before string) gitops.Remote {
 		}
 	}()
 	address := listener.Addr().(*net.TCPAddr)
-	return gitops.Remote{
+	return git.Remote{
 		URL: fmt.Sprintf("ssh://git@%s%s", address, filepath.ToSlash(directory)),
-		Credentials: gitops.Credentials{SSH: gitops.SSHCredentials{
+		Credentials: git.Credentials{SSH: git.SSHCredentials{
 			Key:        private,
 			KnownHosts: fmt.Sprintf("[%s]:%d %s", address.IP, address.Port, ssh.MarshalAuthorizedKey(host.PublicKey())),
 		}},

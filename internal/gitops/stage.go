@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // change is what an edit comes to at one tip. It is worked out whole before
@@ -29,7 +29,7 @@ type change struct {
 // putFile is a file or a folder that the change writes.
 type putFile struct {
 	path    string
-	id      plumbing.Hash
+	id      git.Hash
 	content []byte  // of a file
 	folder  *Folder // or a folder
 }
@@ -41,7 +41,7 @@ func (c *change) empty() bool {
 }
 
 // stage works out what the edit changes at this tip. It only reads.
-func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
+func (w *layout) stage(ctx context.Context, edit Edit) (*change, error) {
 	files := edit.recordFiles()
 	want := edit.want()
 	hosts := slices.Collect(maps.Keys(want))
@@ -55,7 +55,7 @@ func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
 	if err := w.wayIsFree(edit.Owner, want); err != nil {
 		return nil, err
 	}
-	s := &staging{workspace: w, edit: edit, want: want, files: files, atTip: atTip, formerly: map[key]string{}, change: &change{edit: edit}}
+	s := &staging{layout: w, edit: edit, want: want, files: files, atTip: atTip, formerly: map[key]string{}, change: &change{edit: edit}}
 	if err := s.readOwned(ctx); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
 		s.letGo()
 		return s.change, nil
 	}
-	if err := s.settleOwnership(ctx); err != nil {
+	if err := s.checkOwnership(ctx); err != nil {
 		return nil, err
 	}
 	s.folders()
@@ -76,21 +76,21 @@ func (w *workspace) stage(ctx context.Context, edit Edit) (*change, error) {
 }
 
 type staging struct {
-	*workspace
+	*layout
 	edit     Edit
 	want     Deployed
 	files    map[string]recordFile
-	atTip    map[string]plumbing.Hash // host to the blob of its record
-	recorded map[string]hostRecord    // those that can be read
-	owned    map[key]bool             // by the records, or by the state and nobody's record
-	formerly map[key]string           // config versions in another owner's records
+	atTip    map[string]git.Hash   // host to the blob of its record
+	recorded map[string]hostRecord // those that can be read
+	owned    map[key]bool          // by the records, or by the state and nobody's record
+	formerly map[key]string        // config versions in another owner's records
 	change   *change
 }
 
 // readOwned reads what the owner's records list. A record that is to the byte
 // what is wanted need not be fetched.
 func (s *staging) readOwned(ctx context.Context) error {
-	unknown := map[string]plumbing.Hash{}
+	unknown := map[string]git.Hash{}
 	for host, id := range s.atTip {
 		if file, ok := s.files[host]; !ok || file.id != id {
 			unknown[host] = id
@@ -123,17 +123,17 @@ func (s *staging) letGo() {
 		s.change.remove = append(s.change.remove, s.edit.Owner.record(host))
 	}
 	for k := range s.owned {
-		if e, ok := s.hostAt(s.edit.Owner, k.host).look(k.target); ok && e.isTree() {
+		if e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target); ok && e.IsTree() {
 			s.change.kept = append(s.change.kept, k)
 		}
 	}
 	slices.SortFunc(s.change.kept, compareKeys)
 }
 
-// settleOwnership asks about each folder that the owner's records do not list:
+// checkOwnership asks about each folder that the owner's records do not list:
 // wanted ones must not be another's, and what only the state knows is left to
 // those whose record has it now.
-func (s *staging) settleOwnership(ctx context.Context) error {
+func (s *staging) checkOwnership(ctx context.Context) error {
 	known := map[key]bool{}
 	var former, wanted []key
 	for host, targets := range s.edit.Previously {
@@ -193,9 +193,9 @@ func (s *staging) settledInside(ctx context.Context) ([]Conflict, error) {
 	var drifted []key
 	var folders []string
 	for k := range s.owned {
-		e, ok := s.hostAt(s.edit.Owner, k.host).look(k.target)
+		e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target)
 		left := s.recorded[k.host].DeploymentTargets[k.target].Tree
-		if ok && e.isTree() && !isID(s.want[k.host][k.target], e.id) && !isID(left, e.id) {
+		if ok && e.IsTree() && !git.IsID(s.want[k.host][k.target], e.ID) && !git.IsID(left, e.ID) {
 			drifted = append(drifted, k)
 			folders = append(folders, s.edit.Owner.folder(k.host, k.target))
 		}
@@ -221,10 +221,10 @@ func (s *staging) folders() {
 	for host, h := range s.edit.Hosts {
 		d := s.hostAt(s.edit.Owner, host)
 		for target, folder := range h.Folders {
-			id, _ := parseID(folder.Tree) // checked with the edit
-			e, ok := d.look(target)
+			id, _ := git.ParseID(folder.Tree) // checked with the edit
+			e, ok := d.Look(target)
 			switch {
-			case ok && e.isTree() && e.id == id:
+			case ok && e.IsTree() && e.ID == id:
 				continue
 			case ok:
 				s.change.changed = append(s.change.changed, key{host, target})
@@ -238,7 +238,7 @@ func (s *staging) folders() {
 		if _, ok := s.want[k.host][k.target]; ok {
 			continue
 		}
-		if e, ok := s.hostAt(s.edit.Owner, k.host).look(k.target); ok && e.isTree() {
+		if e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target); ok && e.IsTree() {
 			s.change.removed = append(s.change.removed, k)
 			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.host, k.target))
 		}
@@ -275,7 +275,7 @@ func (s *staging) versions() {
 
 func (s *staging) markersAndRecords() {
 	text := s.edit.Owner.markerText()
-	marker := newHasher().object(plumbing.BlobObject, text)
+	marker := git.NewHasher().Blob(text)
 	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
 		kept := s.recordKept(host)
 		if !s.hasMarker(s.edit.Owner, host, marker) {
@@ -315,7 +315,7 @@ func (s *staging) recordKept(host string) bool {
 }
 
 // formerHosts takes marker and record from hosts that are not wanted any more.
-func (s *staging) formerHosts(marker plumbing.Hash) {
+func (s *staging) formerHosts(marker git.Hash) {
 	former := map[string]bool{}
 	for host := range s.atTip {
 		former[host] = true
@@ -329,7 +329,7 @@ func (s *staging) formerHosts(marker plumbing.Hash) {
 		}
 		_, recorded := s.atTip[host]
 		at := s.edit.Owner.marker(host)
-		if e, ok := s.lookup(at); ok && e.kind() == "a file" && (recorded || e.id == marker) {
+		if e, ok := s.Lookup(at); ok && e.IsFile() && (recorded || e.ID == marker) {
 			s.change.remove = append(s.change.remove, at)
 			recorded = true
 		}
@@ -342,35 +342,35 @@ func (s *staging) formerHosts(marker plumbing.Hash) {
 
 // do edits the trees. After it the workspace shows the change to the edits that
 // come next.
-func (w *workspace) do(ctx context.Context, c *change) error {
+func (w *layout) do(ctx context.Context, c *change) error {
 	places := make([]string, 0, len(c.put))
 	for _, file := range c.put {
-		places = append(places, parent(file.path))
+		places = append(places, git.Parent(file.path))
 	}
-	if err := w.open(ctx, places); err != nil {
+	if err := w.Open(ctx, places); err != nil {
 		return err
 	}
 	for _, at := range c.remove {
-		w.remove(at)
+		w.Remove(at)
 	}
 	for _, file := range c.put {
-		mode := modeFile
+		mode := git.ModeFile
 		if file.folder != nil {
-			mode = modeTree
+			mode = git.ModeTree
 		}
 		if err := w.tryPut(file.path, mode, file.id); err != nil {
 			return err
 		}
 		if file.folder == nil {
-			w.objects[file.id] = object{kind: plumbing.BlobObject, content: file.content}
+			w.KeepBlob(file.id, file.content)
 		}
 	}
 	return nil
 }
 
-func (w *workspace) tryPut(at, mode string, id plumbing.Hash) error {
-	if err := w.blocked(parent(at)); err != nil {
+func (w *layout) tryPut(at, mode string, id git.Hash) error {
+	if err := w.Blocked(git.Parent(at)); err != nil {
 		return err
 	}
-	return w.put(at, mode, id)
+	return w.Put(at, mode, id)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -26,20 +27,20 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 	r.remote.URL = server.URL + "/gitops.git"
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
 
-	if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrUnreachable) || !strings.Contains(err.Error(), "certificate") {
+	if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); !errors.Is(err, git.ErrUnreachable) || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v", err)
 	}
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	transport, err := gitops.NewHTTPTransport(gitops.HTTPOptions{CA: ca})
+	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: ca})
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := gitops.NewClient(gitops.WithHTTPTransport(transport)).Apply(context.Background(), r.remote, edit)
+	result, err := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithHTTPTransport(transport)))).Apply(context.Background(), r.remote, edit)
 	if err != nil || !result.Committed {
 		t.Errorf("with the CA: %+v, %v", result, err)
 	}
 	for _, text := range []string{canary, "-----BEGIN CERTIFICATE-----\n" + canary} {
-		if _, err := gitops.NewHTTPTransport(gitops.HTTPOptions{CA: text}); err == nil || strings.Contains(err.Error(), canary) {
+		if _, err := git.NewHTTPTransport(git.HTTPOptions{CA: text}); err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -48,12 +49,12 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 func TestASlowServerIsGivenUpAfterTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	url := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })) + "/r"
-	transport, err := gitops.NewHTTPTransport(gitops.HTTPOptions{ResponseTimeout: 50 * time.Millisecond, DialTimeout: time.Second})
+	transport, err := git.NewHTTPTransport(git.HTTPOptions{ResponseTimeout: 50 * time.Millisecond, DialTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := gitops.NewClient(gitops.WithHTTPTransport(transport))
-	if _, err := client.Inspect(context.Background(), gitops.Remote{URL: url, Branch: "main"}, dev); !errors.Is(err, gitops.ErrUnreachable) {
+	client := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithHTTPTransport(transport))))
+	if _, err := client.Inspect(context.Background(), git.Remote{URL: url, Branch: "main"}, dev); !errors.Is(err, git.ErrUnreachable) {
 		t.Errorf("err = %v", err)
 	}
 }

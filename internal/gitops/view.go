@@ -8,8 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
+
+// layout is the tree of a tip, as owners see it: their hosts, folders, markers
+// and records. It may be edited.
+type layout struct{ *git.Tree }
+
+func newLayout(t *git.Tip) *layout { return &layout{t.Tree()} }
 
 // View is the tip of a branch as far as one owner is concerned. It stays what
 // it was when the branch moves on. It is not safe for concurrent use.
@@ -20,10 +26,10 @@ type View struct {
 	// the first Apply creates.
 	Missing bool
 
-	remote  Remote
+	remote  git.Remote
 	owner   Owner
-	work    *workspace
-	records map[string]plumbing.Hash // host to the blob of the owner's record
+	work    *layout
+	records map[string]git.Hash // host to the blob of the owner's record
 }
 
 // Inspect reads the tip of the branch: the trees on the way to the owner's
@@ -31,64 +37,32 @@ type View struct {
 // and a local repository that does not, is an empty View.
 //
 // Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrTooLarge,
-// *BlockedError, or what is wrong with the remote or the owner.
-func (c *Client) Inspect(ctx context.Context, remote Remote, owner Owner) (*View, error) {
+// *git.BlockedError, or what is wrong with the remote or the owner.
+func (c *Client) Inspect(ctx context.Context, remote git.Remote, owner Owner) (*View, error) {
 	view, err := c.inspect(ctx, remote, owner)
-	return view, leaving(remote, err)
+	return view, describe(remote, err)
 }
 
-func (c *Client) inspect(ctx context.Context, remote Remote, owner Owner) (*View, error) {
-	if err := remote.check(); err != nil {
+func (c *Client) inspect(ctx context.Context, remote git.Remote, owner Owner) (*View, error) {
+	if err := remote.Check(); err != nil {
 		return nil, err
 	}
 	if err := owner.check(); err != nil {
 		return nil, err
 	}
 	view := &View{remote: remote, owner: owner}
-	t, err := c.openRemote(ctx, remote, owner.levels())
-	for try := 1; err != nil && passing(err) && try < maxUnanswered; try++ {
-		if err := c.sleep(ctx, c.jitter(firstWait<<try)); err != nil {
-			return nil, err
-		}
-		t, err = c.openRemote(ctx, remote, owner.levels())
-	}
+	t, err := c.git.OpenPatiently(ctx, remote, owner.levels())
 	if err != nil {
 		return nil, err
 	}
-	if t == nil {
-		view.Missing = true
-		t = &tip{}
+	defer t.Close()
+	view.Missing = t.Missing
+	if !t.Commit.IsZero() {
+		view.Commit = t.Commit.String()
 	}
-	defer t.close()
-	if !t.commit.IsZero() {
-		view.Commit = t.commit.String()
-	}
-	view.work = newWorkspace(t)
+	view.work = newLayout(t)
 	view.records, err = view.work.openOwner(ctx, owner, nil)
 	return view, err
-}
-
-// openRemote opens the tip of a remote's branch; nil when it is a local
-// repository that does not exist.
-func (c *Client) openRemote(ctx context.Context, remote Remote, levels int) (*tip, error) {
-	directory, local, err := remote.local()
-	if err != nil {
-		return nil, err
-	}
-	if local && missingLocal(directory) {
-		return nil, nil
-	}
-	w, err := c.dial(remote)
-	if err != nil {
-		return nil, err
-	}
-	return openTip(ctx, w, remote.Branch, levels)
-}
-
-func (t *tip) close() {
-	if t.wire != nil {
-		t.wire.close()
-	}
 }
 
 // levels is how many levels of trees show the folders of the owner's hosts that
@@ -102,15 +76,15 @@ func (o Owner) levels() int {
 
 // openOwner opens the owner's path, its records and the folders of the hosts in
 // the records and of others that are named, and returns the records by host.
-func (w *workspace) openOwner(ctx context.Context, owner Owner, hosts []string) (map[string]plumbing.Hash, error) {
+func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (map[string]git.Hash, error) {
 	places := []string{owner.Path, path.Join(owner.records(), clustersHost)}
 	for _, host := range hosts {
 		places = append(places, path.Join(owner.Path, host))
 	}
-	if err := w.open(ctx, places); err != nil {
+	if err := w.Open(ctx, places); err != nil {
 		return nil, err
 	}
-	if err := w.blocked(path.Join(owner.records(), clustersHost)); err != nil {
+	if err := w.Blocked(path.Join(owner.records(), clustersHost)); err != nil {
 		return nil, err
 	}
 	records := w.recordEntries(owner.records())
@@ -118,7 +92,7 @@ func (w *workspace) openOwner(ctx context.Context, owner Owner, hosts []string) 
 	for host := range records {
 		places = append(places, path.Join(owner.Path, host))
 	}
-	return records, w.open(ctx, places)
+	return records, w.Open(ctx, places)
 }
 
 // Deployed returns the tree ids that the given folders have at the tip. A
@@ -127,7 +101,7 @@ func (w *workspace) openOwner(ctx context.Context, owner Owner, hosts []string) 
 // changed: then it is not as Apply left it. Reads nothing from the repository.
 func (v *View) Deployed(want Deployed) Deployed {
 	deployed := Deployed{}
-	marker := newHasher().object(plumbing.BlobObject, v.owner.markerText())
+	marker := git.NewHasher().Blob(v.owner.markerText())
 	for host, targets := range want {
 		if _, ok := v.records[host]; !ok || !v.work.hasMarker(v.owner, host, marker) {
 			continue
@@ -141,23 +115,23 @@ func (v *View) Deployed(want Deployed) Deployed {
 }
 
 // copyID notes the id of a folder, unless it is gone.
-func (w *workspace) copyID(owner Owner, host, target string, ids map[string]string) {
-	if e, ok := w.hostAt(owner, host).look(target); ok && e.isTree() {
-		ids[target] = e.id.String()
+func (w *layout) copyID(owner Owner, host, target string, ids map[string]string) {
+	if e, ok := w.hostAt(owner, host).Look(target); ok && e.IsTree() {
+		ids[target] = e.ID.String()
 	}
 }
 
 // hostAt returns a host's directory; one without entries when it does not exist.
-func (w *workspace) hostAt(owner Owner, host string) *directory {
-	if d := w.at(path.Join(owner.Path, host)); d != nil {
+func (w *layout) hostAt(owner Owner, host string) *git.Directory {
+	if d := w.Directory(path.Join(owner.Path, host)); d != nil {
 		return d
 	}
-	return &directory{}
+	return &git.Directory{}
 }
 
-func (w *workspace) hasMarker(owner Owner, host string, marker plumbing.Hash) bool {
-	e, ok := w.hostAt(owner, host).look(owner.Name + markerSuffix)
-	return ok && e.id == marker && e.mode == modeFile
+func (w *layout) hasMarker(owner Owner, host string, marker git.Hash) bool {
+	e, ok := w.hostAt(owner, host).Look(owner.Name + markerSuffix)
+	return ok && e.ID == marker && e.Mode == git.ModeFile
 }
 
 // Owned returns what the owner's records at the tip say that it owns, with the
@@ -165,10 +139,10 @@ func (w *workspace) hasMarker(owner Owner, host string, marker plumbing.Hash) bo
 // for a state that was lost, and for import. It reads the records, and may fetch
 // them.
 func (v *View) Owned(ctx context.Context) (Deployed, error) {
-	defer v.work.close()
+	defer v.work.Close()
 	records, err := v.work.readRecords(ctx, v.records)
 	if err != nil {
-		return nil, leaving(v.remote, err)
+		return nil, describe(v.remote, err)
 	}
 	owned := Deployed{}
 	for host, record := range records {
@@ -187,11 +161,11 @@ func (v *View) Owned(ctx context.Context) (Deployed, error) {
 // are not known yet. What previously has is taken for the owner's own unless
 // another claims it. Ordered by folder.
 //
-// An error is a *BlockedError when something that is not a folder is in the way.
+// An error is a *git.BlockedError when something that is not a folder is in the way.
 func (v *View) Conflicts(ctx context.Context, want, previously Deployed) ([]Conflict, error) {
-	defer v.work.close()
+	defer v.work.Close()
 	conflicts, err := v.conflicts(ctx, want, previously)
-	return conflicts, leaving(v.remote, err)
+	return conflicts, describe(v.remote, err)
 }
 
 func (v *View) conflicts(ctx context.Context, want, previously Deployed) ([]Conflict, error) {
@@ -201,7 +175,7 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed) ([]Conf
 			return nil, err
 		}
 		for target := range want[host] {
-			if err := checkName(target); err != nil {
+			if err := git.CheckName(target); err != nil {
 				return nil, fmt.Errorf("host %q: %w", host, err)
 			}
 		}
@@ -212,7 +186,7 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed) ([]Conf
 	if err := v.work.wayIsFree(v.owner, want); err != nil {
 		return nil, err
 	}
-	asked := map[string]plumbing.Hash{}
+	asked := map[string]git.Hash{}
 	for _, host := range hosts {
 		if id, ok := v.records[host]; ok && hasOther(want[host], previously[host]) {
 			asked[host] = id
@@ -252,20 +226,20 @@ func hasOther(want, previously map[string]string) bool {
 
 // wayIsFree checks that folders are where folders have to be. The owner and the
 // wanted hosts must have been opened.
-func (w *workspace) wayIsFree(owner Owner, want Deployed) error {
+func (w *layout) wayIsFree(owner Owner, want Deployed) error {
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		at := path.Join(owner.Path, host)
-		if err := w.blocked(at); err != nil {
+		if err := w.Blocked(at); err != nil {
 			return err
 		}
 		d := w.hostAt(owner, host)
 		for _, target := range slices.Sorted(maps.Keys(want[host])) {
-			if e, ok := d.look(target); ok && !e.isTree() {
-				return &BlockedError{Path: owner.folder(host, target), Kind: e.kind(), Want: "a folder"}
+			if e, ok := d.Look(target); ok && !e.IsTree() {
+				return &git.BlockedError{Path: owner.folder(host, target), Kind: e.Kind(), Want: "a folder"}
 			}
 		}
-		if e, ok := d.look(owner.Name + markerSuffix); ok && e.kind() != "a file" {
-			return &BlockedError{Path: owner.marker(host), Kind: e.kind(), Want: "a file"}
+		if e, ok := d.Look(owner.Name + markerSuffix); ok && !e.IsFile() {
+			return &git.BlockedError{Path: owner.marker(host), Kind: e.Kind(), Want: "a file"}
 		}
 	}
 	return nil

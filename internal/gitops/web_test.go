@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -38,12 +39,12 @@ func TestCredentialsGoToTheServerAsBasicAuthentication(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		username, password string
-		credentials        gitops.Credentials
+		credentials        git.Credentials
 	}{
-		"a password":          {"person", canary, gitops.Credentials{Username: "person", Password: canary}},
-		"a token":             {"x-access-token", canary, gitops.Credentials{Token: canary}},
-		"a token of a user":   {"oauth2", canary, gitops.Credentials{Username: "oauth2", Token: canary}},
-		"a token is stronger": {"oauth2", canary, gitops.Credentials{Username: "oauth2", Token: canary, Password: "x"}},
+		"a password":          {"person", canary, git.Credentials{Username: "person", Password: canary}},
+		"a token":             {"x-access-token", canary, git.Credentials{Token: canary}},
+		"a token of a user":   {"oauth2", canary, git.Credentials{Username: "oauth2", Token: canary}},
+		"a token is stronger": {"oauth2", canary, git.Credentials{Username: "oauth2", Token: canary, Password: "x"}},
 	} {
 		r := newRepository(t, servings[0])
 		r.remote.URL = serve(t, guarded(test.username, test.password, backend(t, filepath.Dir(r.directory)))) + "/gitops.git"
@@ -60,7 +61,7 @@ func TestCredentialsGoToTheServerAsBasicAuthentication(t *testing.T) {
 
 func TestNoErrorHasACredentialInIt(t *testing.T) {
 	t.Parallel()
-	credentials := gitops.Credentials{Username: "person", Password: canary, Token: canary + "token"}
+	credentials := git.Credentials{Username: "person", Password: canary, Token: canary + "token"}
 	echo := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(status)
@@ -78,7 +79,7 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 		"redirect": serve(t, http.RedirectHandler("http://person:"+url.PathEscape(credentials.Token)+"@127.0.0.1:1/info/refs", http.StatusFound)) + "/r",
 	}
 	for name, at := range urls {
-		remote := gitops.Remote{URL: at, Branch: "main", Credentials: credentials}
+		remote := git.Remote{URL: at, Branch: "main", Credentials: credentials}
 		_, inspected := gitops.NewClient().Inspect(context.Background(), remote, dev)
 		_, applied := gitops.NewClient().Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
 		for _, err := range []error{inspected, applied} {
@@ -120,24 +121,24 @@ func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
 		kind error
 		text string
 	}{
-		"not found":             {status(404, "no such repository"), gitops.ErrNotFound, "no such repository"},
-		"gone":                  {status(410, "x"), gitops.ErrNotFound, "410"},
-		"unauthorized":          {status(401, "who are you"), gitops.ErrUnauthorized, "who are you"},
-		"forbidden":             {status(403, "not you"), gitops.ErrUnauthorized, "not you"},
-		"broken":                {status(500, "oh no"), gitops.ErrUnreachable, "oh no"},
-		"nobody listens":        {"http://127.0.0.1:1/r", gitops.ErrUnreachable, "refused"},
-		"no such host":          {"http://host.invalid/r", gitops.ErrUnreachable, "host.invalid"},
-		"a foreign certificate": {tls.URL + "/r", gitops.ErrUnreachable, "certificate"},
+		"not found":             {status(404, "no such repository"), git.ErrNotFound, "no such repository"},
+		"gone":                  {status(410, "x"), git.ErrNotFound, "410"},
+		"unauthorized":          {status(401, "who are you"), git.ErrUnauthorized, "who are you"},
+		"forbidden":             {status(403, "not you"), git.ErrUnauthorized, "not you"},
+		"broken":                {status(500, "oh no"), git.ErrUnreachable, "oh no"},
+		"nobody listens":        {"http://127.0.0.1:1/r", git.ErrUnreachable, "refused"},
+		"no such host":          {"http://host.invalid/r", git.ErrUnreachable, "host.invalid"},
+		"a foreign certificate": {tls.URL + "/r", git.ErrUnreachable, "certificate"},
 		"no answer":             {hang, context.DeadlineExceeded, "deadline"},
-		"not git":               {serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })) + "/r", gitops.ErrUnreachable, "not a Git server"},
-		"an empty folder":       {empty, gitops.ErrNotFound, "not a git repository"},
+		"not git":               {serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })) + "/r", git.ErrUnreachable, "not a Git server"},
+		"an empty folder":       {empty, git.ErrNotFound, "not a git repository"},
 		"an unsupported URL":    {"git://h/r", nil, "git"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 			defer cancel()
-			_, err := gitops.NewClient().Inspect(ctx, gitops.Remote{URL: test.url, Branch: "main"}, dev)
+			_, err := gitops.NewClient().Inspect(ctx, git.Remote{URL: test.url, Branch: "main"}, dev)
 			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("err = %v", err)
 			}
@@ -159,7 +160,7 @@ func TestCredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 	r.remote.URL = serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		http.Redirect(w, request, elsewhere+request.URL.RequestURI(), http.StatusMovedPermanently)
 	})) + "/gitops.git"
-	r.remote.Credentials = gitops.Credentials{Token: canary}
+	r.remote.Credentials = git.Credentials{Token: canary}
 	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
 	apply(t, r, edit)
 	inspect(t, r, dev)

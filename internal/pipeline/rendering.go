@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -94,7 +94,7 @@ func (r *Result) tree(i int, to Destination, deployed rollout.Trees) (tree strin
 	if err != nil {
 		return "", []string{err.Error()}
 	}
-	tree, err = gitops.TreeID(filesOf(rendered))
+	tree, err = git.TreeID(filesOf(rendered))
 	if err != nil {
 		return "", []string{fmt.Sprintf("assignment %q: %s", subject.Assignment.Key(), err)}
 	}
@@ -107,7 +107,7 @@ func (r *Result) tree(i int, to Destination, deployed rollout.Trees) (tree strin
 }
 
 // Files renders one assignment.
-func (r *Rendering) Files(i int) ([]gitops.File, error) {
+func (r *Rendering) Files(i int) ([]git.File, error) {
 	rendered, err := r.Result.Templates.Render(r.Result.subject(i, r.Destination))
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (r *Rendering) Files(i int) ([]gitops.File, error) {
 }
 
 // CheckedFiles renders one assignment and says what is wrong with the files.
-func (r *Result) CheckedFiles(i int, to Destination) ([]gitops.File, []string, error) {
+func (r *Result) CheckedFiles(i int, to Destination) ([]git.File, []string, error) {
 	subject := r.subject(i, to)
 	rendered, err := r.Templates.Render(subject)
 	if err != nil {
@@ -129,10 +129,10 @@ func (r *Result) CheckedFiles(i int, to Destination) ([]gitops.File, []string, e
 	return filesOf(rendered), problems, nil
 }
 
-func filesOf(rendered []render.File) []gitops.File {
-	files := make([]gitops.File, len(rendered))
+func filesOf(rendered []render.File) []git.File {
+	files := make([]git.File, len(rendered))
 	for i, file := range rendered {
-		files[i] = gitops.File{Name: file.Name, Content: file.Content}
+		files[i] = git.File{Name: file.Name, Content: file.Content}
 	}
 	return files
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 )
@@ -51,12 +52,12 @@ func checkGitopsRepo(attribute string, value any) fleet.Findings {
 	}
 	var findings fleet.Findings
 	for name, check := range map[string]func(string) error{
-		"url": gitops.CheckURL, "branch": gitops.CheckBranch,
+		"url": git.CheckURL, "branch": git.CheckBranch,
 		"path": func(text string) error {
 			if text == "." || text == "./" || text == "/" || text == "" {
 				return nil
 			}
-			return gitops.CheckPath(text)
+			return git.CheckPath(text)
 		},
 	} {
 		text, ok := repo[name].(string)
@@ -96,7 +97,7 @@ func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
 	if value.IsNull() || value.IsUnknown() {
 		return
 	}
-	if err := gitops.CheckCommit(value.ValueString()); err != nil {
+	if err := git.CheckCommit(value.ValueString()); err != nil {
 		diagnostics.AddAttributeError(path.Root("rollback_to"), "Invalid commit", sentence(err.Error()))
 	}
 }
@@ -214,8 +215,8 @@ func deployedValue(deployed gitops.Deployed) types.Map {
 }
 
 // remote is how to reach a place.
-func (c *connection) remote(at place) gitops.Remote {
-	return gitops.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.credentials}
+func (c *connection) remote(at place) git.Remote {
+	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.credentials}
 }
 
 // addRepositoryError reports what went wrong with a repository. When creates, one that is not there or
@@ -227,15 +228,15 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 	at := path.Root("gitops_repo")
 	detail := sentence(err.Error())
 	switch {
-	case errors.Is(err, gitops.ErrCommit):
+	case errors.Is(err, git.ErrCommit):
 		diagnostics.AddAttributeError(path.Root("rollback_to"), "Commit cannot be gone back to", detail+
 			" The data source flotilla_history lists the commits that this assignment made.")
-	case errors.Is(err, gitops.ErrUnauthorized):
+	case errors.Is(err, git.ErrUnauthorized):
 		diagnostics.AddAttributeError(at, "Repository refuses the credentials", detail+
 			" Set the provider's git.token, or git.username and git.password, or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD.")
-	case errors.Is(err, gitops.ErrNotFound) || errors.Is(err, gitops.ErrUnreachable):
+	case errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrUnreachable):
 		summary := "Repository cannot be reached"
-		if errors.Is(err, gitops.ErrNotFound) {
+		if errors.Is(err, git.ErrNotFound) {
 			summary = "Repository does not exist"
 		}
 		if creates {
@@ -243,11 +244,11 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 			return
 		}
 		diagnostics.AddAttributeError(at, summary, detail)
-	case errors.Is(err, gitops.ErrHostKey):
+	case errors.Is(err, git.ErrHostKey):
 		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
 	case errors.Is(err, gitops.ErrConflict):
 		diagnostics.AddAttributeError(at, "Folder belongs to somebody else", detail)
-	case errors.Is(err, gitops.ErrRefused):
+	case errors.Is(err, git.ErrRefused):
 		diagnostics.AddAttributeError(at, "Repository refuses the commit", detail+" Nothing was written.")
 	default:
 		diagnostics.AddAttributeError(at, "Repository cannot be used", detail)

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -127,7 +128,7 @@ func (r *assignmentResource) checkDelivery(model *assignmentModel, place place, 
 	}
 	_, err := r.connection.host(how, place)
 	if err == nil && !model.Name.IsUnknown() {
-		err = gitops.CheckBranch(how.selectorOf(model.owner(place), place.Branch).Head)
+		err = git.CheckBranch(how.selectorOf(model.owner(place), place.Branch).Head)
 	}
 	if err != nil {
 		diagnostics.AddAttributeError(path.Root("delivery"), "Invalid delivery", sentence(err.Error()))

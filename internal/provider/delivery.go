@@ -15,6 +15,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -84,7 +85,7 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) delivery
 		case "merge":
 			how.merge = oneOf(key, text, "none", "when_checks_succeed", "now")
 		case "branch":
-			if err := gitops.CheckBranch(text); err != nil {
+			if err := git.CheckBranch(text); err != nil {
 				report("%s", err)
 			}
 			how.head = text

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
@@ -67,7 +68,7 @@ func edit(rendering *pipeline.Rendering) map[string]gitops.Host {
 	for i, assignment := range rendering.Result.Schedule.Assignments {
 		hosts[assignment.Host.Name].Folders[assignment.Target.Name] = gitops.Folder{
 			Tree:   rendering.Trees[i],
-			Files:  func() ([]gitops.File, error) { return rendering.Files(i) },
+			Files:  func() ([]git.File, error) { return rendering.Files(i) },
 			Record: gitops.Record(rendering.Record(i)),
 		}
 	}

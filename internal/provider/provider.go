@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 )
@@ -37,11 +38,11 @@ type flotilla struct {
 // connection is what resources need to reach GitOps repositories.
 type connection struct {
 	client      *gitops.Client
-	credentials gitops.Credentials
+	credentials git.Credentials
 	// complete is false while a credential is unknown: nobody can be asked yet.
 	complete bool
 	over     http.RoundTripper // what requests to Git hosts go through
-	author   gitops.Signature
+	author   git.Signature
 	release  string
 	views    views
 	heads    turns // by repository and branch that is proposed
@@ -155,14 +156,14 @@ type gitModel struct {
 
 // Configure reads credentials; nothing is asked of a repository yet.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	git := &gitModel{}
+	settings := &gitModel{}
 	var object types.Object
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &object)...)
 	complete := !object.IsUnknown()
 	if complete && !object.IsNull() {
 		var model providerModel
 		resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
-		git = model.Git
+		settings = model.Git
 		for _, value := range object.Attributes() {
 			complete = complete && !value.IsUnknown()
 		}
@@ -171,30 +172,30 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		return
 	}
 	c := &connection{
-		credentials: gitops.Credentials{
-			Token:    orEnvironment(git.Token, "FLOTILLA_GIT_TOKEN"),
-			Username: orEnvironment(git.Username, "FLOTILLA_GIT_USERNAME"),
-			Password: orEnvironment(git.Password, "FLOTILLA_GIT_PASSWORD"),
-			SSH: gitops.SSHCredentials{
-				Key:        orEnvironment(git.SSHPrivateKey, "FLOTILLA_SSH_PRIVATE_KEY"),
-				Passphrase: orEnvironment(git.SSHPassphrase, "FLOTILLA_SSH_PASSPHRASE"),
-				KnownHosts: git.SSHKnownHosts.ValueString(),
+		credentials: git.Credentials{
+			Token:    orEnvironment(settings.Token, "FLOTILLA_GIT_TOKEN"),
+			Username: orEnvironment(settings.Username, "FLOTILLA_GIT_USERNAME"),
+			Password: orEnvironment(settings.Password, "FLOTILLA_GIT_PASSWORD"),
+			SSH: git.SSHCredentials{
+				Key:        orEnvironment(settings.SSHPrivateKey, "FLOTILLA_SSH_PRIVATE_KEY"),
+				Passphrase: orEnvironment(settings.SSHPassphrase, "FLOTILLA_SSH_PASSPHRASE"),
+				KnownHosts: settings.SSHKnownHosts.ValueString(),
 			},
 		},
 		complete: complete,
-		author:   gitops.Signature{Name: git.AuthorName.ValueString(), Email: git.AuthorEmail.ValueString()},
+		author:   git.Signature{Name: settings.AuthorName.ValueString(), Email: settings.AuthorEmail.ValueString()},
 		release:  p.version,
 		views:    views{read: map[viewKey]*read{}},
 	}
-	over, err := gitops.NewHTTPTransport(gitops.HTTPOptions{CA: git.CACertificates.ValueString()})
+	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: settings.CACertificates.ValueString()})
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("git").AtName("ca_certificates"), "Invalid certificates", sentence(err.Error()))
 		return
 	}
-	c.over = over
-	options := []gitops.Option{gitops.WithHTTPTransport(over)}
-	if key := orEnvironment(git.SigningKey, "FLOTILLA_SIGNING_KEY"); key != "" {
-		signer, err := gitops.NewSigner(key, orEnvironment(git.SigningPassphrase, "FLOTILLA_SIGNING_PASSPHRASE"))
+	c.over = transport
+	options := []gitops.Option{gitops.WithGit(git.NewClient(git.WithHTTPTransport(transport)))}
+	if key := orEnvironment(settings.SigningKey, "FLOTILLA_SIGNING_KEY"); key != "" {
+		signer, err := git.NewSigner(key, orEnvironment(settings.SigningPassphrase, "FLOTILLA_SIGNING_PASSPHRASE"))
 		if err != nil {
 			resp.Diagnostics.AddAttributeError(path.Root("git").AtName("signing_key"), "Invalid signing key", sentence(err.Error()))
 			return
@@ -214,7 +215,7 @@ func orEnvironment(value types.String, variable string) string {
 
 // inspect reads the tip of a branch, once for each owner, and lets one caller at a time look. What failed
 // is tried again.
-func (c *connection) inspect(ctx context.Context, remote gitops.Remote, owner gitops.Owner, look func(*gitops.View) error) error {
+func (c *connection) inspect(ctx context.Context, remote git.Remote, owner gitops.Owner, look func(*gitops.View) error) error {
 	key := viewKey{remote.URL, remote.Branch, owner}
 	c.views.mu.Lock()
 	kept := c.views.read[key]

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // timeouts is how long each operation may take. A push waits for the server's hooks, and a merge for
@@ -87,7 +87,7 @@ func written(err error) string {
 	switch {
 	case errors.Is(err, errProposed):
 		return "The next apply goes on from there."
-	case errors.Is(err, gitops.ErrUnknown):
+	case errors.Is(err, git.ErrUnknown):
 		return "The next plan shows whether anything was written."
 	}
 	return "The branch was as before when it was last read, so that nothing was written; should a slow server still take the commit, " +

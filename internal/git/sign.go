@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"bytes"
@@ -15,16 +15,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Signer signs commits.
+// Signer signs commits, so that `git verify-commit` verifies them.
 type Signer struct {
 	// sign returns the armored signature of a commit that is made at this time.
 	sign func(commit []byte, at time.Time) (string, error)
-}
-
-// WithSigner makes every commit carry a signature, which `git verify-commit`
-// verifies. Default: none.
-func WithSigner(signer *Signer) Option {
-	return func(c *Client) { c.signer = signer }
 }
 
 // NewSigner reads a private key: an OpenPGP one, armored, or one of ssh, PEM
@@ -45,7 +39,7 @@ func NewSigner(key, passphrase string) (*Signer, error) {
 func (s *Signer) String() string { return "(signer)" }
 
 // GoString does the same for %#v.
-func (s *Signer) GoString() string { return "&gitops.Signer{}" }
+func (s *Signer) GoString() string { return "&git.Signer{}" }
 
 func newOpenPGPSigner(key, passphrase string) (*Signer, error) {
 	unreadable := errors.New("the signing key cannot be read; it is what gpg --armor --export-secret-keys prints for one key")

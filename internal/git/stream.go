@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"bytes"
@@ -77,7 +77,7 @@ func (w *streamWire) fail(ctx context.Context, s *service, err error) error {
 		return w.server.explain(said)
 	case errors.Is(err, packp.ErrEmptyInput):
 		return io.ErrUnexpectedEOF
-	case classify(err) != nil, errors.Is(err, errOtherHash):
+	case Classify(err) != nil, errors.Is(err, errOtherHash):
 		return err
 	}
 	// What is left of an answer that was cut off is wrong in many ways.

@@ -1,19 +1,15 @@
-package gitops
+package git
 
 import (
 	"bytes"
 	"compress/zlib"
-	"context"
 	"crypto/sha1"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -34,16 +30,16 @@ func TestPacksAreGitsPacks(t *testing.T) {
 		return string(output)
 	}
 	git(nil, "init", "--quiet", "--bare")
-	writer := newPackWriter()
-	want := map[plumbing.Hash][]byte{}
+	writer := NewPack()
+	want := map[Hash][]byte{}
 	for i := range 200 {
 		content := []byte(strings.Repeat(fmt.Sprintf("line %d\n", i/50), i*7))
-		id := newHasher().object(plumbing.BlobObject, content)
+		id := NewHasher().object(plumbing.BlobObject, content)
 		writer.add(id, plumbing.BlobObject, content)
 		writer.add(id, plumbing.BlobObject, content)
 		want[id] = content
 	}
-	pack := writer.finish()
+	pack := writer.Finish()
 	git(pack, "index-pack", "--strict", "--stdin")
 
 	// git's own, full of deltas, by offset and by id.
@@ -56,12 +52,12 @@ func TestPacksAreGitsPacks(t *testing.T) {
 		{"pack-objects", "--stdout", "--no-reuse-delta", "--delta-base-offset", "--depth=200", "--window=50"},
 	} {
 		theirs := git([]byte(strings.Join(ids, "\n")+"\n"), args...)
-		objects := map[plumbing.Hash]object{}
-		if err := readPack(strings.NewReader(theirs), objects); err != nil {
+		objects := map[Hash]Object{}
+		if err := ReadPack(strings.NewReader(theirs), objects); err != nil {
 			t.Fatal(err)
 		}
 		for id, content := range want {
-			if !bytes.Equal(objects[id].content, content) {
+			if !bytes.Equal(objects[id].Content, content) {
 				t.Errorf("object %s differs", id)
 			}
 		}
@@ -99,7 +95,7 @@ func rawEntry(kind plumbing.ObjectType, size uint64, base []byte, content []byte
 func TestHostilePacksCostNoMemory(t *testing.T) {
 	bomb := make([]byte, 64<<20)
 	base := []byte("base")
-	baseID := newHasher().object(plumbing.BlobObject, base)
+	baseID := NewHasher().object(plumbing.BlobObject, base)
 	// A delta that announces 1 TiB.
 	huge := append(binary.AppendUvarint(binary.AppendUvarint(nil, 4), 1<<40), 0x90, 4)
 	for name, pack := range map[string][]byte{
@@ -118,7 +114,7 @@ func TestHostilePacksCostNoMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := readPack(bytes.NewReader(pack), map[plumbing.Hash]object{})
+		err := ReadPack(bytes.NewReader(pack), map[Hash]Object{})
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -128,14 +124,14 @@ func TestHostilePacksCostNoMemory(t *testing.T) {
 		}
 	}
 	pack := rawPack(2, rawEntry(plumbing.BlobObject, uint64(len(bomb)), nil, bomb), rawEntry(plumbing.BlobObject, 4, nil, base))
-	if err := readPackWithin(int64(len(bomb)), bytes.NewReader(pack), map[plumbing.Hash]object{}); !errors.Is(err, ErrTooLarge) {
+	if err := readPackWithin(int64(len(bomb)), bytes.NewReader(pack), map[Hash]Object{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a pack that unpacks to more than the limit: %v", err)
 	}
 }
 
 func TestWhatAServerSendsIsBounded(t *testing.T) {
 	t.Parallel()
-	if err := readPack(bytes.NewReader(rawPack(maxPackObjects+1)), map[plumbing.Hash]object{}); !errors.Is(err, ErrTooLarge) {
+	if err := ReadPack(bytes.NewReader(rawPack(maxPackObjects+1)), map[Hash]Object{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too many objects: %v", err)
 	}
 	const limit = 1 << 20
@@ -178,17 +174,17 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 func FuzzReadPack(f *testing.F) {
 	base := []byte("base")
-	baseID := newHasher().object(plumbing.BlobObject, base)
+	baseID := NewHasher().object(plumbing.BlobObject, base)
 	f.Add(rawPack(1, rawEntry(plumbing.BlobObject, 4, nil, base)))
 	f.Add(rawPack(2, rawEntry(plumbing.BlobObject, 4, nil, base), rawEntry(plumbing.REFDeltaObject, 4, baseID[:], []byte{4, 4, 0x90, 4})))
 	f.Add(rawPack(2, rawEntry(plumbing.BlobObject, 4, nil, base), rawEntry(plumbing.OFSDeltaObject, 4, []byte{13}, []byte{4, 4, 0x90, 4})))
 	f.Fuzz(func(t *testing.T, pack []byte) {
-		objects := map[plumbing.Hash]object{}
-		if readPack(bytes.NewReader(pack), objects) != nil {
+		objects := map[Hash]Object{}
+		if ReadPack(bytes.NewReader(pack), objects) != nil {
 			return
 		}
 		for id, o := range objects {
-			if newHasher().object(o.kind, o.content) != id {
+			if NewHasher().object(o.Kind, o.Content) != id {
 				t.Fatal("an object under a wrong id")
 			}
 		}
@@ -200,126 +196,18 @@ func FuzzParseTree(f *testing.F) {
 	f.Add([]byte("100644 a\x00" + id + "40000 b\x00" + id))
 	f.Add([]byte("100664 a.b\x00" + id + "40000 a\x00" + id + "120000 a0\x00" + id))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		entries, err := parseTree(content)
+		entries, err := ParseTree(content)
 		if err != nil {
 			return
 		}
 		if got := encodeTree(entries); !bytes.Equal(got, content) {
-			t.Fatalf("parseTree(%q) is written as %q", content, got)
+			t.Fatalf("ParseTree(%q) is written as %q", content, got)
 		}
-		d := &directory{entries: entries, loaded: true}
+		d := &Directory{entries: entries, loaded: true}
 		for _, e := range entries {
-			if found, ok := d.find(e.name); !ok || found.name != e.name {
-				t.Fatalf("%q is not found", e.name)
+			if found, ok := d.Find(e.Name); !ok || found.Name != e.Name {
+				t.Fatalf("%q is not found", e.Name)
 			}
 		}
 	})
-}
-
-func FuzzParseRecord(f *testing.F) {
-	for _, seed := range []string{
-		`{"environment":"dev","deployment_targets":{"app":{"workload":"w","deployment_target":"t","policies":["p"],"config_version":"1","tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`,
-		`{"deployment_targets":{"../x":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`, `{}`, `null`, `{"deployment_targets":{"a":null}}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, content []byte) {
-		record, err := parseRecord(content)
-		if err != nil {
-			return
-		}
-		for target, folder := range record.DeploymentTargets {
-			if checkName(target) != nil {
-				t.Fatalf("target %q", target)
-			}
-			if _, err := parseID(folder.Tree); err != nil {
-				t.Fatal(err)
-			}
-		}
-		encoded := record.encode()
-		var b bytes.Buffer
-		encoder := json.NewEncoder(&b)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if record.DeploymentTargets == nil {
-			record.DeploymentTargets = map[string]folderRecord{}
-		}
-		if err := encoder.Encode(record); err != nil || !bytes.Equal(b.Bytes(), encoded) {
-			t.Fatalf("encoding/json writes %s, we write %s", b.Bytes(), encoded)
-		}
-		again, err := parseRecord(encoded)
-		if err != nil || len(again.DeploymentTargets) != len(record.DeploymentTargets) {
-			t.Fatalf("%s: %v", encoded, err)
-		}
-	})
-}
-
-func TestRecordsAreReadable(t *testing.T) {
-	t.Parallel()
-	record := hostRecord{Environment: "dev", DeploymentTargets: map[string]folderRecord{
-		"hello-world-app-functional-test": {
-			Record: Record{Workload: "hello-world-app", DeploymentTarget: "functional-test", Policies: []string{"a<b"}, ConfigVersion: "4f"},
-			Tree:   "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-		},
-	}}
-	want := `{
-  "environment": "dev",
-  "deployment_targets": {
-    "hello-world-app-functional-test": {
-      "workload": "hello-world-app",
-      "deployment_target": "functional-test",
-      "policies": [
-        "a<b"
-      ],
-      "config_version": "4f",
-      "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-    }
-  }
-}
-`
-	if got := string(record.encode()); got != want {
-		t.Errorf("record = %s", got)
-	}
-}
-
-func TestSeveralEditsShareACommitAndAPush(t *testing.T) {
-	t.Parallel()
-	remote := Remote{URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main"}
-	folder := func(content string) Folder {
-		files := []File{{Name: "a", Content: []byte(content)}}
-		id, _ := TreeID(files)
-		return Folder{Tree: id, Files: func() ([]File, error) { return files, nil }}
-	}
-	edit := func(name, host string) Edit {
-		return Edit{Owner: Owner{Name: name, Environment: name, Path: "p"}, Hosts: map[string]Host{host: {Folders: map[string]Folder{"app": folder(name)}}}}
-	}
-	// The third wants what the first has.
-	var edits []*waiting
-	for _, e := range []Edit{edit("one", "h1"), edit("two", "h2"), edit("three", "h1"), edit("four", "h4")} {
-		edits = append(edits, newWaiting(context.Background(), e))
-	}
-	a := &application{client: NewClient(), remote: remote, edits: edits}
-	a.run(func() bool { return len(a.open()) > 0 })
-	for i, o := range edits {
-		switch i {
-		case 2:
-			if !errors.Is(o.err, ErrConflict) || !strings.Contains(o.err.Error(), `"one"`) {
-				t.Errorf("edit %d: %v", i, o.err)
-			}
-		default:
-			if o.err != nil || !o.result.Committed || o.result.Pushes != 1 || len(o.result.Added) != 1 || o.result.Commit != edits[0].result.Commit {
-				t.Errorf("edit %d: %+v", i, o)
-			}
-		}
-	}
-	output, err := exec.CommandContext(t.Context(), "git", "-C", remote.URL, "log", "--format=%B", "main").Output()
-	want := "one, two, four\n\none: 1 added\n\nAdded:\n- h1/app\n\ntwo: 1 added\n\nAdded:\n- h2/app\n\nfour: 1 added\n\nAdded:\n- h4/app\n\n" +
-		"Flotilla-Assignment: one\nFlotilla-Environment: one\nFlotilla-Assignment: two\nFlotilla-Environment: two\n" +
-		"Flotilla-Assignment: four\nFlotilla-Environment: four\n\n"
-	if err != nil || string(output) != want {
-		t.Errorf("message = %q, %v\nwant %q", output, err, want)
-	}
-	if _, err := os.Stat(remote.URL); err != nil {
-		t.Error(err)
-	}
 }

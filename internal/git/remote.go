@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"errors"
@@ -55,10 +55,10 @@ func (c Credentials) basic() (username, password string) {
 func (c Credentials) String() string { return "(credentials)" }
 
 // GoString does the same for %#v.
-func (c Credentials) GoString() string { return "gitops.Credentials{}" }
+func (c Credentials) GoString() string { return "git.Credentials{}" }
 
-// check finds what is wrong with a remote before anybody is asked.
-func (r Remote) check() error {
+// Check finds what is wrong with a remote before anybody is asked.
+func (r Remote) Check() error {
 	if err := CheckURL(r.URL); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"bytes"
@@ -28,9 +28,9 @@ const (
 // format and does without its parser, which reserves up to 1 GiB on the word of
 // a header.
 type packReader struct {
-	hasher  *hasher
-	objects map[plumbing.Hash]object
-	offsets map[int64]plumbing.Hash
+	hasher  *Hasher
+	objects map[Hash]Object
+	offsets map[int64]Hash
 	deltas  []delta
 	left    int64 // bytes that may still be unpacked
 }
@@ -38,17 +38,17 @@ type packReader struct {
 type delta struct {
 	at         int64
 	baseOffset int64 // of an offset delta
-	baseID     plumbing.Hash
+	baseID     Hash
 	content    []byte
 }
 
-// readPack unpacks r, adding to objects. Deltas may refer to objects that are
+// ReadPack unpacks r, adding to objects. Deltas may refer to objects that are
 // already there.
-func readPack(r io.Reader, objects map[plumbing.Hash]object) error {
+func ReadPack(r io.Reader, objects map[Hash]Object) error {
 	return readPackWithin(maxPackMemory, r, objects)
 }
 
-func readPackWithin(limit int64, r io.Reader, objects map[plumbing.Hash]object) error {
+func readPackWithin(limit int64, r io.Reader, objects map[Hash]Object) error {
 	scanner := packfile.NewScanner(r)
 	_, count, err := scanner.Header()
 	if err != nil {
@@ -57,7 +57,7 @@ func readPackWithin(limit int64, r io.Reader, objects map[plumbing.Hash]object) 
 	if count > maxPackObjects {
 		return fmt.Errorf("%w: the pack announces %d objects", ErrTooLarge, count)
 	}
-	reader := &packReader{hasher: newHasher(), objects: objects, offsets: map[int64]plumbing.Hash{}, left: limit}
+	reader := &packReader{hasher: NewHasher(), objects: objects, offsets: map[int64]Hash{}, left: limit}
 	for range count {
 		if err := reader.next(scanner); err != nil {
 			return fmt.Errorf("the pack cannot be read: %w", err)
@@ -93,7 +93,7 @@ func (p *packReader) next(scanner *packfile.Scanner) error {
 			at: header.Offset, baseOffset: header.OffsetReference, baseID: header.Reference, content: content.Bytes(),
 		})
 	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
-		p.add(header.Offset, object{kind: header.Type, content: content.Bytes()})
+		p.add(header.Offset, Object{Kind: header.Type, Content: content.Bytes()})
 	default:
 		return fmt.Errorf("an object is of the unknown type %d", header.Type)
 	}
@@ -108,8 +108,8 @@ func (p *packReader) reserve(size int64) error {
 	return nil
 }
 
-func (p *packReader) add(at int64, o object) {
-	id := p.hasher.object(o.kind, o.content)
+func (p *packReader) add(at int64, o Object) {
+	id := p.hasher.object(o.Kind, o.Content)
 	p.objects[id] = o
 	p.offsets[at] = id
 }
@@ -142,7 +142,7 @@ func (p *packReader) resolve() error {
 	return nil
 }
 
-func (p *packReader) apply(d delta, base object) error {
+func (p *packReader) apply(d delta, base Object) error {
 	size, err := deltaTargetSize(d.content)
 	if err != nil {
 		return err
@@ -150,11 +150,11 @@ func (p *packReader) apply(d delta, base object) error {
 	if err := p.reserve(size); err != nil {
 		return err
 	}
-	content, err := packfile.PatchDelta(base.content, d.content)
+	content, err := packfile.PatchDelta(base.Content, d.content)
 	if err != nil {
 		return fmt.Errorf("the pack cannot be read: %w", err)
 	}
-	p.add(d.at, object{kind: base.kind, content: content})
+	p.add(d.at, Object{Kind: base.Kind, Content: content})
 	return nil
 }
 
@@ -178,18 +178,21 @@ func deltaTargetSize(content []byte) (int64, error) {
 	return int64(size), nil
 }
 
-// packWriter collects objects into a pack without deltas: finding them would
+// Pack collects objects into a pack without deltas: finding them would
 // cost more than sending a few small files whole.
-type packWriter struct {
+type Pack struct {
 	buffer  bytes.Buffer
 	zlib    *zlib.Writer
-	present map[plumbing.Hash]bool
+	present map[Hash]bool
+
+	finished bool // has its checksum
 }
 
 const packHeader = 12 // "PACK", version, count
 
-func newPackWriter() *packWriter {
-	w := &packWriter{present: map[plumbing.Hash]bool{}}
+// NewPack returns a pack of nothing.
+func NewPack() *Pack {
+	w := &Pack{present: map[Hash]bool{}}
 	w.buffer.Write(make([]byte, packHeader))
 	// The fastest level: manifests shrink nearly as far, and the default one
 	// clears half a megabyte before each object, however small.
@@ -198,31 +201,55 @@ func newPackWriter() *packWriter {
 }
 
 // add writes one object; the second time it is passed over.
-func (w *packWriter) add(id plumbing.Hash, kind plumbing.ObjectType, content []byte) {
-	if w.present[id] {
+func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
+	if p.present[id] {
 		return
 	}
-	w.present[id] = true
+	p.present[id] = true
 	size := uint64(len(content))
 	c := byte(kind)<<4 | byte(size&0xf)
 	for size >>= 4; size > 0; size >>= 7 {
-		w.buffer.WriteByte(c | 0x80)
+		p.buffer.WriteByte(c | 0x80)
 		c = byte(size & 0x7f)
 	}
-	w.buffer.WriteByte(c)
-	w.zlib.Reset(&w.buffer)
+	p.buffer.WriteByte(c)
+	p.zlib.Reset(&p.buffer)
 	// Neither can fail: they write to memory.
-	_, _ = w.zlib.Write(content)
-	_ = w.zlib.Close()
+	_, _ = p.zlib.Write(content)
+	_ = p.zlib.Close()
 }
 
-// finish returns the pack.
-func (w *packWriter) finish() []byte {
-	pack := w.buffer.Bytes()
+// AddFile adds a file.
+func (p *Pack) AddFile(id Hash, content []byte) { p.add(id, plumbing.BlobObject, content) }
+
+// AddTree adds a tree.
+func (p *Pack) AddTree(id Hash, content []byte) { p.add(id, plumbing.TreeObject, content) }
+
+// AddFolder adds a flat folder with its files, and returns its tree's id, which
+// is TreeID's.
+func (p *Pack) AddFolder(h *Hasher, files []File) (Hash, error) {
+	content, id, err := folderTree(h, files, p.AddFile)
+	if err != nil {
+		return Hash{}, err
+	}
+	p.AddTree(id, content)
+	return id, nil
+}
+
+// Add adds an object of any kind.
+func (p *Pack) Add(id Hash, o Object) { p.add(id, o.Kind, o.Content) }
+
+// Finish returns the pack; nothing can be added to it any more.
+func (p *Pack) Finish() []byte {
+	if p.finished {
+		return p.buffer.Bytes()
+	}
+	p.finished = true
+	pack := p.buffer.Bytes()
 	copy(pack, "PACK")
 	binary.BigEndian.PutUint32(pack[4:], packfile.VersionSupported)
-	binary.BigEndian.PutUint32(pack[8:], uint32(len(w.present)))
+	binary.BigEndian.PutUint32(pack[8:], uint32(len(p.present)))
 	sum := sha1.Sum(pack)
-	w.buffer.Write(sum[:])
-	return w.buffer.Bytes()
+	p.buffer.Write(sum[:])
+	return p.buffer.Bytes()
 }

@@ -1,4 +1,4 @@
-package gitops
+package gittest
 
 import (
 	"bytes"
@@ -13,24 +13,22 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // Memory is the branch main of a repository in memory, for tests that do more
 // than processes can. What it stores has to be checked by git.
 type Memory struct {
-	objects map[plumbing.Hash]object
-	tip     plumbing.Hash
+	objects map[git.Hash]git.Object
+	tip     git.Hash
 	filters bool
 }
 
-// NewMemory returns an empty repository, whose server can filter or cannot.
+// NewMemory returns an empty repository, whose server can filter or cannot. A
+// client that is given it by git.WithTransport reaches it by every http URL.
 func NewMemory(filters bool) *Memory {
-	return &Memory{objects: map[plumbing.Hash]object{}, filters: filters}
-}
-
-// WithMemory makes a client reach it by every http URL.
-func WithMemory(m *Memory) Option {
-	return func(c *Client) { c.overWeb = m }
+	return &Memory{objects: map[git.Hash]git.Object{}, filters: filters}
 }
 
 // NewUploadPackSession makes it a transport.Transport.
@@ -62,11 +60,11 @@ func (s *memorySession) AdvertisedReferencesContext(context.Context) (*packp.Adv
 	if s.tip.IsZero() {
 		return nil, transport.ErrEmptyRemoteRepository
 	}
-	return advertised, advertised.AddReference(plumbing.NewHashReference(refName("main"), s.tip))
+	return advertised, advertised.AddReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName("main"), s.tip))
 }
 
 func (s *memorySession) UploadPack(_ context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
-	depth, blobs := maxDepth, request.Filter == ""
+	depth, blobs := git.MaxDepth, request.Filter == ""
 	filter, err := url.QueryUnescape(strings.ReplaceAll(string(request.Filter), "+", "%2B"))
 	if err != nil {
 		return nil, err
@@ -76,29 +74,29 @@ func (s *memorySession) UploadPack(_ context.Context, request *packp.UploadPackR
 			return nil, err
 		}
 	}
-	w := newPackWriter()
+	w := git.NewPack()
 	for _, id := range request.Wants {
 		s.send(w, id, depth, blobs)
 	}
-	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(bytes.NewReader(w.finish()))), nil
+	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(bytes.NewReader(w.Finish()))), nil
 }
 
 // send writes an object, and so many levels of trees of what it refers to.
-func (m *Memory) send(w *packWriter, id plumbing.Hash, levels int, blobs bool) {
+func (m *Memory) send(w *git.Pack, id git.Hash, levels int, blobs bool) {
 	o := m.objects[id]
-	w.add(id, o.kind, o.content)
+	w.Add(id, o)
 	if levels == 0 {
 		return
 	}
-	switch o.kind {
+	switch o.Kind {
 	case plumbing.CommitObject:
-		head, _ := parseCommitHead(o.content)
-		m.send(w, head.tree, levels-1, blobs)
+		head, _ := git.ParseCommitHead(o.Content)
+		m.send(w, head.Tree, levels-1, blobs)
 	case plumbing.TreeObject:
-		entries, _ := parseTree(o.content)
+		entries, _ := git.ParseTree(o.Content)
 		for _, e := range entries {
-			if e.isTree() || blobs {
-				m.send(w, e.id, levels-1, blobs)
+			if e.IsTree() || blobs {
+				m.send(w, e.ID, levels-1, blobs)
 			}
 		}
 	}
@@ -114,7 +112,7 @@ func (s *memorySession) ReceivePack(_ context.Context, request *packp.ReferenceU
 		status.Status = "fetch first"
 		return report, report.Error()
 	}
-	if err := readPack(request.Packfile, s.objects); err != nil {
+	if err := git.ReadPack(request.Packfile, s.objects); err != nil {
 		return nil, err
 	}
 	s.tip = command.New
@@ -124,48 +122,49 @@ func (s *memorySession) ReceivePack(_ context.Context, request *packp.ReferenceU
 // Files are the tip's files with their content.
 func (m *Memory) Files() map[string]string {
 	files := map[string]string{}
-	m.each(func(name string, e entry) { files[name] = string(m.objects[e.id].content) })
+	m.each(func(name string, e git.Entry) { files[name] = string(m.objects[e.ID].Content) })
 	return files
 }
 
-func (m *Memory) each(yield func(name string, e entry)) {
+func (m *Memory) each(yield func(name string, e git.Entry)) {
 	if m.tip.IsZero() {
 		return
 	}
-	head, _ := parseCommitHead(m.objects[m.tip].content)
-	var walk func(at string, id plumbing.Hash)
-	walk = func(at string, id plumbing.Hash) {
-		entries, _ := parseTree(m.objects[id].content)
+	head, _ := git.ParseCommitHead(m.objects[m.tip].Content)
+	var walk func(at string, id git.Hash)
+	walk = func(at string, id git.Hash) {
+		entries, _ := git.ParseTree(m.objects[id].Content)
 		for _, e := range entries {
-			if e.isTree() {
-				walk(at+e.name+"/", e.id)
+			if e.IsTree() {
+				walk(at+e.Name+"/", e.ID)
 			} else {
-				yield(at+e.name, e)
+				yield(at+e.Name, e)
 			}
 		}
 	}
-	walk("", head.tree)
+	walk("", head.Tree)
 }
 
 // Commit makes a person's commit of these files, and no others.
 func (m *Memory) Commit(files map[string]string) {
-	top := &directory{loaded: true}
-	w := &workspace{tip: &tip{objects: m.objects}, top: top}
+	w := (&git.Tip{}).Tree()
 	for name, content := range files {
-		id := newHasher().object(plumbing.BlobObject, []byte(content))
-		m.objects[id] = object{plumbing.BlobObject, []byte(content)}
-		if err := w.put(name, modeFile, id); err != nil {
+		id := git.NewHasher().Blob([]byte(content))
+		m.objects[id] = git.Object{Kind: plumbing.BlobObject, Content: []byte(content)}
+		if err := w.Put(name, git.ModeFile, id); err != nil {
 			panic(err)
 		}
 	}
-	root := w.write(func(id plumbing.Hash, content []byte) { m.objects[id] = object{plumbing.TreeObject, content} })
+	root := w.Write(func(id git.Hash, content []byte) {
+		m.objects[id] = git.Object{Kind: plumbing.TreeObject, Content: content}
+	})
 	text := fmt.Sprintf("tree %s\n", root)
 	if !m.tip.IsZero() {
 		text += fmt.Sprintf("parent %s\n", m.tip)
 	}
 	text += "author A <a@example.com> 0 +0000\ncommitter A <a@example.com> 0 +0000\n\nby hand\n"
-	m.tip = newHasher().object(plumbing.CommitObject, []byte(text))
-	m.objects[m.tip] = object{plumbing.CommitObject, []byte(text)}
+	m.tip = plumbing.ComputeHash(plumbing.CommitObject, []byte(text))
+	m.objects[m.tip] = git.Object{Kind: plumbing.CommitObject, Content: []byte(text)}
 }
 
 // Tree is the id of the tip's tree; "" when the branch does not exist.
@@ -173,33 +172,23 @@ func (m *Memory) Tree() string {
 	if m.tip.IsZero() {
 		return ""
 	}
-	head, _ := parseCommitHead(m.objects[m.tip].content)
-	return head.tree.String()
+	head, _ := git.ParseCommitHead(m.objects[m.tip].Content)
+	return head.Tree.String()
 }
 
 // Import tells git fast-import to make a commit of the tip's files.
 func (m *Memory) Import(w io.Writer) {
 	_, _ = io.WriteString(w, "commit refs/heads/check\ncommitter A <a@example.com> 0 +0000\ndata 0\ndeleteall\n")
-	m.each(func(name string, e entry) { fmt.Fprintf(w, "M %s %s %s\n", e.mode, e.id, name) })
+	m.each(func(name string, e git.Entry) { fmt.Fprintf(w, "M %s %s %s\n", e.Mode, e.ID, name) })
 }
 
 // Pack is everything in some repositories.
 func Pack(repositories []*Memory) []byte {
-	w := newPackWriter()
+	w := git.NewPack()
 	for _, m := range repositories {
 		for id, o := range maps.All(m.objects) {
-			w.add(id, o.kind, o.content)
+			w.Add(id, o)
 		}
 	}
-	return w.finish()
-}
-
-// Blobs is how many blobs were fetched for a view.
-func (v *View) Blobs() (n int) {
-	for _, o := range v.work.objects {
-		if o.kind == plumbing.BlobObject {
-			n++
-		}
-	}
-	return n
+	return w.Finish()
 }

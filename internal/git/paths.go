@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"errors"
@@ -9,10 +9,11 @@ import (
 	"unicode/utf8"
 )
 
+// Bounds of paths.
 const (
-	maxSegment = 255  // bytes in a name: ext4, NTFS, APFS
+	MaxSegment = 255  // bytes in a name: ext4, NTFS, APFS
 	maxPath    = 4096 // bytes in a path: PATH_MAX
-	maxDepth   = 32   // folders on the way: what no repository for people needs, and a walk can bear
+	MaxDepth   = 32   // folders on the way: what no repository for people needs, and a walk can bear
 )
 
 // CheckPath tells what is wrong with a path in a repository, relative to its
@@ -30,31 +31,32 @@ func CheckPath(path string) error {
 	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
 		return fmt.Errorf("path %q: begins or ends with a slash", path)
 	}
-	if strings.Count(path, "/") >= maxDepth {
-		return fmt.Errorf("the path has more than %d segments", maxDepth)
+	if strings.Count(path, "/") >= MaxDepth {
+		return fmt.Errorf("the path has more than %d segments", MaxDepth)
 	}
 	for segment := range strings.SplitSeq(path, "/") {
-		if err := checkSegment(segment); err != nil {
+		if err := CheckSegment(segment); err != nil {
 			return fmt.Errorf("path %q: %w", path, err)
 		}
 	}
 	return nil
 }
 
-// checkName is CheckPath for one segment.
-func checkName(name string) error {
-	if err := checkSegment(name); err != nil {
+// CheckName is CheckPath for one segment.
+func CheckName(name string) error {
+	if err := CheckSegment(name); err != nil {
 		return fmt.Errorf("name %q: %w", name, err)
 	}
 	return nil
 }
 
-func checkSegment(segment string) error {
+// CheckSegment is CheckName, with an error that does not repeat the name.
+func CheckSegment(segment string) error {
 	switch {
 	case segment == "":
 		return errors.New("a segment is empty")
-	case len(segment) > maxSegment:
-		return fmt.Errorf("a segment is longer than %d bytes", maxSegment)
+	case len(segment) > MaxSegment:
+		return fmt.Errorf("a segment is longer than %d bytes", MaxSegment)
 	case segment[0] == '.' || segment[len(segment)-1] == '.':
 		return fmt.Errorf("%q begins or ends with a dot", segment)
 	}

@@ -1,4 +1,4 @@
-package gitops_test
+package git_test
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 )
 
 func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
@@ -16,24 +17,24 @@ func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 20 {
 		directory := t.TempDir()
-		run(t, directory, "git", "init", "--quiet")
-		var files []gitops.File
+		gittest.Run(t, directory, "git", "init", "--quiet")
+		var files []git.File
 		for j := range 1 + i*2 {
 			content := make([]byte, random.IntN(3000)*(j%3))
 			for k := range content {
 				content[k] = byte(random.Uint32())
 			}
 			name := fmt.Sprintf("%c-file.%d%s", 'A'+random.IntN(26), j, strings.Repeat("x", random.IntN(3)))
-			files = append(files, gitops.File{Name: name, Content: content})
+			files = append(files, git.File{Name: name, Content: content})
 			if err := os.WriteFile(filepath.Join(directory, name), content, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		random.Shuffle(len(files), func(a, b int) { files[a], files[b] = files[b], files[a] })
-		run(t, directory, "git", "-c", "core.autocrlf=false", "add", ".")
-		want := strings.TrimSpace(run(t, directory, "git", "write-tree"))
+		gittest.Run(t, directory, "git", "-c", "core.autocrlf=false", "add", ".")
+		want := strings.TrimSpace(gittest.Run(t, directory, "git", "write-tree"))
 		first := files[0].Name
-		if got, err := gitops.TreeID(files); err != nil || got != want {
+		if got, err := git.TreeID(files); err != nil || got != want {
 			t.Errorf("%d files: TreeID = %s, %v; git write-tree = %s", len(files), got, err, want)
 		}
 		if files[0].Name != first {
@@ -44,29 +45,29 @@ func TestTreeIDIsWhatGitWriteTreeGives(t *testing.T) {
 
 func TestTreeIDRefusesUnsafeFolders(t *testing.T) {
 	t.Parallel()
-	many := make([]gitops.File, 0, 40)
+	many := make([]git.File, 0, 40)
 	for i := range 39 {
-		many = append(many, gitops.File{Name: fmt.Sprintf("file-%d", i)})
+		many = append(many, git.File{Name: fmt.Sprintf("file-%d", i)})
 	}
-	for name, files := range map[string][]gitops.File{
+	for name, files := range map[string][]git.File{
 		"no files":                   nil,
 		"a name with a slash":        {{Name: "a/b"}},
 		"no name":                    {{Name: ""}},
 		".git":                       {{Name: ".git"}},
 		"two of a name":              {{Name: "a"}, {Name: "b"}, {Name: "a"}},
 		"two equal but for case":     {{Name: "a.yaml"}, {Name: "b"}, {Name: "A.yaml"}},
-		"two equal among many":       append(many, gitops.File{Name: "FILE-3"}),
+		"two equal among many":       append(many, git.File{Name: "FILE-3"}),
 		"a device":                   {{Name: "nul.yaml"}},
 		"what is not [A-Za-z0-9._-]": {{Name: "a b"}},
 	} {
-		if id, err := gitops.TreeID(files); err == nil {
+		if id, err := git.TreeID(files); err == nil {
 			t.Errorf("%s: TreeID = %s", name, id)
 		}
 	}
 }
 
 func BenchmarkTreeID(b *testing.B) {
-	files := []gitops.File{
+	files := []git.File{
 		{Name: "namespace.yaml", Content: []byte(strings.Repeat("kind: Namespace\n", 10))},
 		{Name: "platform-config.yaml", Content: []byte(strings.Repeat("REGION: west-us\n", 60))},
 		{Name: "policy.yaml", Content: []byte(strings.Repeat("kind: RoleBinding\n", 40))},
@@ -74,7 +75,7 @@ func BenchmarkTreeID(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := gitops.TreeID(files); err != nil {
+		if _, err := git.TreeID(files); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package gitops_test
+package git_test
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 )
 
 func TestCheckPathRefusesWhatAnySystemReadsAsAnotherPath(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "dev", "a/b/c", "clusters/store-17", "A.b_c-d", "x.git", strings.Repeat("a", 255), "console", "com", "lpt10", "-"} {
-		if err := gitops.CheckPath(path); err != nil {
+		if err := git.CheckPath(path); err != nil {
 			t.Errorf("CheckPath(%q) = %v", path, err)
 		}
 	}
@@ -24,7 +25,7 @@ func TestCheckPathRefusesWhatAnySystemReadsAsAnotherPath(t *testing.T) {
 		"con", "CON", "nul.txt", "a/Aux/b", "prn.yaml", "com1", "COM9.log", "lpt0", "lpt9",
 		strings.Repeat("a", 256), strings.Repeat("a/", 40) + "a", strings.Repeat(strings.Repeat("a", 200)+"/", 30) + "a",
 	} {
-		if err := gitops.CheckPath(path); err == nil {
+		if err := git.CheckPath(path); err == nil {
 			t.Errorf("CheckPath(%q) = nil", path)
 		}
 	}
@@ -45,31 +46,31 @@ func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
 		for range 1 + random.IntN(5) {
 			text.WriteString(parts[random.IntN(len(parts))])
 		}
-		if gitops.CheckPath(text.String()) == nil {
+		if git.CheckPath(text.String()) == nil {
 			paths[text.String()] = true
 		}
-		if gitops.CheckBranch(text.String()) == nil && len(branches) < 500 {
+		if git.CheckBranch(text.String()) == nil && len(branches) < 500 {
 			branches[text.String()] = true
 		}
 	}
 	directory := t.TempDir()
-	run(t, directory, "git", "init", "--quiet", "--bare")
+	gittest.Run(t, directory, "git", "init", "--quiet", "--bare")
 	// A path each in a tree of its own: "a" and "a/b" are no neighbours.
-	blob := strings.TrimSpace(run(t, directory, "git", "hash-object", "-w", "-t", "blob", os.DevNull))
+	blob := strings.TrimSpace(gittest.Run(t, directory, "git", "hash-object", "-w", "-t", "blob", os.DevNull))
 	var index strings.Builder
 	i := 0
 	for path := range paths {
 		i++
 		fmt.Fprintf(&index, "100644 %s\t%d/%s\n", blob, i, path)
 	}
-	feed(t, directory, []byte(index.String()), "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "update-index", "--add", "--index-info")
-	if got := strings.Count(run(t, directory, "git", "ls-files", "-z"), "\x00"); got != len(paths) {
+	gittest.Feed(t, directory, []byte(index.String()), "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "update-index", "--add", "--index-info")
+	if got := strings.Count(gittest.Run(t, directory, "git", "ls-files", "-z"), "\x00"); got != len(paths) {
 		t.Errorf("git has %d paths of %d", got, len(paths))
 	}
-	run(t, directory, "git", "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "write-tree")
-	run(t, directory, "git", "fsck", "--strict")
+	gittest.Run(t, directory, "git", "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "write-tree")
+	gittest.Run(t, directory, "git", "fsck", "--strict")
 	for branch := range branches {
-		if got := strings.TrimSpace(run(t, directory, "git", "check-ref-format", "--branch", branch)); got != branch {
+		if got := strings.TrimSpace(gittest.Run(t, directory, "git", "check-ref-format", "--branch", branch)); got != branch {
 			t.Errorf("git reads branch %q as %q", branch, got)
 		}
 	}
@@ -81,7 +82,7 @@ func TestGitTakesEveryPathAndBranchThatPasses(t *testing.T) {
 func TestCheckBranchRefusesWhatGitRefusesAndMore(t *testing.T) {
 	t.Parallel()
 	for _, branch := range []string{"main", "release/1.2", "user/feature-1_x", "a@b", "v1.0", "a+b=c", "issue#1", "heads/x"} {
-		if err := gitops.CheckBranch(branch); err != nil {
+		if err := git.CheckBranch(branch); err != nil {
 			t.Errorf("CheckBranch(%q) = %v", branch, err)
 		}
 	}
@@ -90,7 +91,7 @@ func TestCheckBranchRefusesWhatGitRefusesAndMore(t *testing.T) {
 		"a b", "a~b", "a^b", "a:b", "a?b", "a*b", "a[b", "a\\b", "a@{b", "@", "HEAD", "head", "refs/heads/main", "REFS/x",
 		"a\x00b", "a\x7fb", "a\nb", "ä", "aux", "a/con.x", "0123456789012345678901234567890123456789", strings.Repeat("a", 201),
 	} {
-		if err := gitops.CheckBranch(branch); err == nil {
+		if err := git.CheckBranch(branch); err == nil {
 			t.Errorf("CheckBranch(%q) = nil", branch)
 		}
 	}
@@ -103,7 +104,7 @@ func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
 		"file:///srv/r.git", "file://localhost/srv/r.git", "/srv/r.git", "r.git", "./r", "../r", "~/r", "a b/r", "./a:b", "https://h/a%20b", "a/b://c",
 		"ssh://git@h/r", "ssh://h:2222/o/r.git", "ssh://git@[::1]:22/~user/r", "git@h:o/r.git", "h:r", "git@[::1]:r", "user_1@h.example.com:/srv/r.git",
 	} {
-		if err := gitops.CheckURL(url); err != nil {
+		if err := git.CheckURL(url); err != nil {
 			t.Errorf("CheckURL(%q) = %v", url, err)
 		}
 	}
@@ -115,7 +116,7 @@ func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
 		"ssh://git@h/r'x", "h:r'x", "h:a/../b", "[::1:r", "[h]:r", "[::1]r:x", "c:\\r", "c:/r", "https:/h/r", "git@h:r?x", "git://h/r", "ftp://h/r", "ext::sh -c x", "ext::https://h/r", "file://h/r", "file://", "file:///",
 		"javascript://x/y", "://", "1x://h/r", ":r", strings.Repeat("a", 3000),
 	} {
-		if err := gitops.CheckURL(url); err == nil {
+		if err := git.CheckURL(url); err == nil {
 			t.Errorf("CheckURL(%q) = nil", url)
 		}
 	}
@@ -128,7 +129,7 @@ func TestCheckURLRefusesCredentialsAndDoesNotRepeatThem(t *testing.T) {
 		"https://u:canary%zz@h/r", "ssh://u:canary@h/r", "ssh://:canary@h/r", "u:canary@h:r", "u:canary@h/r", "[u:canary@h]:r", "https://h/r?token=canary", "https://h/r#canary",
 		"https://u:canary@h/\n", "ftp://u:canary@h/r", "http://u:canary@[::1/r", "https://u:canary@@h/r", "file://u:canary@h/r",
 	} {
-		err := gitops.CheckURL(url)
+		err := git.CheckURL(url)
 		if err == nil {
 			t.Errorf("CheckURL(%q) = nil", url)
 		} else if strings.Contains(err.Error(), "canary") {
@@ -142,7 +143,7 @@ func FuzzCheckPath(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		if gitops.CheckPath(path) != nil || path == "" {
+		if git.CheckPath(path) != nil || path == "" {
 			return
 		}
 		for _, segment := range strings.Split(path, "/") {
@@ -167,7 +168,7 @@ func FuzzCheckBranch(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, branch string) {
-		if gitops.CheckBranch(branch) != nil {
+		if git.CheckBranch(branch) != nil {
 			return
 		}
 		// What git check-ref-format --branch says, without a process for each.
@@ -190,7 +191,7 @@ func FuzzCheckURL(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
-		if gitops.CheckURL(url) != nil {
+		if git.CheckURL(url) != nil {
 			return
 		}
 		scheme, rest, ok := strings.Cut(url, "://")

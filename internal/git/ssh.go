@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type SSHCredentials struct {
 func (c SSHCredentials) String() string { return "(ssh credentials)" }
 
 // GoString does the same for %#v.
-func (c SSHCredentials) GoString() string { return "gitops.SSHCredentials{}" }
+func (c SSHCredentials) GoString() string { return "git.SSHCredentials{}" }
 
 // sshPlace is a repository behind ssh.
 type sshPlace struct {

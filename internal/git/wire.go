@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func (c *Client) dial(remote Remote) (wire, error) {
 	if parsed, err := url.Parse(remote.URL); err == nil {
 		endpoint.Path = strings.TrimRight(parsed.EscapedPath(), "/")
 	}
-	w := &webWire{transport: c.overWeb, endpoint: endpoint}
+	w := &webWire{transport: c.web, endpoint: endpoint}
 	// Not in the endpoint: go-git would make them part of every request's URL.
 	if username, password := remote.Credentials.basic(); username != "" || password != "" {
 		w.auth = &githttp.BasicAuth{Username: username, Password: password}
@@ -98,7 +98,7 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 	if err = otherHash(webError(err)); errors.Is(err, errOtherHash) {
 		return nil, err
 	}
-	if err != nil && classify(err) == nil &&
+	if err != nil && Classify(err) == nil &&
 		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		err = fmt.Errorf("%w: what answers is not a Git server: %w", ErrUnreachable, err)
 	}
@@ -165,13 +165,13 @@ func (w *webWire) close() {}
 
 // branchTip reads the branch's commit: zero when the branch does not exist,
 // and advertised is nil when the repository is empty.
-func branchTip(ctx context.Context, w wire, branch string) (plumbing.Hash, *packp.AdvRefs, error) {
+func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs, error) {
 	advertised, err := w.references(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return plumbing.ZeroHash, nil, nil
+		return Hash{}, nil, nil
 	}
 	if err != nil {
-		return plumbing.ZeroHash, nil, fmt.Errorf("its branches cannot be listed: %w", err)
+		return Hash{}, nil, fmt.Errorf("its branches cannot be listed: %w", err)
 	}
 	return advertised.References[refName(branch).String()], advertised, nil
 }

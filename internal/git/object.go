@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"bytes"
@@ -20,38 +20,42 @@ type File struct {
 	Content []byte
 }
 
-// object is a Git object as it is hashed, without its header.
-type object struct {
-	kind    plumbing.ObjectType
-	content []byte
+// Object is a Git object as it is hashed, without its header.
+type Object struct {
+	Kind    plumbing.ObjectType
+	Content []byte
 }
 
-// The modes that this package writes. Modes of others are carried over as they
+// The modes of entries that this package writes. Modes of others are carried over as they
 // were, old group-writable ones included.
 const (
-	modeFile      = "100644"
-	modeTree      = "40000"
+	ModeFile      = "100644"
+	ModeTree      = "40000"
 	modeSymlink   = "120000"
 	modeSubmodule = "160000"
 )
 
-// emptyTree is the tree without entries; git knows it without being told.
-var emptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+// EmptyTree is the tree without entries; git knows it without being told.
+var EmptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
-// hasher names objects, one after the other. crypto/sha1 and not go-git's
+// Hasher names objects, one after the other. crypto/sha1 and not go-git's
 // collision-detecting one: a third of the time, and a plan hashes every file of
 // the fleet. The server that takes the objects looks for collisions itself.
-type hasher struct {
+type Hasher struct {
 	sha    hash.Hash
 	header []byte
-	sum    plumbing.Hash // here, and not on the stack: an interface's argument escapes
+	sum    Hash // here, and not on the stack: an interface's argument escapes
 }
 
-func newHasher() *hasher {
-	return &hasher{sha: sha1.New(), header: make([]byte, 0, 32)}
+// NewHasher returns one. It is not safe for concurrent use.
+func NewHasher() *Hasher {
+	return &Hasher{sha: sha1.New(), header: make([]byte, 0, 32)}
 }
 
-func (h *hasher) object(kind plumbing.ObjectType, content []byte) plumbing.Hash {
+// Blob returns the id of a file with this content.
+func (h *Hasher) Blob(content []byte) Hash { return h.object(plumbing.BlobObject, content) }
+
+func (h *Hasher) object(kind plumbing.ObjectType, content []byte) Hash {
 	h.header = append(append(h.header[:0], kindName(kind)...), ' ')
 	h.header = strconv.AppendInt(h.header, int64(len(content)), 10)
 	h.header = append(h.header, 0)
@@ -81,7 +85,7 @@ func kindName(kind plumbing.ObjectType) string {
 // when a name is not one safe path segment, or when two names are equal under
 // case folding.
 func TreeID(files []File) (string, error) {
-	_, id, err := folderTree(newHasher(), files, nil)
+	_, id, err := folderTree(NewHasher(), files, nil)
 	if err != nil {
 		return "", err
 	}
@@ -90,9 +94,9 @@ func TreeID(files []File) (string, error) {
 
 // folderTree hashes the files and their tree, and returns the tree's content
 // and id. blob, when not nil, is given every file.
-func folderTree(h *hasher, files []File, blob func(plumbing.Hash, []byte)) ([]byte, plumbing.Hash, error) {
+func folderTree(h *Hasher, files []File, blob func(Hash, []byte)) ([]byte, Hash, error) {
 	if len(files) == 0 {
-		return nil, plumbing.ZeroHash, errors.New("the folder has no files")
+		return nil, Hash{}, errors.New("the folder has no files")
 	}
 	byName := func(a, b File) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(files, byName) {
@@ -101,16 +105,16 @@ func folderTree(h *hasher, files []File, blob func(plumbing.Hash, []byte)) ([]by
 	}
 	size := 0
 	for i, file := range files {
-		if err := checkName(file.Name); err != nil {
-			return nil, plumbing.ZeroHash, err
+		if err := CheckName(file.Name); err != nil {
+			return nil, Hash{}, err
 		}
 		if i > 0 && files[i-1].Name == file.Name {
-			return nil, plumbing.ZeroHash, fmt.Errorf("name %q: there are two files of this name", file.Name)
+			return nil, Hash{}, fmt.Errorf("name %q: there are two files of this name", file.Name)
 		}
-		size += len(modeFile) + 1 + len(file.Name) + 1 + len(plumbing.ZeroHash)
+		size += len(ModeFile) + 1 + len(file.Name) + 1 + len(Hash{})
 	}
 	if err := checkFolding(files); err != nil {
-		return nil, plumbing.ZeroHash, err
+		return nil, Hash{}, err
 	}
 	content := make([]byte, 0, size)
 	for _, file := range files {
@@ -118,7 +122,7 @@ func folderTree(h *hasher, files []File, blob func(plumbing.Hash, []byte)) ([]by
 		if blob != nil {
 			blob(id, file.Content)
 		}
-		content = append(content, modeFile...)
+		content = append(content, ModeFile...)
 		content = append(content, ' ')
 		content = append(content, file.Name...)
 		content = append(content, 0)
@@ -154,24 +158,28 @@ func checkFolding(files []File) error {
 	return nil
 }
 
-// entry is a line of a tree. The mode is kept as it was written, so that
+// Entry is a line of a tree. The mode is kept as it was written, so that
 // rewriting a tree changes nothing about the entries of others.
-type entry struct {
-	name string
-	mode string
-	id   plumbing.Hash
+type Entry struct {
+	Name string
+	Mode string
+	ID   Hash
 }
 
-func (e entry) isTree() bool { return e.mode == modeTree || e.mode == "0"+modeTree }
+// IsTree reports whether the entry is a folder.
+func (e Entry) IsTree() bool { return e.Mode == ModeTree || e.Mode == "0"+ModeTree }
 
-// kind says what an entry is, in words for an error.
-func (e entry) kind() string {
+// IsFile reports whether the entry is a file, executable or not.
+func (e Entry) IsFile() bool { return e.Kind() == "a file" }
+
+// Kind says what an entry is, in words for an error.
+func (e Entry) Kind() string {
 	switch {
-	case e.isTree():
+	case e.IsTree():
 		return "a folder"
-	case e.mode == modeSymlink:
+	case e.Mode == modeSymlink:
 		return "a symbolic link"
-	case e.mode == modeSubmodule:
+	case e.Mode == modeSubmodule:
 		return "a submodule"
 	default:
 		return "a file"
@@ -179,14 +187,14 @@ func (e entry) kind() string {
 }
 
 // compareEntries is git's order: a tree's name counts as if it ended in a slash.
-func compareEntries(a, b entry) int { return a.compare(b.name, b.isTree()) }
+func compareEntries(a, b Entry) int { return a.compare(b.Name, b.IsTree()) }
 
-func (e *entry) compare(name string, tree bool) int {
-	n := min(len(e.name), len(name))
-	if c := strings.Compare(e.name[:n], name[:n]); c != 0 {
+func (e *Entry) compare(name string, tree bool) int {
+	n := min(len(e.Name), len(name))
+	if c := strings.Compare(e.Name[:n], name[:n]); c != 0 {
 		return c
 	}
-	return int(following(e.name, e.isTree(), n)) - int(following(name, tree, n))
+	return int(following(e.Name, e.IsTree(), n)) - int(following(name, tree, n))
 }
 
 // following is the byte that counts after the first n of a name.
@@ -201,8 +209,8 @@ func following(name string, tree bool, n int) byte {
 	}
 }
 
-// search finds an entry in a tree's order; nil when there is none.
-func search(entries []entry, name string, tree bool) *entry {
+// Search finds an entry in a tree's order; nil when there is none.
+func Search(entries []Entry, name string, tree bool) *Entry {
 	low, high := 0, len(entries)
 	for low < high {
 		middle := int(uint(low+high) >> 1)
@@ -220,24 +228,24 @@ func search(entries []entry, name string, tree bool) *entry {
 
 var errMalformedTree = errors.New("a tree in the repository is malformed (git fsck tells more)")
 
-// parseTree reads a tree. A tree that is not in git's order, or names an entry
+// ParseTree reads a tree. A tree that is not in git's order, or names an entry
 // twice, is an error: it cannot be edited without changing it for others.
-func parseTree(content []byte) ([]entry, error) {
+func ParseTree(content []byte) ([]Entry, error) {
 	text := string(content) // one copy that all names and modes share
 	count := strings.Count(text, "\x00")
-	entries := make([]entry, 0, min(count, len(text)/24+1))
+	entries := make([]Entry, 0, min(count, len(text)/24+1))
 	for len(text) > 0 {
 		mode, rest, ok := strings.Cut(text, " ")
 		if !ok || !isMode(mode) {
 			return nil, errMalformedTree
 		}
 		name, rest, ok := strings.Cut(rest, "\x00")
-		if !ok || name == "" || strings.Contains(name, "/") || len(rest) < len(plumbing.ZeroHash) {
+		if !ok || name == "" || strings.Contains(name, "/") || len(rest) < len(Hash{}) {
 			return nil, errMalformedTree
 		}
-		e := entry{name: name, mode: mode}
-		copy(e.id[:], rest)
-		text = rest[len(e.id):]
+		e := Entry{Name: name, Mode: mode}
+		copy(e.ID[:], rest)
+		text = rest[len(e.ID):]
 		if n := len(entries); n > 0 && compareEntries(entries[n-1], e) >= 0 {
 			return nil, errMalformedTree
 		}
@@ -258,32 +266,32 @@ func isMode(mode string) bool {
 	return true
 }
 
-func encodeTree(entries []entry) []byte {
+func encodeTree(entries []Entry) []byte {
 	var b bytes.Buffer
 	for _, e := range entries {
-		b.WriteString(e.mode)
+		b.WriteString(e.Mode)
 		b.WriteByte(' ')
-		b.WriteString(e.name)
+		b.WriteString(e.Name)
 		b.WriteByte(0)
-		b.Write(e.id[:])
+		b.Write(e.ID[:])
 	}
 	return b.Bytes()
 }
 
-// parseID reads an object id in hex.
-func parseID(text string) (id plumbing.Hash, err error) {
+// ParseID reads an object id in hex.
+func ParseID(text string) (id Hash, err error) {
 	var buffer [2 * len(id)]byte
 	if len(text) != copy(buffer[:], text) {
 		return id, fmt.Errorf("%q is not an object id", text)
 	}
 	if _, err := hex.Decode(id[:], buffer[:len(text)]); err != nil || len(text) != len(buffer) {
-		return plumbing.ZeroHash, fmt.Errorf("%q is not an object id", text)
+		return Hash{}, fmt.Errorf("%q is not an object id", text)
 	}
 	return id, nil
 }
 
-// isID compares an id with one in hex, and allocates nothing for it.
-func isID(text string, id plumbing.Hash) bool {
-	parsed, err := parseID(text)
+// IsID compares an id with one in hex, and allocates nothing for it.
+func IsID(text string, id Hash) bool {
+	parsed, err := ParseID(text)
 	return err == nil && parsed == id
 }

@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"context"
@@ -10,39 +10,39 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// directory is one tree of the tip that may be edited. Its entries stay as they
+// Directory is one tree of the tip that may be edited. Its entries stay as they
 // were read; what changed lies over them until it is written.
-type directory struct {
-	id      plumbing.Hash // what it is at the tip; zero when it is new
+type Directory struct {
+	id      Hash // what it is at the tip; zero when it is new
 	loaded  bool
 	sealed  bool              // a folder that this commit writes; nothing else may go into it
-	entries []entry           // at the tip, in git's order
-	changed map[string]*entry // by name; nil takes the entry away
-	below   map[string]*directory
+	entries []Entry           // at the tip, in git's order
+	changed map[string]*Entry // by name; nil takes the entry away
+	below   map[string]*Directory
 	folded  map[string]string // names by their folded form, made when first needed
 }
 
-// find returns the entry of this name as it is after the changes.
-func (d *directory) find(name string) (entry, bool) {
+// Find returns the entry of this name as it is after the changes.
+func (d *Directory) Find(name string) (Entry, bool) {
 	if e, ok := d.changed[name]; ok {
 		if e == nil {
-			return entry{}, false
+			return Entry{}, false
 		}
 		return *e, true
 	}
 	// A name is sorted as a folder's or as a file's.
 	for _, tree := range []bool{true, false} {
-		if e := search(d.entries, name, tree); e != nil {
+		if e := Search(d.entries, name, tree); e != nil {
 			return *e, true
 		}
 	}
-	return entry{}, false
+	return Entry{}, false
 }
 
-// each calls yield for every entry after the changes, those at the tip first.
-func (d *directory) each(yield func(entry)) {
+// Each calls yield for every entry after the changes, those at the tip first.
+func (d *Directory) Each(yield func(Entry)) {
 	for _, e := range d.entries {
-		if _, ok := d.changed[e.name]; !ok {
+		if _, ok := d.changed[e.Name]; !ok {
 			yield(e)
 		}
 	}
@@ -53,22 +53,22 @@ func (d *directory) each(yield func(entry)) {
 	}
 }
 
-func (d *directory) put(e entry) {
+func (d *Directory) put(e Entry) {
 	if d.changed == nil {
-		d.changed = map[string]*entry{}
+		d.changed = map[string]*Entry{}
 	}
-	d.changed[e.name] = &e
+	d.changed[e.Name] = &e
 	if d.folded != nil {
-		d.folded[folded(e.name)] = e.name
+		d.folded[folded(e.Name)] = e.Name
 	}
 }
 
-func (d *directory) drop(name string) {
-	if _, ok := d.find(name); !ok {
+func (d *Directory) drop(name string) {
+	if _, ok := d.Find(name); !ok {
 		return
 	}
 	if d.changed == nil {
-		d.changed = map[string]*entry{}
+		d.changed = map[string]*Entry{}
 	}
 	d.changed[name] = nil
 	if d.folded != nil {
@@ -78,13 +78,13 @@ func (d *directory) drop(name string) {
 
 // checkNew tells whether an entry of this name would be another's on a file
 // system where case does not count.
-func (d *directory) checkNew(at, name string) error {
-	if _, ok := d.find(name); ok {
+func (d *Directory) checkNew(at, name string) error {
+	if _, ok := d.Find(name); ok {
 		return nil
 	}
 	if d.folded == nil {
 		d.folded = map[string]string{}
-		d.each(func(e entry) { d.folded[folded(e.name)] = e.name })
+		d.Each(func(e Entry) { d.folded[folded(e.Name)] = e.Name })
 	}
 	if other, ok := d.folded[folded(name)]; ok {
 		return fmt.Errorf("%q cannot be written: %q is there, the same path where case does not count",
@@ -93,28 +93,31 @@ func (d *directory) checkNew(at, name string) error {
 	return nil
 }
 
-// workspace is a tip with the directories that somebody opened.
-type workspace struct {
-	*tip
-	top *directory
+// Tree is the tree of a tip, with the directories that somebody opened, and that
+// may be edited. Several trees of one tip are edited apart from each other. It
+// is not safe for concurrent use.
+type Tree struct {
+	*Tip
+	top *Directory
 }
 
-func newWorkspace(t *tip) *workspace {
-	top := &directory{id: t.root}
-	if t.root.IsZero() {
+// Tree returns the tip's tree, of which nothing is open or edited.
+func (t *Tip) Tree() *Tree {
+	top := &Directory{id: t.Root}
+	if t.Root.IsZero() {
 		top.loaded = true
 	}
-	return &workspace{tip: t, top: top}
+	return &Tree{Tip: t, top: top}
 }
 
-// open loads the directories at these paths and on the way to them; those that
+// Open loads the directories at these paths and on the way to them; those that
 // do not exist are passed over. It takes a request for each level of trees that
 // is not here yet, however many paths there are.
-func (w *workspace) open(ctx context.Context, paths []string) error {
+func (t *Tree) Open(ctx context.Context, paths []string) error {
 	for {
-		var missing []plumbing.Hash
+		var missing []Hash
 		for _, p := range paths {
-			ids, err := w.advance(p)
+			ids, err := t.advance(p)
 			if err != nil {
 				return err
 			}
@@ -123,7 +126,7 @@ func (w *workspace) open(ctx context.Context, paths []string) error {
 		if len(missing) == 0 {
 			return nil
 		}
-		if err := w.need(ctx, missing); err != nil {
+		if err := t.Need(ctx, missing); err != nil {
 			return err
 		}
 	}
@@ -131,14 +134,14 @@ func (w *workspace) open(ctx context.Context, paths []string) error {
 
 // advance loads what is here on the way to a path, and returns the id of the
 // first tree that is not.
-func (w *workspace) advance(p string) ([]plumbing.Hash, error) {
-	d, rest := w.top, p
+func (t *Tree) advance(p string) ([]Hash, error) {
+	d, rest := t.top, p
 	for {
 		if !d.loaded {
-			if _, ok := w.objects[d.id]; !ok && d.id != emptyTree {
-				return []plumbing.Hash{d.id}, nil
+			if _, ok := t.objects[d.id]; !ok && d.id != EmptyTree {
+				return []Hash{d.id}, nil
 			}
-			entries, err := w.tree(d.id)
+			entries, err := t.Entries(d.id)
 			if err != nil {
 				return nil, err
 			}
@@ -157,28 +160,28 @@ func (w *workspace) advance(p string) ([]plumbing.Hash, error) {
 
 // child returns the subdirectory of this name, not necessarily loaded; nil when
 // there is none.
-func (d *directory) child(name string) *directory {
+func (d *Directory) child(name string) *Directory {
 	if below, ok := d.below[name]; ok {
 		return below
 	}
-	e, ok := d.find(name)
-	if !ok || !e.isTree() {
+	e, ok := d.Find(name)
+	if !ok || !e.IsTree() {
 		return nil
 	}
-	return d.adopt(name, &directory{id: e.id})
+	return d.adopt(name, &Directory{id: e.ID})
 }
 
-func (d *directory) adopt(name string, below *directory) *directory {
+func (d *Directory) adopt(name string, below *Directory) *Directory {
 	if d.below == nil {
-		d.below = map[string]*directory{}
+		d.below = map[string]*Directory{}
 	}
 	d.below[name] = below
 	return below
 }
 
-// at returns an opened directory; nil when it does not exist.
-func (w *workspace) at(p string) *directory {
-	d := w.top
+// Directory returns an opened directory; nil when it does not exist.
+func (t *Tree) Directory(p string) *Directory {
+	d := t.top
 	for rest := p; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
@@ -192,25 +195,25 @@ func (w *workspace) at(p string) *directory {
 	return d
 }
 
-// lookup returns the entry at a path whose directory was opened.
-func (w *workspace) lookup(p string) (entry, bool) {
-	d := w.at(parent(p))
+// Lookup returns the entry at a path whose directory was opened.
+func (t *Tree) Lookup(p string) (Entry, bool) {
+	d := t.Directory(Parent(p))
 	if d == nil {
-		return entry{}, false
+		return Entry{}, false
 	}
-	return d.look(path.Base(p))
+	return d.Look(path.Base(p))
 }
 
-// look is find, for one who must not take a folder that another edit has
+// Look is Find, for one who must not take a folder that another edit has
 // written into for what it was: it has no id until the commit is made.
-func (d *directory) look(name string) (entry, bool) {
+func (d *Directory) Look(name string) (Entry, bool) {
 	if below, ok := d.below[name]; ok && below.edited() {
-		return entry{name: name, mode: modeTree}, true
+		return Entry{Name: name, Mode: ModeTree}, true
 	}
-	return d.find(name)
+	return d.Find(name)
 }
 
-func (d *directory) edited() bool {
+func (d *Directory) edited() bool {
 	if len(d.changed) > 0 {
 		return true
 	}
@@ -222,17 +225,17 @@ func (d *directory) edited() bool {
 	return false
 }
 
-// blocked tells whether something that is not a folder stands at the path or on
+// Blocked tells whether something that is not a folder stands at the path or on
 // the way to it.
-func (w *workspace) blocked(p string) error {
-	d := w.top
+func (t *Tree) Blocked(p string) error {
+	d := t.top
 	for i, rest := 0, p; rest != ""; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
 		i += len(name) + 1
 		if _, ok := d.below[name]; !ok {
-			if e, ok := d.find(name); ok && !e.isTree() {
-				return &BlockedError{Path: p[:i-1], Kind: e.kind(), Want: "a folder"}
+			if e, ok := d.Find(name); ok && !e.IsTree() {
+				return &BlockedError{Path: p[:i-1], Kind: e.Kind(), Want: "a folder"}
 			}
 		}
 		if d = d.child(name); d == nil || !d.loaded {
@@ -242,10 +245,10 @@ func (w *workspace) blocked(p string) error {
 	return nil
 }
 
-// put writes an entry, making the directories on the way. Nothing may block the
-// way; see blocked.
-func (w *workspace) put(p, mode string, id plumbing.Hash) error {
-	d, at := w.top, ""
+// Put writes an entry, making the directories on the way. Nothing may block the
+// way; see Blocked.
+func (t *Tree) Put(p, mode string, id Hash) error {
+	d, at := t.top, ""
 	segments := strings.Split(p, "/")
 	for _, name := range segments[:len(segments)-1] {
 		below := d.child(name)
@@ -253,9 +256,9 @@ func (w *workspace) put(p, mode string, id plumbing.Hash) error {
 			if err := d.checkNew(at, name); err != nil {
 				return err
 			}
-			below = d.adopt(name, &directory{loaded: true})
+			below = d.adopt(name, &Directory{loaded: true})
 			// A place for it among the names; its id comes with write.
-			d.put(entry{name: name, mode: modeTree})
+			d.put(Entry{Name: name, Mode: ModeTree})
 		}
 		if !below.loaded || below.sealed {
 			return fmt.Errorf("nothing can be written into %q", path.Join(at, name))
@@ -267,35 +270,35 @@ func (w *workspace) put(p, mode string, id plumbing.Hash) error {
 		return err
 	}
 	delete(d.below, name)
-	d.put(entry{name: name, mode: mode, id: id})
-	if mode == modeTree {
-		d.adopt(name, &directory{id: id, loaded: true, sealed: true})
+	d.put(Entry{Name: name, Mode: mode, ID: id})
+	if mode == ModeTree {
+		d.adopt(name, &Directory{id: id, loaded: true, sealed: true})
 	}
 	return nil
 }
 
-// remove takes the entry at a path away; it is no error when there is none.
+// Remove takes the entry at a path away; it is no error when there is none.
 // Directories that it leaves empty go when the tree is written.
-func (w *workspace) remove(p string) {
-	if d := w.at(parent(p)); d != nil {
+func (t *Tree) Remove(p string) {
+	if d := t.Directory(Parent(p)); d != nil {
 		delete(d.below, path.Base(p))
 		d.drop(path.Base(p))
 	}
 }
 
-// write hashes every directory that changed, from the deepest up, gives store
+// Write hashes every directory that changed, from the deepest up, gives store
 // the trees that are new, and returns the root's id. Directories that became
 // empty are left out; only the root may be an empty tree.
-func (w *workspace) write(store func(plumbing.Hash, []byte)) plumbing.Hash {
-	id, empty := w.top.write(newHasher(), store)
+func (t *Tree) Write(store func(Hash, []byte)) Hash {
+	id, empty := t.top.write(NewHasher(), store)
 	if empty {
-		store(emptyTree, nil)
-		return emptyTree
+		store(EmptyTree, nil)
+		return EmptyTree
 	}
 	return id
 }
 
-func (d *directory) write(h *hasher, store func(plumbing.Hash, []byte)) (id plumbing.Hash, empty bool) {
+func (d *Directory) write(h *Hasher, store func(Hash, []byte)) (id Hash, empty bool) {
 	for name, below := range d.below {
 		if !below.edited() {
 			continue
@@ -305,17 +308,17 @@ func (d *directory) write(h *hasher, store func(plumbing.Hash, []byte)) (id plum
 			d.drop(name)
 			continue
 		}
-		if e, ok := d.find(name); !ok || e.id != belowID {
-			d.put(entry{name: name, mode: modeTree, id: belowID})
+		if e, ok := d.Find(name); !ok || e.ID != belowID {
+			d.put(Entry{Name: name, Mode: ModeTree, ID: belowID})
 		}
 	}
 	if len(d.changed) == 0 {
-		return d.id, d.id == emptyTree || d.id.IsZero()
+		return d.id, d.id == EmptyTree || d.id.IsZero()
 	}
-	merged := make([]entry, 0, len(d.entries)+len(d.changed))
-	d.each(func(e entry) { merged = append(merged, e) })
+	merged := make([]Entry, 0, len(d.entries)+len(d.changed))
+	d.Each(func(e Entry) { merged = append(merged, e) })
 	if len(merged) == 0 {
-		return emptyTree, true
+		return EmptyTree, true
 	}
 	slices.SortFunc(merged, compareEntries)
 	content := encodeTree(merged)
@@ -326,8 +329,8 @@ func (d *directory) write(h *hasher, store func(plumbing.Hash, []byte)) (id plum
 	return id, false
 }
 
-// parent is path.Dir with "" for the root.
-func parent(p string) string {
+// Parent is path.Dir with "" for the root.
+func Parent(p string) string {
 	i := strings.LastIndexByte(p, '/')
 	if i < 0 {
 		return ""

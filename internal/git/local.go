@@ -1,4 +1,4 @@
-package gitops
+package git
 
 import (
 	"bytes"
@@ -116,10 +116,23 @@ func (g *localGitServer) explain(said string) error {
 
 func (g *localGitServer) close() {}
 
+// Create makes a local repository, bare and empty, whose branch the remote's is to
+// be; one that is there is left alone.
+func (c *Client) Create(ctx context.Context, remote Remote) error {
+	directory, local, err := remote.local()
+	if err != nil {
+		return err
+	}
+	if !local {
+		return errors.New("only a local repository can be created")
+	}
+	return createLocal(ctx, directory, remote.Branch)
+}
+
 // createLocal makes a bare repository, unless one is there. It appears whole or
-// not at all: it is made beside its place and renamed into it. Who is first
-// takes away what others have begun: those that still run find the repository
-// there, and what a killed process left lies about no longer.
+// not at all: it is made beside its place and renamed into it. Whoever
+// renames first removes what others have begun: those that still run find the
+// repository there, and nothing of a killed process stays.
 func createLocal(ctx context.Context, directory, branch string) error {
 	parent, prefix := filepath.Dir(directory), "."+filepath.Base(directory)+".new-"
 	if err := renameLocal(ctx, directory, prefix, branch); err != nil {

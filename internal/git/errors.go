@@ -1,0 +1,141 @@
+package git
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+)
+
+// What can be wrong with a repository; compare with errors.Is and errors.As.
+// Errors of this package may hold credentials until Remote.Describe has made of
+// them what may be shown.
+var (
+	// ErrNotFound: the repository does not exist, or is hidden from this credential.
+	ErrNotFound = errors.New("repository not found")
+	// ErrUnauthorized: the server wants another credential (401, 403).
+	ErrUnauthorized = errors.New("not authorized")
+	// ErrUnreachable: no answer, or none that makes sense: DNS, refused, timeout, TLS, 5xx.
+	ErrUnreachable = errors.New("repository unreachable")
+	// ErrRefused: the server took the push and said no; the text has its words.
+	ErrRefused = errors.New("push refused")
+	// ErrHostKey: ssh cannot tell that the host is who it says.
+	ErrHostKey = errors.New("host key not verified")
+	// ErrTooLarge: the server sent more than this package accepts.
+	ErrTooLarge = errors.New("too much data")
+	// ErrCommit: nobody can go back to that commit: it is none, is not in the
+	// history of the branch, or has nothing of the owner.
+	ErrCommit = errors.New("not a commit to go back to")
+	// ErrUnknown: a push was sent, and nobody could be asked what came of it.
+	ErrUnknown = errors.New("is not known")
+)
+
+// BlockedError says that something else stands where a folder or a file of ours
+// has to be: a symbolic link, a submodule, a file or a folder.
+type BlockedError struct {
+	Path string // from the root of the repository
+	Kind string // what is there: "a symbolic link"
+	Want string // what has to be there: "a folder"
+}
+
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("%q in the repository is %s, where %s has to be", e.Path, e.Kind, e.Want)
+}
+
+// failure is an error as it leaves the package: scrubbed text, and the sentinels
+// that it is. It keeps no cause, because a cause could still be printed.
+type failure struct {
+	text  string
+	kinds []error
+}
+
+func (f *failure) Error() string   { return f.text }
+func (f *failure) Unwrap() []error { return f.kinds }
+
+// Describe makes of err what may be shown: with the repository as its subject,
+// without the credentials, and classified as one of this package's errors, as a
+// context's, or as those of more that it is. A *BlockedError stays what it is.
+func (r Remote) Describe(err error, more ...error) error {
+	if err == nil {
+		return nil
+	}
+	var blocked *BlockedError
+	if errors.As(err, &blocked) {
+		return blocked
+	}
+	text := fmt.Sprintf("repository %q: %v", r.URL, err)
+	if CheckURL(r.URL) != nil {
+		text = fmt.Sprintf("repository: %v", err) // such a URL may hold a secret
+	}
+	described := &failure{text: r.Credentials.scrub(text)}
+	if kind := Classify(err); kind != nil {
+		described.kinds = append(described.kinds, kind)
+	}
+	// These say what an edit came to, and not what the repository is like.
+	for _, kind := range append([]error{ErrCommit, ErrUnknown}, more...) {
+		if errors.Is(err, kind) {
+			described.kinds = append(described.kinds, kind)
+		}
+	}
+	return described
+}
+
+var kinds = []error{
+	context.Canceled, context.DeadlineExceeded,
+	ErrNotFound, ErrUnauthorized, ErrRefused, ErrHostKey, ErrTooLarge, ErrUnreachable,
+}
+
+// Classify finds what is wrong with the repository or the context by err; nil
+// when that says nothing of either.
+func Classify(err error) error {
+	if errors.As(err, new(*slowError)) {
+		return ErrUnreachable
+	}
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	switch {
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return ErrNotFound
+	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
+		return ErrUnauthorized
+	}
+	var (
+		status     *statusError
+		network    net.Error
+		request    *url.Error
+		record     tls.RecordHeaderError
+		authority  *tls.CertificateVerificationError
+		unexpected = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	)
+	switch {
+	case errors.As(err, &status):
+		return status.kind()
+	case unexpected, errors.As(err, &network), errors.As(err, &request),
+		errors.As(err, &record), errors.As(err, &authority):
+		return ErrUnreachable
+	}
+	return nil
+}
+
+// scrub replaces the credentials in text.
+func (c Credentials) scrub(text string) string {
+	username, _ := c.basic()
+	secrets := []string{c.Password, c.Token, c.SSH.Key, c.SSH.Passphrase}
+	for line := range strings.Lines(c.SSH.Key) {
+		if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
+			secrets = append(secrets, line)
+		}
+	}
+	return secret.NewScrubber(secrets, username).Scrub(text)
+}

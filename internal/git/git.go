@@ -1,0 +1,84 @@
+// Package git is a Git client without a clone and without a work tree. A
+// [Client] opens the tip of a branch as a [Tip], fetches of its trees and files
+// only what somebody asks for, edits a [Tree] in memory, and moves one branch by
+// one push, as a compare-and-swap that is never forced. It knows neither owners
+// nor records: package gitops does.
+//
+// It speaks Git's protocol over http(s) and ssh, and to the git on PATH for
+// local repositories. Of go-git it uses the plumbing alone.
+package git
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+)
+
+// Hash is the id of an object; the zero value is none.
+type Hash = plumbing.Hash
+
+// Client reaches repositories. It is safe for concurrent use.
+type Client struct {
+	web transport.Transport // for http and https
+}
+
+// Option changes how a Client works.
+type Option func(*Client)
+
+// WithHTTPTransport sets what http and https requests go through, for a custom
+// CA (see NewHTTPTransport) or a test. Default: proxy from the environment, and timeouts on dialling,
+// on the TLS handshake and on the response header.
+func WithHTTPTransport(rt http.RoundTripper) Option {
+	return func(c *Client) { c.web = newHTTPTransport(rt) }
+}
+
+// WithTransport sets what reaches every http and https URL, for a test that does
+// without a server.
+func WithTransport(t transport.Transport) Option {
+	return func(c *Client) { c.web = t }
+}
+
+// NewClient returns a Client. Nothing is shared between two of them, and
+// go-git's package-level protocol table is left alone.
+func NewClient(options ...Option) *Client {
+	c := &Client{}
+	for _, option := range options {
+		option(c)
+	}
+	if c.web == nil {
+		c.web = newHTTPTransport(defaultRoundTripper())
+	}
+	return c
+}
+
+func newHTTPTransport(rt http.RoundTripper) transport.Transport {
+	return githttp.NewClientWithOptions(
+		&http.Client{Transport: &boundedTransport{next: rt}},
+		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects},
+	)
+}
+
+const (
+	// maxTries bounds how often in a row a request is made that ends without an
+	// answer that makes sense.
+	maxTries  = 4
+	firstWait = 50 * time.Millisecond
+)
+
+// wait is a random wait before a request is tried once more; its bound doubles.
+// Without chance, those that collided once would keep in step.
+func wait(ctx context.Context, try int) error {
+	timer := time.NewTimer(rand.N(firstWait<<try + 1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,210 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+)
+
+// PushResult is what came of a push.
+type PushResult struct {
+	// Applied says that the branch is at the new commit.
+	Applied bool
+	// Moved says that the branch is elsewhere: somebody else was faster.
+	Moved bool
+	// Sent says that the pack was sent. Without it nothing can have been applied.
+	Sent bool
+	// Refused says that the server told that it did not apply the push.
+	Refused bool
+	// Took is how long the push took, if it was sent.
+	Took time.Duration
+	// Unanswered, when not nil, says why the branch is where it was, although
+	// another try may well succeed. It is an ErrRefused or an ErrUnreachable.
+	Unanswered error
+}
+
+// MayHaveApplied reports whether the push may have been applied, whatever became
+// of the branch since.
+func (r PushResult) MayHaveApplied() bool { return r.Applied || r.Sent && !r.Refused }
+
+// askTime is how long one still asks how a push went after the context has
+// ended.
+const askTime = 10 * time.Second
+
+// Push brings the branch from old, zero when it does not exist, to commit, which
+// is in the pack, as a compare-and-swap. Whatever a server or a proxy answers,
+// only the ref tells, and is read again: an empty 200 is no error and has applied
+// nothing, a dropped connection is an error and may have applied.
+//
+// An error says why it was not applied and that another try is of no use. With
+// ErrUnknown nobody could be asked; the result tells what is known then.
+func (c *Client) Push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
+	var result PushResult
+	w, err := c.dial(remote)
+	if err != nil {
+		return result, err
+	}
+	defer w.close()
+	said, began := &tail{limit: maxErrorBody}, time.Now()
+	report, pushErr := w.push(ctx, func(advertised *packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) {
+		request, err := updateRequest(advertised, branch, old, commit, pack.Finish())
+		if err == nil {
+			request.Progress, result.Sent = said, true
+		}
+		return request, err
+	})
+	if result.Sent {
+		result.Took = time.Since(began)
+	}
+	if errors.Is(pushErr, errMoved) {
+		result.Moved = true // seen in time: nothing was sent
+		return result, nil
+	}
+	if errors.Is(pushErr, errOtherHash) {
+		return result, pushErr
+	}
+	tip, err := readAgain(ctx, w, branch)
+	if err != nil && !result.Sent {
+		return result, pushErr
+	}
+	if err != nil {
+		if pushErr != nil {
+			return result, fmt.Errorf("the push ended with \"%s\", and whether the branch has commit %s %w: %w",
+				pushErr.Error(), commit, ErrUnknown, err)
+		}
+		return result, fmt.Errorf("whether the branch has commit %s %w: %w", commit, ErrUnknown, err)
+	}
+	result.Refused = report != nil && report.Error() != nil
+	switch {
+	case tip == commit:
+		result.Applied = true
+		return result, nil
+	case tip != old:
+		result.Moved = true
+		return result, nil
+	case ctx.Err() != nil:
+		return result, ctx.Err()
+	}
+	result.Unanswered, err = notApplied(report, pushErr, said.String())
+	return result, err
+}
+
+var errMoved = errors.New("the branch was moved by somebody else")
+
+// updateRequest asks for the branch to go from old to commit. The server
+// compares once more; what it already says now saves sending the pack.
+func updateRequest(
+	advertised *packp.AdvRefs, branch string, old, commit Hash, pack []byte,
+) (*packp.ReferenceUpdateRequest, error) {
+	name := refName(branch)
+	if tip, ok := advertised.References[name.String()]; ok && tip != old {
+		return nil, errMoved
+	}
+	request := packp.NewReferenceUpdateRequest()
+	for _, wanted := range []capability.Capability{capability.ReportStatus, capability.Sideband64k} {
+		if advertised.Capabilities.Supports(wanted) {
+			_ = request.Capabilities.Set(wanted)
+		}
+	}
+	if advertised.Capabilities.Supports(capability.Agent) {
+		_ = request.Capabilities.Set(capability.Agent, capability.DefaultAgent())
+	}
+	request.Commands = []*packp.Command{{Name: name, Old: old, New: commit}}
+	request.Packfile = io.NopCloser(bytes.NewReader(pack))
+	return request, nil
+}
+
+// readAgain reads where the branch is after a push. It tries for a while, even
+// when the context has ended, because a commit that nobody knows of is worse.
+func readAgain(ctx context.Context, w wire, branch string) (plumbing.Hash, error) {
+	for try := 1; ; try++ {
+		tip, err := readTip(ctx, w, branch)
+		if err == nil || try == maxTries || !Transient(err) {
+			return tip, err
+		}
+		if err := wait(context.WithoutCancel(ctx), try); err != nil {
+			return Hash{}, err
+		}
+	}
+}
+
+func readTip(ctx context.Context, w wire, branch string) (Hash, error) {
+	if ctx.Err() != nil {
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+		defer cancel()
+		ctx = asking
+	}
+	defer w.close()
+	tip, _, err := branchTip(ctx, w, branch)
+	return tip, err
+}
+
+// notApplied tells why a push left the branch where it was: as unanswered when
+// another try may succeed, else as an error.
+func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswered, err error) {
+	text := "the server gave no reason"
+	if pushErr != nil {
+		text = pushErr.Error()
+	}
+	if said != "" {
+		text += "; it says: " + said
+	}
+	refused := report != nil && report.Error() != nil
+	if refused && !isLocked(report) {
+		return nil, fmt.Errorf("%w: %s", ErrRefused, text)
+	}
+	if pushErr != nil && !refused {
+		kind := Classify(pushErr)
+		var status *statusError
+		switch {
+		case kind == nil && errors.As(pushErr, &status):
+			return nil, fmt.Errorf("%w: %s", ErrRefused, text) // 413 and its like
+		case kind != nil && !Transient(pushErr):
+			return nil, fmt.Errorf("%w: %s", kind, text)
+		}
+	}
+	if refused || pushErr == nil {
+		return fmt.Errorf("%w: the branch did not move: %s", ErrRefused, text), nil
+	}
+	return fmt.Errorf("%w: the push did not get through: %s", ErrUnreachable, text), nil
+}
+
+// isLocked reports whether a ref could not be updated because another push held
+// its lock at that moment.
+func isLocked(report *packp.ReportStatus) bool {
+	for _, status := range report.CommandStatuses {
+		if strings.Contains(status.Status, "lock") || strings.Contains(status.Status, "failed to update ref") {
+			return true
+		}
+	}
+	return false
+}
+
+// Transient reports whether a request may well succeed when it is made again: a
+// dropped connection, a server that is busy or broken for the moment. Not
+// reaching the server at all is not, since a plan should not wait for that.
+func Transient(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.code >= http.StatusInternalServerError || status.code == http.StatusTooManyRequests
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return false
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return false
+	}
+	return errors.Is(Classify(err), ErrUnreachable)
+}

@@ -1,0 +1,344 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+)
+
+// fetchStep is a way to fetch, the most sparing first. A server that answers one
+// with an error is asked again a step lower.
+type fetchStep int
+
+const (
+	// topTrees: the top levels of trees and no blob, then single objects by id.
+	topTrees fetchStep = iota
+	// treesByDepth: the same with the blobs that these levels have.
+	treesByDepth
+	// allTrees: every tree of the tip, no blob but those asked for by id.
+	allTrees
+	// everything: the tip with all its blobs.
+	everything
+)
+
+// Tip is one commit of a branch, with as many of its objects as somebody needed.
+// It is not safe for concurrent use.
+type Tip struct {
+	// Commit is zero when the branch does not exist.
+	Commit Hash
+	// Root is the commit's tree; zero when the branch does not exist.
+	Root Hash
+	// Missing says that the repository itself does not exist: a local path that
+	// Client.Create makes one of.
+	Missing bool
+
+	*fetcher
+}
+
+// fetcher fetches objects of one repository, and keeps them.
+type fetcher struct {
+	wire         wire // nil when the repository does not exist
+	objects      map[Hash]Object
+	capabilities *capability.List // nil when the repository is empty
+	references   map[string]Hash
+	step         fetchStep
+}
+
+// Open reads where the remote's branch is, and the upper levels of its trees.
+// levels counts from 1, the root tree. A branch, or a local repository, that
+// does not exist is a Tip without a commit. Whoever opens a Tip closes it.
+func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, error) {
+	directory, local, err := remote.local()
+	if err != nil {
+		return nil, err
+	}
+	if local && missingLocal(directory) {
+		return &Tip{Missing: true, fetcher: &fetcher{objects: map[Hash]Object{}}}, nil
+	}
+	w, err := c.dial(remote)
+	if err != nil {
+		return nil, err
+	}
+	return openTip(ctx, w, remote.Branch, levels)
+}
+
+// OpenPatiently is Open for one who has nothing to do but wait when the server
+// is busy: it asks several times.
+func (c *Client) OpenPatiently(ctx context.Context, remote Remote, levels int) (*Tip, error) {
+	for try := 1; ; try++ {
+		t, err := c.Open(ctx, remote, levels)
+		if err == nil || !Transient(err) || try == maxTries {
+			return t, err
+		}
+		if err := wait(ctx, try); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func openTip(ctx context.Context, w wire, branch string, levels int) (*Tip, error) {
+	commit, advertised, err := branchTip(ctx, w, branch)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}}}
+	if advertised != nil {
+		t.references = advertised.References
+	}
+	if advertised == nil || commit.IsZero() {
+		w.close()
+		return t, nil
+	}
+	t.capabilities = advertised.Capabilities
+	t.step = t.firstStep()
+	for {
+		err := t.fetchCommit(ctx, levels)
+		if err == nil {
+			break
+		}
+		if t.step == everything || !mayStepDown(ctx, err) {
+			return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
+		}
+		t.step++
+	}
+	if err := t.readRoot(); err != nil {
+		return nil, fmt.Errorf("branch %q: %w", branch, err)
+	}
+	return t, nil
+}
+
+// Close ends what may still be open. The Tip can be used on.
+func (f *fetcher) Close() {
+	if f.wire != nil {
+		f.wire.close()
+	}
+}
+
+// Reference is the tip of another branch, as of when this one was opened; zero
+// when there is none.
+func (f *fetcher) Reference(branch string) Hash { return f.references[refName(branch).String()] }
+
+// At is another commit of the repository, whose root tree is known. What is
+// fetched for the one is there for the other.
+func (t *Tip) At(commit, root Hash) *Tip {
+	return &Tip{Commit: commit, Root: root, fetcher: t.fetcher}
+}
+
+// apart is the same repository for a question that may fail: what the server
+// answers costs no step.
+func (t *Tip) apart() *Tip {
+	same := *t.fetcher
+	return &Tip{Commit: t.Commit, Root: t.Root, fetcher: &same}
+}
+
+func (f *fetcher) firstStep() fetchStep {
+	switch {
+	case !f.capabilities.Supports(capability.Filter):
+		return everything
+	case f.takesIDs():
+		return topTrees
+	default:
+		return allTrees
+	}
+}
+
+// takesIDs reports whether the server may give single objects by id. Servers
+// with uploadpack.allowAnySHA1InWant advertise both of these.
+func (f *fetcher) takesIDs() bool {
+	return f.capabilities.Supports(capability.AllowReachableSHA1InWant) &&
+		f.capabilities.Supports(capability.AllowTipSHA1InWant)
+}
+
+// mayStepDown tells an answer that a lower step might change, a server's 500
+// among them, from one that it cannot.
+func mayStepDown(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && (Classify(err) == nil || Transient(err))
+}
+
+func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
+	request := t.request([]Hash{t.Commit})
+	if t.capabilities.Supports(capability.Shallow) {
+		_ = request.Capabilities.Set(capability.Shallow)
+		request.Depth = packp.DepthCommits(1)
+	}
+	switch t.step {
+	case topTrees:
+		request.Filter = packp.FilterCombine(packp.FilterBlobNone(), packp.FilterTreeDepth(uint64(levels)))
+	case treesByDepth:
+		request.Filter = packp.FilterTreeDepth(uint64(levels))
+	case allTrees:
+		request.Filter = packp.FilterBlobNone()
+	case everything:
+	}
+	if err := t.fetch(ctx, request); err != nil {
+		return err
+	}
+	if _, ok := t.objects[t.Commit]; !ok {
+		return errors.New("the server did not send the commit")
+	}
+	return nil
+}
+
+func (f *fetcher) request(wants []Hash) *packp.UploadPackRequest {
+	request := packp.NewUploadPackRequest()
+	request.Wants = wants
+	for _, wanted := range []capability.Capability{capability.OFSDelta, capability.NoProgress} {
+		if f.capabilities.Supports(wanted) {
+			_ = request.Capabilities.Set(wanted)
+		}
+	}
+	switch {
+	case f.capabilities.Supports(capability.Sideband64k):
+		_ = request.Capabilities.Set(capability.Sideband64k)
+	case f.capabilities.Supports(capability.Sideband):
+		_ = request.Capabilities.Set(capability.Sideband)
+	}
+	if f.step != everything {
+		_ = request.Capabilities.Set(capability.Filter)
+	}
+	return request
+}
+
+// fetch asks once more before a connection that was dropped, or a server that
+// was busy, costs a step: the next one may be the whole repository.
+func (f *fetcher) fetch(ctx context.Context, request *packp.UploadPackRequest) error {
+	return f.fetchInto(ctx, request, f.objects)
+}
+
+func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackRequest, objects map[Hash]Object) error {
+	read := func(r io.Reader) error { return ReadPack(packStream(request, r), objects) }
+	err := f.wire.fetch(ctx, request, read)
+	if err != nil && ctx.Err() == nil && Transient(err) {
+		err = f.wire.fetch(ctx, request, read)
+	}
+	return err
+}
+
+func (t *Tip) readRoot() error {
+	commit := t.objects[t.Commit]
+	if commit.Kind != plumbing.CommitObject {
+		return errors.New("its tip is not a commit")
+	}
+	head, err := ParseCommitHead(commit.Content)
+	if err != nil {
+		return fmt.Errorf("its tip %w", err)
+	}
+	t.Root = head.Tree
+	return nil
+}
+
+// wantsPerRequest bounds one request for objects by id: 32,768 are 1.6 MB,
+// above which proxies begin to object.
+const wantsPerRequest = 32 << 10
+
+// Need makes sure that the objects are here, in as few requests as possible.
+func (t *Tip) Need(ctx context.Context, ids []Hash) error {
+	missing := make([]Hash, 0, len(ids))
+	for _, id := range ids {
+		if _, ok := t.objects[id]; !ok && id != EmptyTree {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
+	missing = slices.Compact(missing)
+
+	if t.capabilities == nil {
+		return errors.New("an object of an empty repository was asked for")
+	}
+	if t.step != everything && t.takesIDs() {
+		err := t.fetchIDs(ctx, missing)
+		if err == nil && t.has(missing) {
+			return nil
+		}
+		if err != nil && !mayStepDown(ctx, err) {
+			return err
+		}
+	}
+	for t.step != everything {
+		t.step = max(t.step+1, allTrees)
+		err := t.fetchCommit(ctx, 0)
+		if err != nil && !mayStepDown(ctx, err) {
+			return err
+		}
+		if err == nil && t.has(missing) {
+			return nil
+		}
+	}
+	return errors.New("the server did not send objects that the branch consists of")
+}
+
+func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
+	for wants := range slices.Chunk(missing, wantsPerRequest) {
+		request := f.request(slices.Clone(wants)) // encoding sorts them
+		// What is asked for by id comes whatever the filter says; of what it
+		// refers to, nothing shall.
+		request.Filter = packp.FilterTreeDepth(0)
+		if f.step == allTrees {
+			request.Filter = packp.FilterBlobNone()
+		}
+		if err := f.fetch(ctx, request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fetcher) has(ids []Hash) bool {
+	for _, id := range ids {
+		if _, ok := f.objects[id]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Has reports whether an object is here.
+func (f *fetcher) Has(id Hash) bool {
+	_, ok := f.objects[id]
+	return ok || id == EmptyTree
+}
+
+// Fetched are the objects that are here, in no order.
+func (f *fetcher) Fetched() iter.Seq2[Hash, Object] { return maps.All(f.objects) }
+
+// KeepBlob makes a file be here that nobody has to fetch: one that a commit to
+// come writes.
+func (f *fetcher) KeepBlob(id Hash, content []byte) {
+	f.objects[id] = Object{Kind: plumbing.BlobObject, Content: content}
+}
+
+// Entries reads a tree that is here.
+func (f *fetcher) Entries(id Hash) ([]Entry, error) {
+	if id == EmptyTree {
+		return nil, nil
+	}
+	o, ok := f.objects[id]
+	if !ok {
+		return nil, fmt.Errorf("tree %s was not fetched", id)
+	}
+	if o.Kind != plumbing.TreeObject {
+		return nil, errMalformedTree
+	}
+	return ParseTree(o.Content)
+}
+
+// Blob reads a file that is here.
+func (f *fetcher) Blob(id Hash) ([]byte, error) {
+	o, ok := f.objects[id]
+	if !ok || o.Kind != plumbing.BlobObject {
+		return nil, fmt.Errorf("blob %s was not fetched", id)
+	}
+	return o.Content, nil
+}

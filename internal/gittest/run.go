@@ -1,0 +1,45 @@
+// Package gittest is what tests of Git have in common: a person's git beside the
+// client, and a repository in memory.
+package gittest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Run runs a program in a directory, as somebody with no configuration of their
+// own, and returns what it prints. The test fails when the program does.
+func Run(t testing.TB, directory, name string, args ...string) string {
+	t.Helper()
+	output, err := TryRun(t, directory, name, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
+	}
+	return output
+}
+
+// TryRun is Run for a program that may fail.
+func TryRun(t testing.TB, directory, name string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, args...)
+	command.Dir = directory
+	command.Env = append(os.Environ(),
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=A Person", "GIT_AUTHOR_EMAIL=person@example.com",
+		"GIT_COMMITTER_NAME=A Person", "GIT_COMMITTER_EMAIL=person@example.com")
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+// Feed runs git with an input.
+func Feed(t testing.TB, directory string, input []byte, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", args...)
+	command.Dir, command.Stdin = directory, bytes.NewReader(input)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v: %s", args[0], err, output)
+	}
+}
