@@ -1,0 +1,214 @@
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// ApplyPlan does what a plan says, in a new process. What succeeded is in the state, whatever else failed.
+func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
+	p, said := w.begin(ctx, plan.Configuration, true)
+	if said.Err() != nil {
+		return said
+	}
+	w.State = plan.refreshed.Clone()
+	run := &applying{process: p, state: w.State}
+	changes := map[string][]*Change{}
+	for _, change := range plan.Changes {
+		if change.Action != NoOp {
+			changes[change.Address] = append(changes[change.Address], change)
+		}
+	}
+	return append(said, w.each(names(changes), func(address string) Diagnostics {
+		var said Diagnostics
+		for _, change := range changes[address] {
+			said = append(said, run.apply(ctx, plan.Configuration.Resources[address], change)...)
+		}
+		return said
+	})...)
+}
+
+// applying is an apply under way.
+type applying struct {
+	*process
+	mu    sync.Mutex
+	state State
+}
+
+// change changes the state.
+func (a *applying) change(how func(State)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	how(a.state)
+}
+
+// stored is the current object of the state.
+func (a *applying) stored(address string) *Object {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state[address].Current
+}
+
+// apply does what the plan says of one object.
+func (a *applying) apply(ctx context.Context, resource Resource, change *Change) Diagnostics {
+	address := change.Address
+	switch {
+	case change.Deposed:
+		return a.destroyDeposed(ctx, address, change.deposed)
+	case change.Action == Delete:
+		return a.destroy(ctx, change)
+	case change.Action == DeleteThenCreate:
+		// The destroying half is done as it was planned with the creating one: nobody is asked again.
+		said := a.destroy(ctx, change)
+		if said.Err() != nil {
+			return said
+		}
+		return append(said, a.write(ctx, resource, change)...)
+	case change.Action == CreateThenDelete:
+		var deposed *Object
+		a.change(func(state State) { deposed = state.depose(address) })
+		said := a.write(ctx, resource, change)
+		if said.Err() != nil {
+			a.change(func(state State) { state.restore(address, deposed) })
+			return said
+		}
+		return append(said, a.destroyDeposed(ctx, address, deposed)...)
+	}
+	return a.write(ctx, resource, change)
+}
+
+// destroy ends the current object.
+func (a *applying) destroy(ctx context.Context, change *Change) Diagnostics {
+	object := a.stored(change.Address)
+	if object == nil {
+		return nil
+	}
+	destroying := *change
+	destroying.Action = Delete
+	destroying.after = tftypes.NewValue(change.before.Type(), nil)
+	object, said := a.ask(ctx, &destroying, tftypes.NewValue(change.before.Type(), nil), object)
+	a.change(func(state State) { state.setCurrent(change.Address, object) })
+	return said
+}
+
+// destroyDeposed plans the end of a deposed object, again if need be, and ends it.
+func (a *applying) destroyDeposed(ctx context.Context, address string, deposed *Object) Diagnostics {
+	value, said := a.decodeObject(ctx, address, deposed)
+	if said.Err() != nil {
+		return said
+	}
+	change, more := a.planDestroy(ctx, address, value, deposed.Private)
+	if said = append(said, more...); said.Err() != nil {
+		return said
+	}
+	object, more := a.ask(ctx, change, tftypes.NewValue(value.Type(), nil), deposed)
+	a.change(func(state State) { state.setDeposed(address, deposed, object) })
+	return append(said, more...)
+}
+
+// write plans again, now that all is known, holds that to the plan, and makes or changes the object.
+func (a *applying) write(ctx context.Context, resource Resource, planned *Change) Diagnostics {
+	address := planned.Address
+	object := a.stored(address)
+	now, said := a.current(ctx, address, object, true)
+	if said.Err() != nil {
+		return said
+	}
+	change, more := a.plan(ctx, address, resource, now, planned, false)
+	if said = append(said, more...); said.Err() != nil {
+		return said
+	}
+	var problems []error
+	if change.Action != planned.Action && (planned.Action != Update || change.Action != NoOp) {
+		problems = append(problems, fmt.Errorf("the planned action changed from %q to %q", planned.Action, change.Action))
+	}
+	problems = append(problems, checkCompletes(tftypes.NewAttributePath(), planned.after, change.after)...)
+	if len(problems) > 0 {
+		return append(said, bugs(address, "Provider produced inconsistent final plan", problems)...)
+	}
+	if change.Action == NoOp {
+		return said
+	}
+	if change.Action.Replaces() {
+		change.Action, change.before = Create, tftypes.NewValue(change.before.Type(), nil)
+	}
+	schema := a.schema.ResourceSchemas[typeOf(address)]
+	config, wrong := a.decode(ctx, schema.Block, resource.Attributes)
+	if len(wrong) > 0 {
+		return append(said, wrong.at(address)...)
+	}
+	written, more := a.ask(ctx, change, config, object)
+	if written != nil {
+		written.CreateBeforeDestroy = change.createsFirst
+		written.Tainted = written.Tainted || change.Action == Create && more.Err() != nil
+	}
+	a.change(func(state State) { state.setCurrent(address, written) })
+	return append(said, more...)
+}
+
+// ask is one call of ApplyResourceChange. It returns what the state is to have of the object: nil where it is
+// gone, or was never made.
+func (a *applying) ask(ctx context.Context, change *Change, config tftypes.Value, object *Object) (*Object, Diagnostics) {
+	schema := a.schema.ResourceSchemas[typeOf(change.Address)]
+	var values [3]tfprotov6.DynamicValue
+	for i, value := range []tftypes.Value{change.before, change.after, config} {
+		encoded, err := tfprotov6.NewDynamicValue(schema.ValueType(), value)
+		if err != nil {
+			return object, broken(change.Address, err)
+		}
+		values[i] = encoded
+	}
+	response, err := a.server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: typeOf(change.Address), PriorState: &values[0], PlannedState: &values[1], Config: &values[2], PlannedPrivate: change.private,
+	})
+	if err != nil {
+		return object, broken(change.Address, err)
+	}
+	said := fromProtocol(change.Address, response.Diagnostics)
+	value := change.before
+	if response.NewState != nil {
+		if value, err = response.NewState.Unmarshal(schema.ValueType()); err != nil {
+			return object, append(said, broken(change.Address, err)...)
+		}
+	}
+	if problems := checkWriteOnly(schema.Block, value); len(problems) > 0 {
+		return object, append(said, bugs(change.Address, "Provider produced invalid object", problems)...)
+	}
+	value, problems := knownOnly(value)
+	said = append(said, bugs(change.Address, "Provider returned invalid result object after apply", problems)...)
+	if change.Action != Delete && said.Err() == nil {
+		problems := checkCompletes(tftypes.NewAttributePath(), change.after, value)
+		said = append(said, bugs(change.Address, "Provider produced inconsistent result after apply", problems)...)
+	}
+	if said.Err() == nil && (change.Action == Delete) != value.IsNull() {
+		said = append(said, core(change.Address, "Provider returned invalid result object after apply",
+			"An object that is destroyed must be null, and no other may be.")...)
+	}
+	if said.Err() != nil && value.IsNull() {
+		return object, said
+	}
+	var like *Object
+	if said.Err() != nil && object != nil {
+		like = &Object{Tainted: object.Tainted, CreateBeforeDestroy: object.CreateBeforeDestroy}
+	}
+	return a.encoded(change.Address, value, slices.Clone(response.Private), like, said)
+}
+
+// knownOnly makes null what is still unknown after an apply, which no provider may leave.
+func knownOnly(value tftypes.Value) (tftypes.Value, []error) {
+	var problems []error
+	known, err := tftypes.Transform(value, func(at *tftypes.AttributePath, inner tftypes.Value) (tftypes.Value, error) {
+		if inner.IsKnown() {
+			return inner, nil
+		}
+		problems = append(problems, fmt.Errorf("%s is unknown after apply", at))
+		return tftypes.NewValue(inner.Type(), nil), nil
+	})
+	must(err)
+	return known, problems
+}

@@ -1,0 +1,170 @@
+package providertest
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// checkPlan finds what core refuses in a plan: a value that is neither configured, nor as it was before, nor
+// computed.
+func checkPlan(schema *tfprotov6.SchemaBlock, prior, config, planned tftypes.Value) []error {
+	if planned.IsNull() {
+		return []error{fmt.Errorf("planned for absence but config wants existence")}
+	}
+	return checkPlanned(tftypes.NewAttributePath(), schema.Attributes, prior, config, planned)
+}
+
+func checkPlanned(at *tftypes.AttributePath, attributes []*tfprotov6.SchemaAttribute, prior, config, planned tftypes.Value) []error {
+	was, wants, will := mapping(prior), mapping(config), mapping(planned)
+	var problems []error
+	for _, attribute := range attributes {
+		values := [3]tftypes.Value{}
+		for i, from := range []map[string]tftypes.Value{was, wants, will} {
+			value, ok := from[attribute.Name]
+			if !ok {
+				value = tftypes.NewValue(attribute.ValueType(), nil)
+			}
+			values[i] = value
+		}
+		problems = append(problems, checkPlannedValue(at.WithAttributeName(attribute.Name), attribute, values[0], values[1], values[2])...)
+	}
+	return problems
+}
+
+func checkPlannedValue(at *tftypes.AttributePath, attribute *tfprotov6.SchemaAttribute, prior, config, planned tftypes.Value) []error {
+	switch {
+	case identical(planned, config):
+		return nil
+	case identical(planned, prior) && !prior.IsNull() && !config.IsNull():
+		return nil
+	case attribute.WriteOnly:
+		if !planned.IsNull() {
+			return []error{fmt.Errorf("%s: planned value for write-only attribute is not null", at)}
+		}
+		return nil
+	case attribute.Computed && (!attribute.Optional || config.IsNull()):
+		return nil
+	case config.IsNull():
+		return []error{fmt.Errorf("%s: planned value %s for a non-computed attribute", at, planned)}
+	case attribute.NestedType != nil:
+		return checkPlannedNested(at, attribute.NestedType, prior, config, planned)
+	}
+	return []error{fmt.Errorf("%s: planned value %s matches neither the config value %s nor the prior value %s", at, planned, config, prior)}
+}
+
+func checkPlannedNested(at *tftypes.AttributePath, schema *tfprotov6.SchemaObject, prior, config, planned tftypes.Value) []error {
+	switch {
+	case planned.IsNull():
+		return []error{fmt.Errorf("%s: planned for absence but config wants existence", at)}
+	case !planned.IsKnown():
+		return []error{fmt.Errorf("%s: planned unknown for configured value", at)}
+	case !config.IsKnown():
+		return []error{fmt.Errorf("%s: planned %s for an unknown value", at, planned)}
+	}
+	var problems []error
+	switch schema.Nesting {
+	case tfprotov6.SchemaObjectNestingModeSingle:
+		return checkPlanned(at, schema.Attributes, prior, config, planned)
+	case tfprotov6.SchemaObjectNestingModeMap:
+		was, wants, will := mapping(prior), mapping(config), mapping(planned)
+		if len(wants) != len(will) {
+			return []error{fmt.Errorf("%s: %d elements are planned, and the config has %d", at, len(will), len(wants))}
+		}
+		for _, name := range names(will) {
+			if _, ok := wants[name]; !ok {
+				problems = append(problems, fmt.Errorf("%s: element %q of the plan is not in the config", at, name))
+				continue
+			}
+			problems = append(problems, checkPlanned(at.WithElementKeyString(name), schema.Attributes, was[name], wants[name], will[name])...)
+		}
+	case tfprotov6.SchemaObjectNestingModeList:
+		was, wants, will := sequence(prior), sequence(config), sequence(planned)
+		if len(wants) != len(will) {
+			return []error{fmt.Errorf("%s: %d elements are planned, and the config has %d", at, len(will), len(wants))}
+		}
+		for i := range will {
+			before := tftypes.Value{}
+			if i < len(was) {
+				before = was[i]
+			}
+			problems = append(problems, checkPlanned(at.WithElementKeyInt(i), schema.Attributes, before, wants[i], will[i])...)
+		}
+	}
+	return problems
+}
+
+// checkCompletes finds where a value is no completion of a planned one: what was known must be equal.
+func checkCompletes(at *tftypes.AttributePath, planned, actual tftypes.Value) []error {
+	switch {
+	case !planned.IsKnown(), planned.IsNull() && planned.Type().Is(tftypes.DynamicPseudoType):
+		return nil // a null without a type promises nothing
+	case !actual.IsKnown():
+		return []error{fmt.Errorf("%s: was known, but now unknown", at)}
+	case planned.IsNull() && actual.IsNull():
+		return nil
+	case planned.IsNull():
+		return []error{fmt.Errorf("%s: was null, but now %s", at, actual)}
+	case actual.IsNull():
+		return []error{fmt.Errorf("%s: was %s, but now null", at, planned)}
+	case !sameKind(planned.Type(), actual.Type()):
+		return []error{fmt.Errorf("%s: wrong final value type: was %s, but now %s", at, planned.Type(), actual.Type())}
+	case isPrimitive(planned.Type()):
+		if !planned.Equal(actual) {
+			return []error{fmt.Errorf("%s: was %s, but now %s", at, planned, actual)}
+		}
+		return nil
+	case isMapping(planned.Type()):
+		return checkCompletesMapping(at, planned, actual)
+	case planned.Type().Is(tftypes.Set{}):
+		fits := func(a, b tftypes.Value) bool { return len(checkCompletes(at, a, b)) == 0 }
+		if len(sequence(actual)) > len(sequence(planned)) || !correlate(planned, actual, fits) {
+			return []error{fmt.Errorf("%s: was %s, but now %s", at, planned, actual)}
+		}
+		return nil
+	}
+	was, is := sequence(planned), sequence(actual)
+	if len(was) != len(is) {
+		return []error{fmt.Errorf("%s: had %d elements, but now %d", at, len(was), len(is))}
+	}
+	var problems []error
+	for i := range was {
+		problems = append(problems, checkCompletes(at.WithElementKeyInt(i), was[i], is[i])...)
+	}
+	return problems
+}
+
+func checkCompletesMapping(at *tftypes.AttributePath, planned, actual tftypes.Value) []error {
+	was, is := mapping(planned), mapping(actual)
+	step := at.WithElementKeyString
+	if planned.Type().Is(tftypes.Object{}) {
+		step = at.WithAttributeName
+	}
+	var problems []error
+	for _, name := range names(was) {
+		if element, ok := is[name]; ok {
+			problems = append(problems, checkCompletes(step(name), was[name], element)...)
+		} else {
+			problems = append(problems, fmt.Errorf("%s: element %q has vanished", at, name))
+		}
+	}
+	for _, name := range names(is) {
+		if _, ok := was[name]; !ok {
+			problems = append(problems, fmt.Errorf("%s: new element %q has appeared", at, name))
+		}
+	}
+	return problems
+}
+
+// checkWriteOnly finds write-only attributes that a provider returned.
+func checkWriteOnly(schema *tfprotov6.SchemaBlock, value tftypes.Value) []error {
+	var problems []error
+	attributes := mapping(value)
+	for _, attribute := range schema.Attributes {
+		if returned, ok := attributes[attribute.Name]; ok && attribute.WriteOnly && !returned.IsNull() {
+			problems = append(problems, fmt.Errorf("write-only attribute %q was returned", attribute.Name))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,444 @@
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// Action is what a plan does with an object.
+type Action string
+
+// The actions, by the names that Terraform's JSON has for them.
+const (
+	NoOp             Action = "no-op"
+	Create           Action = "create"
+	Update           Action = "update"
+	Delete           Action = "delete"
+	DeleteThenCreate Action = "delete, create"
+	CreateThenDelete Action = "create, delete"
+)
+
+// Replaces tells whether the action makes a new object in place of the old one.
+func (a Action) Replaces() bool { return a == DeleteThenCreate || a == CreateThenDelete }
+
+// Change is what a plan does with one object.
+type Change struct {
+	Address string
+	Action  Action
+
+	Deposed bool // whether it is about a deposed object
+	// Before and After are the object, nil for none. What is not known yet is Unknown{}.
+	Before, After map[string]any
+
+	before, after tftypes.Value
+	private       []byte
+	deposed       *Object // the object that goes, where it is a deposed one
+	createsFirst  bool    // create_before_destroy
+}
+
+// plain is a change with its plain values.
+func (c *Change) plain() *Change {
+	c.Before, _ = fromValue(c.before).(map[string]any)
+	c.After, _ = fromValue(c.after).(map[string]any)
+	c.Deposed = c.deposed != nil
+	return c
+}
+
+// Plan is what an apply will do. It has been refreshed: what was found is the state that apply starts from.
+type Plan struct {
+	Changes       []*Change // of each object, in the order of the addresses
+	Configuration Configuration
+	refreshed     State
+	destroys      bool
+}
+
+// Empty tells whether nothing is to be done.
+func (p *Plan) Empty() bool {
+	return !slices.ContainsFunc(p.Changes, func(change *Change) bool { return change.Action != NoOp })
+}
+
+// Change is that of a resource's current object; nil where the plan has none.
+func (p *Plan) Change(address string) *Change {
+	for _, change := range p.Changes {
+		if change.Address == address && !change.Deposed {
+			return change
+		}
+	}
+	return nil
+}
+
+// Refreshed is the state as the plan found it.
+func (p *Plan) Refreshed() State { return p.refreshed.Clone() }
+
+type options struct {
+	destroy, skipRefresh bool
+	replace              []string
+	imports              map[string]string
+}
+
+// Option changes how a plan is made.
+type Option func(*options)
+
+// Destroy plans the end of everything.
+func Destroy() Option { return func(o *options) { o.destroy = true } }
+
+// Replace plans new objects for resources, as -replace does.
+func Replace(addresses ...string) Option {
+	return func(o *options) { o.replace = append(o.replace, addresses...) }
+}
+
+// SkipRefresh is -refresh=false.
+func SkipRefresh() Option { return func(o *options) { o.skipRefresh = true } }
+
+// ImportBlock is a block `import { to, id }`.
+func ImportBlock(address, id string) Option {
+	return func(o *options) {
+		if o.imports == nil {
+			o.imports = map[string]string{}
+		}
+		o.imports[address] = id
+	}
+}
+
+// Plan refreshes the state and plans.
+func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
+	var how options
+	for _, option := range given {
+		option(&how)
+	}
+	from := w.State
+	if how.destroy && !how.skipRefresh && len(w.State) > 0 {
+		// Core makes a whole normal plan to get a refreshed state. What is wrong with that ends the destroy,
+		// and its warnings are not shown.
+		refreshing := how
+		refreshing.destroy = false
+		plan, said := w.planAll(ctx, configuration, from, refreshing)
+		if said.Err() != nil {
+			return nil, said
+		}
+		from = plan.refreshed
+	}
+	return w.planAll(ctx, configuration, from, how)
+}
+
+// planAll makes a plan in one process.
+func (w *Workspace) planAll(ctx context.Context, configuration Configuration, from State, how options) (*Plan, Diagnostics) {
+	if said := w.validate(ctx, configuration); said.Err() != nil {
+		return nil, said
+	}
+	p, said := w.begin(ctx, configuration, false)
+	if said.Err() != nil {
+		return nil, said
+	}
+	p.refreshesOrphans = w.RefreshesOrphans
+	plan := &Plan{Configuration: configuration, refreshed: from.Clone(), destroys: how.destroy}
+	changes := map[string][]*Change{}
+	var mu sync.Mutex
+	said = append(said, w.each(union(from, configuration.Resources), func(address string) Diagnostics {
+		planned, instance, said := p.planInstance(ctx, configuration, address, from[address], how)
+		mu.Lock()
+		defer mu.Unlock()
+		changes[address] = planned
+		plan.refreshed.set(address, instance)
+		return said
+	})...)
+	for _, address := range names(changes) {
+		for _, change := range changes[address] {
+			plan.Changes = append(plan.Changes, change.plain())
+		}
+	}
+	if said.Err() != nil {
+		return nil, said
+	}
+	return plan, said
+}
+
+// planInstance refreshes and plans all objects of one resource, and returns what the state has of it now.
+func (p *process) planInstance(
+	ctx context.Context, configuration Configuration, address string, instance Instance, how options,
+) (changes []*Change, refreshed Instance, said Diagnostics) {
+	refreshed = instance
+	refreshed.Deposed = nil
+	for _, deposed := range instance.Deposed {
+		object, change, more := p.planGone(ctx, address, deposed, how, false)
+		if said = append(said, more...); object != nil {
+			refreshed.Deposed = append(refreshed.Deposed, object)
+		} else if more.Err() == nil {
+			change, object = &Change{Address: address, Action: NoOp}, deposed
+		}
+		if change != nil {
+			change.deposed = object
+			changes = append(changes, change)
+		}
+	}
+	resource, configured := configuration.Resources[address]
+	if how.destroy || !configured {
+		object, change, more := p.planGone(ctx, address, instance.Current, how, !p.refreshesOrphans)
+		refreshed.Current = object
+		if change != nil {
+			changes = append(changes, change)
+		}
+		return changes, refreshed, append(said, more...)
+	}
+	var found found
+	var more Diagnostics
+	if id, imports := how.imports[address]; imports && instance.Current == nil {
+		found.value, found.private, more = p.importObject(ctx, address, id, false)
+		if more.Err() == nil {
+			found.object, more = p.encoded(address, found.value, found.private, nil, more)
+		}
+	} else {
+		found, more = p.current(ctx, address, instance.Current, how.skipRefresh)
+	}
+	said = append(said, more...)
+	if found.object != nil {
+		stays := *found.object
+		stays.CreateBeforeDestroy = resource.CreateBeforeDestroy
+		found.object = &stays
+	}
+	refreshed.Current = found.object
+	if more.Err() != nil {
+		return changes, refreshed, said
+	}
+	change, more := p.plan(ctx, address, resource, found, nil, slices.Contains(how.replace, address))
+	if change != nil {
+		changes = append(changes, change)
+	}
+	return changes, refreshed, append(said, more...)
+}
+
+// found is an object as it is now.
+type found struct {
+	value   tftypes.Value // null where there is none
+	private []byte        // may be there even so: of what a refresh found gone
+	object  *Object       // what the state has of it
+}
+
+// planGone refreshes an object and plans its end. Where the end is planned from the state, that comes first,
+// and the refresh can only take it back.
+func (p *process) planGone(ctx context.Context, address string, object *Object, how options, fromState bool) (*Object, *Change, Diagnostics) {
+	now, said := p.current(ctx, address, object, fromState || how.skipRefresh || how.destroy)
+	if said.Err() != nil || now.object == nil {
+		return now.object, nil, said
+	}
+	change, more := p.planDestroy(ctx, address, now.value, now.private)
+	if said = append(said, more...); said.Err() != nil || !fromState || how.skipRefresh || how.destroy {
+		return now.object, change, said
+	}
+	now, more = p.current(ctx, address, object, false)
+	if now.object == nil {
+		change = nil
+	}
+	return now.object, change, append(said, more...)
+}
+
+// current is an object as it is now.
+func (p *process) current(ctx context.Context, address string, object *Object, skipRefresh bool) (found, Diagnostics) {
+	now := found{object: object}
+	var said Diagnostics
+	now.value, said = p.decodeObject(ctx, address, object)
+	if said.Err() != nil || object == nil {
+		return now, said
+	}
+	now.private = object.Private
+	if !skipRefresh {
+		var more Diagnostics
+		now.value, now.private, more = p.refresh(ctx, address, now.value, now.private)
+		if said = append(said, more...); said.Err() != nil {
+			return now, said
+		}
+	}
+	now.object, said = p.encoded(address, now.value, now.private, object, said)
+	return now, said
+}
+
+func (p *process) encoded(address string, value tftypes.Value, private []byte, like *Object, said Diagnostics) (*Object, Diagnostics) {
+	object, err := p.encodeObject(address, value, private, like)
+	if err != nil {
+		return like, append(said, core(address, "Provider produced invalid object", err.Error())...)
+	}
+	return object, said
+}
+
+// refresh reads an object.
+func (p *process) refresh(ctx context.Context, address string, value tftypes.Value, private []byte) (tftypes.Value, []byte, Diagnostics) {
+	schema := p.schema.ResourceSchemas[typeOf(address)]
+	prior, err := tfprotov6.NewDynamicValue(schema.ValueType(), value)
+	if err != nil {
+		return value, private, broken(address, err)
+	}
+	response, err := p.server.ReadResource(ctx, &tfprotov6.ReadResourceRequest{
+		TypeName: typeOf(address), CurrentState: &prior, Private: private,
+	})
+	if err != nil {
+		return value, private, broken(address, err)
+	}
+	said := fromProtocol(address, response.Diagnostics)
+	if said.Err() != nil {
+		return value, private, said
+	}
+	read, err := response.NewState.Unmarshal(schema.ValueType())
+	if err != nil {
+		return value, private, broken(address, err)
+	}
+	var problems []error
+	if !read.IsFullyKnown() {
+		problems = append(problems, fmt.Errorf("the state that was read has unknown values"))
+	}
+	problems = append(problems, checkWriteOnly(schema.Block, read)...)
+	return read, response.Private, append(said, bugs(address, "Provider produced invalid object", problems)...)
+}
+
+// planDestroy asks the provider about the end of an object.
+func (p *process) planDestroy(ctx context.Context, address string, value tftypes.Value, prior []byte) (*Change, Diagnostics) {
+	schema := p.schema.ResourceSchemas[typeOf(address)]
+	null := tftypes.NewValue(schema.ValueType(), nil)
+	planned, private, _, said := p.askPlan(ctx, address, schema, value, null, null, prior)
+	if said.Err() != nil {
+		return nil, said
+	}
+	if !planned.IsNull() {
+		return nil, append(said, core(address, "Provider produced invalid plan", "The provider planned a non-null destroy value.")...)
+	}
+	return &Change{Address: address, Action: Delete, before: value, after: null, private: private}, said
+}
+
+// plan asks the provider what is to become of an object. earlier is what the plan said, when it is applied.
+func (p *process) plan(
+	ctx context.Context, address string, resource Resource, found found, earlier *Change, replace bool,
+) (*Change, Diagnostics) {
+	schema, problems := p.resource(address)
+	if problems != nil {
+		return nil, problems
+	}
+	config, problems := p.decode(ctx, schema.Block, resource.Attributes)
+	if len(problems) > 0 {
+		return nil, problems.at(address)
+	}
+	null := tftypes.NewValue(schema.ValueType(), nil)
+	prior, private := found.value, found.private
+	tainted := found.object != nil && found.object.Tainted
+	if tainted {
+		prior, private = null, nil
+	}
+	said := p.validate(ctx, address, schema, config)
+	if said.Err() != nil {
+		return nil, said
+	}
+	planned, plannedPrivate, requires, more := p.askPlan(ctx, address, schema, prior, config, proposed(schema.Block, prior, config), private)
+	if said = append(said, more...); said.Err() != nil {
+		return nil, said
+	}
+	invalid := checkWriteOnly(schema.Block, planned)
+	if len(invalid) == 0 {
+		invalid = checkPlan(schema.Block, prior, config, planned)
+	}
+	if len(invalid) > 0 {
+		return nil, append(said, bugs(address, "Provider produced invalid plan", invalid)...)
+	}
+	change := &Change{Address: address, before: prior, after: planned, private: plannedPrivate, createsFirst: resource.CreateBeforeDestroy}
+	replacing := DeleteThenCreate
+	if resource.CreateBeforeDestroy {
+		replacing = CreateThenDelete
+	}
+	if earlier != nil && earlier.Action.Replaces() {
+		replacing = earlier.Action
+	}
+	switch {
+	case prior.IsNull():
+		change.Action = Create
+	case replace || requiresReplace(schema.Block, prior, planned, requires):
+		change.Action = replacing
+	case same(prior, planned):
+		change.Action = NoOp
+	default:
+		change.Action = Update
+	}
+	if change.Action.Replaces() {
+		// The new object is planned from nothing, with the private bytes that the first plan gave.
+		change.after, change.private, _, more = p.askPlan(ctx, address, schema, null, config, proposed(schema.Block, null, config), plannedPrivate)
+		if more.Err() != nil {
+			return nil, append(said, more...)
+		}
+		if invalid = checkWriteOnly(schema.Block, change.after); len(invalid) > 0 {
+			return nil, append(said, bugs(address, "Provider produced invalid plan", invalid)...)
+		}
+	}
+	switch {
+	case change.Action == Create && tainted:
+		change.Action, change.before = replacing, found.value
+	case change.Action == Create && earlier != nil && earlier.Action.Replaces():
+		change.Action, change.before = earlier.Action, earlier.before // the old object is gone by now
+	}
+	return change, said
+}
+
+// validate asks the provider about the configuration.
+func (p *process) validate(ctx context.Context, address string, schema *tfprotov6.Schema, config tftypes.Value) Diagnostics {
+	value, err := tfprotov6.NewDynamicValue(schema.ValueType(), config)
+	if err != nil {
+		return broken(address, err)
+	}
+	response, err := p.server.ValidateResourceConfig(ctx, &tfprotov6.ValidateResourceConfigRequest{
+		TypeName: typeOf(address), Config: &value,
+		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},
+	})
+	if err != nil {
+		return broken(address, err)
+	}
+	return fromProtocol(address, response.Diagnostics)
+}
+
+// askPlan is one call of PlanResourceChange.
+func (p *process) askPlan(
+	ctx context.Context, address string, schema *tfprotov6.Schema, prior, config, proposed tftypes.Value, private []byte,
+) (planned tftypes.Value, plannedPrivate []byte, requires []*tftypes.AttributePath, said Diagnostics) {
+	var values [3]tfprotov6.DynamicValue
+	for i, value := range []tftypes.Value{prior, config, proposed} {
+		encoded, err := tfprotov6.NewDynamicValue(schema.ValueType(), value)
+		if err != nil {
+			return tftypes.Value{}, nil, nil, broken(address, err)
+		}
+		values[i] = encoded
+	}
+	response, err := p.server.PlanResourceChange(ctx, &tfprotov6.PlanResourceChangeRequest{
+		TypeName: typeOf(address), PriorState: &values[0], Config: &values[1], ProposedNewState: &values[2], PriorPrivate: private,
+	})
+	if err != nil {
+		return tftypes.Value{}, nil, nil, broken(address, err)
+	}
+	if said = fromProtocol(address, response.Diagnostics); said.Err() != nil {
+		return tftypes.Value{}, nil, nil, said
+	}
+	if planned, err = response.PlannedState.Unmarshal(schema.ValueType()); err != nil {
+		return tftypes.Value{}, nil, nil, append(said, broken(address, err)...)
+	}
+	return planned, bytes.Clone(response.PlannedPrivate), response.RequiresReplace, said
+}
+
+// requiresReplace tells whether one of the attributes that the provider named really changes.
+func requiresReplace(schema *tfprotov6.SchemaBlock, prior, planned tftypes.Value, requires []*tftypes.AttributePath) bool {
+	for _, at := range requires {
+		was, _, err := tftypes.WalkAttributePath(prior, at)
+		is, _, errPlanned := tftypes.WalkAttributePath(planned, at)
+		before, _ := was.(tftypes.Value)
+		after, _ := is.(tftypes.Value)
+		if (err != nil) != (errPlanned != nil) || err == nil && !same(before, after) || isWriteOnly(schema, at) {
+			return true
+		}
+	}
+	return false
+}
+
+func isWriteOnly(schema *tfprotov6.SchemaBlock, at *tftypes.AttributePath) bool {
+	steps := at.Steps()
+	return len(steps) == 1 && slices.ContainsFunc(schema.Attributes, func(attribute *tfprotov6.SchemaAttribute) bool {
+		return attribute.WriteOnly && steps[0].Equal(tftypes.AttributeName(attribute.Name))
+	})
+}

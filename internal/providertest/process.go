@@ -1,0 +1,204 @@
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// Start starts a provider process. Core starts a new one for a plan and for an apply.
+type Start func() (tfprotov6.ProviderServer, error)
+
+// process is one provider process.
+type process struct {
+	server tfprotov6.ProviderServer
+	schema *tfprotov6.GetProviderSchemaResponse
+	known  bool // whether what is unknown while planning is known by now
+
+	refreshesOrphans bool
+}
+
+func (s Start) process(ctx context.Context, known bool) (*process, error) {
+	server, err := s()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		return nil, err
+	}
+	p := &process{server: server, schema: schema, known: known}
+	return p, fromProtocol("", schema.Diagnostics).Err()
+}
+
+// check asks the provider about its block.
+func (p *process) check(ctx context.Context, block map[string]any) (*tfprotov6.DynamicValue, Diagnostics) {
+	schema := p.schema.Provider
+	config, problems := p.decode(ctx, schema.Block, block)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	value, err := tfprotov6.NewDynamicValue(schema.ValueType(), config)
+	if err != nil {
+		return nil, broken("", err)
+	}
+	validated, err := p.server.ValidateProviderConfig(ctx, &tfprotov6.ValidateProviderConfigRequest{Config: &value})
+	if err != nil {
+		return nil, broken("", err)
+	}
+	return &value, fromProtocol("", validated.Diagnostics)
+}
+
+// configure checks and gives the provider its block.
+func (p *process) configure(ctx context.Context, block map[string]any) Diagnostics {
+	value, said := p.check(ctx, block)
+	if said.Err() != nil {
+		return said
+	}
+	configured, err := p.server.ConfigureProvider(ctx, &tfprotov6.ConfigureProviderRequest{Config: value, TerraformVersion: "1.11.0"})
+	if err != nil {
+		return append(said, broken("", err)...)
+	}
+	return append(said, fromProtocol("", configured.Diagnostics)...)
+}
+
+// resource is the schema of a resource type.
+func (p *process) resource(address string) (*tfprotov6.Schema, Diagnostics) {
+	return schemaOf(p.schema.ResourceSchemas, "resource", address)
+}
+
+func schemaOf(schemas map[string]*tfprotov6.Schema, kind, address string) (*tfprotov6.Schema, Diagnostics) {
+	schema, ok := schemas[typeOf(address)]
+	switch {
+	case !ok:
+		return nil, core(address, "Invalid "+kind+" type", fmt.Sprintf("The provider does not support %s type %q.", kind, typeOf(address)))
+	case len(schema.Block.BlockTypes) > 0:
+		return nil, broken(address, fmt.Errorf("nested blocks are not simulated"))
+	}
+	return schema, nil
+}
+
+// typeOf is the type in "type.name".
+func typeOf(address string) string {
+	name, _, _ := strings.Cut(address, ".")
+	return name
+}
+
+// decode evaluates the configuration of a block.
+func (p *process) decode(ctx context.Context, schema *tfprotov6.SchemaBlock, configured map[string]any) (tftypes.Value, Diagnostics) {
+	var problems Diagnostics
+	attributes := map[string]tftypes.Value{}
+	for _, attribute := range schema.Attributes {
+		at := tftypes.NewAttributePath().WithAttributeName(attribute.Name)
+		report := func(summary, detail string) {
+			problems = append(problems, Diagnostic{Error: true, Summary: summary, Detail: detail, At: at.String(), Path: at})
+		}
+		value, err := p.evaluate(ctx, configured[attribute.Name])
+		if err != nil {
+			report("Error in function call", err.Error())
+			continue
+		}
+		decoded, err := toValue(attribute.ValueType(), value)
+		switch {
+		case err != nil:
+			report("Incorrect attribute value type", err.Error())
+		case decoded.IsNull() && attribute.Required:
+			report("Missing required argument", fmt.Sprintf("The argument %q is required, but no definition was found.", attribute.Name))
+		}
+		attributes[attribute.Name] = decoded
+	}
+	for _, name := range names(configured) {
+		if _, ok := attributes[name]; !ok {
+			problems = append(problems, core("", "Unsupported argument", fmt.Sprintf("An argument named %q is not expected here.", name))...)
+		}
+	}
+	if len(problems) > 0 {
+		return tftypes.Value{}, problems
+	}
+	return tftypes.NewValue(schema.ValueType(), attributes), nil
+}
+
+// evaluate calls functions, and puts in what is known by now.
+func (p *process) evaluate(ctx context.Context, expression any) (any, error) {
+	switch expression := expression.(type) {
+	case Unknown:
+		if p.known {
+			return p.evaluate(ctx, expression.Then)
+		}
+		if inferred, err := infer(expression.Then); err == nil { // its type is known even so
+			return tftypes.NewValue(inferred.Type(), tftypes.UnknownValue), nil
+		}
+		return Unknown{}, nil
+	case Call:
+		return p.call(ctx, expression)
+	case []any:
+		list := make([]any, len(expression))
+		for i, element := range expression {
+			value, err := p.evaluate(ctx, element)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = value
+		}
+		return list, nil
+	case map[string]any:
+		object := make(map[string]any, len(expression))
+		for _, name := range names(expression) {
+			value, err := p.evaluate(ctx, expression[name])
+			if err != nil {
+				return nil, err
+			}
+			object[name] = value
+		}
+		return object, nil
+	}
+	return expression, nil
+}
+
+// call calls a function of the provider. Unless the parameter takes unknown values, the result of unknown
+// ones is unknown, and nobody is asked.
+func (p *process) call(ctx context.Context, expression Call) (any, error) {
+	function, ok := p.schema.Functions[expression.Function]
+	if !ok {
+		return nil, fmt.Errorf("the provider has no function %q", expression.Function)
+	}
+	request := &tfprotov6.CallFunctionRequest{Name: expression.Function}
+	for i, argument := range expression.Arguments {
+		parameter := function.VariadicParameter
+		if i < len(function.Parameters) {
+			parameter = function.Parameters[i]
+		}
+		if parameter == nil {
+			return nil, fmt.Errorf("function %q takes %d arguments", expression.Function, len(function.Parameters))
+		}
+		evaluated, err := p.evaluate(ctx, argument)
+		if err != nil {
+			return nil, err
+		}
+		value, err := toValue(parameter.Type, evaluated)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("argument %d: %w", i, err)
+		case value.IsNull() && !parameter.AllowNullValue:
+			return nil, fmt.Errorf("argument %q must not be null", parameter.Name)
+		case !value.IsFullyKnown() && !parameter.AllowUnknownValues:
+			return Unknown{}, nil
+		}
+		dynamic, err := tfprotov6.NewDynamicValue(parameter.Type, value)
+		if err != nil {
+			return nil, err
+		}
+		request.Arguments = append(request.Arguments, &dynamic)
+	}
+	response, err := p.server.CallFunction(ctx, request)
+	switch {
+	case err != nil:
+		return nil, err
+	case response.Error != nil:
+		return nil, fmt.Errorf("call to function %q failed: %s", expression.Function, response.Error.Text)
+	}
+	return response.Result.Unmarshal(function.Return.Type)
+}

@@ -1,0 +1,250 @@
+// Package providertest is a small stand-in for Terraform core. It drives a provider in the test's own process,
+// by the protocol that Terraform speaks, so that tests of the provider need no Terraform, run under the race
+// detector, and go through thousands of plans and applies.
+//
+// It does what core does, in the same order, with the same values, and finds what core would call a bug of the
+// provider. It knows one root module, managed resources without nested blocks, data sources and functions. It
+// knows no expressions: configurations are Go values.
+package providertest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// Configuration is a root module.
+type Configuration struct {
+	Provider  map[string]any      // the provider's block
+	Resources map[string]Resource // by address: "flotilla_assignment.dev"
+}
+
+// Resource is a resource of a configuration. Attributes holds nil, bool, string, int, float64, json.Number,
+// []any, map[string]any, Unknown and Call.
+type Resource struct {
+	Attributes          map[string]any
+	CreateBeforeDestroy bool
+}
+
+// Workspace is a folder in which somebody uses Terraform: a provider, and the state.
+type Workspace struct {
+	Start Start
+	State State
+	// Order says in which order resources are planned and applied, one after the other; nil: many at once,
+	// as Terraform does.
+	Order func(addresses []string) []string
+	// RefreshesOrphans says whether the end of an object that is not in the configuration any more is planned
+	// from what the refresh found, as OpenTofu and later Terraform do, or from the state.
+	RefreshesOrphans bool
+}
+
+// New makes a workspace with an empty state.
+func New(start Start) *Workspace { return &Workspace{Start: start, State: State{}} }
+
+// parallelism is how many resources Terraform works on at once.
+const parallelism = 10
+
+// each runs a step for each resource, and collects what is said.
+func (w *Workspace) each(addresses []string, step func(address string) Diagnostics) Diagnostics {
+	all := make([]Diagnostics, len(addresses))
+	if w.Order != nil {
+		addresses = w.Order(addresses)
+		for i, address := range addresses {
+			all[i] = step(address)
+		}
+	} else {
+		var group sync.WaitGroup
+		slots := make(chan struct{}, parallelism)
+		for i, address := range addresses {
+			group.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				all[i] = step(address)
+			})
+		}
+		group.Wait()
+	}
+	var said Diagnostics
+	for _, diagnostics := range all {
+		said = append(said, diagnostics...)
+	}
+	return said
+}
+
+// Apply plans and applies, as `terraform apply -auto-approve` does. The plan is nil where planning failed.
+func (w *Workspace) Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics) {
+	plan, said := w.Plan(ctx, configuration, options...)
+	if said.Err() != nil {
+		return nil, said
+	}
+	return plan, append(said, w.ApplyPlan(ctx, plan)...)
+}
+
+// Import is `terraform import`.
+func (w *Workspace) Import(ctx context.Context, configuration Configuration, address, id string) Diagnostics {
+	p, said := w.begin(ctx, configuration, true)
+	if said.Err() != nil {
+		return said
+	}
+	_, there := w.State[address]
+	value, private, more := p.importObject(ctx, address, id, there)
+	if said = append(said, more...); said.Err() != nil {
+		return said
+	}
+	object, err := p.encodeObject(address, value, private, nil)
+	if err != nil {
+		return append(said, broken(address, err)...)
+	}
+	w.State.setCurrent(address, object)
+	return said
+}
+
+// importObject asks for an object, and refreshes it.
+func (p *process) importObject(ctx context.Context, address, id string, there bool) (tftypes.Value, []byte, Diagnostics) {
+	schema, said := p.resource(address)
+	if said != nil {
+		return tftypes.Value{}, nil, said
+	}
+	response, err := p.server.ImportResourceState(ctx, &tfprotov6.ImportResourceStateRequest{TypeName: typeOf(address), ID: id})
+	if err != nil {
+		return tftypes.Value{}, nil, broken(address, err)
+	}
+	if said = fromProtocol(address, response.Diagnostics); said.Err() != nil {
+		return tftypes.Value{}, nil, said
+	}
+	if len(response.ImportedResources) != 1 {
+		return tftypes.Value{}, nil, core(address, "Multiple import states not supported", "The provider must return one object.")
+	}
+	imported := response.ImportedResources[0]
+	value, err := imported.State.Unmarshal(schema.ValueType())
+	if err != nil {
+		return tftypes.Value{}, nil, broken(address, err)
+	}
+	if problems := checkWriteOnly(schema.Block, value); len(problems) > 0 {
+		return tftypes.Value{}, nil, bugs(address, "Provider returned a write-only attribute during import", problems)
+	}
+	if there {
+		return tftypes.Value{}, nil, append(said, core(address, "Resource already managed by Terraform", "The state has an object at this address.")...)
+	}
+	value, private, more := p.refresh(ctx, address, value, imported.Private)
+	if said = append(said, more...); said.Err() == nil && value.IsNull() {
+		said = append(said, core(address, "Cannot import non-existent remote object", "There is nothing with this id.")...)
+	}
+	return value, private, said
+}
+
+// Lose takes a resource from the state, as `terraform state rm` or the loss of a state does.
+func (w *Workspace) Lose(address string) { delete(w.State, address) }
+
+// Taint marks a resource for replacement.
+func (w *Workspace) Taint(address string) {
+	if instance := w.State[address]; instance.Current != nil {
+		tainted := *instance.Current
+		tainted.Tainted = true
+		w.State.setCurrent(address, &tainted)
+	}
+}
+
+// ReadData reads a data source whose configuration is known.
+func (w *Workspace) ReadData(ctx context.Context, configuration Configuration, typeName string, attributes map[string]any) (map[string]any, Diagnostics) {
+	p, said := w.begin(ctx, configuration, true)
+	if said.Err() != nil {
+		return nil, said
+	}
+	address := "data." + typeName
+	schema, problems := schemaOf(p.schema.DataSourceSchemas, "data source", typeName)
+	if problems != nil {
+		return nil, problems
+	}
+	config, problems := p.decode(ctx, schema.Block, attributes)
+	if len(problems) > 0 {
+		return nil, append(said, problems.at(address)...)
+	}
+	value, err := tfprotov6.NewDynamicValue(schema.ValueType(), config)
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	validated, err := p.server.ValidateDataResourceConfig(ctx, &tfprotov6.ValidateDataResourceConfigRequest{TypeName: typeName, Config: &value})
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	if said = append(said, fromProtocol(address, validated.Diagnostics)...); said.Err() != nil {
+		return nil, said
+	}
+	read, err := p.server.ReadDataSource(ctx, &tfprotov6.ReadDataSourceRequest{TypeName: typeName, Config: &value})
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	if said = append(said, fromProtocol(address, read.Diagnostics)...); said.Err() != nil {
+		return nil, said
+	}
+	state, err := read.State.Unmarshal(schema.ValueType())
+	if err != nil {
+		return nil, broken(address, err)
+	}
+	said = append(said, bugs(address, "Provider produced invalid object", checkCompletes(tftypes.NewAttributePath(), configuredOnly(schema.Block, config), state))...)
+	values, _ := fromValue(state).(map[string]any)
+	return values, said
+}
+
+// configuredOnly makes unknown what a data source may fill in.
+func configuredOnly(schema *tfprotov6.SchemaBlock, config tftypes.Value) tftypes.Value {
+	attributes := mapping(config)
+	for _, attribute := range schema.Attributes {
+		if attribute.Computed {
+			attributes[attribute.Name] = tftypes.NewValue(attribute.ValueType(), tftypes.UnknownValue)
+		}
+	}
+	return tftypes.NewValue(config.Type(), attributes)
+}
+
+// Evaluate calls functions, as an output would show their result.
+func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
+	p, err := w.Start.process(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	evaluated, err := p.evaluate(ctx, expression)
+	if err != nil {
+		return nil, err
+	}
+	value, err := infer(evaluated)
+	if err != nil {
+		return nil, err
+	}
+	return fromValue(value), nil
+}
+
+// validate is what comes before every plan: the configuration is checked by a process of its own, which is not
+// configured.
+func (w *Workspace) validate(ctx context.Context, configuration Configuration) Diagnostics {
+	p, err := w.Start.process(ctx, false)
+	if err != nil {
+		return broken("", err)
+	}
+	_, said := p.check(ctx, configuration.Provider)
+	for _, address := range names(configuration.Resources) {
+		schema, problems := p.resource(address)
+		if problems != nil {
+			said = append(said, problems...)
+			continue
+		}
+		config, problems := p.decode(ctx, schema.Block, configuration.Resources[address].Attributes)
+		if len(problems) == 0 {
+			problems = p.validate(ctx, address, schema, config)
+		}
+		said = append(said, problems.at(address)...)
+	}
+	return said
+}
+
+// begin starts and configures a provider.
+func (w *Workspace) begin(ctx context.Context, configuration Configuration, known bool) (*process, Diagnostics) {
+	p, err := w.Start.process(ctx, known)
+	if err != nil {
+		return nil, broken("", err)
+	}
+	return p, p.configure(ctx, configuration.Provider)
+}

@@ -1,0 +1,210 @@
+package providertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// Object is what a state has of one object: the current one of a resource, or a deposed one that a
+// replacement with create_before_destroy left behind.
+type Object struct {
+	SchemaVersion       int64
+	Attributes          json.RawMessage
+	Private             []byte
+	Tainted             bool
+	CreateBeforeDestroy bool
+}
+
+// Instance is what a state has of one resource.
+type Instance struct {
+	Current *Object
+	Deposed []*Object
+}
+
+// State is what Terraform keeps, by address.
+type State map[string]Instance
+
+// Clone makes a copy that can be kept.
+func (s State) Clone() State {
+	clone := State{}
+	for address, instance := range s {
+		instance.Deposed = slices.Clone(instance.Deposed)
+		clone[address] = instance
+	}
+	return clone
+}
+
+func (s State) setCurrent(address string, object *Object) {
+	instance := s[address]
+	instance.Current = object
+	s.set(address, instance)
+}
+
+func (s State) set(address string, instance Instance) {
+	if instance.Current == nil && len(instance.Deposed) == 0 {
+		delete(s, address)
+		return
+	}
+	s[address] = instance
+}
+
+// setDeposed puts an object in the place of a deposed one, or takes that away.
+func (s State) setDeposed(address string, former, object *Object) {
+	instance := s[address]
+	instance.Deposed = slices.Clone(instance.Deposed)
+	i := slices.Index(instance.Deposed, former)
+	if object == nil {
+		instance.Deposed = slices.Delete(instance.Deposed, i, i+1)
+	} else {
+		instance.Deposed[i] = object
+	}
+	s.set(address, instance)
+}
+
+// depose makes the current object a deposed one.
+func (s State) depose(address string) *Object {
+	instance := s[address]
+	deposed := instance.Current
+	instance.Deposed = append(slices.Clone(instance.Deposed), deposed)
+	instance.Current = nil
+	s.set(address, instance)
+	return deposed
+}
+
+// restore makes a deposed object the current one again, where there is no other.
+func (s State) restore(address string, deposed *Object) {
+	instance := s[address]
+	if i := slices.Index(instance.Deposed, deposed); i >= 0 && instance.Current == nil {
+		instance.Deposed = slices.Delete(slices.Clone(instance.Deposed), i, i+1)
+		instance.Current = deposed
+		s.set(address, instance)
+	}
+}
+
+// Values are the attributes of a resource; nil where it has no current object.
+func (s State) Values(address string) map[string]any {
+	current := s[address].Current
+	if current == nil {
+		return nil
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal(current.Attributes, &values); err != nil {
+		panic(err)
+	}
+	return values
+}
+
+// ParseState reads the file terraform.tfstate of a root module.
+func ParseState(file []byte) (State, error) {
+	var parsed struct {
+		Resources []struct {
+			Mode, Type, Name string
+			Instances        []struct {
+				IndexKey            any             `json:"index_key"`
+				SchemaVersion       int64           `json:"schema_version"`
+				Attributes          json.RawMessage `json:"attributes"`
+				Private             []byte          `json:"private"`
+				Status              string          `json:"status"`
+				Deposed             string          `json:"deposed"`
+				CreateBeforeDestroy bool            `json:"create_before_destroy"`
+			}
+		}
+	}
+	if err := json.Unmarshal(file, &parsed); err != nil {
+		return nil, err
+	}
+	state := State{}
+	for _, resource := range parsed.Resources {
+		for _, instance := range resource.Instances {
+			address := resource.Type + "." + resource.Name
+			switch key := instance.IndexKey.(type) {
+			case string:
+				address += fmt.Sprintf("[%q]", key)
+			case float64:
+				address += fmt.Sprintf("[%d]", int(key))
+			}
+			object := &Object{
+				SchemaVersion: instance.SchemaVersion, Attributes: instance.Attributes, Private: instance.Private,
+				Tainted: instance.Status == "tainted", CreateBeforeDestroy: instance.CreateBeforeDestroy,
+			}
+			switch known := state[address]; {
+			case resource.Mode != "managed":
+			case instance.Deposed != "":
+				state[address] = Instance{Current: known.Current, Deposed: append(known.Deposed, object)}
+			default:
+				state[address] = Instance{Current: object, Deposed: known.Deposed}
+			}
+		}
+	}
+	return state, nil
+}
+
+// decodeObject gives the provider the chance to upgrade an object, as core does whenever it reads one.
+func (p *process) decodeObject(ctx context.Context, address string, object *Object) (tftypes.Value, Diagnostics) {
+	schema, problems := p.resource(address)
+	if problems != nil {
+		return tftypes.Value{}, problems
+	}
+	if object == nil {
+		return tftypes.NewValue(schema.ValueType(), nil), nil
+	}
+	if object.SchemaVersion > schema.Version {
+		return tftypes.Value{}, core(address, "Resource instance managed by newer provider version",
+			fmt.Sprintf("The state has schema version %d, and the provider has %d.", object.SchemaVersion, schema.Version))
+	}
+	upgraded, err := p.server.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{
+		TypeName: typeOf(address), Version: object.SchemaVersion, RawState: &tfprotov6.RawState{JSON: object.Attributes},
+	})
+	if err != nil {
+		return tftypes.Value{}, broken(address, err)
+	}
+	problems = fromProtocol(address, upgraded.Diagnostics)
+	if problems.Err() != nil {
+		return tftypes.Value{}, problems
+	}
+	value, err := upgraded.UpgradedState.Unmarshal(schema.ValueType())
+	if err != nil {
+		return tftypes.Value{}, broken(address, err)
+	}
+	return value, problems
+}
+
+// encodeObject is what the state keeps of a value; nil of null.
+func (p *process) encodeObject(address string, value tftypes.Value, private []byte, like *Object) (*Object, error) {
+	if value.IsNull() {
+		return nil, nil
+	}
+	schema := p.schema.ResourceSchemas[typeOf(address)]
+	plain, err := toJSON(schema.ValueType(), value)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		return nil, err
+	}
+	object := &Object{}
+	if like != nil {
+		*object = *like
+	}
+	object.SchemaVersion, object.Attributes, object.Private = schema.Version, text, private
+	return object, nil
+}
+
+// union are the addresses of either.
+func union[A, B any](a map[string]A, b map[string]B) []string {
+	all := map[string]bool{}
+	for address := range a {
+		all[address] = true
+	}
+	for address := range b {
+		all[address] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}

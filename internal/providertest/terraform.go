@@ -1,0 +1,364 @@
+package providertest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
+)
+
+// Runner is a workspace with the stand-in, or with Terraform itself.
+type Runner interface {
+	Plan(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics)
+	Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics)
+	Import(ctx context.Context, configuration Configuration, address, id string) Diagnostics
+	Lose(address string)
+	Taint(address string)
+	Now() State
+}
+
+var (
+	_ Runner = &Workspace{}
+	_ Runner = &Terraform{}
+)
+
+// Now is the state.
+func (w *Workspace) Now() State { return w.State.Clone() }
+
+// Terraform is a workspace with a real Terraform or OpenTofu. The provider runs in the test's process, so that
+// what it is asked can be recorded, and compared with what the stand-in asks.
+type Terraform struct {
+	tool, folder, source string
+	environment          []string
+	ready                bool
+}
+
+// NewTerraform serves a provider for a tool until the test ends. source is the provider's, such as
+// "flotilla/flotilla".
+func NewTerraform(t *testing.T, tool, source string, start Start) *Terraform {
+	t.Helper()
+	server, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := "registry.terraform.io"
+	if strings.Contains(filepath.Base(tool), "tofu") {
+		host = "registry.opentofu.org"
+	}
+	address := host + "/" + source
+	reattach, closed, failed := make(chan *plugin.ReattachConfig), make(chan struct{}), make(chan error, 1)
+	go func() {
+		failed <- tf6server.Serve(address, func() tfprotov6.ProviderServer { return server },
+			tf6server.WithDebug(t.Context(), reattach, closed), tf6server.WithoutLogStderrOverride(),
+			tf6server.WithGoPluginLogger(hclog.NewNullLogger()), tf6server.WithLoggingSink(t))
+	}()
+	select {
+	case err := <-failed:
+		t.Fatal(err)
+		return nil
+	case config := <-reattach:
+		text, err := json.Marshal(map[string]any{address: map[string]any{
+			"Protocol": config.Protocol, "ProtocolVersion": config.ProtocolVersion, "Pid": config.Pid, "Test": config.Test,
+			"Addr": map[string]any{"Network": config.Addr.Network(), "String": config.Addr.String()},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Terraform{
+			tool: tool, folder: t.TempDir(), source: source,
+			environment: append(os.Environ(), "TF_REATTACH_PROVIDERS="+string(text), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"),
+		}
+	}
+}
+
+// Plan refreshes the state and plans.
+func (t *Terraform) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
+	var how options
+	for _, option := range given {
+		option(&how)
+	}
+	if said := t.configure(ctx, configuration, how.imports); said != nil {
+		return nil, said
+	}
+	arguments := []string{"plan", "-json", "-input=false", "-out=plan.out"}
+	if how.destroy {
+		arguments = append(arguments, "-destroy")
+	}
+	if how.skipRefresh {
+		arguments = append(arguments, "-refresh=false")
+	}
+	for _, address := range how.replace {
+		arguments = append(arguments, "-replace="+address)
+	}
+	said := t.say(ctx, arguments...)
+	if said.Err() != nil {
+		return nil, said
+	}
+	output, err := t.run(ctx, "show", "-json", "plan.out")
+	if err != nil {
+		return nil, broken("", err)
+	}
+	plan, err := parsePlan(output)
+	if err != nil {
+		return nil, broken("", err)
+	}
+	return plan, said
+}
+
+// Apply plans and applies.
+func (t *Terraform) Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics) {
+	plan, said := t.Plan(ctx, configuration, options...)
+	if said.Err() != nil {
+		return nil, said
+	}
+	return plan, append(said, t.say(ctx, "apply", "-json", "-input=false", "plan.out")...)
+}
+
+// Import is `terraform import`.
+func (t *Terraform) Import(ctx context.Context, configuration Configuration, address, id string) Diagnostics {
+	if said := t.configure(ctx, configuration, nil); said != nil {
+		return said
+	}
+	if _, err := t.run(ctx, "import", "-input=false", "-no-color", address, id); err != nil {
+		return Diagnostics{{Error: true, Address: address, Summary: "Import failed", Detail: err.Error()}}
+	}
+	return nil
+}
+
+// Lose takes a resource from the state.
+func (t *Terraform) Lose(address string) { _, _ = t.run(context.Background(), "state", "rm", address) }
+
+// Taint marks a resource for replacement.
+func (t *Terraform) Taint(address string) { _, _ = t.run(context.Background(), "taint", address) }
+
+// Now is the state.
+func (t *Terraform) Now() State {
+	file, err := os.ReadFile(filepath.Join(t.folder, "terraform.tfstate"))
+	if os.IsNotExist(err) {
+		return State{}
+	}
+	must(err)
+	state, err := ParseState(file)
+	must(err)
+	for address := range state {
+		if strings.HasPrefix(address, "terraform_data.") {
+			delete(state, address)
+		}
+	}
+	return state
+}
+
+// configure writes the configuration, and initializes the folder once.
+func (t *Terraform) configure(ctx context.Context, configuration Configuration, imports map[string]string) Diagnostics {
+	text, err := configuration.json(t.source, imports)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(t.folder, "main.tf.json"), text, 0o600)
+	}
+	if err == nil && !t.ready {
+		_, err = t.run(ctx, "init", "-input=false", "-no-color")
+	}
+	if err != nil {
+		return broken("", err)
+	}
+	t.ready = true
+	return nil
+}
+
+func (t *Terraform) run(ctx context.Context, arguments ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, t.tool, arguments...)
+	command.Dir, command.Env = t.folder, t.environment
+	var errors bytes.Buffer
+	command.Stderr = &errors
+	output, err := command.Output()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", t.tool, arguments[0], err, errors.Bytes())
+	}
+	return output, err
+}
+
+// say runs the tool and returns what it says in JSON.
+func (t *Terraform) say(ctx context.Context, arguments ...string) Diagnostics {
+	output, failed := t.run(ctx, arguments...)
+	var said Diagnostics
+	lines := bufio.NewScanner(bytes.NewReader(output))
+	lines.Buffer(nil, 1<<26)
+	for lines.Scan() {
+		var line struct {
+			Type       string
+			Diagnostic struct{ Severity, Summary, Detail, Address string }
+		}
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Type == "diagnostic" {
+			d := line.Diagnostic
+			said = append(said, Diagnostic{
+				Error: d.Severity == "error", Core: strings.HasPrefix(d.Summary, "Provider produced ") || strings.HasPrefix(d.Summary, "Provider returned "),
+				Address: d.Address, Summary: d.Summary, Detail: d.Detail,
+			})
+		}
+	}
+	if failed != nil && said.Err() == nil {
+		said = append(said, broken("", failed)...)
+	}
+	return said
+}
+
+func parsePlan(text []byte) (*Plan, error) {
+	var parsed struct {
+		ResourceChanges []struct {
+			Address, Deposed string
+			Change           struct {
+				Actions       []string
+				Before, After any
+				AfterUnknown  any `json:"after_unknown"`
+			}
+		} `json:"resource_changes"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&parsed); err != nil {
+		return nil, err
+	}
+	plan := &Plan{}
+	for _, resource := range parsed.ResourceChanges {
+		if strings.HasPrefix(resource.Address, "terraform_data.") {
+			continue
+		}
+		change := &Change{Address: resource.Address, Action: Action(strings.Join(resource.Change.Actions, ", ")), Deposed: resource.Deposed != ""}
+		change.Before, _ = resource.Change.Before.(map[string]any)
+		change.After, _ = withUnknown(resource.Change.After, resource.Change.AfterUnknown).(map[string]any)
+		plan.Changes = append(plan.Changes, change)
+	}
+	slices.SortFunc(plan.Changes, func(a, b *Change) int { return strings.Compare(a.Address, b.Address) })
+	return plan, nil
+}
+
+// withUnknown puts what is not known into a value of Terraform's JSON, which has it beside.
+func withUnknown(value, unknown any) any {
+	switch unknown := unknown.(type) {
+	case bool:
+		if unknown {
+			return Unknown{}
+		}
+	case map[string]any:
+		object, _ := value.(map[string]any)
+		merged := map[string]any{}
+		for _, name := range union(object, unknown) {
+			merged[name] = withUnknown(object[name], unknown[name])
+		}
+		if value != nil {
+			return merged
+		}
+	case []any:
+		list, _ := value.([]any)
+		merged := make([]any, max(len(list), len(unknown)))
+		for i := range merged {
+			var element, isUnknown any
+			if i < len(list) {
+				element = list[i]
+			}
+			if i < len(unknown) {
+				isUnknown = unknown[i]
+			}
+			merged[i] = withUnknown(element, isUnknown)
+		}
+		if value != nil {
+			return merged
+		}
+	}
+	return value
+}
+
+// json writes a configuration for Terraform. What is unknown while planning is the output of a resource that
+// is made by the same apply.
+func (c Configuration) json(source string, imports map[string]string) ([]byte, error) {
+	_, name, _ := strings.Cut(source, "/")
+	e := &encoder{provider: name, later: map[string]any{}, locals: map[string]any{}}
+	resources := map[string]map[string]any{}
+	for _, address := range names(c.Resources) {
+		resource := c.Resources[address]
+		block, _ := e.encode(resource.Attributes).(map[string]any)
+		if block == nil {
+			block = map[string]any{}
+		}
+		if resource.CreateBeforeDestroy {
+			block["lifecycle"] = map[string]any{"create_before_destroy": true}
+		}
+		typeName, label, _ := strings.Cut(address, ".")
+		if resources[typeName] == nil {
+			resources[typeName] = map[string]any{}
+		}
+		resources[typeName][label] = block
+	}
+	root := map[string]any{
+		"terraform": map[string]any{"required_providers": map[string]any{name: map[string]any{"source": source}}},
+		"provider":  map[string]any{name: e.encode(c.Provider)},
+	}
+	if len(e.later) > 0 {
+		resources["terraform_data"] = e.later
+	}
+	if len(resources) > 0 {
+		root["resource"] = resources
+	}
+	if len(e.locals) > 0 {
+		root["locals"] = e.locals
+	}
+	var blocks []any
+	for _, address := range names(imports) {
+		blocks = append(blocks, map[string]any{"to": address, "id": imports[address]})
+	}
+	if blocks != nil {
+		root["import"] = blocks
+	}
+	return json.MarshalIndent(root, "", "  ")
+}
+
+type encoder struct {
+	provider      string
+	later, locals map[string]any
+}
+
+func (e *encoder) encode(value any) any {
+	switch value := value.(type) {
+	case string:
+		return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(value)
+	case Unknown:
+		name := "later" + strconv.Itoa(len(e.later))
+		e.later[name] = nil // taken
+		e.later[name] = map[string]any{"input": e.encode(value.Then)}
+		return "${terraform_data." + name + ".output}"
+	case Call:
+		arguments := make([]string, len(value.Arguments))
+		for i, argument := range value.Arguments {
+			name := "argument" + strconv.Itoa(len(e.locals))
+			e.locals[name] = nil // taken
+			e.locals[name] = e.encode(argument)
+			arguments[i] = "local." + name
+		}
+		return "${provider::" + e.provider + "::" + value.Function + "(" + strings.Join(arguments, ", ") + ")}"
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = e.encode(element)
+		}
+		return list
+	case map[string]any:
+		object := map[string]any{}
+		for name, element := range value {
+			object[name] = e.encode(element)
+		}
+		return object
+	}
+	return value
+}
