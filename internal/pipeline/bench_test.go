@@ -77,8 +77,7 @@ func BenchmarkEngine(b *testing.B) {
 			b.Run("parse", func(b *testing.B) {
 				measure(b, func() int {
 					return onAllProcessors(len(folders), func(i int) {
-						subject := render.Subject{Assignment: scheduled.Assignments[i]}
-						if findings := templates.Check(subject, folders[i]); len(findings) > 0 {
+						if findings := templates.Check(subjectOf(f.Environment, scheduled, hydrated, i), folders[i]); len(findings) > 0 {
 							b.Error(findings)
 						}
 					})
@@ -108,16 +107,20 @@ func renderAll(
 	templates *render.Templates, environment string, scheduled *schedule.Result, hydrated *hydrate.Result, to func(int, []render.File),
 ) int {
 	return onAllProcessors(len(scheduled.Assignments), func(i int) {
-		snapshot := hydrated.Snapshots[i]
-		files, err := templates.Render(render.Subject{
-			Assignment: scheduled.Assignments[i], Environment: environment,
-			ConfigVersion: snapshot.Version, Config: snapshot.Values(),
-		})
+		files, err := templates.Render(subjectOf(environment, scheduled, hydrated, i))
 		if err != nil {
 			panic(err)
 		}
 		to(i, files)
 	})
+}
+
+func subjectOf(environment string, scheduled *schedule.Result, hydrated *hydrate.Result, i int) render.Subject {
+	snapshot := hydrated.Snapshots[i]
+	return render.Subject{
+		Assignment: scheduled.Assignments[i], Environment: environment,
+		ConfigVersion: snapshot.Version, Config: snapshot.Values(),
+	}
 }
 
 // onAllProcessors calls do with every number below count, and returns count.

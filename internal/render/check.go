@@ -27,26 +27,52 @@ const maxConfigMap = 1 << 20
 // Findings name the template, the file and the line.
 func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 	check := &check{assignment: subject.Assignment.Key(), objects: map[identity]place{}}
-	byFile := map[string]*compiled{}
-	if host := t.hosts[subject.Assignment.Host.ClusterType.Name]; host != nil {
-		for _, template := range host.templates {
-			byFile[template.file] = template
-		}
+	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
+	if host == nil {
+		return nil
 	}
 	for _, file := range files {
-		template := byFile[file.Name]
-		if template == nil {
-			continue
-		}
-		check.file, check.template = file.Name, template
-		switch template.contentType {
-		case "yaml":
-			check.yaml(file.Content)
-		case "json":
-			check.json(file.Content)
+		for _, template := range host.templates {
+			if template.file != file.Name {
+				continue
+			}
+			shape := t.shapeOf(host, template, subject, file.Content)
+			// The objects of built-in templates are of different kinds. One of the user's may write any.
+			if host.isBuiltin && shape != nil && shape.checked.Load() {
+				continue
+			}
+			if check.content(template, file) && shape != nil {
+				shape.checked.Store(true)
+			}
 		}
 	}
 	return check.findings
+}
+
+// shapeOf returns the shape of a file that has been rendered, or nil where it has none.
+func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, content []byte) *shape {
+	key, hasShape := t.shapeKeyOf(host, template, subject)
+	if !hasShape {
+		return nil
+	}
+	shape, _ := t.shapes.get(&key)
+	if shape == nil || shape == noShape || !shape.is(content, slotsOf(subject.Assignment)) {
+		return nil
+	}
+	return shape
+}
+
+// content checks one file, and says whether nothing is wrong with it.
+func (c *check) content(template *compiled, file File) bool {
+	before := len(c.findings)
+	c.file, c.template = file.Name, template
+	switch template.contentType {
+	case "yaml":
+		c.yaml(file.Content)
+	case "json":
+		c.json(file.Content)
+	}
+	return len(c.findings) == before
 }
 
 // identity is what makes two documents the same object: Kubernetes serves each in all versions.

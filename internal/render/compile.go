@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,12 +23,20 @@ type Templates struct {
 	workspaces  map[string]*workspace
 	waves       map[string]int // by workload: how many requirements stand before it
 	targets     map[string]*fleet.DeploymentTarget
+	parameters  map[string]map[string]any // of deployment targets, by full name
+	problems    map[string]*targetProblems
+	shapes      shapes
 	engines     sync.Pool // of *engine
 }
 
 // host is what the assignments of a cluster type are rendered with, in the order of the files' names.
 type host struct {
-	templates []*compiled
+	templates  []*compiled
+	reconciler string         // of the built-in templates; empty for one of the user's own
+	isBuiltin  bool           // all of its templates are
+	parameters map[string]any // of the cluster type
+	// parametersID is the same for cluster types of the same parameters.
+	parametersID string
 }
 
 // compiled is a parsed template.
@@ -39,6 +48,7 @@ type compiled struct {
 	sources     []string
 	manifests   []*template.Template
 	mutates     bool // changes the maps that it is given
+	isBuiltin   bool
 }
 
 // Files of an assignment's folder, by type of template.
@@ -69,7 +79,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 		clusterType := &f.ClusterTypes[i]
 		var root *fleet.Path
 		path := root.Attribute("cluster_types").Key(clusterType.Name)
-		host := &host{}
+		host := &host{isBuiltin: true}
 		for _, use := range []struct{ kind, name, attribute string }{ // in the order of the files' names
 			{"namespace", cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService), "namespace_service"},
 			{"config", cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "config_type"},
@@ -86,7 +96,12 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 				continue
 			}
 			host.templates = append(host.templates, template)
+			host.isBuiltin = host.isBuiltin && template.isBuiltin
+			if use.kind == "reconciler" && template.isBuiltin {
+				host.reconciler = template.name
+			}
 		}
+		compiler.parameters(path.Attribute("parameters"), clusterType, host)
 		hosts[clusterType.Name] = host
 	}
 	if compiler.findings != nil {
@@ -98,7 +113,9 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 		workspaces:  indexWorkspaces(f),
 		waves:       indexWaves(f),
 		targets:     indexTargets(f),
+		parameters:  indexParameters(f),
 	}
+	templates.problems = templates.indexProblems(f)
 	templates.engines.New = func() any { return newEngine() }
 	return templates, nil
 }
@@ -119,13 +136,15 @@ type templateKey struct{ kind, name string }
 
 // compiler parses each template once, however many cluster types use it.
 type compiler struct {
-	sources  map[templateKey]*fleet.Template
+	builtins map[templateKey]*fleet.Template
+	sources  map[templateKey]*fleet.Template // those of the fleet in place of built-in ones
 	compiled map[templateKey]*compiled
 	findings fleet.Findings
 }
 
 func newCompiler(f *fleet.Fleet) *compiler {
-	compiler := &compiler{sources: builtins(), compiled: map[templateKey]*compiled{}}
+	compiler := &compiler{builtins: builtins(), compiled: map[templateKey]*compiled{}}
+	compiler.sources = maps.Clone(compiler.builtins)
 	for i := range f.Templates {
 		compiler.sources[templateKey{f.Templates[i].Type, f.Templates[i].Name}] = &f.Templates[i]
 	}
@@ -142,9 +161,31 @@ func (c *compiler) template(kind, name string) (*compiled, bool) {
 		return nil, false
 	}
 	template, findings := compileTemplate(source)
+	template.isBuiltin = c.builtins[key] == source
 	c.compiled[key] = template
 	c.findings = append(c.findings, findings...)
 	return template, true
+}
+
+// parameters reads and checks those of a cluster type. Templates of the user's own take any.
+func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, host *host) {
+	if len(clusterType.Parameters) == 0 {
+		return
+	}
+	host.parameters = naturalObject(clusterType.Parameters)
+	id, err := fleet.CanonicalJSON(clusterType.Parameters)
+	if err != nil {
+		c.findings = append(c.findings, fleet.Finding{Path: path.String(), Message: err.Error()})
+	}
+	host.parametersID = id
+	check := parameterCheck{path: path}
+	if host.isBuiltin {
+		check.known(host.parameters, parametersFor(host.reconciler))
+	}
+	if host.reconciler != "" {
+		check.fields(host.parameters, nil)
+	}
+	c.findings = append(c.findings, check.findings...)
 }
 
 // names are those of the templates of a type, sorted.

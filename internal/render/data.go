@@ -1,9 +1,13 @@
 package render
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -11,10 +15,15 @@ import (
 
 // workspace is what templates see of a workspace.
 type workspace struct {
+	name              string
 	contributorGroups []any
 	readerGroups      []any
 	resourceQuota     map[string]any
+	limitRange        []any
 	networkPolicy     string
+	serviceAccount    string
+	argocdProject     string
+	rendersProject    bool
 }
 
 // data is what templates see. Names that Kalypso has too mean the same. Lists and maps are []any and
@@ -30,11 +39,12 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	}
 	assignment := subject.Assignment
 	workload, target, host := assignment.Target.Workload, assignment.Target.Target, assignment.Host
+	parameters := t.parametersOf(assignment)
 
 	fillLabels(d.labels, assignment.Target.Labels)
 	d.labels["workspace"], d.labels["workload"] = workload.Workspace, workload.Name
 	fillLabels(d.hostLabels, host.Labels)
-	fillManifests(d.manifests, &target.Manifests)
+	fillManifests(d.manifests, &target.Manifests, parameters)
 	fillNatural(d.config, subject.Config)
 	cluster := ""
 	if host.Cluster != nil {
@@ -48,6 +58,7 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root := d.root
 	root["DeploymentTargetName"] = assignment.Target.Name
 	root["Namespace"] = assignment.Namespace
+	root["Name"] = objectName(assignment.Target, assignment.Namespace)
 	root["Environment"] = subject.Environment
 	root["Workspace"] = workload.Workspace
 	root["Workload"] = workload.Name
@@ -65,12 +76,37 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["Wave"] = t.waves[workload.Name]
 	root["IsChart"] = isChart(&target.Manifests)
 	root["Repo"] = repoOf(subject.Repo)
+	root["Values"] = d.values(target, parameters)
 
 	root["ContributorGroups"] = team.contributorGroups
 	root["ReaderGroups"] = team.readerGroups
 	root["ResourceQuota"] = team.resourceQuota
 	root["NetworkPolicy"] = team.networkPolicy
 	return root
+}
+
+// setNames puts other texts in place of the names that [slotsOf] lists.
+func (d *data) setNames(name func(slot int) string) {
+	d.root["Namespace"], d.root["Name"] = name(namespaceSlot), name(objectSlot)
+	if dependencies, ok := d.root["Dependencies"].([]any); ok {
+		for i := range dependencies {
+			dependencies[i].(map[string]any)["object"] = name(dependencySlot + i)
+		}
+	}
+}
+
+// values are those of a chart: the parameters', and over them the configuration where it is to be there.
+func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any) map[string]any {
+	values, _ := parameters[valuesParameter].(map[string]any)
+	below, among := target.ConfigAs.Values()
+	if !among || len(d.config) == 0 {
+		return values
+	}
+	config := d.config
+	for i := len(below) - 1; i >= 0; i-- {
+		config = map[string]any{below[i]: config}
+	}
+	return overlay(values, config)
 }
 
 func fillLabels(into map[string]any, labels fleet.Labels) {
@@ -89,13 +125,9 @@ func fillNatural(into, values map[string]any) {
 
 // fillManifests writes every key, so that templates can ask for each. Parameters stand beside them
 // too, because Kalypso's manifests are a free map.
-func fillManifests(into map[string]any, manifests *fleet.Manifests) {
+func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters map[string]any) {
 	clear(into)
-	parameters := map[string]any{}
-	for name, value := range manifests.Parameters {
-		value = natural(value)
-		parameters[name], into[name] = value, value
-	}
+	maps.Copy(into, parameters)
 	into["storage"] = manifests.Storage
 	into["repo"] = manifests.Repo
 	into["branch"] = manifests.Branch
@@ -108,26 +140,55 @@ func fillManifests(into map[string]any, manifests *fleet.Manifests) {
 	into["parameters"] = parameters
 }
 
+// parametersOf are a deployment target's parameters over those of its cluster type. Nothing may change
+// them.
+func (t *Templates) parametersOf(assignment *schedule.Assignment) map[string]any {
+	var ofHost map[string]any
+	if host := t.hosts[assignment.Host.ClusterType.Name]; host != nil {
+		ofHost = host.parameters
+	}
+	merged := overlay(ofHost, t.parameters[assignment.Target.Name])
+	if merged == nil {
+		return map[string]any{}
+	}
+	return merged
+}
+
 // dependencies are the deployment targets that the assignment requires: each is {name, namespace,
-// isChart}. As long as the manifests of one are not known, whether it is a chart is not either.
+// isChart, object}. As long as the manifests of one are not known, whether it is a chart is not either.
 func (t *Templates) dependencies(subject Subject) any {
-	requires := subject.Assignment.Requires
+	requires := subject.Assignment.Dependencies
 	if len(requires) == 0 {
 		return []any(nil)
 	}
 	dependencies := make([]any, len(requires))
-	for i, name := range requires {
-		if t.targets[name] != nil && t.targets[name].ManifestsPending {
+	for i, dependency := range requires {
+		if dependency.Target.Target.ManifestsPending {
 			return unknownList{}
 		}
-		dependency := map[string]any{
-			"name":      name,
-			"namespace": schedule.Namespace(subject.Environment, subject.Assignment.Host.Name, name),
-			"isChart":   t.targets[name] != nil && isChart(&t.targets[name].Manifests),
+		dependencies[i] = map[string]any{
+			"name":      dependency.Target.Name,
+			"namespace": dependency.Namespace,
+			"isChart":   isChart(&dependency.Target.Target.Manifests),
+			"object":    objectName(dependency.Target, dependency.Namespace),
 		}
-		dependencies[i] = dependency
 	}
 	return dependencies
+}
+
+// maxName is how long the name of a reconciler's object may be: reconcilers make labels of it.
+const maxName = 63
+
+// objectName is what the reconciler's objects of an assignment are called: as its namespace, unless others
+// may share that.
+func objectName(target *schedule.Target, namespace string) string {
+	if target.Target.Namespace == "" {
+		return namespace
+	}
+	sum := sha256.Sum256([]byte(namespace + "/" + target.Name))
+	suffix := "-" + hex.EncodeToString(sum[:4])
+	name := namespace + "-" + target.Name
+	return strings.TrimRight(name[:min(len(name), maxName-len(suffix))], "-") + suffix
 }
 
 // isChart says whether manifests are a Helm chart.
@@ -161,16 +222,69 @@ func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
 	index := make(map[string]*workspace, len(f.Workspaces))
 	for i := range f.Workspaces {
 		team := &f.Workspaces[i]
+		project := fleet.ArgocdProject{}
+		if team.ArgocdProject != nil {
+			project = *team.ArgocdProject
+		}
 		quota := make(map[string]any, len(team.ResourceQuota))
 		fillLabels(quota, team.ResourceQuota)
 		index[team.Name] = &workspace{
+			name:              team.Name,
 			contributorGroups: listOf(team.ContributorGroups),
 			readerGroups:      listOf(team.ReaderGroups),
 			resourceQuota:     quota,
+			limitRange:        limitsOf(team.LimitRange),
 			networkPolicy:     team.NetworkPolicy,
+			serviceAccount:    team.ServiceAccount,
+			argocdProject:     project.Name,
+			rendersProject:    project.Render,
 		}
 	}
 	return index
+}
+
+// limitsOf are the limits of a LimitRange, as Kubernetes names their fields.
+func limitsOf(limits []fleet.Limit) []any {
+	if len(limits) == 0 {
+		return nil
+	}
+	list := make([]any, len(limits))
+	for i, limit := range limits {
+		fields := map[string]any{"type": limit.Type}
+		for name, quantities := range map[string]map[string]string{
+			"default": limit.Default, "defaultRequest": limit.DefaultRequest, "max": limit.Max, "min": limit.Min,
+			"maxLimitRequestRatio": limit.MaxLimitRequestRatio,
+		} {
+			if len(quantities) > 0 {
+				texts := make(map[string]any, len(quantities))
+				fillLabels(texts, quantities)
+				fields[name] = texts
+			}
+		}
+		list[i] = fields
+	}
+	return list
+}
+
+// indexParameters are those of the deployment targets that have any, by full name.
+func indexParameters(f *fleet.Fleet) map[string]map[string]any {
+	index := map[string]map[string]any{}
+	for i := range f.Workloads {
+		for j := range f.Workloads[i].DeploymentTargets {
+			target := &f.Workloads[i].DeploymentTargets[j]
+			if len(target.Manifests.Parameters) > 0 {
+				index[fleet.FullName(f.Workloads[i].Name, target.Name)] = naturalObject(target.Manifests.Parameters)
+			}
+		}
+	}
+	return index
+}
+
+func naturalObject(object map[string]any) map[string]any {
+	if len(object) == 0 {
+		return nil
+	}
+	return natural(object).(map[string]any)
 }
 
 func indexTargets(f *fleet.Fleet) map[string]*fleet.DeploymentTarget {

@@ -22,14 +22,16 @@ const (
 
 // engine runs templates, one at a time. Its functions count what the running template does.
 type engine struct {
-	sets   map[*compiled][]*template.Template // with this engine's functions
-	texts  map[string]*template.Template      // parsed for tpl
-	yaml   yamlWriter
-	data   data
-	output output
-	turns  int
-	depth  int
-	work   int
+	sets  map[*compiled][]*template.Template // with this engine's functions
+	texts map[string]*template.Template      // parsed for tpl
+	yaml  yamlWriter
+	data  data
+	// isFilled says that data is that of the assignment at hand.
+	isFilled bool
+	output   output
+	turns    int
+	depth    int
+	work     int
 }
 
 func newEngine() *engine {

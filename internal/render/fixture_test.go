@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"testing"
 
@@ -21,6 +22,9 @@ type deployment struct {
 	config                                   map[string]any
 	repo                                     *render.Repo
 	requires                                 []fleet.Workload // each with one deployment target
+	parameters                               map[string]any   // of the cluster type
+	namespace                                string
+	configAs                                 fleet.ConfigAs
 }
 
 func fromGit() fleet.Manifests {
@@ -43,7 +47,7 @@ func (d deployment) fleet() *fleet.Fleet {
 	}
 	hello := fleet.Workload{
 		Name: "hello", Workspace: d.workspace.Name,
-		DeploymentTargets: []fleet.DeploymentTarget{{Name: "dev", Labels: d.labels, Manifests: d.manifests}},
+		DeploymentTargets: []fleet.DeploymentTarget{{Name: "dev", Labels: d.labels, Manifests: d.manifests, Namespace: d.namespace, ConfigAs: d.configAs}},
 	}
 	for _, required := range d.requires {
 		hello.Requires = append(hello.Requires, required.Name)
@@ -57,6 +61,7 @@ func (d deployment) fleet() *fleet.Fleet {
 			Reconciler:       orDefault(d.reconciler, "flux"),
 			NamespaceService: orDefault(d.namespaceService, "default"),
 			ConfigType:       orDefault(d.configType, "configmap"),
+			Parameters:       d.parameters,
 		}},
 		Workloads: append([]fleet.Workload{hello}, d.requires...),
 		Templates: d.templates,
@@ -76,10 +81,17 @@ func (d deployment) subject(f *fleet.Fleet) render.Subject {
 		Host:      host,
 		Target:    &schedule.Target{Name: name, Workload: workload, Target: target, Labels: fleet.Merge(workload.Labels, target.Labels)},
 		Policies:  []string{"everywhere"},
-		Namespace: schedule.Namespace("dev", host.Name, name),
+		Namespace: cmp.Or(d.namespace, schedule.Namespace("dev", host.Name, name)),
 	}
-	for _, required := range d.requires {
-		assignment.Requires = append(assignment.Requires, fleet.FullName(required.Name, required.DeploymentTargets[0].Name))
+	for i := range d.requires {
+		required := &f.Workloads[1+i]
+		needed := &schedule.Target{
+			Name: fleet.FullName(required.Name, required.DeploymentTargets[0].Name), Workload: required, Target: &required.DeploymentTargets[0],
+		}
+		assignment.Requires = append(assignment.Requires, needed.Name)
+		assignment.Dependencies = append(assignment.Dependencies, schedule.Dependency{
+			Target: needed, Host: host, Namespace: schedule.Namespace("dev", host.Name, needed.Name),
+		})
 	}
 	return render.Subject{
 		Assignment: assignment, Environment: "dev", ConfigVersion: "c0ffee", Config: d.config, Repo: d.repo,

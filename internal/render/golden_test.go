@@ -92,6 +92,9 @@ func TestBuiltinTemplates(t *testing.T) {
 		"config-properties": {configType: "properties", config: awkward},
 		"config-symphony":   {configType: "symphony", config: awkward},
 	}
+	for name, test := range everyField {
+		cases["parameters-"+name] = deployment{reconciler: test.reconciler, manifests: with(test.manifests, object(t, test.parameters))}
+	}
 	for name, deployment := range cases {
 		t.Run(name, func(t *testing.T) {
 			files := deployment.render(t)

@@ -54,15 +54,18 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	if subject.Assignment.Target.Target.ManifestsPending {
 		return nil, ErrUnknown
 	}
+	if err := t.problemsOn(host, subject.Assignment.Target.Name); err != nil {
+		return nil, err
+	}
 	engine := t.engines.Get().(*engine)
 	defer t.engines.Put(engine)
 
-	data := engine.data.fill(t, subject)
+	engine.isFilled = false
 	files := make([]File, 0, len(host.templates))
 	var failures []error
 	unknown := false
 	for _, template := range host.templates {
-		content, err := engine.run(template, data)
+		content, err := engine.file(t, host, template, subject)
 		switch {
 		case errors.Is(err, ErrUnknown):
 			unknown = true
@@ -79,6 +82,54 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 		return nil, ErrUnknown
 	}
 	return files, nil
+}
+
+// file renders one template for an assignment; nil is no file.
+func (e *engine) file(t *Templates, host *host, template *compiled, subject Subject) ([]byte, error) {
+	key, hasShape := t.shapeKeyOf(host, template, subject)
+	if !hasShape {
+		return e.direct(t, template, subject)
+	}
+	shape, seen := t.shapes.get(&key)
+	if shape != nil && shape != noShape {
+		return shape.fill(slotsOf(subject.Assignment)), nil
+	}
+	content, err := e.direct(t, template, subject)
+	if err != nil || content == nil {
+		return content, err
+	}
+	switch {
+	case !seen:
+		t.shapes.put(&key, nil)
+	case shape == nil:
+		t.shapes.put(&key, e.shape(t, template, subject, content))
+	}
+	return content, nil
+}
+
+// direct renders one template for an assignment.
+func (e *engine) direct(t *Templates, template *compiled, subject Subject) ([]byte, error) {
+	if !e.isFilled {
+		e.data.fill(t, subject)
+		e.isFilled = true
+	}
+	content, err := e.run(template, e.data.root)
+	if err != nil || content == nil || !template.isBuiltin || template.kind != "reconciler" {
+		return content, err
+	}
+	return e.mergeFields(content, e.data.manifests["parameters"].(map[string]any))
+}
+
+// shape renders one template once more, with marks in place of names; plain is how it is without.
+func (e *engine) shape(t *Templates, template *compiled, subject Subject, plain []byte) *shape {
+	names := slotsOf(subject.Assignment)
+	e.data.setNames(func(slot int) string { return mark(slot) })
+	defer e.data.setNames(func(slot int) string { return names[slot] })
+	marked, err := e.direct(t, template, subject)
+	if err != nil {
+		return noShape
+	}
+	return shapeFrom(marked, plain, names)
 }
 
 // run renders one template into one file; nil is no file.

@@ -1,0 +1,121 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote.
+// Fields keep their order and their quotes, new ones come last in the order of their names; a null takes a
+// field away.
+func (e *engine) mergeFields(content []byte, parameters map[string]any) ([]byte, error) {
+	applies := false
+	for i := range fieldParameters {
+		applies = applies || parameters[fieldParameters[i].name] != nil
+	}
+	if !applies {
+		return content, nil
+	}
+	var merged bytes.Buffer
+	encoder := yaml.NewEncoder(&merged)
+	encoder.SetIndent(2)
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := e.mergeDocument(&document, parameters); err != nil {
+			return nil, err
+		}
+		if err := encoder.Encode(&document); err != nil {
+			return nil, err
+		}
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, err
+	}
+	return merged.Bytes(), nil
+}
+
+func (e *engine) mergeDocument(document *yaml.Node, parameters map[string]any) error {
+	root := document.Content[0]
+	kind, spec := member(root, "kind"), member(root, "spec")
+	if kind == nil || spec == nil {
+		return nil
+	}
+	parameter := fieldParameterFor(kind.Value)
+	if parameter == nil {
+		return nil
+	}
+	fields, _ := parameters[parameter.name].(map[string]any)
+	if len(fields) == 0 {
+		return nil
+	}
+	text, err := e.yaml.toYAML(fields)
+	if err != nil {
+		return err
+	}
+	var over yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &over); err != nil {
+		return err
+	}
+	if parameter.name == "helm_release" && member(spec, "chartRef") != nil {
+		remove(over.Content[0], "chart") // of a cluster type, for its charts of other storages
+	}
+	mergeNode(spec, over.Content[0], parameter.added)
+	return nil
+}
+
+// mergeNode merges one mapping over another. The list called added is added to.
+func mergeNode(base, over *yaml.Node, added string) {
+	for i := 0; i+1 < len(over.Content); i += 2 {
+		key, value := over.Content[i], over.Content[i+1]
+		present := member(base, key.Value)
+		switch {
+		case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null":
+			remove(base, key.Value)
+		case present == nil:
+			base.Content = append(base.Content, key, withoutNulls(value))
+		case present.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
+			if present.Style&yaml.FlowStyle != 0 { // an empty one, "{}"
+				present.Style &^= yaml.FlowStyle
+			}
+			mergeNode(present, value, "")
+		case key.Value == added && present.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
+			present.Content = append(present.Content, value.Content...)
+		default:
+			*present = *withoutNulls(value)
+		}
+	}
+}
+
+// withoutNulls takes away what would take away fields where there are none.
+func withoutNulls(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.MappingNode {
+		for i := len(node.Content) - 2; i >= 0; i -= 2 {
+			if value := node.Content[i+1]; value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
+				node.Content = append(node.Content[:i], node.Content[i+2:]...)
+			} else {
+				withoutNulls(value)
+			}
+		}
+	}
+	return node
+}
+
+func remove(mapping *yaml.Node, name string) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == name {
+			mapping.Content = append(mapping.Content[:i], mapping.Content[i+2:]...)
+			return
+		}
+	}
+}

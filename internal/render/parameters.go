@@ -1,0 +1,317 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// fieldParameter is a parameter that reaches every field of one kind of object that a built-in
+// reconciler template writes: it is merged over the object's spec.
+type fieldParameter struct {
+	name       string
+	kind       string
+	reconciler string
+	// of says which manifests make such an object, and manifests is how messages call them.
+	of        func(*fleet.Manifests) bool
+	manifests string
+	// decided are the fields that Flotilla decides, and what to set instead.
+	decided map[string]string
+	// account is the field that a workspace's service account decides, if there is one.
+	account string
+	// added are the lists to which the parameter adds, where it would replace any other.
+	added string
+}
+
+const (
+	byManifests = "the deployment target's manifests say this"
+	byNamespace = "the deployment target's namespace says this"
+	byName      = "the deployment target's name says this"
+)
+
+var fieldParameters = []fieldParameter{
+	{
+		name: "kustomization", kind: "Kustomization", reconciler: "flux", manifests: "manifests that are no chart",
+		of:      func(m *fleet.Manifests) bool { return !isChart(m) },
+		decided: map[string]string{"path": byManifests, "sourceRef": byManifests, "targetNamespace": byNamespace},
+		account: "serviceAccountName", added: "dependsOn",
+	},
+	{
+		name: "git_repository", kind: "GitRepository", reconciler: "flux", manifests: `storage "git"`,
+		of:      func(m *fleet.Manifests) bool { return m.Storage == "git" },
+		decided: map[string]string{"url": byManifests, "ref": byManifests},
+	},
+	{
+		name: "helm_release", kind: "HelmRelease", reconciler: "flux", manifests: "charts", of: isChart,
+		decided: map[string]string{
+			"releaseName": byName, "targetNamespace": byNamespace, "storageNamespace": byNamespace, "chartRef": byManifests,
+			"chart.spec.chart": byManifests, "chart.spec.version": byManifests, "chart.spec.sourceRef": byManifests,
+		},
+		account: "serviceAccountName", added: "dependsOn",
+	},
+	{
+		name: "helm_repository", kind: "HelmRepository", reconciler: "flux", manifests: `storage "helm"`,
+		of:      func(m *fleet.Manifests) bool { return m.Storage == "helm" },
+		decided: map[string]string{"url": byManifests, "type": byManifests},
+	},
+	{
+		name: "oci_repository", kind: "OCIRepository", reconciler: "flux", manifests: `storage "oci"`,
+		of:      func(m *fleet.Manifests) bool { return m.Storage == "oci" },
+		decided: map[string]string{"url": byManifests, "ref": byManifests},
+	},
+	{
+		name: "application", kind: "Application", reconciler: "argocd", manifests: "all manifests",
+		of: func(*fleet.Manifests) bool { return true },
+		decided: map[string]string{
+			"destination": byNamespace, "sources": byManifests, "sourceHydrator": byManifests, "source.repoURL": byManifests,
+			"source.path": byManifests, "source.targetRevision": byManifests, "source.chart": byManifests, "source.helm.releaseName": byName,
+		},
+	},
+	{
+		name: "git_repo", kind: "GitRepo", reconciler: "fleet", manifests: `storage "git"`,
+		of: func(m *fleet.Manifests) bool { return m.Storage == "git" },
+		decided: map[string]string{
+			"repo": byManifests, "branch": byManifests, "revision": byManifests, "paths": byManifests, "targetNamespace": byNamespace,
+		},
+		account: "serviceAccount",
+	},
+	{
+		name: "helm_op", kind: "HelmOp", reconciler: "fleet", manifests: `storage "helm" or "oci"`,
+		of: func(m *fleet.Manifests) bool { return m.Storage != "git" },
+		decided: map[string]string{
+			"defaultNamespace": byNamespace, "namespace": byNamespace, "helm.releaseName": byName,
+			"helm.repo": byManifests, "helm.chart": byManifests, "helm.version": byManifests,
+		},
+		account: "serviceAccount", added: "dependsOn",
+	},
+}
+
+// Parameters that built-in templates read themselves.
+const (
+	valuesParameter  = "values"     // of a chart
+	secretParameter  = "secret_ref" // credentials of the source
+	projectParameter = "project"    // of an Argo CD Application
+)
+
+// parameterNames are all that built-in templates know, sorted.
+var parameterNames = func() []string {
+	names := []string{valuesParameter, secretParameter, projectParameter}
+	for i := range fieldParameters {
+		names = append(names, fieldParameters[i].name)
+	}
+	slices.Sort(names)
+	return names
+}()
+
+// parametersFor are the names of the parameters that a built-in reconciler reads, sorted.
+func parametersFor(reconciler string) []string {
+	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {
+		parameter := fieldParameterOf(name)
+		return parameter != nil && parameter.reconciler != reconciler || name == projectParameter && reconciler != "argocd"
+	})
+}
+
+// fieldParameterOf returns nil for a name that is none's.
+func fieldParameterOf(name string) *fieldParameter {
+	for i := range fieldParameters {
+		if fieldParameters[i].name == name {
+			return &fieldParameters[i]
+		}
+	}
+	return nil
+}
+
+// fieldParameterFor returns nil for a kind that no parameter reaches.
+func fieldParameterFor(kind string) *fieldParameter {
+	for i := range fieldParameters {
+		if fieldParameters[i].kind == kind {
+			return &fieldParameters[i]
+		}
+	}
+	return nil
+}
+
+// parameterCheck collects what is wrong with parameters.
+type parameterCheck struct {
+	path     *fleet.Path // of the parameters
+	findings fleet.Findings
+}
+
+func (c *parameterCheck) report(path *fleet.Path, format string, arguments ...any) {
+	c.findings = append(c.findings, fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
+}
+
+// known reports names that no built-in template reads, and parameters that are not what it reads.
+func (c *parameterCheck) known(parameters map[string]any, names []string) {
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if slices.Contains(names, name) {
+			c.isOfType(name, parameters[name])
+			continue
+		}
+		if other := fieldParameterOf(name); other != nil {
+			c.report(c.path.Attribute(name), "is for the reconciler %q", other.reconciler)
+			continue
+		}
+		if name == projectParameter {
+			c.report(c.path.Attribute(name), "is for the reconciler %q", "argocd")
+			continue
+		}
+		c.report(c.path.Attribute(name), "unknown parameter%s", fleet.DidYouMean(name, names))
+	}
+}
+
+func (c *parameterCheck) isOfType(name string, value any) {
+	if value == nil {
+		return
+	}
+	_, isObject := value.(map[string]any)
+	_, isText := value.(string)
+	parameter := fieldParameterOf(name)
+	switch {
+	case parameter != nil && !isObject:
+		c.report(c.path.Attribute(name), "must be an object, which is merged over the spec of the %s", parameter.kind)
+	case name == valuesParameter && !isObject:
+		c.report(c.path.Attribute(name), "must be an object of Helm values")
+	case (name == secretParameter || name == projectParameter) && !isText:
+		c.report(c.path.Attribute(name), "must be a string")
+	}
+}
+
+// fields reports parameters that would change what Flotilla decides. team may be nil.
+func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
+	for i := range fieldParameters {
+		parameter := &fieldParameters[i]
+		path := c.path.Attribute(parameter.name)
+		fields, isObject := parameters[parameter.name].(map[string]any)
+		if !isObject {
+			continue
+		}
+		for _, field := range slices.Sorted(maps.Keys(parameter.decided)) {
+			c.decided(path, fields, field, parameter.decided[field])
+		}
+		if team != nil && parameter.account != "" && team.serviceAccount != "" {
+			c.decided(path, fields, parameter.account, "the workspace's service_account says this")
+		}
+		if team != nil && parameter.name == "application" && team.argocdProject != "" {
+			c.decided(path, fields, "project", "the workspace's argocd_project says this")
+		}
+	}
+	if _, given := parameters[projectParameter]; given && team != nil && team.argocdProject != "" {
+		c.report(c.path.Attribute(projectParameter), "cannot be set: the workspace's argocd_project says this")
+	}
+}
+
+// decided reports a field, or what would take it away with all that it is in.
+func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field, by string) {
+	steps := strings.Split(field, ".")
+	for i, step := range steps {
+		value, given := fields[step]
+		if !given {
+			return
+		}
+		path = path.Attribute(step)
+		inner, isObject := value.(map[string]any)
+		if i == len(steps)-1 || !isObject {
+			c.report(path, "cannot be set: %s", by)
+			return
+		}
+		fields = inner
+	}
+}
+
+// useful reports the parameters of a deployment target that nothing of its own manifests reads.
+func (c *parameterCheck) useful(parameters map[string]any, manifests *fleet.Manifests) {
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if parameter := fieldParameterOf(name); parameter != nil && !parameter.of(manifests) {
+			c.report(c.path.Attribute(name), "is for %s, which these are not", parameter.manifests)
+		}
+	}
+	if _, given := parameters[valuesParameter]; given && !isChart(manifests) {
+		c.report(c.path.Attribute(valuesParameter), "is for charts, which these manifests are not")
+	}
+	release, _ := parameters["helm_release"].(map[string]any)
+	if _, given := release["chart"]; given && manifests.Storage == "oci" {
+		c.report(c.path.Attribute("helm_release").Attribute("chart"), "is for charts of storage \"helm\" and \"git\": use oci_repository")
+	}
+}
+
+// targetProblems are what is wrong with what a deployment target says of its rendering, once for all of its
+// hosts. Whether it matters depends on the host's templates.
+type targetProblems struct {
+	unknown error // parameters that no built-in template reads
+	misused error // fields that Flotilla decides, and parameters that reach nothing
+}
+
+func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
+	index := map[string]*targetProblems{}
+	for i := range f.Workloads {
+		workload := &f.Workloads[i]
+		for j := range workload.DeploymentTargets {
+			target := &workload.DeploymentTargets[j]
+			name := fleet.FullName(workload.Name, target.Name)
+			parameters := t.parameters[name]
+			if len(parameters) == 0 || target.ManifestsPending {
+				continue
+			}
+			var root *fleet.Path
+			path := root.Attribute("workloads").Key(workload.Name).Attribute("deployment_targets").Key(target.Name).
+				Attribute("manifests").Attribute("parameters")
+			unknown, misused := parameterCheck{path: path}, parameterCheck{path: path}
+			unknown.known(parameters, parameterNames)
+			misused.fields(parameters, t.workspaces[workload.Workspace])
+			misused.useful(parameters, &target.Manifests)
+			if unknown.findings != nil || misused.findings != nil {
+				index[name] = &targetProblems{errorOf(unknown.findings), errorOf(misused.findings)}
+			}
+		}
+	}
+	return index
+}
+
+func errorOf(findings fleet.Findings) error {
+	if findings == nil {
+		return nil
+	}
+	return findings
+}
+
+// problemsOn returns what of a deployment target's problems matters on a host, or nil.
+func (t *Templates) problemsOn(host *host, target string) error {
+	problems := t.problems[target]
+	if problems == nil {
+		return nil
+	}
+	var unknown, misused error
+	if host.isBuiltin {
+		unknown = problems.unknown
+	}
+	if host.reconciler != "" {
+		misused = problems.misused
+	}
+	return errors.Join(unknown, misused)
+}
+
+// overlay returns base with the values of over, which win; objects are merged. Neither is changed.
+func overlay(base, over map[string]any) map[string]any {
+	if len(base) == 0 {
+		return over
+	}
+	if len(over) == 0 {
+		return base
+	}
+	merged := maps.Clone(base)
+	for key, value := range over {
+		if object, isObject := value.(map[string]any); isObject {
+			if below, isToo := merged[key].(map[string]any); isToo {
+				merged[key] = overlay(below, object)
+				continue
+			}
+		}
+		merged[key] = value
+	}
+	return merged
+}

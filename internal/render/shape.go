@@ -1,0 +1,192 @@
+package render
+
+import (
+	"bytes"
+	"hash/maphash"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// What a built-in template writes for one deployment target differs between its hosts in a few names only.
+// So the second time it is run with marks in their place, and from then on the names are put where the
+// marks were. It is the same with the files of configuration, between assignments that have the same. What
+// has been checked in one such file has been checked in all, since the names can break nothing: they are
+// DNS labels in quotes.
+
+// shapeKey says what a file is made of, but for the names in its slots.
+type shapeKey struct {
+	template      *compiled
+	target        string // full name of the deployment target, or name of the workspace
+	environment   string
+	configVersion string
+	parameters    string
+	requires      string
+}
+
+// shape is a file in pieces.
+type shape struct {
+	pieces  [][]byte
+	slots   []int       // what stands behind each piece but the last
+	checked atomic.Bool // [Templates.Check] has found nothing in it
+}
+
+// noShape stands for a file that has none.
+var noShape = &shape{}
+
+// slots are the names that a shape leaves open: those of the assignment, and of what it depends on.
+type slots []string
+
+const (
+	namespaceSlot  = iota
+	objectSlot     // the name of the reconciler's objects
+	dependencySlot // the first of those of dependencies
+)
+
+// slotsOf are the names of an assignment.
+func slotsOf(assignment *schedule.Assignment) slots {
+	names := make(slots, dependencySlot, dependencySlot+len(assignment.Dependencies))
+	names[namespaceSlot], names[objectSlot] = assignment.Namespace, objectName(assignment.Target, assignment.Namespace)
+	for _, dependency := range assignment.Dependencies {
+		names = append(names, objectName(dependency.Target, dependency.Namespace))
+	}
+	return names
+}
+
+// slotMark begins what stands in a slot while a shape is made. No file holds it by accident, and one that
+// holds it on purpose gets no shape.
+const slotMark = "flotilla4f1d9c0a7be2635d8"
+
+func mark(slot int) string { return slotMark + strconv.Itoa(slot) + "x" }
+
+// shapeFrom cuts a file with marks into pieces. It returns noShape where names in the marks' places would not
+// make the file that was rendered without marks.
+func shapeFrom(marked, plain []byte, names slots) *shape {
+	made := &shape{}
+	for {
+		before, rest, found := bytes.Cut(marked, []byte(slotMark))
+		made.pieces = append(made.pieces, bytes.Clone(before))
+		if !found {
+			break
+		}
+		number, after, ended := bytes.Cut(rest, []byte("x"))
+		slot, err := strconv.Atoi(string(number))
+		if !ended || err != nil || slot < 0 || slot >= len(names) {
+			return noShape
+		}
+		made.slots = append(made.slots, slot)
+		marked = after
+	}
+	if !bytes.Equal(made.fill(names), plain) {
+		return noShape
+	}
+	return made
+}
+
+// fill writes the file with names in the slots.
+func (s *shape) fill(names slots) []byte {
+	size := 0
+	for _, piece := range s.pieces {
+		size += len(piece)
+	}
+	for _, slot := range s.slots {
+		size += len(names[slot])
+	}
+	content := make([]byte, 0, size)
+	for i, piece := range s.pieces {
+		content = append(content, piece...)
+		if i < len(s.slots) {
+			content = append(content, names[s.slots[i]]...)
+		}
+	}
+	return content
+}
+
+// is says whether a file is the shape with names in the slots.
+func (s *shape) is(content []byte, names slots) bool {
+	for i, piece := range s.pieces {
+		rest, ok := bytes.CutPrefix(content, piece)
+		if !ok {
+			return false
+		}
+		content = rest
+		if i == len(s.slots) {
+			return len(content) == 0
+		}
+		name := names[s.slots[i]]
+		if len(content) < len(name) || string(content[:len(name)]) != name {
+			return false
+		}
+		content = content[len(name):]
+	}
+	return false
+}
+
+// shapes remembers shapes, for many goroutines and within bounds.
+type shapes struct {
+	once   sync.Once
+	seed   maphash.Seed
+	shards [64]struct {
+		sync.Mutex
+		shapes map[shapeKey]*shape // nil: seen once
+	}
+}
+
+// maxShapes is how many a shard remembers.
+const maxShapes = 4096
+
+// get returns a shape, and whether its key has been seen before.
+func (s *shapes) get(key *shapeKey) (found *shape, seen bool) {
+	shard := s.shard(key)
+	s.shards[shard].Lock()
+	defer s.shards[shard].Unlock()
+	found, seen = s.shards[shard].shapes[*key]
+	return found, seen
+}
+
+// put remembers a shape, or with nil that its key has been seen.
+func (s *shapes) put(key *shapeKey, made *shape) {
+	shard := s.shard(key)
+	s.shards[shard].Lock()
+	defer s.shards[shard].Unlock()
+	if s.shards[shard].shapes == nil || len(s.shards[shard].shapes) >= maxShapes {
+		s.shards[shard].shapes = map[shapeKey]*shape{}
+	}
+	s.shards[shard].shapes[*key] = made
+}
+
+func (s *shapes) shard(key *shapeKey) int {
+	s.once.Do(func() { s.seed = maphash.MakeSeed() })
+	return int((maphash.String(s.seed, key.target) ^ maphash.String(s.seed, key.configVersion)) % uint64(len(s.shards)))
+}
+
+// shapeKeyOf says what a built-in template's file is made of; ok is false for what has no shape.
+func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) (key shapeKey, ok bool) {
+	if !template.isBuiltin {
+		return shapeKey{}, false
+	}
+	assignment := subject.Assignment
+	key = shapeKey{template: template, environment: subject.Environment}
+	switch template.kind {
+	case "namespace":
+		key.target = assignment.Target.Name
+	case "policy":
+		key.target = assignment.Target.Workload.Workspace
+	case "config":
+		key.configVersion = subject.ConfigVersion
+		return key, subject.ConfigVersion != ""
+	case "reconciler":
+		key.target, key.parameters = assignment.Target.Name, host.parametersID
+		if len(assignment.Requires) > 0 {
+			key.requires = strings.Join(assignment.Requires, " ")
+		}
+		if _, among := assignment.Target.Target.ConfigAs.Values(); among {
+			key.configVersion = subject.ConfigVersion
+			return key, subject.ConfigVersion != ""
+		}
+	}
+	return key, true
+}
