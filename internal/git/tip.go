@@ -279,6 +279,28 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	return errors.New("the server did not send objects that the branch consists of")
 }
 
+// NeedBelow fetches trees with so many levels of trees below them, counted from
+// the trees themselves, and no file, in one request. It is for one who knows that
+// the levels below will be needed: where the server cannot leave files out so, it
+// does nothing, and Need fetches what is missing.
+func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
+	var missing []Hash
+	for _, id := range ids {
+		if !t.Has(id) {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 || t.step != topTrees || len(missing) > wantsPerRequest {
+		return nil
+	}
+	request := t.request(missing)
+	request.Filter = packp.FilterCombine(packp.FilterBlobNone(), packp.FilterTreeDepth(uint64(levels)))
+	if err := t.fetch(ctx, request); err != nil && !mayStepDown(ctx, err) {
+		return err
+	}
+	return nil
+}
+
 func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
 	for wants := range slices.Chunk(missing, wantsPerRequest) {
 		request := f.request(slices.Clone(wants)) // encoding sorts them

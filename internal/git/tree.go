@@ -132,6 +132,13 @@ func (t *Tree) Open(ctx context.Context, paths []string) error {
 	}
 }
 
+// OpenFetched is Open for one directory whose trees are here already; it reports
+// whether they are.
+func (t *Tree) OpenFetched(p string) bool {
+	missing, err := t.advance(p)
+	return err == nil && len(missing) == 0 && t.Directory(p) != nil
+}
+
 // advance loads what is here on the way to a path, and returns the id of the
 // first tree that is not.
 func (t *Tree) advance(p string) ([]Hash, error) {

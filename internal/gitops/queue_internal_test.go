@@ -16,6 +16,11 @@ import (
 
 // Blobs is how many blobs were fetched for a view.
 func (v *View) Blobs() (n int) {
+	release, err := v.look.hold(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	defer release()
 	for _, o := range v.work.Fetched() {
 		if o.Kind == plumbing.BlobObject {
 			n++

@@ -16,7 +16,11 @@ import (
 //
 // Errors: ErrCommit, or as of Inspect.
 func (v *View) AsOf(ctx context.Context, commit string) (Deployed, error) {
-	defer v.work.Close()
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
 	then, err := v.work.asOf(ctx, Edit{Owner: v.owner, From: commit})
 	if err != nil {
 		return nil, describe(v.remote, err)

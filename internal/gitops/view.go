@@ -18,7 +18,8 @@ type layout struct{ *git.Tree }
 func newLayout(t *git.Tip) *layout { return &layout{t.Tree()} }
 
 // View is the tip of a branch as far as one owner is concerned. It stays what
-// it was when the branch moves on. It is not safe for concurrent use.
+// it was when the branch moves on. It is not safe for concurrent use, but several
+// views of one Look are.
 type View struct {
 	// Commit is the tip, in hex; "" when the branch does not exist.
 	Commit string
@@ -30,6 +31,8 @@ type View struct {
 	owner   Owner
 	work    *layout
 	records map[string]git.Hash // host to the blob of the owner's record
+
+	look *Look // which others have views of, too
 }
 
 // Inspect reads the tip of the branch: the trees on the way to the owner's
@@ -39,30 +42,11 @@ type View struct {
 // Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrTooLarge,
 // *git.BlockedError, or what is wrong with the remote or the owner.
 func (c *Client) Inspect(ctx context.Context, remote git.Remote, owner Owner) (*View, error) {
-	view, err := c.inspect(ctx, remote, owner)
-	return view, describe(remote, err)
-}
-
-func (c *Client) inspect(ctx context.Context, remote git.Remote, owner Owner) (*View, error) {
-	if err := remote.Check(); err != nil {
-		return nil, err
-	}
-	if err := owner.check(); err != nil {
-		return nil, err
-	}
-	view := &View{remote: remote, owner: owner}
-	t, err := c.git.OpenPatiently(ctx, remote, owner.levels())
+	look, err := c.Look(ctx, remote, owner)
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close()
-	view.Missing = t.Missing
-	if !t.Commit.IsZero() {
-		view.Commit = t.Commit.String()
-	}
-	view.work = newLayout(t)
-	view.records, err = view.work.openOwner(ctx, owner, nil)
-	return view, err
+	return look.View(ctx, owner)
 }
 
 // levels is how many levels of trees show the folders of the owner's hosts that
@@ -139,7 +123,11 @@ func (w *layout) hasMarker(owner Owner, host string, marker git.Hash) bool {
 // for a state that was lost, and for import. It reads the records, and may fetch
 // them.
 func (v *View) Owned(ctx context.Context) (Deployed, error) {
-	defer v.work.Close()
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
 	records, err := v.work.readRecords(ctx, v.records)
 	if err != nil {
 		return nil, describe(v.remote, err)
@@ -163,7 +151,11 @@ func (v *View) Owned(ctx context.Context) (Deployed, error) {
 //
 // An error is a *git.BlockedError when something that is not a folder is in the way.
 func (v *View) Conflicts(ctx context.Context, want, previously Deployed) ([]Conflict, error) {
-	defer v.work.Close()
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
 	conflicts, err := v.conflicts(ctx, want, previously)
 	return conflicts, describe(v.remote, err)
 }

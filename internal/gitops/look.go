@@ -1,0 +1,194 @@
+package gitops
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// Look is the tip of a branch, read once for all owners that are there. It stays
+// what it was when the branch moves on. It is safe for concurrent use: requests
+// go one after the other, and nobody waits for another's longer than its own
+// context lasts.
+type Look struct {
+	remote git.Remote
+	lock   chan struct{} // holds one element while somebody uses the tip
+	tip    *git.Tip
+	seen   *layout // what was opened to find owners; its directories are never edited
+}
+
+// Look reads the tip of a branch. owners may name some whose views will be asked
+// for: their trees then come with the first request. A branch that does not
+// exist, and a local repository that does not, is an empty Look.
+//
+// Errors: git.ErrNotFound, git.ErrUnauthorized, git.ErrUnreachable,
+// git.ErrTooLarge, or what is wrong with the remote.
+func (c *Client) Look(ctx context.Context, remote git.Remote, owners ...Owner) (*Look, error) {
+	look, err := c.look(ctx, remote, owners)
+	return look, describe(remote, err)
+}
+
+func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*Look, error) {
+	if err := remote.Check(); err != nil {
+		return nil, err
+	}
+	levels := 1
+	for _, owner := range owners {
+		if err := owner.check(); err != nil {
+			return nil, err
+		}
+		levels = max(levels, owner.levels())
+	}
+	t, err := c.git.OpenPatiently(ctx, remote, levels)
+	if err != nil {
+		return nil, err
+	}
+	t.Close()
+	return &Look{remote: remote, lock: make(chan struct{}, 1), tip: t, seen: newLayout(t)}, nil
+}
+
+// Tip is the branch's commit, in hex; "" when the branch does not exist.
+func (l *Look) Tip() string { return hexOrNone(l.tip.Commit) }
+
+// Missing says that the repository itself does not exist: a local path that the
+// first Apply creates.
+func (l *Look) Missing() bool { return l.tip.Missing }
+
+// View reads the trees on the way to an owner's path, its hosts and its records,
+// and no file. What one owner's view has to ask the server for comes for all
+// owners that are found on the way, so that their views ask for nothing.
+//
+// Errors: as of Look, *git.BlockedError, or what is wrong with the owner.
+func (l *Look) View(ctx context.Context, owner Owner) (*View, error) {
+	view, err := l.view(ctx, owner)
+	return view, describe(l.remote, err)
+}
+
+func (l *Look) view(ctx context.Context, owner Owner) (*View, error) {
+	if err := owner.check(); err != nil {
+		return nil, err
+	}
+	release, err := l.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := l.fetchOwners(ctx, owner.Path); err != nil {
+		return nil, err
+	}
+	view := &View{
+		Commit: l.Tip(), Missing: l.Missing(),
+		remote: l.remote, owner: owner, work: newLayout(l.tip), look: l,
+	}
+	view.records, err = view.work.openOwner(ctx, owner, nil)
+	return view, err
+}
+
+// hold waits until nobody else uses the tip, and ends what release leaves open.
+func (l *Look) hold(ctx context.Context) (release func(), err error) {
+	select {
+	case l.lock <- struct{}{}:
+		return func() {
+			l.tip.Close()
+			<-l.lock
+		}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// recordLevels are the levels of trees of a records folder: its own, its owners',
+// and their clusters'.
+const recordLevels = 3
+
+// fetchOwners brings the records folders and the hosts of all owners whose paths
+// are no deeper than this one, as far as the directories on the way show them.
+// What is wrong with others' trees is no error.
+func (l *Look) fetchOwners(ctx context.Context, at string) error {
+	err := l.tryFetchOwners(ctx, at)
+	if err != nil && (ctx.Err() != nil || git.Classify(err) != nil) {
+		return err
+	}
+	return nil
+}
+
+func (l *Look) tryFetchOwners(ctx context.Context, at string) error {
+	if err := l.seen.Open(ctx, []string{at}); err != nil {
+		return err
+	}
+	paths := l.pathsOfOwners(at)
+	var folders []git.Hash
+	var places []string
+	for _, p := range paths {
+		folder := path.Join(p, recordsFolder)
+		places = append(places, folder, path.Join(p, clustersHost))
+		if !l.seen.OpenFetched(folder) {
+			e, _ := l.seen.Lookup(folder)
+			folders = append(folders, e.ID)
+			continue
+		}
+		for _, name := range l.seen.ownersAt(p) {
+			e, _ := l.seen.Lookup(path.Join(folder, name))
+			folders = append(folders, e.ID)
+		}
+	}
+	if err := l.tip.NeedBelow(ctx, folders, recordLevels); err != nil {
+		return err
+	}
+	if err := l.seen.Open(ctx, places); err != nil {
+		return err
+	}
+	places = places[:0]
+	var owners []Owner
+	for _, p := range paths {
+		for _, name := range l.seen.ownersAt(p) {
+			owner := Owner{Name: name, Path: p}
+			owners = append(owners, owner)
+			places = append(places, path.Join(owner.records(), clustersHost))
+		}
+	}
+	if err := l.seen.Open(ctx, places); err != nil {
+		return err
+	}
+	var hosts []git.Hash
+	for _, owner := range owners {
+		for host := range l.seen.recordEntries(owner.records()) {
+			if e, ok := l.seen.Lookup(path.Join(owner.Path, host)); ok && e.IsTree() {
+				hosts = append(hosts, e.ID)
+			}
+		}
+	}
+	return l.tip.Need(ctx, hosts)
+}
+
+// pathsOfOwners finds directories with a records folder, among those that are
+// here: on the way to a path, and beside it.
+func (l *Look) pathsOfOwners(at string) []string {
+	var paths []string
+	var walk func(p string, left int)
+	walk = func(p string, left int) {
+		if !l.seen.OpenFetched(p) {
+			return
+		}
+		d := l.seen.Directory(p)
+		if e, ok := d.Find(recordsFolder); ok && e.IsTree() {
+			paths = append(paths, p)
+		}
+		if left == 0 {
+			return
+		}
+		d.Each(func(e git.Entry) {
+			if e.IsTree() && git.CheckSegment(e.Name) == nil {
+				walk(path.Join(p, e.Name), left-1)
+			}
+		})
+	}
+	depth := 0
+	if at != "" {
+		depth = strings.Count(at, "/") + 1
+	}
+	walk("", depth)
+	return paths
+}
