@@ -80,6 +80,9 @@ func kindName(kind plumbing.ObjectType) string {
 	}
 }
 
+// BlobID returns the id that `git hash-object` gives to a file with this content.
+func BlobID(content []byte) Hash { return NewHasher().Blob(content) }
+
 // TreeID returns the id, in hex, that `git write-tree` gives to a folder of
 // these files, in whatever order they come. It is an error when there are none,
 // when a name is not one safe path segment, or when two names are equal under
@@ -166,23 +169,31 @@ type Entry struct {
 	ID   Hash
 }
 
+// What an entry can be, in words for an error.
+const (
+	KindFile      = "a file"
+	KindFolder    = "a folder"
+	KindSymlink   = "a symbolic link"
+	KindSubmodule = "a submodule"
+)
+
 // IsTree reports whether the entry is a folder.
 func (e Entry) IsTree() bool { return e.Mode == ModeTree || e.Mode == "0"+ModeTree }
 
 // IsFile reports whether the entry is a file, executable or not.
-func (e Entry) IsFile() bool { return e.Kind() == "a file" }
+func (e Entry) IsFile() bool { return e.Kind() == KindFile }
 
-// Kind says what an entry is, in words for an error.
+// Kind says what an entry is.
 func (e Entry) Kind() string {
 	switch {
 	case e.IsTree():
-		return "a folder"
+		return KindFolder
 	case e.Mode == modeSymlink:
-		return "a symbolic link"
+		return KindSymlink
 	case e.Mode == modeSubmodule:
-		return "a submodule"
+		return KindSubmodule
 	default:
-		return "a file"
+		return KindFile
 	}
 }
 

@@ -1,0 +1,159 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// FileAtTip is one file of a folder as the repository has it.
+type FileAtTip struct {
+	// Name is relative to the folder. It has slashes where somebody made folders in
+	// the folder.
+	Name string
+	// ID is what git hash-object gives for the content; git.BlobID does, too.
+	ID git.Hash
+	// Kind is git.KindFile, git.KindSymlink, whose content is where it points to, or
+	// git.KindSubmodule, which has no content.
+	Kind    string
+	Content []byte
+}
+
+// Files returns the files of some folders at the tip, by host and deployment
+// target, each list ordered by name. A folder that is not there is absent. known,
+// when not nil, tells the content of files that need not be fetched: those of
+// which the caller has one with the same id. Files takes a request for the trees
+// of all folders, and one for all other files.
+//
+// Errors: as of Inspect.
+func (v *View) Files(
+	ctx context.Context, folders map[string][]string, known func(git.Hash) (content []byte, ok bool),
+) (map[string]map[string][]FileAtTip, error) {
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
+	files, err := v.files(ctx, folders, known)
+	return files, describe(v.remote, err)
+}
+
+// openFolder is a folder, or one inside it, that is being read.
+type openFolder struct {
+	host, target string
+	inside       string // from the folder; "" is itself
+	id           git.Hash
+}
+
+func (v *View) files(
+	ctx context.Context, folders map[string][]string, known func(git.Hash) ([]byte, bool),
+) (map[string]map[string][]FileAtTip, error) {
+	places := make([]string, 0, len(folders))
+	for _, host := range slices.Sorted(maps.Keys(folders)) {
+		if err := checkHost(host); err != nil {
+			return nil, err
+		}
+		places = append(places, path.Join(v.owner.Path, host))
+	}
+	if err := v.work.Open(ctx, places); err != nil {
+		return nil, err
+	}
+	var level []openFolder
+	for _, host := range slices.Sorted(maps.Keys(folders)) {
+		d := v.work.hostAt(v.owner, host)
+		for _, target := range folders[host] {
+			if e, ok := d.Find(target); ok && e.IsTree() {
+				level = append(level, openFolder{host: host, target: target, id: e.ID})
+			}
+		}
+	}
+	files := map[string]map[string][]FileAtTip{}
+	for depth := 0; len(level) > 0; depth++ {
+		if depth > git.MaxDepth {
+			return nil, fmt.Errorf("folder %q: has more than %d levels of folders in it", v.owner.folder(level[0].host, level[0].target), git.MaxDepth)
+		}
+		next, err := v.list(ctx, level, files)
+		if err != nil {
+			return nil, err
+		}
+		level = next
+	}
+	return files, v.fill(ctx, files, known)
+}
+
+// list adds the files of folders of one level, and returns the folders in them.
+func (v *View) list(ctx context.Context, level []openFolder, files map[string]map[string][]FileAtTip) ([]openFolder, error) {
+	ids := make([]git.Hash, len(level))
+	for i, folder := range level {
+		ids[i] = folder.id
+	}
+	if err := v.work.Need(ctx, ids); err != nil {
+		return nil, err
+	}
+	var next []openFolder
+	for _, folder := range level {
+		entries, err := v.work.Entries(folder.id)
+		if err != nil {
+			return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folder(folder.host, folder.target), folder.inside), err)
+		}
+		if files[folder.host] == nil {
+			files[folder.host] = map[string][]FileAtTip{}
+		}
+		list := files[folder.host][folder.target]
+		for _, e := range entries {
+			name := path.Join(folder.inside, e.Name)
+			if e.IsTree() {
+				next = append(next, openFolder{host: folder.host, target: folder.target, inside: name, id: e.ID})
+			} else {
+				list = append(list, FileAtTip{Name: name, ID: e.ID, Kind: e.Kind()})
+			}
+		}
+		files[folder.host][folder.target] = list
+	}
+	return next, nil
+}
+
+// fill puts in the contents, and orders the files.
+func (v *View) fill(ctx context.Context, files map[string]map[string][]FileAtTip, known func(git.Hash) ([]byte, bool)) error {
+	var missing []git.Hash
+	for _, targets := range files {
+		for _, list := range targets {
+			slices.SortFunc(list, func(a, b FileAtTip) int { return strings.Compare(a.Name, b.Name) })
+			for i := range list {
+				if list[i].Kind == git.KindSubmodule {
+					continue
+				}
+				if known != nil {
+					if content, ok := known(list[i].ID); ok {
+						list[i].Content = content
+						continue
+					}
+				}
+				missing = append(missing, list[i].ID)
+			}
+		}
+	}
+	if err := v.work.Need(ctx, missing); err != nil {
+		return err
+	}
+	for _, targets := range files {
+		for _, list := range targets {
+			for i := range list {
+				if list[i].Content != nil || list[i].Kind == git.KindSubmodule {
+					continue
+				}
+				content, err := v.work.Blob(list[i].ID)
+				if err != nil {
+					return err
+				}
+				list[i].Content = content
+			}
+		}
+	}
+	return nil
+}
