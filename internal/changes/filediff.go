@@ -1,0 +1,235 @@
+package changes
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// keyChange is a key of a file that is added, removed, or has another value; without text, all of a file
+// whose keys are not known.
+type keyChange struct {
+	text     string   // "data.DATABASE_URL", as it is shown
+	segments []string // what it is made of
+}
+
+// fileDiff is what differs between two versions of a file. Equal ones are one *fileDiff.
+type fileDiff struct {
+	keys  []keyChange // at least one
+	more  int         // keys beyond maxKeys
+	lines int         // how many lines differ, where keys do not say it
+}
+
+// Bounds of what is looked at. A ConfigMap has at most 1 MiB, and hardly any folder has a file of more
+// than some kilobytes; beyond, lines are counted.
+const (
+	maxParsed = 512 << 10 // of both versions of a file together
+	maxKeys   = 200       // of one file
+)
+
+// differ compares files, each pair of texts once.
+type differ struct {
+	relabeler
+	known    map[[sha256.Size]byte]*fileDiff
+	same     map[string]*fileDiff // by what it says
+	keyed    []byte
+	newFile  *fileDiff
+	oldFile  *fileDiff
+	noFile   *fileDiff // where something else differs
+	compared int       // pairs that were parsed
+}
+
+func newDiffer() *differ {
+	return &differ{
+		known: map[[sha256.Size]byte]*fileDiff{}, same: map[string]*fileDiff{},
+		newFile: &fileDiff{keys: []keyChange{{text: "new file"}}},
+		oldFile: &fileDiff{keys: []keyChange{{text: "file removed"}}},
+		noFile:  &fileDiff{keys: []keyChange{{text: "something besides the content of its files"}}},
+	}
+}
+
+// diff compares two versions of a file, which differ.
+func (d *differ) diff(name string, before, after []byte) *fileDiff {
+	extension := extensionOf(name)
+	if len(before)+len(after) > maxParsed {
+		return d.intern(&fileDiff{keys: make([]keyChange, 1), lines: differentLines(before, after)})
+	}
+	before, after = d.pair(before, after)
+	d.keyed = append(append(d.keyed[:0], extension...), 0)
+	if roleOf(name) == configRole {
+		d.keyed[len(d.keyed)-1] = 1
+	}
+	d.keyed = append(append(append(d.keyed, fmt.Sprint(len(before))...), 0), before...)
+	d.keyed = append(d.keyed, after...)
+	sum := sha256.Sum256(d.keyed)
+	if d.known[sum] == nil {
+		d.compared++
+		found := newCollector(roleOf(name) == configRole)
+		if !found.texts(extension, nil, before, after) || len(found.keys) == 0 {
+			d.known[sum] = d.intern(&fileDiff{keys: make([]keyChange, 1), lines: differentLines(before, after)})
+		} else {
+			d.known[sum] = d.intern(&fileDiff{keys: found.keys, more: found.more})
+		}
+	}
+	return d.known[sum]
+}
+
+// extensionOf returns ".yaml" of "reconciler.yaml".
+func extensionOf(name string) string { return strings.ToLower(path.Ext(name)) }
+
+func (d *differ) intern(diff *fileDiff) *fileDiff {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %d", diff.lines, diff.more)
+	for i := range diff.keys {
+		fmt.Fprintf(&b, " %q", diff.keys[i].text)
+	}
+	if d.same[b.String()] == nil {
+		d.same[b.String()] = diff
+	}
+	return d.same[b.String()]
+}
+
+// differentLines counts the lines that one of the texts has and the other has not, of the text that has
+// more of them; at least one.
+func differentLines(before, after []byte) int {
+	counts := map[string]int{}
+	for line := range bytes.Lines(before) {
+		counts[string(line)]++
+	}
+	for line := range bytes.Lines(after) {
+		counts[string(line)]--
+	}
+	removed, added := 0, 0
+	for _, count := range counts {
+		removed += max(0, count)
+		added += max(0, -count)
+	}
+	return max(1, removed, added)
+}
+
+// collector gathers the keys at which two texts differ.
+type collector struct {
+	keys   []keyChange
+	more   int
+	config bool // of a file of configuration, in which every value is the platform's
+}
+
+func newCollector(config bool) *collector { return &collector{config: config} }
+
+// texts compares two texts of a format by their keys. It returns false where one of them cannot be read,
+// or the format has no keys.
+func (c *collector) texts(extension string, at []string, before, after []byte) bool {
+	switch extension {
+	case ".yaml", ".yml":
+		return c.yaml(before, after)
+	case ".json":
+		one, err := fleet.ParseJSON(string(before))
+		other, otherErr := fleet.ParseJSON(string(after))
+		if err != nil || otherErr != nil {
+			return false
+		}
+		c.values(at, one, other)
+		return true
+	case ".env":
+		return c.pairs(at, before, after, parseEnv)
+	case ".properties":
+		return c.pairs(at, before, after, parseProperties)
+	}
+	return false
+}
+
+// differs notes a key. kind is said before it, where it is not empty.
+func (c *collector) differs(kind string, at []string, what string) {
+	if len(c.keys) == maxKeys {
+		c.more++
+		return
+	}
+	text := pathText(at)
+	if kind != "" {
+		text = strings.TrimSuffix(word(kind)+" "+text, " ")
+	}
+	if text == "" {
+		text = "all of it"
+	}
+	if what != "" {
+		text += " (" + what + ")"
+	}
+	c.keys = append(c.keys, keyChange{text: text, segments: append([]string(nil), at...)})
+}
+
+// What a key can be besides changed.
+const (
+	isNew  = "new"
+	isGone = "removed"
+)
+
+// values compares what JSON can say.
+func (c *collector) values(at []string, before, after any) {
+	switch before := before.(type) {
+	case map[string]any:
+		if after, ok := after.(map[string]any); ok {
+			for _, key := range unionOfKeys(before, after) {
+				one, had := before[key]
+				other, has := after[key]
+				below := under(at, key)
+				switch {
+				case !has:
+					c.differs("", below, isGone)
+				case !had:
+					c.differs("", below, isNew)
+				default:
+					c.values(below, one, other)
+				}
+			}
+			return
+		}
+	case []any:
+		if after, ok := after.([]any); ok && len(before) == len(after) {
+			for i := range before {
+				c.values(under(at, index(i)), before[i], after[i])
+			}
+			return
+		}
+	case json.Number:
+		if after, ok := after.(json.Number); ok && before == after {
+			return
+		}
+	default:
+		switch after.(type) {
+		case map[string]any, []any:
+		default:
+			if before == after {
+				return
+			}
+		}
+	}
+	c.differs("", at, "")
+}
+
+// pairs compares texts of "key=value" lines.
+func (c *collector) pairs(at []string, before, after []byte, parse func(string) (map[string]string, bool)) bool {
+	one, ok := parse(string(before))
+	other, otherOK := parse(string(after))
+	if !ok || !otherOK {
+		return false
+	}
+	for _, key := range unionOfKeys(one, other) {
+		old, had := one[key]
+		value, has := other[key]
+		below := under(at, key)
+		switch {
+		case !has:
+			c.differs("", below, isGone)
+		case !had:
+			c.differs("", below, isNew)
+		case old != value:
+			c.differs("", below, "")
+		}
+	}
+	return true
+}

@@ -1,0 +1,64 @@
+package changes
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A path's segments are keys, and places in lists, which begin with a NUL: no key of YAML can.
+const indexMark = "\x00"
+
+func index(i int) string { return indexMark + strconv.Itoa(i) }
+
+// under is the path of what a key or place holds.
+func under(at []string, segment string) []string {
+	below := make([]string, 0, len(at)+1)
+	return append(append(below, at...), segment)
+}
+
+// maxPath is how many segments of a path are shown.
+const maxPath = 12
+
+// pathText writes a path as "spec.rules[0].host", and keys that are more than a word as
+// `metadata.labels["example.com/tier"]`.
+func pathText(segments []string) string {
+	var b strings.Builder
+	for i, segment := range segments {
+		if i == maxPath {
+			b.WriteString("…")
+			break
+		}
+		switch place, isPlace := strings.CutPrefix(segment, indexMark); {
+		case isPlace:
+			b.WriteString("[" + word(place) + "]")
+		case !isWord(segment):
+			b.WriteString("[" + quoted(segment) + "]")
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(word(segment))
+		}
+	}
+	return b.String()
+}
+
+func isWord(key string) bool {
+	if key == "" {
+		return false
+	}
+	for i := 0; i < len(key); i++ {
+		if c := key[i]; !isKeyByte(c) || c == '.' || c == '/' {
+			return false
+		}
+	}
+	return true
+}
+
+func unionOfKeys[V any](one, other map[string]V) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(one)), maps.Keys(other))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

@@ -1,0 +1,217 @@
+package changes
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// move is one line about folders that are added or removed.
+type move struct {
+	causes  *causeSet
+	place   string
+	folders []int
+}
+
+// maxOfMove is how many lines may say what one object adds or removes.
+const maxOfMove = 3
+
+// moves writes the lines about folders that come or go.
+func (s *summary) moves(sign string, folders []int, limit int) []string {
+	if len(folders) == 0 {
+		return nil
+	}
+	single := make([]*move, len(folders))
+	for i, number := range folders {
+		single[i] = &move{causes: s.moved(&s.folders[number]), place: s.folders[number].Place, folders: []int{number}}
+	}
+	maker := func(m *move) string { return fmt.Sprintf("%d %q", m.causes.number, m.place) }
+	var moves []*move
+	for _, group := range partition(single, maker) {
+		moves = append(moves, s.fewest(group)...)
+	}
+	if len(moves) > limit {
+		moves = s.joined(moves, func(m *move) string { return fmt.Sprintf("%q %q", m.causes.kinds, m.place) })
+	}
+	slices.SortStableFunc(moves, func(a, b *move) int {
+		return cmp.Or(cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(a.folders[0], b.folders[0]))
+	})
+	if len(moves) > limit {
+		moves = append(moves[:limit-1], s.join(moves[limit-1:]))
+	}
+	lines := make([]string, len(moves))
+	for i, one := range moves {
+		lines[i] = s.moveText(sign, one)
+	}
+	return lines
+}
+
+// fewest joins what one object adds or removes: each deployment target with all its hosts, and those that
+// go to the same hosts; or each host with all that it gets; or all together where both are too many lines.
+func (s *summary) fewest(group []*move) []*move {
+	targetOf := func(m *move) string { return s.folders[m.folders[0]].DeploymentTarget }
+	hostOf := func(m *move) string { return s.folders[m.folders[0]].Host }
+	byTarget := s.joined(s.joined(group, targetOf), s.allOf(hostOf))
+	if len(byTarget) <= maxOfMove {
+		return byTarget
+	}
+	byHost := s.joined(s.joined(group, hostOf), s.allOf(targetOf))
+	if len(byHost) <= maxOfMove {
+		return byHost
+	}
+	return []*move{s.join(group)}
+}
+
+// allOf returns a key that is equal for moves whose folders have the same hosts, or deployment targets.
+func (s *summary) allOf(of func(*move) string) func(*move) string {
+	return func(m *move) string {
+		names := make([]string, len(m.folders))
+		for i, folder := range m.folders {
+			names[i] = of(&move{folders: []int{folder}})
+		}
+		slices.Sort(names)
+		return strings.Join(slices.Compact(names), "\x00")
+	}
+}
+
+// partition returns the groups of what has a key in common, in the order of their first.
+func partition(moves []*move, keyOf func(*move) string) [][]*move {
+	numbers := map[string]int{}
+	var groups [][]*move
+	for _, one := range moves {
+		key := keyOf(one)
+		number, seen := numbers[key]
+		if !seen {
+			number = len(groups)
+			numbers[key] = number
+			groups = append(groups, nil)
+		}
+		groups[number] = append(groups[number], one)
+	}
+	return groups
+}
+
+func (s *summary) joined(moves []*move, keyOf func(*move) string) []*move {
+	groups := partition(moves, keyOf)
+	joined := make([]*move, len(groups))
+	for i, group := range groups {
+		joined[i] = s.join(group)
+	}
+	return joined
+}
+
+func (s *summary) join(group []*move) *move {
+	if len(group) == 1 {
+		return group[0]
+	}
+	all := &move{place: group[0].place}
+	sets := make([]*causeSet, 0, len(group))
+	for _, one := range group {
+		all.folders = append(all.folders, one.folders...)
+		if !slices.Contains(sets, one.causes) {
+			sets = append(sets, one.causes)
+		}
+		if one.place != all.place {
+			all.place = "several places"
+		}
+	}
+	slices.Sort(all.folders)
+	all.causes = s.union(sets)
+	return all
+}
+
+// moveText is "+ large/reports-nightly, by target policy "nightly"", or for several
+// "- reports on large, small: 2 assignments".
+func (s *summary) moveText(sign string, m *move) string {
+	var b strings.Builder
+	b.WriteString(sign + " ")
+	if len(m.folders) == 1 {
+		folder := &s.folders[m.folders[0]]
+		b.WriteString(word(folder.Host) + "/" + word(folder.DeploymentTarget))
+	} else {
+		targets := make([]string, len(m.folders))
+		for i, number := range m.folders {
+			targets[i] = s.folders[number].DeploymentTarget
+		}
+		slices.Sort(targets)
+		b.WriteString(names(slices.Compact(targets), "deployment target") + " on " + s.hostsText(m.folders) + ": " +
+			counted(len(m.folders), "assignment"))
+	}
+	if m.place != "" {
+		b.WriteString(", at " + word(m.place))
+	}
+	return b.String() + m.causes.text()
+}
+
+// ownership says what happens to folders that stay as they are.
+func (s *summary) ownership() []string {
+	var lines []string
+	if s.notes.HandedOver != "" {
+		lines = append(lines, "owner "+quoted(s.notes.HandedOver)+" hands its folders over as they are: nothing is removed")
+	}
+	if n := len(s.notes.Adopted); n > 0 {
+		lines = append(lines, counted(n, "folder")+" of others or of nobody "+isOrAre(n)+" taken over: "+
+			names(slices.Sorted(slices.Values(s.notes.Adopted)), "folder"))
+	}
+	return lines
+}
+
+// waiting says what is not known yet, and what it waits for.
+func (s *summary) waiting() []string {
+	byCause := map[string][]int{}
+	for number := range s.folders {
+		if folder := &s.folders[number]; folder.WaitsFor != "" && !folder.Removed {
+			byCause[folder.WaitsFor] = append(byCause[folder.WaitsFor], number)
+		}
+	}
+	causes := slices.Collect(maps.Keys(byCause))
+	slices.SortFunc(causes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(byCause[b]), len(byCause[a])), cmp.Compare(a, b))
+	})
+	var lines []string
+	for i, cause := range causes {
+		folders, what := byCause[cause], word(cause)
+		if i == maxWaiting-1 && len(causes) > maxWaiting {
+			for _, other := range causes[i+1:] {
+				folders = append(folders, byCause[other]...)
+			}
+			what = names(causes[i:], "thing")
+		}
+		n := len(folders)
+		verb := "wait"
+		if n == 1 {
+			verb = "waits"
+		}
+		slices.Sort(folders)
+		lines = append(lines, fmt.Sprintf("not known yet, on %s: %s %s for %s", s.hostsText(folders), counted(n, "assignment"), verb, what))
+		if len(lines) == maxWaiting {
+			break
+		}
+	}
+	return lines
+}
+
+// others are the lines that say what no folder shows.
+func (s *summary) others() []string {
+	var lines []string
+	if n := len(s.notes.Mended); n > 0 {
+		hosts := slices.Sorted(slices.Values(s.notes.Mended))
+		lines = append(lines, "marker or record put right, on "+names(hosts, "host"))
+	}
+	for i, line := range s.notes.Lines {
+		if left := len(s.notes.Lines) - i; len(lines) == maxOthers-1 && left > 1 {
+			return append(lines, "and "+counted(left, "more line"))
+		}
+		lines = append(lines, oneLine(line))
+	}
+	return lines
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}

@@ -1,0 +1,427 @@
+package changes
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// How well a changed object that reaches a folder explains a change in one of its files. Of all that
+// reach it, those that explain it best are its causes.
+const (
+	no       = iota // it cannot have made it
+	hardly          // only a template of somebody's own would show it there
+	perhaps         // it can have
+	well            // it is what such a file is made of
+	provably        // its data has the very key
+)
+
+// reason is a changed object that reaches a folder, in one of the ways in which it can.
+type reason struct {
+	cause cause
+	fit   func(role role, key *keyChange) int
+}
+
+// reach finds the changed objects that reach an assignment, before or after.
+type reach struct {
+	*differences
+	before, after *Version
+	was, is       map[assignmentKey]*schedule.Assignment // of the folders that change
+	wasMatched    map[assignmentKey][]string             // their config containers
+	isMatched     map[assignmentKey][]string
+	reasons       map[*object]*reason
+	byMatching    map[string]*reason
+	changedOf     map[*string][]*object // of a list of containers, by its first element
+	selectors     map[*fleet.Selector]compiledSelector
+}
+
+type assignmentKey struct{ host, target string }
+
+func newReach(before, after *Version, folders []Folder) *reach {
+	r := &reach{
+		differences: compareVersions(before, after), before: before, after: after,
+		reasons: map[*object]*reason{}, byMatching: map[string]*reason{},
+		changedOf: map[*string][]*object{}, selectors: map[*fleet.Selector]compiledSelector{},
+	}
+	wanted := make(map[assignmentKey]bool, len(folders))
+	for i := range folders {
+		wanted[assignmentKey{folders[i].Host, folders[i].DeploymentTarget}] = true
+	}
+	r.was, r.is = assignmentsOf(before, wanted), assignmentsOf(after, wanted)
+	if r.differences != nil {
+		r.wasMatched, r.isMatched = matchedOf(before, r.was), matchedOf(after, r.is)
+	}
+	return r
+}
+
+func assignmentsOf(v *Version, wanted map[assignmentKey]bool) map[assignmentKey]*schedule.Assignment {
+	if v == nil {
+		return nil
+	}
+	found := make(map[assignmentKey]*schedule.Assignment, len(wanted))
+	for _, assignment := range v.Assignments {
+		key := assignmentKey{assignment.Host.Name, assignment.Target.Name}
+		if wanted[key] {
+			found[key] = assignment
+		}
+	}
+	return found
+}
+
+// matchedOf returns which config containers match the assignments. A fleet that cannot say it was never
+// deployed: its containers then reach nobody.
+func matchedOf(v *Version, of map[assignmentKey]*schedule.Assignment) map[assignmentKey][]string {
+	keys := slices.SortedFunc(maps.Keys(of), func(a, b assignmentKey) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.target, b.target))
+	})
+	assignments := make([]*schedule.Assignment, len(keys))
+	for i, key := range keys {
+		assignments[i] = of[key]
+	}
+	lists, err := hydrate.Match(v.Fleet, assignments)
+	if err != nil {
+		return nil
+	}
+	matched := make(map[assignmentKey][]string, len(keys))
+	for i, key := range keys {
+		matched[key] = lists[i]
+	}
+	return matched
+}
+
+// of returns the reasons for a change of a folder that is there before and after.
+func (r *reach) of(key assignmentKey) []*reason {
+	if r.differences == nil || !r.any {
+		return nil
+	}
+	was, is := r.was[key], r.is[key]
+	var found []*reason
+	add := func(object *object, fit func(role, *keyChange) int) {
+		if object == nil {
+			return
+		}
+		if r.reasons[object] == nil {
+			r.reasons[object] = &reason{object.cause, fit}
+		}
+		found = append(found, r.reasons[object])
+	}
+	add(r.environment, everywhere)
+	add(r.hydration, fits(configRole, perhaps, reconcilerRole, perhaps))
+	add(r.provider, anywhere)
+	add(r.repo, fits(reconcilerRole, perhaps, otherRole, perhaps, namespaceRole, perhaps))
+	if was == nil || is == nil { // what one version does not assign is not compared
+		was, is = cmp.Or(was, is), cmp.Or(is, was)
+	}
+	if was == nil {
+		return found
+	}
+	for _, one := range []*schedule.Assignment{was, is} {
+		clusterType := r.clusterTypes[one.Host.ClusterType.Name]
+		add(clusterType, r.fitOfHost(clusterType))
+		if one.Host.Cluster != nil {
+			cluster := r.clusters[one.Host.Cluster.Name]
+			add(cluster, r.fitOfHost(cluster))
+		}
+		for _, template := range r.templatesFor(one.Host.ClusterType) {
+			add(template.object, fits(template.role, well))
+		}
+		target := r.targets[one.Target.Name]
+		add(target, fitOfTarget(target))
+		workload := r.workloads[one.Target.Workload.Name]
+		add(workload, fitOfWorkload(workload))
+		workspace := r.workspaces[one.Target.Workload.Workspace]
+		add(workspace, fitOfWorkspace(workspace))
+		for _, policy := range one.Policies {
+			add(r.policies[policy], rarely)
+		}
+	}
+	found = r.required(found, was, is)
+	for _, list := range [][]string{r.wasMatched[key], r.isMatched[key]} {
+		for _, container := range r.changedIn(list) {
+			add(container, r.fitOfContainer(container))
+		}
+	}
+	found = r.matching(found, key, was, is)
+	return found
+}
+
+// changedIn returns the changed ones of a list of containers. The same list comes again and again.
+func (r *reach) changedIn(list []string) []*object {
+	if len(list) == 0 || len(r.containers) == 0 {
+		return nil
+	}
+	changed, known := r.changedOf[&list[0]]
+	if !known {
+		for _, name := range list {
+			if object := r.containers[name]; object != nil {
+				changed = append(changed, object)
+			}
+		}
+		r.changedOf[&list[0]] = changed
+	}
+	return changed
+}
+
+// matching adds, where the labels of a host or of a deployment target changed, that other containers
+// match it now: the keys of these are what that brings, or takes away.
+func (r *reach) matching(found []*reason, key assignmentKey, was, is *schedule.Assignment) []*reason {
+	if was == is || was.Host.ClusterType == nil {
+		return found
+	}
+	var movers []*object
+	for _, object := range []*object{
+		r.clusterTypes[is.Host.ClusterType.Name], r.clusters[clusterName(is)], r.workloads[is.Target.Workload.Name], r.targets[is.Target.Name],
+	} {
+		if object.has("labels", "cluster_type", "workspace") {
+			movers = append(movers, object)
+		}
+	}
+	if len(movers) == 0 && r.environment == nil {
+		return found
+	}
+	keys := map[string]bool{}
+	for _, name := range symmetricDifference(r.wasMatched[key], r.isMatched[key]) {
+		if r.containers[name] != nil {
+			continue // it changed itself
+		}
+		data, ok := dataKeys(r.after.Config[name])
+		if !ok {
+			keys[anyKey] = true
+		}
+		for field := range data {
+			keys[field] = true
+		}
+	}
+	if len(keys) == 0 {
+		return found
+	}
+	for _, object := range movers {
+		name := fmt.Sprintf("%q", append([]string{string(object.cause.kind), object.cause.name}, slices.Sorted(maps.Keys(keys))...))
+		if r.byMatching[name] == nil {
+			r.byMatching[name] = &reason{object.cause, fitOfKeys(keys)}
+		}
+		found = append(found, r.byMatching[name])
+	}
+	return found
+}
+
+// anyKey stands, among keys, for all of them.
+const anyKey = "\x00"
+
+func clusterName(a *schedule.Assignment) string {
+	if a.Host.Cluster == nil {
+		return ""
+	}
+	return a.Host.Cluster.Name
+}
+
+func symmetricDifference(one, other []string) []string {
+	var found []string
+	for _, name := range one {
+		if !slices.Contains(other, name) {
+			found = append(found, name)
+		}
+	}
+	for _, name := range other {
+		if !slices.Contains(one, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// required adds what the assignment's workload requires, directly or not: its reconciler names it.
+func (r *reach) required(found []*reason, was, is *schedule.Assignment) []*reason {
+	seen := map[string]bool{}
+	var visit func(names []string, in *fleet.Fleet)
+	visit = func(names []string, in *fleet.Fleet) {
+		for _, name := range names {
+			if seen[name] || len(seen) > 100 {
+				continue
+			}
+			seen[name] = true
+			if object := r.workloads[name]; object.has("requires") {
+				found = append(found, r.byOther(object))
+			}
+			for i := range in.Workloads {
+				if in.Workloads[i].Name == name {
+					visit(in.Workloads[i].Requires, in)
+				}
+			}
+		}
+	}
+	if r.requires {
+		visit(was.Target.Workload.Requires, r.before.Fleet)
+		visit(is.Target.Workload.Requires, r.after.Fleet)
+	}
+	for _, one := range []*schedule.Assignment{was, is} {
+		for _, name := range one.Requires {
+			if object := r.targets[name]; object.has("namespace", "manifests") {
+				found = append(found, r.byOther(object))
+			}
+		}
+	}
+	return found
+}
+
+// byOther is the reason that another workload changed than the one whose folder it is.
+func (r *reach) byOther(object *object) *reason {
+	name := fmt.Sprintf("required %p", object)
+	if r.byMatching[name] == nil {
+		r.byMatching[name] = &reason{object.cause, fits(reconcilerRole, perhaps)}
+	}
+	return r.byMatching[name]
+}
+
+type usedTemplate struct {
+	object *object
+	role   role
+}
+
+// templatesFor returns the changed templates that a cluster type uses.
+func (r *reach) templatesFor(host *fleet.ClusterType) []usedTemplate {
+	if len(r.templates) == 0 {
+		return nil
+	}
+	var used []usedTemplate
+	for _, use := range []struct {
+		role role
+		name string
+	}{
+		{reconcilerRole, cmp.Or(host.Reconciler, fleet.DefaultReconciler)},
+		{namespaceRole, cmp.Or(host.NamespaceService, fleet.DefaultNamespaceService)},
+		{configRole, cmp.Or(host.ConfigType, fleet.DefaultConfigType)},
+		{policyRole, "default"},
+	} {
+		if object := r.templates[pairOf{roleTypes[use.role], use.name}]; object != nil {
+			used = append(used, usedTemplate{object, use.role})
+		}
+	}
+	return used
+}
+
+func everywhere(role, *keyChange) int { return well }
+
+func rarely(role, *keyChange) int { return hardly }
+
+func anywhere(role, *keyChange) int { return perhaps }
+
+// fits says how well an object explains changes in files of each role; those that are not named not at all.
+func fits(pairs ...any) func(role, *keyChange) int {
+	by := map[role]int{}
+	for i := 0; i < len(pairs); i += 2 {
+		by[pairs[i].(role)] = pairs[i+1].(int)
+	}
+	return func(of role, _ *keyChange) int { return by[of] }
+}
+
+// fitOfHost is that of a cluster type or cluster. Its labels are in templates, and decide which
+// containers match, which is another reason.
+func (r *reach) fitOfHost(object *object) func(role, *keyChange) int {
+	return func(of role, _ *keyChange) int {
+		switch {
+		case of == reconcilerRole && object.has("reconciler", "parameters"),
+			of == namespaceRole && object.has("namespace_service"),
+			of == policyRole && object.has("namespace_service"),
+			of == configRole && object.has("config_type"),
+			object.has("cluster_type"):
+			return well
+		case object.has("labels") && of != configRole:
+			return perhaps
+		case object.has("labels"):
+			return hardly
+		}
+		return no
+	}
+}
+
+func fitOfTarget(object *object) func(role, *keyChange) int {
+	return func(of role, _ *keyChange) int {
+		switch {
+		case of == reconcilerRole && object.has("manifests", "config_as"),
+			of == configRole && object.has("config_as"),
+			object.has("namespace"):
+			return well
+		case object.has("labels") && of != configRole:
+			return perhaps
+		case object.has("labels", "manifests"):
+			return hardly
+		}
+		return no
+	}
+}
+
+func fitOfWorkload(object *object) func(role, *keyChange) int {
+	return func(of role, _ *keyChange) int {
+		switch {
+		case of == reconcilerRole && object.has("requires", "workspace"),
+			(of == namespaceRole || of == policyRole) && object.has("workspace"):
+			return well
+		case object.has("labels", "workspace") && of != configRole:
+			return perhaps
+		case object.has("labels", "requires", "workspace"):
+			return hardly
+		}
+		return no
+	}
+}
+
+func fitOfWorkspace(object *object) func(role, *keyChange) int {
+	return func(of role, _ *keyChange) int {
+		switch of {
+		case namespaceRole, policyRole:
+			return well
+		case reconcilerRole:
+			if object.has("service_account", "argocd_project") {
+				return well
+			}
+		}
+		return hardly
+	}
+}
+
+// fitOfContainer is provable where the data that changed has the key that changed.
+func (r *reach) fitOfContainer(object *object) func(role, *keyChange) int {
+	keys, known := r.containerKeys[object.cause.name]
+	if !known {
+		keys = map[string]bool{anyKey: true}
+	}
+	return fitOfKeys(keys)
+}
+
+func fitOfKeys(keys map[string]bool) func(role, *keyChange) int {
+	return func(of role, key *keyChange) int {
+		at := key.segments
+		if of != configRole {
+			if !holdsConfig(at) {
+				return hardly
+			}
+			if slices.ContainsFunc(at, func(s string) bool { return strings.Contains(s, "config") }) {
+				return provably // a version or hash of the values, or a file of them
+			}
+		}
+		switch {
+		case len(at) == 0, keys[anyKey]:
+			return well
+		case slices.ContainsFunc(at, func(segment string) bool { return keys[segment] }):
+			return provably
+		case of == configRole && at[0] == "data" && len(at) > 1 && roleOf(at[1]) != configRole:
+			return no // another key
+		}
+		return perhaps
+	}
+}
+
+// holdsConfig says whether a place outside of the configuration's own file is one where values go.
+func holdsConfig(at []string) bool {
+	return slices.ContainsFunc(at, func(segment string) bool {
+		lower := strings.ToLower(segment)
+		return strings.Contains(lower, "config") || strings.Contains(lower, "values") || strings.Contains(lower, "substitute")
+	})
+}

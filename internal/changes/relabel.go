@@ -1,0 +1,183 @@
+package changes
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// relabeler replaces the simple values of texts by numbers, equal ones by the same: "name: hello" becomes
+// "name: <1>". Which keys differ between two texts is the same before and after, for all values that
+// lines of this form have; and the files of thousands of folders, each of which names its own namespace,
+// become the same few texts, so that each of these is parsed once.
+type relabeler struct {
+	texts  map[string]int // by what is in quotes, or can be nothing but text without them
+	others map[string]int // by what numbers and other scalars look like
+	buffer []byte
+}
+
+// mark begins every number, and is in no text that is relabelled.
+const mark = "\ue000"
+
+// pair returns both texts relabelled, valid until the next call, or the texts themselves where one of
+// them holds what would be taken for a number.
+func (r *relabeler) pair(before, after []byte) (relabelledBefore, relabelledAfter []byte) {
+	if bytes.Contains(before, []byte(mark)) || bytes.Contains(after, []byte(mark)) {
+		return before, after
+	}
+	if r.texts == nil {
+		r.texts, r.others = map[string]int{}, map[string]int{}
+	}
+	clear(r.texts)
+	clear(r.others)
+	r.buffer = r.buffer[:0]
+	r.text(before)
+	border := len(r.buffer)
+	r.text(after)
+	return r.buffer[:border:border], r.buffer[border:]
+}
+
+func (r *relabeler) text(text []byte) {
+	for len(text) > 0 {
+		line := text
+		if end := bytes.IndexByte(text, '\n'); end >= 0 {
+			line = text[:end+1]
+		}
+		text = text[len(line):]
+		r.line(line)
+	}
+}
+
+func (r *relabeler) line(line []byte) {
+	end := len(line)
+	for end > 0 && line[end-1] == '\n' {
+		end--
+	}
+	start := simpleValue(line[:end])
+	if start < 0 {
+		r.buffer = append(r.buffer, line...)
+		return
+	}
+	value := line[start:end]
+	quote, comma := value[0] == '"', value[len(value)-1] == ','
+	if comma {
+		value = value[:len(value)-1]
+	}
+	numbers, text := r.others, value
+	if quote {
+		numbers, text = r.texts, value[1:len(value)-1]
+	} else if isSurelyText(value) {
+		numbers = r.texts
+	}
+	number, seen := numbers[string(text)]
+	if !seen {
+		number = len(r.texts) + len(r.others)
+		numbers[string(text)] = number
+	}
+	r.buffer = append(r.buffer, line[:start]...)
+	if quote {
+		r.buffer = append(r.buffer, '"')
+	}
+	r.buffer = append(r.buffer, mark...)
+	r.buffer = strconv.AppendInt(r.buffer, int64(number), 10)
+	if quote {
+		r.buffer = append(r.buffer, '"')
+	}
+	if comma {
+		r.buffer = append(r.buffer, ',')
+	}
+	r.buffer = append(r.buffer, line[end:]...)
+}
+
+// simpleValue returns where the value begins in a line "key: value", "- value" or `"key": "value",` of
+// YAML or JSON whose value can be replaced by any other without a change of structure, or -1. Whatever
+// the line is part of (a block scalar, a quoted text of several lines), the replacement is the same for
+// equal values, and touches no character that ends anything.
+func simpleValue(line []byte) int {
+	i, item := 0, false
+	for i < len(line) && line[i] == ' ' {
+		i++
+	}
+	for i+1 < len(line) && line[i] == '-' && line[i+1] == ' ' {
+		i, item = i+2, true
+		for i < len(line) && line[i] == ' ' {
+			i++
+		}
+	}
+	key, quotedKey := i, false
+	if i < len(line) && line[i] == '"' {
+		quotedKey = true
+		i++
+	}
+	start := i
+	for i < len(line) && isKeyByte(line[i]) {
+		i++
+	}
+	name := line[start:i]
+	if quotedKey && i < len(line) && line[i] == '"' {
+		i++
+	} else if quotedKey {
+		name = nil
+	}
+	switch {
+	case len(name) > 0 && name[0] != '-' && i+2 < len(line) && line[i] == ':' && line[i+1] == ' ':
+		if string(name) == "kind" { // which is shown
+			return -1
+		}
+		i += 2
+	case item:
+		i = key
+	default:
+		return -1
+	}
+	if isQuotedValue(line[i:]) || !quotedKey && isPlainValue(line[i:]) {
+		return i
+	}
+	return -1
+}
+
+func isKeyByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == '/'
+}
+
+func isPlainValue(value []byte) bool {
+	if len(value) == 0 || !isKeyByte(value[0]) || value[0] == '-' || value[0] == '.' {
+		return false
+	}
+	for _, c := range value {
+		if !isKeyByte(c) && c != ':' && c != '+' && c != '@' && c != '=' {
+			return false
+		}
+	}
+	return value[len(value)-1] != ':'
+}
+
+// isSurelyText says whether a plain value is text in every version of YAML.
+func isSurelyText(value []byte) bool {
+	if first := value[0] | 0x20; first < 'a' || first > 'z' {
+		return false
+	}
+	if len(value) <= len("false") {
+		switch strings.ToLower(string(value)) {
+		case "true", "false", "yes", "no", "on", "off", "y", "n", "null":
+			return false
+		}
+	}
+	return true
+}
+
+// isQuotedValue says whether there is a text in double quotes, and nothing else but perhaps a comma.
+func isQuotedValue(value []byte) bool {
+	if len(value) > 0 && value[len(value)-1] == ',' {
+		value = value[:len(value)-1]
+	}
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
+		return false
+	}
+	for _, c := range value[1 : len(value)-1] {
+		if c == '"' || c == '\\' || c == '\'' || c < ' ' {
+			return false
+		}
+	}
+	return true
+}

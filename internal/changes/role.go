@@ -1,0 +1,35 @@
+package changes
+
+import "strings"
+
+// role is which type of template makes a file. A template makes no other file.
+type role int
+
+const (
+	otherRole role = iota
+	reconcilerRole
+	namespaceRole
+	configRole
+	policyRole
+)
+
+// roleTypes are the types of template.
+var roleTypes = map[role]string{
+	reconcilerRole: "reconciler", namespaceRole: "namespace", configRole: "config", policyRole: "policy",
+}
+
+// roleOf returns the role of a file of an assignment's folder, by its name.
+func roleOf(file string) role {
+	name, _, _ := strings.Cut(file, ".")
+	switch name {
+	case "reconciler":
+		return reconcilerRole
+	case "namespace":
+		return namespaceRole
+	case "platform-config":
+		return configRole
+	case "policy":
+		return policyRole
+	}
+	return otherRole
+}

@@ -1,0 +1,104 @@
+package changes
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// contextLines are how many lines around a change are shown.
+const contextLines = 3
+
+// Unified returns what changes in the files of the folders as a unified diff, by path: "a/" and "b/", the
+// prefix, host, deployment target and file. It holds at most so many bytes; what does not fit is counted in
+// a last line. It shows values: it is for those who may see them.
+func Unified(folders []Folder, prefix string, limit int) string {
+	folders = slices.Clone(folders)
+	slices.SortStableFunc(folders, func(a, b Folder) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(a.Place, b.Place))
+	})
+	var b strings.Builder
+	left, waiting := 0, 0
+	for i := range folders {
+		folder := &folders[i]
+		if folder.WaitsFor != "" && !folder.Removed {
+			waiting++
+			continue
+		}
+		base := joinPath(prefix, folder.Host, folder.DeploymentTarget)
+		eachDifference(folder, func(name string, before, after *File) {
+			if name == "" && before == nil && after == nil {
+				return
+			}
+			if left > 0 { // in order, and no more once something did not fit
+				left++
+				return
+			}
+			if text := unifiedFile(joinPath(base, name), before, after); b.Len()+len(text) <= limit {
+				b.WriteString(text)
+			} else {
+				left++
+			}
+		})
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "# %s left out: the difference is longer than %d bytes.\n", counted(left, "more file"), limit)
+	}
+	if waiting > 0 {
+		fmt.Fprintf(&b, "# %s not known yet.\n", counted(waiting, "folder"))
+	}
+	return b.String()
+}
+
+func joinPath(segments ...string) string {
+	return strings.Join(slices.DeleteFunc(segments, func(s string) bool { return s == "" }), "/")
+}
+
+// unifiedFile is the difference of one file.
+func unifiedFile(path string, before, after *File) string {
+	from, to := label("a/"+path), label("b/"+path)
+	var old, wanted []byte
+	if before == nil {
+		from = "/dev/null"
+	} else {
+		old = before.Content
+	}
+	if after == nil {
+		to = "/dev/null"
+	} else {
+		wanted = after.Content
+	}
+	head := "diff --git " + label("a/"+path) + " " + label("b/"+path) + "\n"
+	switch {
+	case before == nil:
+		head += "new file mode 100644\n"
+	case after == nil:
+		head += "deleted file mode 100644\n"
+	}
+	if !isText(old) || !isText(wanted) {
+		return head + "Binary files " + from + " and " + to + " differ\n"
+	}
+	text, err := udiff.ToUnified(from, to, string(old), udiff.Lines(string(old), string(wanted)), contextLines)
+	if err != nil {
+		return head + "# " + from + " and " + to + " differ\n" // the edits are of the same text
+	}
+	return head + text
+}
+
+func isText(content []byte) bool {
+	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
+}
+
+// label is a path as Git writes it: in quotes where it holds what ends a line or a name.
+func label(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == 0x7f }) {
+		return strconv.Quote(path)
+	}
+	return path
+}

@@ -1,0 +1,90 @@
+package changes
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxWord is how many characters of a name or key are shown: a Kubernetes label has 63.
+const maxWord = 120
+
+// maxLine is how many characters of a line are shown that others wrote.
+const maxLine = 500
+
+// word shows text that comes from users on one line: what cannot be printed is escaped, a long text cut.
+func word(text string) string { return shown(text, maxWord) }
+
+// oneLine is word for a whole line.
+func oneLine(text string) string { return shown(text, maxLine) }
+
+func shown(text string, most int) string {
+	var b strings.Builder
+	count := 0
+	for _, r := range text {
+		if count++; count > most {
+			b.WriteString("…")
+			break
+		}
+		if r == utf8.RuneError || !unicode.IsPrint(r) || unicode.In(r, unicode.Mn, unicode.Me) {
+			escaped := strconv.QuoteRuneToASCII(r)
+			b.WriteString(escaped[1 : len(escaped)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// quoted is a name in quotes, as HCL would write it.
+func quoted(name string) string {
+	return `"` + strings.ReplaceAll(word(name), `"`, `\"`) + `"`
+}
+
+// few lists up to three words, or two and how many more there are.
+func few(words []string, more int, what string) string {
+	if len(words) > 3 || more > 0 {
+		shown := min(2, len(words))
+		more += len(words) - shown
+		words = words[:shown]
+	}
+	text := strings.Join(words, ", ")
+	if more > 0 {
+		text += " and " + counted(more, "more "+what)
+	}
+	return text
+}
+
+// names lists the first few of some names.
+func names(all []string, what string) string {
+	more := 0
+	if len(all) > 3 {
+		all, more = all[:2], len(all)-2
+	}
+	shown := make([]string, len(all))
+	for i, name := range all {
+		shown[i] = word(name)
+	}
+	return few(shown, more, what)
+}
+
+// counted is "1 assignment", "2 assignments".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// are says how many of the assignments something is done to: "none is removed", "2 are removed".
+func are(n int, done string) string {
+	switch n {
+	case 0:
+		return "none is " + done
+	case 1:
+		return "1 is " + done
+	}
+	return fmt.Sprintf("%d are %s", n, done)
+}
