@@ -30,7 +30,7 @@ func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, erro
 	return matched, nil
 }
 
-func (e *engine) names(members []int) []string {
+func (e *engine) names(members []int32) []string {
 	names := make([]string, len(members))
 	for i, member := range members {
 		names[i] = e.containers[member].name

@@ -157,7 +157,7 @@ func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached
 }
 
 // eachSchema yields the schemas that an assignment has to satisfy, given those that match by labels.
-func (c *checks) eachSchema(f *fleet.Fleet, assignment *schedule.Assignment, declared []int, yield func(schema int, name string)) {
+func (c *checks) eachSchema(f *fleet.Fleet, assignment *schedule.Assignment, declared []int32, yield func(schema int, name string)) {
 	for _, one := range declared {
 		yield(c.named[one], schemaName(&f.ConfigSchemas[one]))
 	}

@@ -19,6 +19,7 @@ type container struct {
 	known   bool
 	data    map[string]any // as written, nulls included; nil where it is not known
 	entries []entry        // the data by top-level key, in the order of the keys
+	steps   []step         // the data by place, in their order
 	texts   bool           // values could only be strings where they were written
 }
 
@@ -32,7 +33,7 @@ type value struct {
 	raw     any    // as written, nulls included
 	clean   any    // without the nulls in objects
 	json    string // canonical of clean; empty for null itself
-	id      int    // the same for equal raw values; -1 for what was merged
+	id      int    // the same for equal raw values; below 0 for what was merged
 	text    bool   // a string that could be nothing else where it was written
 	extreme bool   // holds a number that is too large or too small to be checked
 }
@@ -59,8 +60,8 @@ type engine struct {
 	containers  []container // in merge order
 	ranks       []int       // of each container: the same where only the name decides; nil where that is welcome
 	keys        []string    // the top-level keys of all containers, sorted
-	keysJSON    []string
-	holders     [][]int // by key: the containers that have it
+	places      []place
+	wholes      int // how many places there are at which values are merged as a whole
 }
 
 // newEngine reads the containers of the fleet. Its error names each container whose data is not a
@@ -84,7 +85,7 @@ func newEngine(f *fleet.Fleet, config fleet.Config) (*engine, error) {
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
-	return made, made.index()
+	return made, made.indexPlaces()
 }
 
 // order returns the containers in merge order, and fills in their ranks.
@@ -155,54 +156,39 @@ func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (contai
 	return one, nil
 }
 
-// index numbers the keys and values of all containers.
-func (e *engine) index() error {
-	numbers := map[string]int{}
-	for i := range e.containers {
-		for key := range e.containers[i].data {
-			numbers[key] = 0
-		}
+// values are what containers give. Equal ones are one.
+type values struct {
+	ids  map[string]int
+	made map[valueIdentity]*value
+}
+
+type valueIdentity struct {
+	json string
+	text bool
+}
+
+// of returns the value; text says that it is a string which could be nothing else where it was written.
+func (v *values) of(raw any, text bool) (*value, error) {
+	json, err := fleet.CanonicalJSON(raw)
+	if err != nil {
+		return nil, err
 	}
-	e.keys = slices.Sorted(maps.Keys(numbers))
-	e.keysJSON = make([]string, len(e.keys))
-	e.holders = make([][]int, len(e.keys))
-	for number, key := range e.keys {
-		numbers[key] = number
-		var err error
-		if e.keysJSON[number], err = fleet.CanonicalJSON(key); err != nil {
-			return err
-		}
+	same := valueIdentity{json, text}
+	if known := v.made[same]; known != nil {
+		return known, nil
 	}
-	type identity struct {
-		json string
-		text bool
+	made, err := newValue(raw)
+	if err != nil {
+		return nil, err
 	}
-	ids, values := map[string]int{}, map[identity]*value{}
-	for i := range e.containers {
-		one := &e.containers[i]
-		one.entries = make([]entry, 0, len(one.data))
-		for key, raw := range one.data {
-			json, err := fleet.CanonicalJSON(raw)
-			if err != nil {
-				return fmt.Errorf("config container %q: %w", one.name, err)
-			}
-			_, isString := raw.(string)
-			same := identity{json, one.texts && isString}
-			if values[same] == nil {
-				if _, seen := ids[json]; !seen {
-					ids[json] = len(ids)
-				}
-				if values[same], err = newValue(raw); err != nil {
-					return fmt.Errorf("config container %q: %w", one.name, err)
-				}
-				values[same].id, values[same].text = ids[json], same.text
-			}
-			one.entries = append(one.entries, entry{numbers[key], values[same]})
-			e.holders[numbers[key]] = append(e.holders[numbers[key]], i)
-		}
-		slices.SortFunc(one.entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	id, seen := v.ids[json]
+	if !seen {
+		id = len(v.ids)
+		v.ids[json] = id
 	}
-	return nil
+	made.id, made.text = id, text
+	v.made[same] = made
+	return made, nil
 }
 
 // newValue returns the value of a container by itself.

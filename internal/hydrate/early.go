@@ -19,7 +19,7 @@ type ownViolation struct {
 
 // checkContainers checks each of the containers alone against each of the schemas, the first time that
 // they meet.
-func (c *checker) checkContainers(containers, schemas []int) {
+func (c *checker) checkContainers(containers []int32, schemas []int) {
 	for _, number := range schemas {
 		schema := c.schemas[number]
 		if !schema.early {
@@ -36,7 +36,7 @@ func (c *checker) checkContainers(containers, schemas []int) {
 			for _, entry := range c.engine.containers[container].entries {
 				for _, sub := range propertySchemas(schema.root, c.engine.keys[entry.key], 0) {
 					for _, found := range c.checkAlone(schema, sub, entry) {
-						c.alone = append(c.alone, ownViolation{container, number, found})
+						c.alone = append(c.alone, ownViolation{int(container), number, found})
 					}
 				}
 			}
@@ -141,9 +141,9 @@ func (c *checks) reportContainers(
 			snapshot := snapshots[reached.set[i]]
 			c.eachSchema(f, assignment, reached.schemas[i], func(schema int, name string) {
 				for _, container := range snapshot.members {
-					for _, one := range broken[[2]int{container, schema}] {
+					for _, one := range broken[[2]int{int(container), schema}] {
 						finding := Finding{Container: c.engine.containers[container].name, Schema: name, Pointer: one.pointer, Message: one.message}
-						yield(assignment.Key(), finding, snapshot.remains(one.pointer, container), snapshot.Known)
+						yield(assignment.Key(), finding, snapshot.remains(one.pointer, int(container)), snapshot.Known)
 					}
 				}
 			})

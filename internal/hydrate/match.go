@@ -14,10 +14,10 @@ import (
 // lists. Sets of things and labels are ascending lists of numbers: bit sets would make the work for an
 // assignment grow with the fleet.
 type matcher struct {
-	labels  map[label]int
-	need    [][]int // by thing: its labels
-	holders [][]int // by label: the things that have it
-	always  []int   // the things without labels
+	labels  map[label]int32
+	need    [][]int32 // by thing: its labels
+	holders [][]int32 // by label: the things that have it
+	always  []int32   // the things without labels
 
 	environment string
 	hosts       map[*schedule.Host]*side
@@ -29,19 +29,19 @@ type label struct{ key, value string }
 
 // side is what the host or the deployment target contributes to a match.
 type side struct {
-	has     []int     // labels that any thing asks for
-	alone   []int     // the things that ask for nothing else
+	has     []int32   // labels that any thing asks for
+	alone   []int32   // the things that ask for nothing else
 	partial []partial // the things that ask for some of these labels and for others
 }
 
 type partial struct {
-	thing int
-	rest  []int // the labels that the other side must have
+	thing int32
+	rest  []int32 // the labels that the other side must have
 }
 
 func newMatcher(environment string) *matcher {
 	return &matcher{
-		labels:      map[label]int{},
+		labels:      map[label]int32{},
 		environment: environment,
 		hosts:       map[*schedule.Host]*side{},
 		targets:     map[*schedule.Target]*side{},
@@ -51,7 +51,7 @@ func newMatcher(environment string) *matcher {
 
 // add numbers the next thing, and says what it asks for. All are added before the first match.
 func (m *matcher) add(labels fleet.Labels) {
-	thing := len(m.need)
+	thing := int32(len(m.need))
 	m.need = append(m.need, nil)
 	if len(labels) == 0 {
 		m.always = append(m.always, thing)
@@ -59,7 +59,7 @@ func (m *matcher) add(labels fleet.Labels) {
 	for key, value := range labels {
 		number, seen := m.labels[label{key, value}]
 		if !seen {
-			number = len(m.holders)
+			number = int32(len(m.holders))
 			m.labels[label{key, value}] = number
 			m.holders = append(m.holders, nil)
 		}
@@ -83,22 +83,88 @@ func (m *matcher) sidesOf(assignment *schedule.Assignment) (host, target *side) 
 	return host, target
 }
 
-// match returns the things that reach what is on both sides.
-func (m *matcher) match(host, target *side) []int {
-	matched := slices.Concat(m.always, host.alone, target.alone)
-	for _, one := range target.partial {
-		if containsAll(host.has, one.rest) {
-			matched = append(matched, one.thing)
+// pairs returns the distinct pairs of sides of the assignments, and by assignment the number of its pair.
+func (m *matcher) pairs(assignments []*schedule.Assignment) (pairs [][2]*side, pair []int32) {
+	numbers := map[[2]*side]int32{}
+	pair = make([]int32, len(assignments))
+	for i, assignment := range assignments {
+		host, target := m.sidesOf(assignment)
+		both := [2]*side{host, target}
+		number, known := numbers[both]
+		if !known {
+			number = int32(len(pairs))
+			numbers[both] = number
+			pairs = append(pairs, both)
+		}
+		pair[i] = number
+	}
+	return pairs, pair
+}
+
+// match is the things that reach what is on both sides.
+type match struct {
+	containers, schemas []int32
+	hash                uint64 // of the containers
+}
+
+// matching matches pairs of sides, one at a time.
+type matching struct {
+	*matcher
+	has    []bool // by label: the host at hand has it
+	things numberSet
+	found  []int32
+}
+
+func newMatching(m *matcher) *matching {
+	return &matching{matcher: m, has: make([]bool, len(m.holders)), things: newNumberSet(len(m.need))}
+}
+
+// match returns the things that reach what is on both sides; containers are those before border.
+func (m *matching) match(sides [2]*side, border int) match {
+	host, target := sides[0], sides[1]
+	for _, list := range [][]int32{m.always, host.alone, target.alone} {
+		for _, thing := range list {
+			m.things.add(thing)
 		}
 	}
-	slices.Sort(matched)
-	return slices.Compact(matched)
+	for _, label := range host.has {
+		m.has[label] = true
+	}
+	for i := range target.partial {
+		if m.hasAll(target.partial[i].rest) {
+			m.things.add(target.partial[i].thing)
+		}
+	}
+	for _, label := range host.has {
+		m.has[label] = false
+	}
+	m.found = m.things.drain(m.found[:0])
+	made := match{}
+	end, _ := slices.BinarySearch(m.found, int32(border))
+	made.containers = slices.Clone(m.found[:end])
+	for _, thing := range made.containers {
+		made.hash = (made.hash ^ uint64(thing)) * 0x9e3779b97f4a7c15
+		made.hash ^= made.hash >> 32
+	}
+	for _, thing := range m.found[end:] {
+		made.schemas = append(made.schemas, thing-int32(border))
+	}
+	return made
+}
+
+func (m *matching) hasAll(wanted []int32) bool {
+	for _, label := range wanted {
+		if !m.has[label] {
+			return false
+		}
+	}
+	return true
 }
 
 // side returns what the assignment's host or target contributes. A reserved key is decided by the
 // reserved label alone, and each of these belongs to one side.
 func (m *matcher) side(assignment *schedule.Assignment, labels fleet.Labels, ofHost bool) *side {
-	var has []int
+	var has []int32
 	for key, value := range labels {
 		if number, wanted := m.labels[label{key, value}]; wanted && !schedule.IsReserved(key) {
 			has = append(has, number)
@@ -117,14 +183,14 @@ func (m *matcher) side(assignment *schedule.Assignment, labels fleet.Labels, ofH
 	return m.sides[name]
 }
 
-func (m *matcher) newSide(has []int) *side {
+func (m *matcher) newSide(has []int32) *side {
 	made := &side{has: has}
-	var touched []int
+	var touched []int32
 	for _, number := range has {
 		touched = append(touched, m.holders[number]...)
 	}
 	for _, thing := range distinct(touched) {
-		var rest []int
+		var rest []int32
 		for _, number := range m.need[thing] {
 			if !slices.Contains(has, number) {
 				rest = append(rest, number)
@@ -139,17 +205,8 @@ func (m *matcher) newSide(has []int) *side {
 	return made
 }
 
-func containsAll(list, wanted []int) bool {
-	for _, number := range wanted {
-		if !slices.Contains(list, number) {
-			return false
-		}
-	}
-	return true
-}
-
 // listKey returns a string that equal lists have in common.
-func listKey(list []int) string {
+func listKey(list []int32) string {
 	bytes := make([]byte, 0, 4*len(list))
 	for _, number := range list {
 		bytes = binary.LittleEndian.AppendUint32(bytes, uint32(number))

@@ -128,6 +128,6 @@ func sources(contributions []contribution) []int {
 }
 
 // distinct returns the sorted numbers without repetitions, in a slice of its own.
-func distinct(numbers []int) []int {
+func distinct[T int | int32](numbers []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(numbers)))
 }

@@ -1,0 +1,297 @@
+package hydrate
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"iter"
+	"math"
+	"slices"
+)
+
+// composer composes snapshots, one at a time. It goes through the containers from the last to the first, and
+// looks at each step of each once: the first value that it meets at a place is the one that remains there.
+// So the work for a set of containers is little more than reading it, however different the sets are. What
+// several sets come to is kept: objects that were merged of the same parts are one value.
+type composer struct {
+	*engine
+	turn     uint32        // the number of the snapshot at hand
+	met      []meeting     // by place
+	columns  [][]entryFrom // by place that is merged as a whole: what remains, the last first
+	touched  numberSet     // the places that were met
+	order    []int32       // the same, in order
+	doubtful numberSet     // the top-level places at which containers of equal rank give different values
+	merged   map[string]*value
+	fields   []entry
+	buffer   []byte
+
+	name, wholeName []byte
+}
+
+// meeting is what the snapshot at hand has at a place so far.
+type meeting struct {
+	turn  uint32 // of an older snapshot: nothing yet
+	state state
+	rank  int32  // of the container that was met last, or that had the last word
+	value *value // what remains; at a place merged as a whole, what was met last
+}
+
+// state is what further containers can do at a place.
+type state uint8
+
+const (
+	decided  state = iota // nothing: a value stands
+	open                  // objects are merged by their parts
+	closed                // nothing: something below the objects was no object
+	combined              // values are merged as a whole
+	ended                 // nothing: something below them does not combine
+)
+
+type entryFrom struct {
+	from  int
+	value *value
+}
+
+func newComposer(e *engine) *composer {
+	return &composer{
+		engine: e, met: make([]meeting, len(e.places)), columns: make([][]entryFrom, e.wholes),
+		touched: newNumberSet(len(e.places)), doubtful: newNumberSet(len(e.places)), merged: map[string]*value{},
+	}
+}
+
+// snapshot composes what the containers, in merge order, give together, and finds the places where
+// only their names decide.
+func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
+	made := &Snapshot{Known: true, Containers: c.names(members), engine: c.engine, members: members}
+	certain := 0 // the rank from which on no unknown value can resolve an ambiguity
+	c.turn++
+	for i := len(members) - 1; i >= 0; i-- {
+		member := members[i]
+		one := &c.containers[member]
+		rank := member
+		if c.ranks != nil {
+			rank = int32(c.ranks[member])
+		}
+		if !one.known {
+			if made.Known && c.ranks != nil {
+				certain = int(rank)
+			}
+			made.Known = false
+		}
+		c.take(one, int(member), rank)
+	}
+	var ambiguities []ambiguity
+	c.order = c.doubtful.drain(c.order[:0])
+	for _, place := range c.order {
+		for _, found := range c.ambiguities(c.places[place].name, members) {
+			if c.ranks[found.containers[0]] >= certain {
+				ambiguities = append(ambiguities, found)
+			}
+		}
+	}
+	c.order = c.touched.drain(c.order[:0])
+	if made.Known {
+		c.finish(made)
+	}
+	return made, ambiguities
+}
+
+// take goes through the steps of the next container down.
+func (c *composer) take(one *container, from int, rank int32) {
+	for at := 0; at < len(one.steps); {
+		step := &one.steps[at]
+		met := &c.met[step.place]
+		enter := false
+		if met.turn != c.turn {
+			enter = c.meet(step, met, from, rank)
+		} else {
+			enter = c.meetAgain(step, met, from, rank)
+		}
+		if enter {
+			at++
+		} else {
+			at = int(step.end)
+		}
+	}
+}
+
+// meet is for the first container that has the place. It returns whether its parts are to be looked at.
+func (c *composer) meet(step *step, met *meeting, from int, rank int32) bool {
+	c.touched.add(step.place)
+	*met = meeting{c.turn, decided, rank, step.value}
+	if step.value == nil {
+		met.state = open
+		return true
+	}
+	if whole := c.places[step.place].whole; whole >= 0 {
+		met.state = combined
+		c.columns[whole] = append(c.columns[whole][:0], entryFrom{from, step.value})
+	}
+	return false
+}
+
+// meetAgain is for containers further down. Who has the same rank as the one above it, and gives another
+// value, makes the place doubtful: whether that does any harm is a longer question.
+func (c *composer) meetAgain(step *step, met *meeting, from int, rank int32) bool {
+	differs := met.rank == rank && (step.value == nil || met.value == nil || step.value.id != met.value.id)
+	switch met.state {
+	case open:
+		if step.value == nil {
+			met.rank = rank
+			return true
+		}
+		met.state, met.rank = closed, rank
+	case closed:
+		differs = differs && step.value == nil
+	case decided:
+	case combined, ended:
+		column := &c.columns[c.places[step.place].whole]
+		if met.state == combined && c.combine(step.value.raw, (*column)[len(*column)-1].value.raw) {
+			*column = append(*column, entryFrom{from, step.value})
+		} else {
+			met.state = ended
+		}
+		met.rank, met.value = rank, step.value
+	}
+	if differs {
+		c.doubtful.add(c.places[step.place].top)
+	}
+	return false
+}
+
+// ambiguities looks into a key at which containers of equal rank give different values.
+func (c *composer) ambiguities(key string, members []int32) []ambiguity {
+	var column []contribution
+	for _, member := range members {
+		if value, has := c.containers[member].data[key]; has {
+			column = append(column, contribution{int(member), value})
+		}
+	}
+	to := &report{ranks: c.ranks}
+	c.compose((&trace{to: to}).child(escapePointer(key)), column)
+	return to.ambiguities
+}
+
+// finish makes the values of a snapshot of what was met.
+func (c *composer) finish(made *Snapshot) {
+	c.fields, c.buffer = c.fields[:0], append(c.buffer[:0], '{')
+	for place, value := range c.each(c.order) {
+		if len(c.fields) > 0 {
+			c.buffer = append(c.buffer, ',')
+		}
+		c.buffer = append(append(c.buffer, place.json...), value.json...)
+		c.fields = append(c.fields, entry{place.key, value})
+	}
+	made.fields = slices.Clone(c.fields)
+	c.buffer = append(c.buffer, '}')
+	made.JSON = string(c.buffer)
+	sum := sha256.Sum256(c.buffer)
+	made.Version = hex.EncodeToString(sum[:8])
+}
+
+// What stands in the name of merged values for a place that has no value of a container.
+const (
+	nothing  = math.MinInt32
+	anObject = math.MinInt32 + 1
+	wholes   = math.MaxUint32 // in place of a place's number
+)
+
+// remaining returns what remains at the first of the places, of which the others are parts, or nil.
+func (c *composer) remaining(places []int32) *value {
+	met := &c.met[places[0]]
+	switch met.state {
+	case decided:
+		if met.value.raw == nil {
+			return nil
+		}
+		return met.value
+	case combined, ended:
+		return c.combination(c.columns[c.places[places[0]].whole])
+	}
+	c.name = c.name[:0]
+	for _, place := range places {
+		id := anObject
+		switch met := &c.met[place]; met.state {
+		case decided:
+			id = met.value.id
+		case combined, ended:
+			id = nothing
+			if value := c.combination(c.columns[c.places[place].whole]); value != nil {
+				id = value.id
+			}
+		}
+		c.name = binary.LittleEndian.AppendUint32(c.name, uint32(place))
+		c.name = binary.LittleEndian.AppendUint32(c.name, uint32(int32(id)))
+	}
+	if known := c.merged[string(c.name)]; known != nil {
+		return known
+	}
+	name := string(c.name)
+	made := c.object(places[1:])
+	made.id = -1 - len(c.merged)
+	c.merged[name] = made
+	return made
+}
+
+// object makes a value of what remains at places, which are the parts of one.
+func (c *composer) object(parts []int32) *value {
+	object := make(map[string]any, len(parts))
+	made, json := &value{raw: object, clean: object}, []byte{'{'}
+	for place, part := range c.each(parts) {
+		if len(object) > 0 {
+			json = append(json, ',')
+		}
+		json = append(append(json, place.json...), part.json...)
+		object[place.name] = part.clean
+		made.extreme = made.extreme || part.extreme
+	}
+	made.json = string(append(json, '}'))
+	return made
+}
+
+// each yields the values that remain at places of which none is a part of another before it in the list
+// but those that follow it.
+func (c *composer) each(places []int32) iter.Seq2[*place, *value] {
+	return func(yield func(*place, *value) bool) {
+		for len(places) > 0 {
+			first, count := &c.places[places[0]], 1
+			for count < len(places) && places[count] < first.end {
+				count++
+			}
+			if value := c.remaining(places[:count]); value != nil && !yield(first, value) {
+				return
+			}
+			places = places[count:]
+		}
+	}
+}
+
+// combination returns what the values of a place that is merged as a whole come to, or nil. The last
+// comes first.
+func (c *composer) combination(column []entryFrom) *value {
+	if column[0].value.raw == nil {
+		return nil
+	}
+	if len(column) == 1 {
+		return column[0].value
+	}
+	c.wholeName = binary.LittleEndian.AppendUint32(c.wholeName[:0], wholes)
+	for _, one := range column {
+		c.wholeName = binary.LittleEndian.AppendUint32(c.wholeName, uint32(one.value.id))
+	}
+	if known := c.merged[string(c.wholeName)]; known != nil {
+		return known
+	}
+	all := make([]contribution, len(column))
+	for i, one := range column {
+		all[len(all)-1-i] = contribution{one.from, one.value.raw}
+	}
+	composed, _ := c.compose(nil, all)
+	made, err := newValue(composed)
+	if err != nil {
+		panic("hydrate: values that have a JSON form merged into one that has none: " + err.Error())
+	}
+	made.id = -1 - len(c.merged)
+	c.merged[string(c.wholeName)] = made
+	return made
+}

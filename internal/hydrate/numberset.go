@@ -1,0 +1,36 @@
+package hydrate
+
+import "math/bits"
+
+// numberSet is a set of numbers that is filled and emptied over and over: both take as long as it has
+// numbers, nearly whatever their bound.
+type numberSet struct {
+	words  []uint64
+	filled []uint64 // a bit for each of the words that has any
+}
+
+func newNumberSet(bound int) numberSet {
+	words := (bound + 63) / 64
+	return numberSet{make([]uint64, words), make([]uint64, (words+63)/64)}
+}
+
+func (s *numberSet) add(number int32) {
+	word := number >> 6
+	s.words[word] |= 1 << (number & 63)
+	s.filled[word>>6] |= 1 << (word & 63)
+}
+
+// drain appends the numbers in order, and empties the set.
+func (s *numberSet) drain(to []int32) []int32 {
+	for i, filled := range s.filled {
+		for ; filled != 0; filled &= filled - 1 {
+			word := i<<6 + bits.TrailingZeros64(filled)
+			for rest := s.words[word]; rest != 0; rest &= rest - 1 {
+				to = append(to, int32(word<<6+bits.TrailingZeros64(rest)))
+			}
+			s.words[word] = 0
+		}
+		s.filled[i] = 0
+	}
+	return to
+}
