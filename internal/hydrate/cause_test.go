@@ -18,7 +18,7 @@ func TestMatchNeedsNoValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, snapshot := range result.Snapshots {
-			equal(t, g.assignments[i].Key(), matched[i], snapshot.Containers)
+			equal(t, g.assignments[i].Key(), matched[i], snapshot.Containers())
 		}
 	}
 }

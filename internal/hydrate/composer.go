@@ -7,6 +7,8 @@ import (
 	"iter"
 	"math"
 	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // composer composes snapshots, one at a time. It goes through the containers from the last to the first, and
@@ -62,7 +64,7 @@ func newComposer(e *engine) *composer {
 // snapshot composes what the containers, in merge order, give together, and finds the places where
 // only their names decide.
 func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
-	made := &Snapshot{Known: true, Containers: c.names(members), engine: c.engine, members: members}
+	made := &Snapshot{Known: true, engine: c.engine, members: members}
 	certain := 0 // the rank from which on no unknown value can resolve an ambiguity
 	c.turn++
 	for i := len(members) - 1; i >= 0; i-- {
@@ -287,11 +289,11 @@ func (c *composer) combination(column []entryFrom) *value {
 		all[len(all)-1-i] = contribution{one.from, one.value.raw}
 	}
 	composed, _ := c.compose(nil, all)
-	made, err := newValue(composed)
+	json, err := fleet.CanonicalJSON(composed)
 	if err != nil {
 		panic("hydrate: values that have a JSON form merged into one that has none: " + err.Error())
 	}
-	made.id = -1 - len(c.merged)
+	made := &value{raw: composed, clean: composed, json: json, extreme: isExtreme(composed), id: -1 - len(c.merged)}
 	c.merged[string(c.wholeName)] = made
 	return made
 }

@@ -177,9 +177,14 @@ func (v *values) of(raw any, text bool) (*value, error) {
 	if known := v.made[same]; known != nil {
 		return known, nil
 	}
-	made, err := newValue(raw)
-	if err != nil {
-		return nil, err
+	made := &value{raw: raw}
+	if raw != nil {
+		made.clean, made.extreme, made.json = clean(raw), isExtreme(raw), json
+		if hasNullMember(raw) {
+			if made.json, err = fleet.CanonicalJSON(made.clean); err != nil {
+				return nil, err
+			}
+		}
 	}
 	id, seen := v.ids[json]
 	if !seen {
@@ -189,16 +194,4 @@ func (v *values) of(raw any, text bool) (*value, error) {
 	made.id, made.text = id, text
 	v.made[same] = made
 	return made, nil
-}
-
-// newValue returns the value of a container by itself.
-func newValue(raw any) (*value, error) {
-	made := &value{raw: raw}
-	if raw == nil {
-		return made, nil
-	}
-	made.clean, made.extreme = clean(raw), isExtreme(raw)
-	var err error
-	made.json, err = fleet.CanonicalJSON(made.clean)
-	return made, err
 }

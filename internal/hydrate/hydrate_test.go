@@ -46,7 +46,7 @@ func TestContainersReachTheAssignmentsThatTheirLabelsMatch(t *testing.T) {
 				labels{"region": "west", "edge": "host", "workload": "sneaky", "cluster": "drone-1"},
 				labels{"purpose": "test", "edge": "target", "cluster-type": "sneaky"})
 			result := g.hydrate(t)
-			equal(t, "reaches", len(result.Snapshots[0].Containers) == 1, test.reaches)
+			equal(t, "reaches", len(result.Snapshots[0].Containers()) == 1, test.reaches)
 			equal(t, "idle", len(result.IdleContainers) == 1, !test.reaches)
 		})
 	}
@@ -76,7 +76,7 @@ func TestLabelsOfConfigMapsThatAreFluxsDoNotCount(t *testing.T) {
 		assign("drone", "hello", labels{"region": "west"}, nil).
 		hydrate(t)
 	equal(t, "values", result.Snapshots[0].JSON, `{"A":"here"}`)
-	equal(t, "order", result.Snapshots[0].Containers, []string{"everywhere", "here"})
+	equal(t, "order", result.Snapshots[0].Containers(), []string{"everywhere", "here"})
 }
 
 func TestTheLaterContainerWins(t *testing.T) {
@@ -159,7 +159,7 @@ func TestUnknownValuesMakeOnlyTheirSnapshotsUnknown(t *testing.T) {
 	equal(t, "drone", result.Snapshots[0].JSON, `{"A":1,"PORT":"x"}`)
 	equal(t, "large is known", large.Known, false)
 	equal(t, "large says nothing else", large.JSON+large.Version, "")
-	equal(t, "but what reaches it", large.Containers, []string{"all", "database"})
+	equal(t, "but what reaches it", large.Containers(), []string{"all", "database"})
 	equal(t, "values", large.Values() == nil && large.Provenance() == nil, true)
 	equal(t, "findings", report(result.Findings),
 		`config schema "net": /DATABASE_URL is required, and no config container has it (assignment "drone/hello-test")`)

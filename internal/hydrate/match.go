@@ -29,9 +29,10 @@ type label struct{ key, value string }
 
 // side is what the host or the deployment target contributes to a match.
 type side struct {
-	has     []int32   // labels that any thing asks for
-	alone   []int32   // the things that ask for nothing else
-	partial []partial // the things that ask for some of these labels and for others
+	has      []int32   // labels that any thing asks for
+	alone    []int32   // the things that ask for nothing else
+	partial  []partial // of a target's: the things that ask for some of these labels and for others
+	ofTarget bool      // partial is filled in
 }
 
 type partial struct {
@@ -79,6 +80,7 @@ func (m *matcher) sidesOf(assignment *schedule.Assignment) (host, target *side) 
 	if target == nil {
 		target = m.side(assignment, assignment.Target.Labels, false)
 		m.targets[assignment.Target] = target
+		m.complete(target)
 	}
 	return host, target
 }
@@ -185,24 +187,45 @@ func (m *matcher) side(assignment *schedule.Assignment, labels fleet.Labels, ofH
 
 func (m *matcher) newSide(has []int32) *side {
 	made := &side{has: has}
+	for _, thing := range m.touched(has) {
+		if len(m.rest(thing, has)) == 0 {
+			made.alone = append(made.alone, thing)
+		}
+	}
+	return made
+}
+
+// complete fills in what is only looked at from the target's side.
+func (m *matcher) complete(target *side) {
+	if target.ofTarget {
+		return
+	}
+	target.ofTarget = true
+	for _, thing := range m.touched(target.has) {
+		if rest := m.rest(thing, target.has); len(rest) > 0 {
+			target.partial = append(target.partial, partial{thing, rest})
+		}
+	}
+}
+
+// touched are the things that have any of the labels.
+func (m *matcher) touched(has []int32) []int32 {
 	var touched []int32
 	for _, number := range has {
 		touched = append(touched, m.holders[number]...)
 	}
-	for _, thing := range distinct(touched) {
-		var rest []int32
-		for _, number := range m.need[thing] {
-			if !slices.Contains(has, number) {
-				rest = append(rest, number)
-			}
-		}
-		if len(rest) == 0 {
-			made.alone = append(made.alone, thing)
-		} else {
-			made.partial = append(made.partial, partial{thing, rest})
+	return distinct(touched)
+}
+
+// rest returns what else a thing asks for.
+func (m *matcher) rest(thing int32, has []int32) []int32 {
+	var rest []int32
+	for _, number := range m.need[thing] {
+		if !slices.Contains(has, number) {
+			rest = append(rest, number)
 		}
 	}
-	return made
+	return rest
 }
 
 // listKey returns a string that equal lists have in common.

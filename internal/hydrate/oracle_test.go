@@ -364,7 +364,7 @@ func TestOrderOfInputIsNoMatter(t *testing.T) {
 			result := g.hydrate(t)
 			lines := []string{report(result.Findings), report(result.Warnings), fmt.Sprint(result.IdleContainers)}
 			for _, snapshot := range result.Snapshots {
-				lines = append(lines, snapshot.JSON, fmt.Sprint(snapshot.Containers))
+				lines = append(lines, snapshot.JSON, fmt.Sprint(snapshot.Containers()))
 			}
 			return strings.Join(lines, "\n")
 		}

@@ -105,34 +105,37 @@ func (e *engine) number(tree *placeTree, top int32, atTop bool) error {
 func (e *engine) read(one *container, root *placeTree, values *values) error {
 	one.entries = make([]entry, 0, len(one.data))
 	for _, name := range slices.Sorted(maps.Keys(one.data)) {
-		_, isString := one.data[name].(string)
-		value, err := values.of(one.data[name], one.texts && isString)
-		if err != nil {
+		raw, part, at := one.data[name], root.parts[name], len(one.steps)
+		var err error
+		if one.steps, err = appendSteps(one.steps, part, raw, one.texts, values); err != nil {
 			return err
 		}
-		part := root.parts[name]
-		one.entries = append(one.entries, entry{e.places[part.number].key, value})
-		if one.steps, err = appendSteps(one.steps, part, value, values); err != nil {
-			return err
+		given := one.steps[at].value
+		if given == nil {
+			given = &value{raw: raw, extreme: isExtreme(raw)}
 		}
+		one.entries = append(one.entries, entry{e.places[part.number].key, given})
 	}
 	one.steps = slices.Clip(one.steps)
 	return nil
 }
 
-func appendSteps(steps []step, place *placeTree, given *value, values *values) ([]step, error) {
+// appendSteps appends what a container gives for a place; texts says that strings could be nothing else
+// where they were written.
+func appendSteps(steps []step, place *placeTree, raw any, texts bool, values *values) ([]step, error) {
 	at := len(steps)
-	steps = append(steps, step{place: place.number, value: given})
-	if object, isObject := given.raw.(map[string]any); isObject && !place.whole {
-		steps[at].value = nil
+	steps = append(steps, step{place: place.number})
+	var err error
+	if object, isObject := raw.(map[string]any); isObject && !place.whole {
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			member, err := values.of(object[name], false)
-			if err != nil {
+			if steps, err = appendSteps(steps, place.parts[name], object[name], false, values); err != nil {
 				return nil, err
 			}
-			if steps, err = appendSteps(steps, place.parts[name], member, values); err != nil {
-				return nil, err
-			}
+		}
+	} else {
+		_, isString := raw.(string)
+		if steps[at].value, err = values.of(raw, texts && isString); err != nil {
+			return nil, err
 		}
 	}
 	steps[at].end = int32(len(steps))

@@ -5,14 +5,18 @@ import "slices"
 // Snapshot is the values hydrated for an assignment, and for all others that the same containers
 // reach. It is safe for concurrent use.
 type Snapshot struct {
-	Known      bool     // false: reaches a container whose values are not known yet; Version and JSON are empty
-	Containers []string // the containers that matched, in merge order
-	Version    string   // 16 hexadecimal digits of the hash of JSON: equal values, equal version
-	JSON       string   // the canonical JSON object of the values
+	Known   bool   // false: reaches a container whose values are not known yet; Version and JSON are empty
+	Version string // 16 hexadecimal digits of the hash of JSON: equal values, equal version
+	JSON    string // the canonical JSON object of the values
 
 	engine  *engine
 	members []int32
 	fields  []entry // what remains, in the order of keys
+}
+
+// Containers returns the names of the containers that matched, in merge order.
+func (s *Snapshot) Containers() []string {
+	return s.engine.names(s.members)
 }
 
 // Values returns the values by top-level key; nil where they are not known. The map is the caller's,

@@ -21,9 +21,14 @@ import (
 
 // BenchmarkEngine goes the whole way of the data, as a plan of a folder that is deployed does, and then
 // step by step; "parse" is the check of what was rendered. The fleets come from a fixed seed; 20,000 is
-// the reference fleet, 100,000 the stretch fleet. While "all" runs nothing is held but the fleet.
+// the reference fleet, 100,000 the stretch fleet. While "all" runs nothing is held but the fleet. With
+// FLOTILLA_BENCH_LARGE set, a fleet of 1,000,000 goes the whole way, too.
 func BenchmarkEngine(b *testing.B) {
-	for _, size := range []int{1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments} {
+	sizes := []int{1_000, fleettest.ReferenceAssignments, fleettest.StretchAssignments}
+	if large() {
+		sizes = append(sizes, 1_000_000)
+	}
+	for _, size := range sizes {
 		b.Run(fmt.Sprintf("assignments=%d", size), func(b *testing.B) {
 			f, config := fleettest.Reference(size, 1)
 			b.Run("all", func(b *testing.B) {
@@ -34,6 +39,9 @@ func BenchmarkEngine(b *testing.B) {
 					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.File) {})
 				})
 			})
+			if size > fleettest.StretchAssignments {
+				return
+			}
 
 			scheduled, findings := schedule.Schedule(f)
 			if len(findings) > 0 {

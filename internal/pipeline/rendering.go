@@ -176,7 +176,7 @@ func (r *Rendering) WaitsFor(i int) string {
 func (r *Result) unknownOf(i int, assignment *schedule.Assignment) []string {
 	var waits []string
 	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
-		for _, container := range snapshot.Containers {
+		for _, container := range snapshot.Containers() {
 			if _, known := r.Value.Config[container]; !known {
 				waits = append(waits, fmt.Sprintf("config container %q", container))
 			}

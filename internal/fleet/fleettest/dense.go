@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -87,6 +88,7 @@ func (d *dense) workloads(assignments int) {
 			ClusterType: d.fleet.ClusterTypes[host].Name, DeploymentTarget: fleet.FullName(workload.Name, "live"),
 		})
 	}
+	slices.SortFunc(d.fleet.Assignments, fleet.CompareExplicitAssignments)
 }
 
 // container makes one that asks for a label of either side, or for one of each.

@@ -53,7 +53,7 @@ func TestAnAssignmentIsAsMuchWorkAtEverySize(t *testing.T) {
 	reference := perAssignment(t, fleettest.ReferenceAssignments)
 	for _, size := range []int{1_000, fleettest.StretchAssignments} {
 		for name, got := range perAssignment(t, size) {
-			if size == 1_000 && name == allocatedByRendering {
+			if size == 1_000 && (name == allocatedBefore || name == allocatedByRendering) {
 				continue // what is done once for all weighs there
 			}
 			if want := reference[name]; got < want*0.9 || got > want*1.1 {
@@ -63,7 +63,10 @@ func TestAnAssignmentIsAsMuchWorkAtEverySize(t *testing.T) {
 	}
 }
 
-const allocatedByRendering = "bytes allocated by rendering a tenth"
+const (
+	allocatedBefore      = "bytes allocated before rendering"
+	allocatedByRendering = "bytes allocated by rendering a tenth"
+)
 
 // perAssignment returns what an assignment of the reference fleet has, and takes, on average.
 func perAssignment(t *testing.T, size int) map[string]float64 {
@@ -82,12 +85,12 @@ func perAssignment(t *testing.T, size int) map[string]float64 {
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	sums := map[string]float64{"bytes allocated before rendering": allocated() - before}
+	sums := map[string]float64{allocatedBefore: allocated() - before}
 	before = allocated()
 	for i, assignment := range scheduled.Assignments {
 		snapshot := hydrated.Snapshots[i]
 		sums["policies"] += float64(len(assignment.Policies))
-		sums["containers"] += float64(len(snapshot.Containers))
+		sums["containers"] += float64(len(snapshot.Containers()))
 		sums["bytes of values"] += float64(len(snapshot.JSON))
 		if i%10 > 0 {
 			continue // rendering is slow: a sample will do
@@ -232,5 +235,29 @@ func sameWhenDecoded(t *testing.T, f *fleet.Fleet, config fleet.Config) {
 		return reflect.DeepEqual(a.DeploymentTargets, b.DeploymentTargets)
 	}) {
 		t.Fatal("decodes to other manifests")
+	}
+}
+
+func TestDenseIsValid(t *testing.T) {
+	f, config := fleettest.Dense(349, 800, 12, 1)
+	sameWhenDecoded(t, f, config)
+	scheduled, findings := schedule.Schedule(f)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+	if err != nil || len(hydrated.Findings)+len(hydrated.Warnings) > 0 {
+		t.Fatal(err, hydrated.Findings, hydrated.Warnings)
+	}
+	containers, sets := 0, map[*hydrate.Snapshot]bool{}
+	for _, snapshot := range hydrated.Snapshots {
+		containers += len(snapshot.Containers())
+		sets[snapshot] = true
+	}
+	if got := containers / len(hydrated.Snapshots); got < 200 || got > 240 {
+		t.Errorf("%d containers for an assignment, want about 218", got)
+	}
+	if len(hydrated.Snapshots) != 349 || len(sets) < 340 {
+		t.Errorf("%d assignments with %d sets of containers, want 349 and nearly as many", len(hydrated.Snapshots), len(sets))
 	}
 }
