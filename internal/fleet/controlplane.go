@@ -81,7 +81,7 @@ func (p *controlPlane) document(document document) {
 		kind = modelKind(o.fields)
 	}
 	if kind != "" {
-		step = fmt.Sprintf(" document %d (line %d, %s %q)", document.number, document.line, kind, documentName(o))
+		step = fmt.Sprintf(" document %d (line %d, %.80s %.80q)", document.number, document.line, kind, documentName(o))
 		o.path = &Path{parent: document.path, step: step}
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
@@ -337,6 +337,9 @@ func (p *controlPlane) configMap(o *object) {
 			text, ok := values.fields[key].(string)
 			if !ok {
 				p.report(values.path.Key(key), "must be a string, not %s: write quotes around it", kindOf(values.fields[key]))
+			}
+			if err := checkConfigMapValue(text); err != nil {
+				p.report(values.path.Key(key), "%s", err)
 			}
 			data[key] = text
 		}

@@ -80,6 +80,7 @@ func (d *decoder) explicit(root *object) {
 type decoder struct {
 	fleet            *Fleet
 	findings         Findings
+	more             int // findings beyond those
 	known            bool
 	environmentKnown bool
 	config           Config
@@ -111,8 +112,17 @@ func newDecoder() *decoder {
 }
 
 func (d *decoder) report(path *Path, format string, arguments ...any) {
+	if d.full() {
+		d.more++
+		return
+	}
 	d.findings = append(d.findings, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
+
+// maxFindings bounds what is found in one input: nobody reads more.
+const maxFindings = 1000
+
+func (d *decoder) full() bool { return len(d.findings) >= maxFindings }
 
 // belonging says whether an object belongs to the fleet's environment.
 type belonging int
@@ -207,6 +217,21 @@ func (d *decoder) registerAt(key objectKey, path, name *Path) {
 	d.paths[key] = path
 }
 
+// allFindings are sorted by where they are, each once.
+func (d *decoder) allFindings() Findings {
+	slices.SortStableFunc(d.findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
+	seen := make(map[Finding]bool, len(d.findings))
+	all := slices.DeleteFunc(d.findings, func(f Finding) bool {
+		twice := seen[f]
+		seen[f] = true
+		return twice
+	})
+	if d.more > 0 {
+		all = append(all, Finding{Message: fmt.Sprintf("%d further findings are not shown", d.more)})
+	}
+	return all
+}
+
 func (d *decoder) pendingManifests() []string {
 	var names []string
 	for _, workload := range d.fleet.Workloads {
@@ -225,12 +250,11 @@ func (d *decoder) result() (*Decoded, Findings) {
 	d.fleet.sortLists()
 	d.checkReferences()
 	d.checkWorkloads()
-	slices.SortStableFunc(d.findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
 	slices.Sort(d.pending)
 	return &Decoded{
 		Fleet: d.fleet, Known: d.known,
 		Environment: d.fleet.Environment, EnvironmentKnown: d.environmentKnown,
 		Config: d.config, Pending: d.pending, ContainersKnown: d.containersKnown,
 		PendingManifests: d.pendingManifests(), TargetsKnown: d.environmentKnown && !d.incomplete["workloads"],
-	}, slices.Compact(d.findings)
+	}, d.allFindings()
 }

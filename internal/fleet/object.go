@@ -285,6 +285,9 @@ func (o *object) textMap(attribute string) map[string]string {
 func (o *object) labels(attribute string) Labels {
 	labels := Labels(o.textMap(attribute))
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if o.decoder.full() {
+			break // to say what is wrong with a label takes kilobytes
+		}
 		path := o.path.Attribute(attribute).Key(key)
 		if problem := CheckLabelKey(key); problem != "" {
 			o.decoder.report(path, "%s", problem)

@@ -3,9 +3,7 @@ package fleet
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/big"
 	"slices"
@@ -151,6 +149,9 @@ func CanonicalNumber(number json.Number) (json.Number, error) {
 	if plainInteger(string(number)) {
 		return number, nil
 	}
+	if len(number) > maxDigits {
+		return "", tooManyDigits(len(number))
+	}
 	parsed, _, err := big.ParseFloat(string(number), 10, numberPrecision, big.ToNearestEven)
 	if !json.Valid([]byte(number)) { // "Inf" is one for the other parser
 		return "", fmt.Errorf("%q is not a number", string(number))
@@ -187,67 +188,4 @@ func plainInteger(text string) bool {
 		return false
 	}
 	return strings.Trim(digits, "0123456789") == ""
-}
-
-// ParseJSON reads one JSON value. What follows it, and a key that stands twice, are errors.
-func ParseJSON(text string) (any, error) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	value, err := parseNext(decoder, 0)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("text follows the JSON value at offset %d", decoder.InputOffset())
-	}
-	return value, nil
-}
-
-// maxDepth bounds nesting, so that hostile input cannot exhaust the stack.
-const maxDepth = 1000
-
-func parseNext(decoder *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
-	}
-	token, err := decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch token {
-	case json.Delim('['):
-		list := []any{}
-		for decoder.More() {
-			element, err := parseNext(decoder, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, element)
-		}
-		_, err := decoder.Token()
-		return list, err
-	case json.Delim('{'):
-		object := map[string]any{}
-		for decoder.More() {
-			token, err := decoder.Token()
-			if err != nil {
-				return nil, err
-			}
-			key, ok := token.(string)
-			if !ok {
-				return nil, fmt.Errorf("a key at offset %d is not a string", decoder.InputOffset())
-			}
-			if _, twice := object[key]; twice {
-				return nil, fmt.Errorf("key %q stands twice, the second time at offset %d", key, decoder.InputOffset())
-			}
-			element, err := parseNext(decoder, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			object[key] = element
-		}
-		_, err := decoder.Token()
-		return object, err
-	}
-	return token, nil
 }

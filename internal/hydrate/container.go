@@ -148,7 +148,9 @@ func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (contai
 	if one.texts {
 		for key, value := range data {
 			if text, ok := value.(string); ok {
-				data[key] = ReadConfigMapValue(text)
+				if data[key], err = fleet.ReadConfigMapValue(text); err != nil {
+					return one, fmt.Errorf("config container %q: the value of %q %w", one.name, key, err)
+				}
 			}
 		}
 	}

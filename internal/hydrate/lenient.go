@@ -37,6 +37,9 @@ func (s *schema) leniently(texts map[string]string, check func(readings map[stri
 	return found
 }
 
+// maxNumber is the length of the longest text that may be read as a number.
+const maxNumber = 1000
+
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // readText reads text as JSON would read a number or a boolean: "0123", "+1" and "1_000" are neither.
@@ -47,7 +50,7 @@ func readText(text string) (any, bool) {
 	case "false":
 		return false, true
 	}
-	if !jsonNumber.MatchString(text) || isExtreme(json.Number(text)) {
+	if len(text) > maxNumber || !jsonNumber.MatchString(text) || isExtreme(json.Number(text)) {
 		return nil, false
 	}
 	return json.Number(text), true

@@ -13,7 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	kubernetes "sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -107,6 +106,10 @@ func (c *check) report(line int, format string, arguments ...any) {
 }
 
 func (c *check) yaml(content []byte) {
+	if line, err := fleet.CheckYAMLText(string(content)); err != nil {
+		c.report(line, "%s", err)
+		return
+	}
 	before := len(c.findings)
 	c.unusual = hasUnusualBreaks(content)
 	defer func() {
@@ -167,7 +170,7 @@ func isUnusual(node *yaml.Node) bool {
 func (c *check) strictly(content []byte) {
 	line := 1
 	for _, document := range parting.Split(string(content), -1) {
-		if _, err := kubernetes.YAMLToJSON([]byte(document)); err != nil {
+		if _, err := fleet.ParseLooseYAML(document); err != nil {
 			c.report(line, "is YAML, but not as Kubernetes reads it: a tag, an anchor or a key that is not a string")
 		}
 		line += strings.Count(document, "\n") + 1 // that of the dashes

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
 // checked renders a template of a content type without the other files, and returns what is wrong.
@@ -149,5 +150,22 @@ func TestCheckFindsTheSameObjectInTwoFiles(t *testing.T) {
 	want := `templates["own"]: reconciler template: drone/hello-dev/reconciler.yaml, line 1: Namespace "dev-drone-hello-dev" is written twice, first in namespace.yaml, line 1`
 	if got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+func TestRenderedYAMLIsBounded(t *testing.T) {
+	templates, subject := withTemplate("yaml", "a: 1").compile(t)
+	check := func(content string) fleet.Findings {
+		return templates.Check(subject, []render.File{{Name: "platform-config.yaml", Content: []byte(content)}})
+	}
+	long := strings.Repeat("x", 40_000)
+	for content, want := range map[string]string{
+		"a: 1\n---\nb: &b " + long + "\nc: [" + strings.Repeat("*b, ", 100) + "]\n": "platform-config.yaml, line 3: its aliases make it larger than 1 MiB",
+		"a: 1\n---\nb: [" + strings.Repeat("1, ", 110_000) + "]\n":                  "platform-config.yaml, line 3: holds more than 100000 keys and values",
+		"a: &a 1\nb: *a\n": "",
+	} {
+		if got := check(content).Error(); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%.50q: %.300s, want %q", content, got, want)
+		}
 	}
 }

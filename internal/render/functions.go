@@ -13,7 +13,6 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
-	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -123,17 +122,13 @@ func fromJSON(text string) (any, error) {
 }
 
 func fromYAML(text string) (any, error) {
-	asJSON, err := yaml.YAMLToJSON([]byte(text))
+	value, err := fleet.ParseLooseYAML(text)
 	if err != nil {
 		message := strings.TrimPrefix(err.Error(), "yaml: ")
 		if strings.Contains(message, "anchor") { // the message would name what may be part of a value
 			message = `a value that starts with "*" must be in quotes`
 		}
 		return nil, problemf("fromYaml: %s", message)
-	}
-	value, err := fleet.ParseJSON(string(asJSON))
-	if err != nil {
-		return nil, problemf("fromYaml: %s", err)
 	}
 	return natural(value), nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
@@ -84,8 +86,13 @@ func FuzzCheck(f *testing.F) {
 	templates, subject := withTemplate("yaml", "a: 1").compile(f)
 	asJSON, jsonSubject := withTemplate("json", "{}").compile(f)
 	f.Fuzz(func(t *testing.T, content []byte) {
-		_ = asJSON.Check(jsonSubject, []render.File{{Name: "platform-config.json", Content: content}})
-		findings := templates.Check(subject, []render.File{{Name: "platform-config.yaml", Content: content}})
+		fleettest.Bounded(t, string(content), func() {
+			_ = asJSON.Check(jsonSubject, []render.File{{Name: "platform-config.json", Content: content}})
+		})
+		var findings fleet.Findings
+		fleettest.Bounded(t, string(content), func() {
+			findings = templates.Check(subject, []render.File{{Name: "platform-config.yaml", Content: content}})
+		})
 		if len(findings) > 0 || bytes.Contains(content, []byte("---")) || bytes.Contains(content, []byte("...")) {
 			return
 		}

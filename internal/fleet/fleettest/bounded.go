@@ -1,0 +1,35 @@
+package fleettest
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// What reading any input of less than maxInput bytes may take.
+const (
+	maxInput  = 1 << 20
+	maxMemory = 64 << 20
+	maxTime   = 2 * time.Second
+)
+
+// Bounded fails a test in which reading an input of less than 1 MiB takes more than 64 MiB or 2 s. All
+// that is allocated counts, garbage too, so nothing else may run at the same time.
+func Bounded(t testing.TB, input string, read func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	read()
+	took := time.Since(start)
+	runtime.ReadMemStats(&after)
+	if len(input) >= maxInput {
+		return
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > maxMemory {
+		t.Errorf("reading %d bytes takes %d MiB: %.80q", len(input), allocated>>20, input)
+	}
+	if took > maxTime {
+		t.Errorf("reading %d bytes takes %s: %.80q", len(input), took, input)
+	}
+}

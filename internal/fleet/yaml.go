@@ -1,0 +1,403 @@
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v2"
+	nodes "go.yaml.in/yaml/v3"
+)
+
+// All YAML is read here, as Kubernetes reads it: YAML 1.1 of which all could be JSON. A few bytes of it
+// can stand for gigabytes, so what is read is bounded first.
+const (
+	// maxDocument is the size, in bytes, of the largest object that Kubernetes stores.
+	maxDocument = 3 << 19
+	// maxExpanded is the size, in bytes, that a document with aliases may have without: that of the
+	// largest ConfigMap.
+	maxExpanded = 1 << 20
+	// maxValues bounds keys and values, which take a few hundred bytes each while they are read.
+	maxValues = 100_000
+)
+
+// ParseYAML reads a text of one YAML document. Keys that stand twice are errors, as is what is larger
+// than its bounds.
+func ParseYAML(text string) (any, error) {
+	var only *YAMLDocument
+	for _, part := range SplitYAML(text) {
+		if onlyDirectives(part.Text) {
+			continue
+		}
+		if only != nil {
+			return nil, fmt.Errorf("holds more than one YAML document, the second from line %d", part.Line)
+		}
+		only = &part
+	}
+	if only == nil {
+		return nil, nil
+	}
+	value, err := readYAML(only.Text, yaml.UnmarshalStrict)
+	var bound *BoundError
+	switch {
+	case errors.As(err, &bound):
+		return nil, &BoundError{fmt.Sprintf("YAML from line %d %s", only.Line, bound)}
+	case err != nil:
+		return nil, errors.New("invalid YAML" + yamlProblem(err, only.Line))
+	}
+	return value, nil
+}
+
+// ParseLooseYAML reads the first YAML document of a text. Of keys that stand twice, the last wins.
+func ParseLooseYAML(text string) (any, error) {
+	return readYAML(text, yaml.Unmarshal)
+}
+
+func readYAML(text string, unmarshal func([]byte, any) error) (any, error) {
+	if err := CheckYAML(text); err != nil {
+		return nil, err
+	}
+	var value any
+	if err := unmarshal([]byte(text), &value); err != nil {
+		return nil, err
+	}
+	return jsonable(value, 0)
+}
+
+// A BoundError is what is wrong with a text that is larger than its bounds.
+type BoundError struct{ message string }
+
+func (e *BoundError) Error() string { return e.message }
+
+func tooLarge(format string, arguments ...any) error {
+	return &BoundError{fmt.Sprintf(format, arguments...)}
+}
+
+// CheckYAML says whether a YAML document is within the bounds of what may be read, before anything is
+// read. The error is a [*BoundError], or one that says why a document with aliases is no YAML.
+func CheckYAML(text string) error {
+	if len(text) > maxDocument {
+		return tooLarge("is larger than %s, which is the most that Kubernetes stores as one object", sizeText(maxDocument))
+	}
+	if valuesAtMost(text) > maxValues {
+		return tooLarge("holds more than %d keys and values", maxValues)
+	}
+	if !mayHaveAliases(text) {
+		return nil
+	}
+	var document nodes.Node
+	if err := nodes.Unmarshal([]byte(text), &document); err != nil {
+		return err
+	}
+	e := &expansion{sizes: map[*nodes.Node]size{}}
+	all, err := e.of(&document)
+	switch {
+	case err != nil:
+		return err
+	case all.bytes > maxExpanded:
+		return tooLarge("its aliases make it larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
+	case all.values > maxValues:
+		return tooLarge("its aliases make more than %d keys and values of it", maxValues)
+	}
+	return nil
+}
+
+// CheckYAMLText is [CheckYAML] for every document of a text, and says from which line on the first is that
+// is larger than its bounds.
+func CheckYAMLText(text string) (line int, err *BoundError) {
+	if len(text)*2 <= maxValues && !mayHaveAliases(text) {
+		return 0, nil
+	}
+	for _, document := range SplitYAML(text) {
+		if errors.As(CheckYAML(document.Text), &err) {
+			return document.Line, err
+		}
+	}
+	return 0, nil
+}
+
+func sizeText(bytes int) string {
+	return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', -1, 64) + " MiB"
+}
+
+// valuesAtMost counts the characters that make keys and values: there are no more of them. The text of
+// block scalars, in which people put whole files, is passed over where it certainly is that.
+func valuesAtMost(text string) int {
+	if len(text)*2 <= maxValues {
+		return 0
+	}
+	c := counter{}
+	scalar := -1 // the column that the lines of a block scalar are beyond
+	for line := range strings.Lines(text) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if scalar >= 0 && (indent > scalar || strings.TrimSpace(line) == "") {
+			continue
+		}
+		scalar = -1
+		if !c.flow {
+			if match := blockScalar.FindStringSubmatchIndex(line); match != nil {
+				scalar = max(match[3], match[5]) // the last column of the dashes, or the first of the key
+			}
+		}
+		c.line(line)
+	}
+	return c.count + 1
+}
+
+// blockScalar is a line after which the text of one begins.
+var blockScalar = regexp.MustCompile(`^(?: *(?:- +)*()(?:"[^"\\]*"|'[^']*'|[\w./-]+) *: +| *(?:- +)*()- +)[|>][+-]? *\r?\n$`)
+
+// counter counts what may be keys and values.
+type counter struct {
+	count int
+	flow  bool // a bracket was seen
+}
+
+func (c *counter) line(line string) {
+	begins := true // only indicators stand before it on its line
+	for i := 0; i < len(line); i++ {
+		ends := i+1 == len(line) || line[i+1] <= ' ' || line[i+1] >= utf8.RuneSelf
+		switch char := line[i]; {
+		case char == '[' || char == '{':
+			c.flow = true
+			c.count++
+		case char == ',' && c.flow:
+			c.count++
+		case char == ':' && (c.flow || ends):
+			c.count += 2
+			begins = true
+		case char == '?' && (c.flow || ends && begins):
+			c.count += 2
+		case char == '-' && ends && begins:
+			c.count++
+		case char == '\r' || char >= utf8.RuneSelf:
+			begins = true
+		case char != ' ' && char != '\t':
+			begins = false
+		}
+	}
+}
+
+// mayHaveAliases looks for a "*" where one may begin, behind an "&" where an anchor may.
+func mayHaveAliases(text string) bool {
+	anchor := indicator(text, '&')
+	return anchor >= 0 && indicator(text[anchor:], '*') >= 0
+}
+
+// indicator returns where a character stands that may begin a value, or -1.
+func indicator(text string, c byte) int {
+	for from := 0; ; {
+		at := strings.IndexByte(text[from:], c)
+		if at < 0 {
+			return -1
+		}
+		at += from
+		if at == 0 || strings.IndexByte(" \t\r\n[{,:", text[at-1]) >= 0 || text[at-1] >= utf8.RuneSelf {
+			return at
+		}
+		from = at + 1
+	}
+}
+
+// expansion measures a document as it is without aliases.
+type expansion struct {
+	sizes map[*nodes.Node]size
+	open  []*nodes.Node // those that have anchors and are being measured
+}
+
+// size is what a value comes to. Beyond the bounds it is not exact.
+type size struct{ bytes, values int }
+
+func (e *expansion) of(node *nodes.Node) (size, error) {
+	if node.Kind == nodes.AliasNode {
+		for _, open := range e.open {
+			if open == node.Alias {
+				return size{}, fmt.Errorf("yaml: anchor '%s' value contains itself", node.Value)
+			}
+		}
+		return e.sizes[node.Alias], nil // an anchor stands before its aliases
+	}
+	all := size{bytes: len(node.Value) + 1, values: 1}
+	if node.Anchor != "" {
+		e.open = append(e.open, node)
+	}
+	for _, child := range node.Content {
+		inner, err := e.of(child)
+		if err != nil {
+			return size{}, err
+		}
+		all.bytes = min(all.bytes+inner.bytes, maxExpanded+1)
+		all.values = min(all.values+inner.values, maxValues+1)
+	}
+	if node.Anchor != "" {
+		e.open = e.open[:len(e.open)-1]
+		e.sizes[node] = all
+	}
+	return all, nil
+}
+
+// jsonable returns what the YAML library made as a value. Keys that are no strings become the text that
+// Kubernetes makes of them.
+func jsonable(value any, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
+	}
+	switch value := value.(type) {
+	case nil, bool:
+		return value, nil
+	case string:
+		if !utf8.ValidString(value) { // of a !!binary
+			return string([]rune(value)), nil
+		}
+		return value, nil
+	case int:
+		return json.Number(strconv.Itoa(value)), nil
+	case int64:
+		return json.Number(strconv.FormatInt(value, 10)), nil
+	case uint64:
+		return json.Number(strconv.FormatUint(value, 10)), nil
+	case float64:
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+		}
+		return json.Number(text), nil
+	case []any:
+		for i := range value {
+			var err error
+			if value[i], err = jsonable(value[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return value, nil
+	case map[any]any:
+		object := make(map[string]any, len(value))
+		for key, member := range value {
+			name, err := keyText(key)
+			if err != nil {
+				return nil, err
+			}
+			if _, twice := object[name]; twice {
+				return nil, fmt.Errorf("key %q already set in map", name)
+			}
+			if object[name], err = jsonable(member, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return object, nil
+	}
+	return nil, fmt.Errorf("a value of type %T is not one that JSON has", value)
+}
+
+func keyText(key any) (string, error) {
+	switch key := key.(type) {
+	case string:
+		return string([]rune(key)), nil
+	case bool:
+		return strconv.FormatBool(key), nil
+	case int:
+		return strconv.Itoa(key), nil
+	case int64:
+		return strconv.FormatInt(key, 10), nil
+	case float64:
+		switch text := strconv.FormatFloat(key, 'g', -1, 32); text {
+		case "+Inf":
+			return ".inf", nil
+		case "-Inf":
+			return "-.inf", nil
+		case "NaN":
+			return ".nan", nil
+		default:
+			return text, nil
+		}
+	}
+	return "", errors.New("a key is not a string")
+}
+
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
+
+// yamlProblem turns the parser's message, whose lines count from the document's start, into
+// ", line 7: …", counting from the text's.
+func yamlProblem(err error, firstLine int) string {
+	message := err.Error()
+	match := yamlLine.FindStringSubmatch(message)
+	rest := strings.Join(strings.Fields(strings.TrimPrefix(message, match[0])), " ")
+	line, numberErr := strconv.Atoi(match[1])
+	if numberErr != nil {
+		return fmt.Sprintf(", from line %d: %s", firstLine, rest)
+	}
+	return fmt.Sprintf(", line %d: %s", firstLine+line-1, rest)
+}
+
+// YAMLDocument is the text of one document. Its first line, counted from 1, is that after the
+// document's marker, unless the document begins on the marker's line.
+type YAMLDocument struct {
+	Text string
+	Line int
+}
+
+// SplitYAML splits a text at YAML's document markers, "---" and "...", because parsers read the first
+// document and pass over the others. At the start of a line they are markers whatever they stand in:
+// block scalars are indented, and quoted ones may not hold them. Documents of nothing but comments and
+// directives are left out.
+func SplitYAML(text string) []YAMLDocument {
+	text = lineBreaks.Replace(strings.TrimPrefix(text, "\ufeff"))
+	var parts []YAMLDocument
+	start, startLine := 0, 1
+	cut := func(end, next, nextLine int) {
+		if part := text[start:end]; !onlyDirectives(part) {
+			parts = append(parts, YAMLDocument{part, startLine})
+		}
+		start, startLine = next, nextLine
+	}
+	for offset, line := 0, 1; offset < len(text); line++ {
+		end := endOfLine(text, offset)
+		current := text[offset:end]
+		switch after, begins := markerIn(current, "---"); {
+		case begins && strings.TrimSpace(after) == "":
+			cut(offset, end, line+1)
+		case begins:
+			cut(offset, offset, line)
+		default:
+			if _, ends := markerIn(current, "..."); ends {
+				cut(offset, end, line+1)
+			}
+		}
+		offset = end
+	}
+	cut(len(text), len(text), 0)
+	return parts
+}
+
+// lineBreaks does to a text what reading it as YAML would do.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// endOfLine returns where the next line begins. YAML knows more line breaks than that of Unix.
+func endOfLine(text string, offset int) int {
+	at := strings.IndexAny(text[offset:], "\n\u0085\u2028\u2029")
+	if at < 0 {
+		return len(text)
+	}
+	_, size := utf8.DecodeRuneInString(text[offset+at:])
+	return offset + at + size
+}
+
+// markerIn returns what follows a document marker on its line.
+func markerIn(line, marker string) (after string, found bool) {
+	after, found = strings.CutPrefix(line, marker)
+	return after, found && (after == "" || strings.IndexAny(after, " \t\n\u0085\u2028\u2029") == 0)
+}
+
+// onlyDirectives says whether there is nothing but comments and directives, such as "%YAML 1.2".
+func onlyDirectives(text string) bool {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != '%' {
+			return false
+		}
+	}
+	return true
+}
