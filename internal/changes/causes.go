@@ -21,7 +21,7 @@ func (c *causeSet) byHand() bool { return len(c.causes) == 1 && c.causes[0].kind
 // same keys.
 type explainer struct {
 	*reach
-	rolledBack string
+	notes      *Notes
 	reasonSets map[string]int
 	sets       [][]*reason
 	numbers    map[*reason]int
@@ -37,9 +37,9 @@ type question struct {
 	drift   string
 }
 
-func newExplainer(r *reach, rolledBack string) *explainer {
+func newExplainer(r *reach, notes *Notes) *explainer {
 	return &explainer{
-		reach: r, rolledBack: rolledBack, reasonSets: map[string]int{}, numbers: map[*reason]int{},
+		reach: r, notes: notes, reasonSets: map[string]int{}, numbers: map[*reason]int{},
 		known: map[question]*causeSet{}, causeSets: map[string]*causeSet{},
 	}
 }
@@ -79,8 +79,8 @@ func (e *explainer) explain(asked question) *causeSet {
 }
 
 func (e *explainer) causesOf(asked question) *causeSet {
-	if e.rolledBack != "" {
-		return e.set([]cause{{kind: byRollback, name: e.rolledBack}})
+	if e.notes.RolledBack != "" {
+		return e.set([]cause{{kind: byRollback, name: e.notes.RolledBack}})
 	}
 	best := no
 	var causes []cause
@@ -95,6 +95,8 @@ func (e *explainer) causesOf(asked question) *causeSet {
 	switch {
 	case asked.drift != "" && best < well:
 		causes = []cause{{kind: byHand, name: asked.drift}}
+	case best == no && e.notes.HandedOver != "":
+		causes = []cause{{kind: byName}}
 	case best == no && e.differences != nil && !e.any && e.before.Provider == "":
 		causes = []cause{{kind: byProvider}}
 	}
@@ -105,8 +107,8 @@ func (e *explainer) causesOf(asked question) *causeSet {
 func (e *explainer) moved(folder *Folder) *causeSet {
 	key := assignmentKey{folder.Host, folder.DeploymentTarget}
 	switch {
-	case e.rolledBack != "":
-		return e.set([]cause{{kind: byRollback, name: e.rolledBack}})
+	case e.notes.RolledBack != "":
+		return e.set([]cause{{kind: byRollback, name: e.notes.RolledBack}})
 	case folder.Place != "":
 		return e.set(nil)
 	case e.was[key] != nil && e.is[key] != nil || folder.Drift != "" && e.arrival(key, folder.Added) == nil:
@@ -181,6 +183,8 @@ func (c cause) text(first, several bool) string {
 		return "the hydration settings"
 	case byRepo:
 		return "gitops_repo"
+	case byName:
+		return "the new name of the owner"
 	case byProvider:
 		return "a new version of the provider"
 	case byHand:

@@ -32,8 +32,9 @@ type File struct {
 // Version is the fleet as it was or will be, as far as causes need it.
 type Version struct {
 	Fleet *fleet.Fleet
-	// Config is, by config container, the canonical JSON of its data, or any text that changes when its
-	// data does: only JSON tells which keys changed. A container without an entry is not known.
+	// Config is, by config container, the canonical JSON of its data, or what [Digest] made of that, or any
+	// text that changes when the data does, which then tells nothing of its keys. A container without an
+	// entry is not known.
 	Config map[string]string
 	// Manifests is the same by deployment target, for what the fleet does not hold itself.
 	Manifests   map[string]string

@@ -27,6 +27,7 @@ const (
 	byHydration   kind = "hydration"
 	byRepo        kind = "gitops_repo"
 	byProvider    kind = "provider"
+	byName        kind = "name"
 	byHand        kind = "drift"
 )
 
@@ -34,7 +35,7 @@ var kindOrder = func() map[kind]int {
 	order := map[kind]int{}
 	for i, k := range []kind{
 		byRollback, byEnvironment, byContainer, byWorkload, byPolicy, byPlacement, byAssignments, byClusterType,
-		byCluster, byWorkspace, byTemplate, byHydration, byRepo, byProvider, byHand,
+		byCluster, byWorkspace, byTemplate, byHydration, byRepo, byName, byProvider, byHand,
 	} {
 		order[k] = i
 	}
@@ -264,6 +265,7 @@ func (d *differences) compareContainers(before, after *Version) {
 		name := after.Fleet.ConfigContainers[i].Name
 		one, had := before.Config[name]
 		other, has := after.Config[name]
+		one, other = inOneForm(one, other)
 		if d.containers[name] == nil && (had != has || one != other) {
 			d.containers[name] = &object{cause: cause{kind: byContainer, name: name}, fields: map[string]bool{"data": true}}
 		}
@@ -279,8 +281,9 @@ func (d *differences) compareContainers(before, after *Version) {
 // its data is not known as JSON.
 func (d *differences) changedKeys(container *object, before, after map[string]string) (map[string]bool, bool) {
 	name := container.cause.name
-	old, ok := dataKeys(before[name])
-	wanted, wantedOK := dataKeys(after[name])
+	one, other := inOneForm(before[name], after[name])
+	old, ok := dataKeys(one)
+	wanted, wantedOK := dataKeys(other)
 	switch container.cause.how {
 	case isNew:
 		old, ok = nil, true
@@ -302,7 +305,9 @@ func (d *differences) changedKeys(container *object, before, after map[string]st
 	return keys, true
 }
 
+// dataKeys returns the top-level keys of a container's data, or of its digest.
 func dataKeys(text string) (map[string]json.RawMessage, bool) {
+	text = strings.TrimPrefix(text, digestMark)
 	if !strings.HasPrefix(text, "{") {
 		return nil, false
 	}

@@ -15,7 +15,6 @@ type summary struct {
 	*explainer
 	differ  *differ
 	folders []Folder
-	notes   Notes
 	changed []*change // of content, coarsened
 	drift   []*change
 	hosts   []int // by folder: the number of its host
@@ -52,8 +51,8 @@ func newSummary(before, after *Version, folders []Folder, notes Notes) *summary 
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(a.Place, b.Place))
 	})
 	s := &summary{
-		explainer: newExplainer(newReach(before, after, folders), notes.RolledBack),
-		differ:    newDiffer(), folders: folders, notes: notes, hosts: make([]int, len(folders)),
+		explainer: newExplainer(newReach(before, after, folders), &notes),
+		differ:    newDiffer(), folders: folders, hosts: make([]int, len(folders)),
 	}
 	host := -1
 	for i := range folders {
@@ -430,7 +429,7 @@ func (s *summary) driftBehindOthers(units []unit, said []*change) []*change {
 	byText := map[string]*change{}
 	for number := range units {
 		u := &units[number]
-		if u.drift == "" || s.rolledBack != "" || shown[u.folders[0]] && len(u.folders) == 1 {
+		if u.drift == "" || s.notes.RolledBack != "" || shown[u.folders[0]] && len(u.folders) == 1 {
 			continue
 		}
 		hidden := slices.ContainsFunc(u.folders, func(i int) bool { return !shown[i] })

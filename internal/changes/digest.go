@@ -1,0 +1,55 @@
+package changes
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+)
+
+// digestMark begins a digest: no JSON does.
+const digestMark = "#"
+
+// Digest shortens the data of config containers, by name, to what tells which keys changed and says no
+// value: to be kept until the next plan, as [Version].Config. It can be compared with the data itself.
+func Digest(config map[string]string) map[string]string {
+	digests := make(map[string]string, len(config))
+	for name, text := range config {
+		digests[name] = digestOf(text)
+	}
+	return digests
+}
+
+// digestOf returns the digest of a container's data; of a digest, itself.
+func digestOf(text string) string {
+	if strings.HasPrefix(text, digestMark) {
+		return text
+	}
+	keys, ok := dataKeys(text)
+	if !ok {
+		return digestMark + shortHash(text)
+	}
+	hashes := make(map[string]string, len(keys))
+	for key, value := range keys {
+		hashes[key] = shortHash(string(value))
+	}
+	encoded, err := json.Marshal(hashes)
+	if err != nil {
+		return digestMark + shortHash(text) // a map of texts always has a JSON form
+	}
+	return digestMark + string(encoded)
+}
+
+// shortHash tells whether a text has changed.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}
+
+// inOneForm returns two texts of a container's data in one form: as data, or both as digests.
+func inOneForm(one, other string) (string, string) {
+	if strings.HasPrefix(one, digestMark) == strings.HasPrefix(other, digestMark) || one == "" || other == "" {
+		return one, other
+	}
+	return digestOf(one), digestOf(other)
+}
