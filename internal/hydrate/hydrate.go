@@ -36,6 +36,9 @@ type Result struct {
 // that it can meet. What breaks one is an error even where values that are not known yet keep the
 // whole from being composed, and a warning where other containers override it everywhere.
 //
+// Where a cluster type's config_type is the built-in "configmap", keys that Kubernetes refuses in a
+// ConfigMap are errors.
+//
 // What a user can get wrong in values or schemas is in the result's findings. The error is about
 // input that the fleet's own validation refuses: container data that is not a JSON object, a priority
 // that is not a number, unknown hydration options.
@@ -65,6 +68,8 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 		}
 	}
 	checks.run(f, assignments, reached, snapshots, errors, warnings)
+	engine.checkConfigMapKeys(f, assignments, reached, errors)
+	reached.warnOfIdleSchemas(f, warnings)
 	switch f.HydrationOrDefault().OnConflict {
 	case "warn":
 		warnings.join(conflicts)

@@ -103,6 +103,17 @@ func (m *matcher) pairs(assignments []*schedule.Assignment) (pairs [][2]*side, p
 	return pairs, pair
 }
 
+// held says of each label whether any host or target has it.
+func (m *matcher) held() []bool {
+	held := make([]bool, len(m.holders))
+	for _, side := range m.sides {
+		for _, number := range side.has {
+			held[number] = true
+		}
+	}
+	return held
+}
+
 // match is the things that reach what is on both sides.
 type match struct {
 	containers, schemas []int32

@@ -3,7 +3,6 @@ package hydrate
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -52,11 +51,8 @@ func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *sche
 			offers = append(offers, fmt.Sprintf("%d more have it too", len(all)-mostSuppliers))
 			break
 		}
-		var labels []string
-		for _, key := range slices.Sorted(maps.Keys(one.lacks)) {
-			labels = append(labels, key+"="+one.lacks[key])
-		}
-		offers = append(offers, fmt.Sprintf("config container %q has it, but asks for %s", one.name, strings.Join(labels, ", ")))
+		offers = append(offers, fmt.Sprintf("config container %q has it, but asks for %s",
+			one.name, strings.Join(labelTexts(one.lacks), ", ")))
 	}
 	return ", and no container that matches has it; " + strings.Join(offers, "; ")
 }

@@ -1,6 +1,7 @@
 package hydrate
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -14,6 +15,13 @@ type reach struct {
 	sets    [][]int32 // the containers, in merge order
 	schemas [][]int32 // by assignment: the config schemas; shared: read only
 	any     []bool    // by container: reaches any assignment
+	idle    []idleSchema
+}
+
+// idleSchema is a config schema that matches no assignment.
+type idleSchema struct {
+	number  int
+	unknown fleet.Labels // those of its labels that no assignment has
 }
 
 func (e *engine) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
@@ -44,7 +52,59 @@ func (e *engine) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reac
 	for i, pair := range pair {
 		made.set[i], made.schemas[i] = numbers[pair], matches[pair].schemas
 	}
+	if len(assignments) > 0 {
+		made.idle = idleSchemas(f, matcher, matches)
+	}
 	return made
+}
+
+func idleSchemas(f *fleet.Fleet, matcher *matcher, matches []match) []idleSchema {
+	matched := make([]bool, len(f.ConfigSchemas))
+	for i := range matches {
+		for _, schema := range matches[i].schemas {
+			matched[schema] = true
+		}
+	}
+	var idle []idleSchema
+	var held []bool
+	for i := range f.ConfigSchemas {
+		if matched[i] {
+			continue
+		}
+		if held == nil {
+			held = matcher.held()
+		}
+		one := idleSchema{i, fleet.Labels{}}
+		for key, value := range f.ConfigSchemas[i].Labels {
+			if !held[matcher.labels[label{key, value}]] {
+				one.unknown[key] = value
+			}
+		}
+		idle = append(idle, one)
+	}
+	return idle
+}
+
+// warnOfIdleSchemas tells of schemas that check nothing. Containers that reach nothing are what layering
+// brings about; a schema is meant for something.
+func (r *reach) warnOfIdleSchemas(f *fleet.Fleet, warnings *collector) {
+	for _, one := range r.idle {
+		declared := &f.ConfigSchemas[one.number]
+		message := "matches no assignment: none has all of its labels"
+		if len(one.unknown) > 0 {
+			message = "matches no assignment: none of their hosts and deployment targets has label " + enumerate(labelTexts(one.unknown), "or")
+		}
+		warnings.add("", Finding{Schema: schemaName(declared), Message: message})
+	}
+}
+
+// labelTexts writes labels as in "a=b", by key.
+func labelTexts(labels fleet.Labels) []string {
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		texts = append(texts, key+"="+labels[key])
+	}
+	return texts
 }
 
 // number returns the number of a set of containers.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -27,22 +28,48 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 			finding.Path = fmt.Sprintf("target_policies[%q].placement.prefer[%d].selector.%s", p.Name, i, finding.Path)
 			s.findings = append(s.findings, finding)
 		}
+		matches := false
 		for _, host := range p.hosts {
 			if requirements.Matches(s.hosts[host].selectable) {
+				matches = true
 				c.weights[host] += preference.Weight
 			}
 		}
+		if !matches && len(p.hosts) > 0 && len(findings) == 0 {
+			s.warnings = append(s.warnings, fleet.Finding{
+				Path:    fmt.Sprintf("target_policies[%q].placement.prefer[%d].selector", p.Name, i),
+				Message: fmt.Sprintf("none of the hosts that the policy selects has %s: the weight counts for nothing", requirements),
+			})
+		}
 	}
-	for _, spread := range p.Placement.Spread {
-		values := make([]string, len(s.hosts))
+	for i, spread := range p.Placement.Spread {
+		values, found := make([]string, len(s.hosts)), false
 		for _, host := range p.hosts {
 			if value, has := s.hosts[host].selectable[spread.Key]; has {
-				values[host] = "=" + value
+				values[host], found = "="+value, true
 			}
+		}
+		if !found && len(p.hosts) > 0 {
+			s.warnings = append(s.warnings, fleet.Finding{
+				Path: fmt.Sprintf("target_policies[%q].placement.spread[%d].key", p.Name, i),
+				Message: fmt.Sprintf("none of the hosts that the policy selects has label %q: they are spread over nothing%s",
+					spread.Key, fleet.DidYouMean(spread.Key, s.labelKeys(p.hosts))),
+			})
 		}
 		c.domains = append(c.domains, values)
 	}
 	return c
+}
+
+// labelKeys are those of the labels that any of the hosts has, sorted.
+func (s *scheduler) labelKeys(hosts []int32) []string {
+	keys := map[string]bool{}
+	for _, host := range hosts {
+		for key := range s.hosts[host].selectable {
+			keys[key] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
 }
 
 // choose returns the hosts for one target, in order: by weight, then by a hash of both names, as far as

@@ -74,6 +74,33 @@ func TestPlacementTakesWhatThereIsWithAWarning(t *testing.T) {
 	}
 }
 
+func TestPlacementByLabelsThatNoHostHasIsTold(t *testing.T) {
+	const policy = "number_of_hosts: 1, spread: [{key: regoin}, {key: size}], " +
+		"prefer: [{selector: {match_labels: {size: large}}, weight: 1}, {selector: {match_labels: {size: huge}}, weight: 1}, {selector: {}, weight: 1}]"
+	for name, test := range map[string]struct {
+		selector string
+		want     []string
+	}{
+		"hosts without them": {"{}", []string{
+			`target_policies["p"].placement.prefer[1].selector: none of the hosts that the policy selects has size=huge: the weight counts for nothing`,
+			`target_policies["p"].placement.spread[0].key: none of the hosts that the policy selects has label "regoin": ` +
+				`they are spread over nothing; did you mean "region"?`,
+		}},
+		"no hosts at all": {"{match_labels: {size: tiny}}", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, findings := schedule.Schedule(decode(t, hosts+workloads+
+				"target_policies: [{name: p, cluster_type_selector: "+test.selector+", placement: {"+policy+"}}]"))
+			if len(findings) > 0 {
+				t.Fatal(findings)
+			}
+			if got := texts(result.Warnings); !slices.Equal(got, test.want) {
+				t.Errorf("warnings %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // A host more takes at most its share, and nothing moves between the others.
 func TestAddingAHostMovesAtMostItsShare(t *testing.T) {
 	const targets, wanted = 400, 3
