@@ -8,11 +8,8 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // What can be wrong with a repository; compare with errors.Is and errors.As.
@@ -126,16 +123,4 @@ func Classify(err error) error {
 		return ErrUnreachable
 	}
 	return nil
-}
-
-// scrub replaces the credentials in text.
-func (c Credentials) scrub(text string) string {
-	username, _ := c.basic()
-	secrets := []string{c.Password, c.Token, c.SSH.Key, c.SSH.Passphrase}
-	for line := range strings.Lines(c.SSH.Key) {
-		if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
-			secrets = append(secrets, line)
-		}
-	}
-	return secret.NewScrubber(secrets, username).Scrub(text)
 }

@@ -115,13 +115,22 @@ func slow(ctx context.Context, err error) error {
 	return &slowError{err.Error()}
 }
 
-// boundedTransport limits what a server's answers may hold. go-git reads
-// advertisements, reports and the bodies of errors to their end, however long.
+// boundedTransport limits what a server's answers may hold: go-git reads
+// advertisements, reports and the bodies of errors to their end, however long. It
+// also keeps credentials where they belong: after a redirect, Go's client sends
+// them to other ports, to subdomains, and from https to http.
 type boundedTransport struct {
 	next http.RoundTripper
 }
 
+// scopeKey is where a request's context has the place that its credentials are for.
+type scopeKey struct{}
+
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if scope, ok := request.Context().Value(scopeKey{}).(place); ok && !scope.holds(placeOf(request.URL)) {
+		request = request.Clone(request.Context())
+		request.Header.Del("Authorization")
+	}
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
 		return nil, slow(request.Context(), err)

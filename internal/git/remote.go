@@ -19,47 +19,16 @@ type Remote struct {
 	URL string
 	// Branch is a branch's name without refs/heads/.
 	Branch string
-	// Credentials are what the server is shown.
+	// Credentials are those of all servers; this one is shown its own.
 	Credentials Credentials
 }
-
-// Credentials are what HTTP basic authentication needs, and what ssh does. A
-// Token wins over a Password. The zero value is anonymous.
-type Credentials struct {
-	Username string
-	Password string
-	Token    string
-	// SSH is for ssh only, and nothing else is.
-	SSH SSHCredentials
-}
-
-// tokenUsername goes with a token when no username is given. GitHub's app
-// tokens are documented with it; GitHub, GitLab, Gitea and Forgejo take a
-// personal or project token as the password of any username that is not empty.
-const tokenUsername = "x-access-token"
-
-// basic returns username and password for basic authentication, both empty for
-// anonymous access.
-func (c Credentials) basic() (username, password string) {
-	switch {
-	case c.Token != "" && c.Username == "":
-		return tokenUsername, c.Token
-	case c.Token != "":
-		return c.Username, c.Token
-	default:
-		return c.Username, c.Password
-	}
-}
-
-// String keeps credentials out of anything that prints a Remote.
-func (c Credentials) String() string { return "(credentials)" }
-
-// GoString does the same for %#v.
-func (c Credentials) GoString() string { return "git.Credentials{}" }
 
 // Check finds what is wrong with a remote before anybody is asked.
 func (r Remote) Check() error {
 	if err := CheckURL(r.URL); err != nil {
+		return err
+	}
+	if err := r.Credentials.Check(); err != nil {
 		return err
 	}
 	return CheckBranch(r.Branch)

@@ -44,7 +44,7 @@ func (c *Client) dial(remote Remote) (wire, error) {
 		return &streamWire{server: &localGitServer{directory: directory}}, nil
 	}
 	if at, ok := parseSSH(remote.URL); ok {
-		return &streamWire{server: &sshServer{at: at, credentials: remote.Credentials.SSH}}, nil
+		return &streamWire{server: &sshServer{at: at, credentials: remote.Credentials.For(remote.URL).SSH}}, nil
 	}
 	endpoint, err := transport.NewEndpoint(remote.URL)
 	if err != nil {
@@ -55,8 +55,10 @@ func (c *Client) dial(remote Remote) (wire, error) {
 		endpoint.Path = strings.TrimRight(parsed.EscapedPath(), "/")
 	}
 	w := &webWire{transport: c.web, endpoint: endpoint}
+	chosen := remote.Credentials.choose(remote.URL)
+	w.scope, w.withheld = chosen.scope, chosen.withheld
 	// Not in the endpoint: go-git would make them part of every request's URL.
-	if username, password := remote.Credentials.basic(); username != "" || password != "" {
+	if username, password := chosen.login.basic(); username != "" || password != "" {
 		w.auth = &githttp.BasicAuth{Username: username, Password: password}
 	}
 	return w, nil
@@ -68,6 +70,8 @@ type webWire struct {
 	transport transport.Transport
 	endpoint  *transport.Endpoint
 	auth      transport.AuthMethod // nil for anonymous access
+	scope     place                // where auth may go
+	withheld  bool                 // the credentials are not for this URL
 	upload    transport.UploadPackSession
 }
 
@@ -89,7 +93,21 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return advertisement(ctx, session)
+	advertised, err := advertisement(w.within(ctx), session)
+	return advertised, w.explain(err)
+}
+
+// within lets the credentials go no further than they may; see boundedTransport.
+func (w *webWire) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, scopeKey{}, w.scope)
+}
+
+// explain says why nothing was shown to a server that wants to be shown something.
+func (w *webWire) explain(err error) error {
+	if w.withheld && errors.Is(Classify(err), ErrUnauthorized) {
+		return fmt.Errorf("%w; the credentials were not sent: without a URL of their own they go to https and to this machine only", err)
+	}
+	return err
 }
 
 // advertisement asks what a service advertises.
@@ -119,7 +137,7 @@ func otherHash(err error) error {
 
 func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {
 	// go-git leaves bodies open on some of its errors; ending the context ends them.
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(w.within(ctx))
 	defer cancel()
 	session, err := w.session()
 	if err != nil {
@@ -139,7 +157,7 @@ func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, r
 }
 
 func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(w.within(ctx))
 	defer cancel()
 	endpoint := *w.endpoint
 	session, err := w.transport.NewReceivePackSession(&endpoint, w.auth)
@@ -151,7 +169,7 @@ func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportS
 		advertised, err = packp.NewAdvRefs(), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, w.explain(err)
 	}
 	request, err := prepare(advertised)
 	if err != nil {

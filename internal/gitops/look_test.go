@@ -193,7 +193,7 @@ func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if look.Tip() != "" || look.Missing() != (remote != r.remote) {
+			if look.Tip() != "" || look.Missing() != (remote.URL != r.remote.URL) {
 				t.Errorf("tip %q, missing %t", look.Tip(), look.Missing())
 			}
 			view, err := look.View(t.Context(), dev)

@@ -18,7 +18,8 @@ const gatherTime = 25 * time.Millisecond
 // queueKey names edits that may share a commit: they go to one branch with the
 // same credentials, and one person says that they are theirs.
 type queueKey struct {
-	remote git.Remote
+	branch branchKey
+	login  git.Login
 	author git.Signature
 	head   string
 }
@@ -56,7 +57,7 @@ func (w *waiting) isDone() bool {
 // shares. There is no goroutine that serves the queue: of those that wait for a
 // branch, the one that gets it takes the others along.
 func (c *Client) enqueue(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
-	key := queueKey{remote, edit.Author, edit.Head}
+	key := queueKey{branchKey{remote.URL, remote.Branch}, remote.Credentials.For(remote.URL), edit.Author, edit.Head}
 	w := newWaiting(ctx, edit)
 	c.mu.Lock()
 	c.queues[key] = append(c.queues[key], w)

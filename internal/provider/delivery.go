@@ -184,10 +184,11 @@ func closeRequest(ctx context.Context, host forge.Host, selector forge.Selector)
 }
 
 func (c *connection) host(how delivery, at place) (forge.Host, error) {
+	login := c.credentials.For(at.URL)
 	return forge.NewHost(forge.Repository{
 		URL: at.URL, APIURL: how.apiURL, Forge: how.forge,
 		Credentials: forge.Credentials{
-			Username: c.credentials.Username, Password: c.credentials.Password, Token: c.credentials.Token,
+			Username: login.Username, Password: login.Password, Token: login.Token,
 		},
 	}, forge.WithHTTPTransport(c.over))
 }
