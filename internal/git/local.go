@@ -32,18 +32,48 @@ const (
 	pushGrace = 2 * time.Second
 )
 
-// otherRepository are the variables of `git rev-parse --local-env-vars`, and
-// those of a running receive-pack: under a git hook they are about its
-// repository, not about ours. GIT_CONFIG_COUNT stays, because safe.directory
-// may come that way.
-var otherRepository = []string{
-	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_DIR",
-	"GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE",
-	"GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_PROTOCOL", "GIT_QUARANTINE_PATH",
-	"GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
+// passedOn are the variables that git, and what its hooks run, get of ours. All
+// others stay here: some hold credentials, ours and other programs', and under a
+// git hook some are about its repository and not about the one that is asked.
+var passedOn = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME",
+	"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES",
+	// Windows.
+	"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROGRAMDATA", "PROGRAMFILES",
+	"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR",
 }
 
-// localGit is a command of the git on PATH, outside any other repository.
+// environment is what a local git runs in.
+func environment(ours []string) []string {
+	var clean []string
+	values := map[string]string{}
+	for _, variable := range ours {
+		name, value, _ := strings.Cut(variable, "=")
+		values[name] = value
+		if slices.ContainsFunc(passedOn, func(passed string) bool { return strings.EqualFold(passed, name) }) {
+			clean = append(clean, variable)
+		}
+	}
+	// Directories that are safe may come this way, and so may headers with tokens.
+	count, _ := strconv.Atoi(values["GIT_CONFIG_COUNT"])
+	safe := 0
+	for i := range min(count, maxConfig) {
+		if strings.EqualFold(values[fmt.Sprintf("GIT_CONFIG_KEY_%d", i)], "safe.directory") {
+			clean = append(clean, fmt.Sprintf("GIT_CONFIG_KEY_%d=safe.directory", safe),
+				fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", safe, values[fmt.Sprintf("GIT_CONFIG_VALUE_%d", i)]))
+			safe++
+		}
+	}
+	if safe > 0 {
+		clean = append(clean, fmt.Sprintf("GIT_CONFIG_COUNT=%d", safe))
+	}
+	return append(clean, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_DEFAULT_HASH=sha1")
+}
+
+// maxConfig is how many entries of configuration in the environment are read.
+const maxConfig = 1000
+
+// localGit is a command of the git on PATH.
 func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, errors.New("a local repository needs git, which is not on PATH; install it or use an https:// URL")
@@ -58,13 +88,7 @@ func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 		return command.Process.Kill() // Windows
 	}
 	command.WaitDelay = killDelay
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		if !slices.Contains(otherRepository, name) {
-			command.Env = append(command.Env, variable)
-		}
-	}
-	command.Env = append(command.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_DEFAULT_HASH=sha1")
+	command.Env = environment(os.Environ())
 	return command, nil
 }
 
