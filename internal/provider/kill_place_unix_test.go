@@ -118,7 +118,7 @@ func (p *place) wish(n int) wish {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	provider, err := json.Marshal(map[string]any{"git": map[string]any{"token": p.token}})
+	provider, err := json.Marshal(map[string]any{"git": dynamic(map[string]string{"token": p.token})})
 	if err != nil {
 		p.t.Fatal(err)
 	}

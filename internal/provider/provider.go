@@ -5,7 +5,6 @@ package provider
 import (
 	"context"
 	"net/http"
-	"os"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -22,8 +21,9 @@ import (
 )
 
 var (
-	_ provider.Provider              = &flotilla{}
-	_ provider.ProviderWithFunctions = &flotilla{}
+	_ provider.Provider                   = &flotilla{}
+	_ provider.ProviderWithFunctions      = &flotilla{}
+	_ provider.ProviderWithValidateConfig = &flotilla{}
 )
 
 // New returns a constructor of the provider. version is that of the release, "dev" for a local build.
@@ -33,6 +33,7 @@ func New(version string) func() provider.Provider {
 
 type flotilla struct {
 	version string
+	git     []git.Option // further ones, for tests
 }
 
 // connection is what resources need to reach GitOps repositories.
@@ -80,137 +81,50 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Rancher Fleet or Zarf reconcile, and commits " +
 			"it to a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
-			"git": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "How to reach GitOps repositories, and who commits. Local repositories need nothing of it.",
-				Attributes: map[string]schema.Attribute{
-					"token": schema.StringAttribute{
-						Optional: true, Sensitive: true,
-						MarkdownDescription: "Access token; wins over a password. Default: `FLOTILLA_GIT_TOKEN`. From there, and from an ephemeral " +
-							"value, it gets into no plan and no state; the same goes for every other secret of this block.",
-					},
-					"username": schema.StringAttribute{
-						Optional:            true,
-						MarkdownDescription: "User name for a password, or for a token where the host wants a certain one. Default: `FLOTILLA_GIT_USERNAME`.",
-					},
-					"password": schema.StringAttribute{
-						Optional: true, Sensitive: true,
-						MarkdownDescription: "Password. Default: `FLOTILLA_GIT_PASSWORD`.",
-					},
-					"ca_certificates": schema.StringAttribute{
-						Optional:            true,
-						MarkdownDescription: "PEM text of certificates that are trusted beside the machine's.",
-					},
-					"ssh_private_key": schema.StringAttribute{
-						Optional: true, Sensitive: true,
-						MarkdownDescription: "PEM text of the private key for ssh. Default: `FLOTILLA_SSH_PRIVATE_KEY`, else the agent.",
-					},
-					"ssh_passphrase": schema.StringAttribute{
-						Optional: true, Sensitive: true,
-						MarkdownDescription: "Passphrase of that key. Default: `FLOTILLA_SSH_PASSPHRASE`.",
-					},
-					"ssh_known_hosts": schema.StringAttribute{
-						Optional: true,
-						MarkdownDescription: "Host keys, as in a known_hosts file; unset: those of the user and the machine. A host key is " +
-							"always checked.",
-					},
-					"signing_key": schema.StringAttribute{
-						Optional: true, Sensitive: true,
-						MarkdownDescription: "Private key that signs commits: OpenPGP, armored, or ssh. Default: `FLOTILLA_SIGNING_KEY`.",
-					},
-					"signing_passphrase": schema.StringAttribute{
-						Optional: true, Sensitive: true,
-						MarkdownDescription: "Passphrase of that key. Default: `FLOTILLA_SIGNING_PASSPHRASE`.",
-					},
-					"author_name": schema.StringAttribute{
-						Optional:            true,
-						MarkdownDescription: "Name of the author and committer. Default: `Flotilla`.",
-					},
-					"author_email": schema.StringAttribute{
-						Optional:            true,
-						MarkdownDescription: "Email address of the author and committer.",
-					},
-				},
-			},
+			"git": gitAttribute(),
 		},
 	}
 }
 
-type providerModel struct {
-	Git *gitModel `tfsdk:"git"`
-}
-
-type gitModel struct {
-	Token             types.String `tfsdk:"token"`
-	Username          types.String `tfsdk:"username"`
-	Password          types.String `tfsdk:"password"`
-	CACertificates    types.String `tfsdk:"ca_certificates"`
-	SSHPrivateKey     types.String `tfsdk:"ssh_private_key"`
-	SSHPassphrase     types.String `tfsdk:"ssh_passphrase"`
-	SSHKnownHosts     types.String `tfsdk:"ssh_known_hosts"`
-	SigningKey        types.String `tfsdk:"signing_key"`
-	SigningPassphrase types.String `tfsdk:"signing_passphrase"`
-	AuthorName        types.String `tfsdk:"author_name"`
-	AuthorEmail       types.String `tfsdk:"author_email"`
+// ValidateConfig checks what needs no server.
+func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
+	var value types.Dynamic
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
+	decodeGit(value, &resp.Diagnostics)
 }
 
 // Configure reads credentials; nothing is asked of a repository yet.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	settings := &gitModel{}
-	var object types.Object
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &object)...)
-	complete := !object.IsUnknown()
-	if complete && !object.IsNull() {
-		var model providerModel
-		resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
-		settings = model.Git
-		for _, value := range object.Attributes() {
-			complete = complete && !value.IsUnknown()
-		}
-	}
+	var value types.Dynamic
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
+	settings := decodeGit(value, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	c := &connection{
-		credentials: git.Credentials{
-			Token:    orEnvironment(settings.Token, "FLOTILLA_GIT_TOKEN"),
-			Username: orEnvironment(settings.Username, "FLOTILLA_GIT_USERNAME"),
-			Password: orEnvironment(settings.Password, "FLOTILLA_GIT_PASSWORD"),
-			SSH: git.SSHCredentials{
-				Key:        orEnvironment(settings.SSHPrivateKey, "FLOTILLA_SSH_PRIVATE_KEY"),
-				Passphrase: orEnvironment(settings.SSHPassphrase, "FLOTILLA_SSH_PASSPHRASE"),
-				KnownHosts: settings.SSHKnownHosts.ValueString(),
-			},
-		},
-		complete: complete,
-		author:   git.Signature{Name: settings.AuthorName.ValueString(), Email: settings.AuthorEmail.ValueString()},
-		release:  p.version,
-		views:    views{read: map[viewKey]*read{}},
+		credentials: settings.credentials,
+		complete:    settings.complete,
+		author:      settings.author,
+		release:     p.version,
+		views:       views{read: map[viewKey]*read{}},
 	}
-	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: settings.CACertificates.ValueString()})
+	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: settings.certificates})
 	if err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("git").AtName("ca_certificates"), "Invalid certificates", sentence(err.Error()))
+		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", sentence("ca_certificates: "+err.Error()))
 		return
 	}
 	c.over = transport
-	options := []gitops.Option{gitops.WithGit(git.NewClient(git.WithHTTPTransport(transport)))}
-	if key := orEnvironment(settings.SigningKey, "FLOTILLA_SIGNING_KEY"); key != "" {
-		signer, err := git.NewSigner(key, orEnvironment(settings.SigningPassphrase, "FLOTILLA_SIGNING_PASSPHRASE"))
+	options := []gitops.Option{gitops.WithGit(git.NewClient(append([]git.Option{git.WithHTTPTransport(transport)}, p.git...)...))}
+	if settings.signingKey != "" {
+		signer, err := git.NewSigner(settings.signingKey, settings.passphrase)
 		if err != nil {
-			resp.Diagnostics.AddAttributeError(path.Root("git").AtName("signing_key"), "Invalid signing key", sentence(err.Error()))
+			resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid signing key", sentence("signing_key: "+err.Error()))
 			return
 		}
 		options = append(options, gitops.WithSigner(signer))
 	}
 	c.client = gitops.NewClient(options...)
 	resp.ResourceData, resp.DataSourceData = c, c
-}
-
-func orEnvironment(value types.String, variable string) string {
-	if value.IsNull() {
-		return os.Getenv(variable)
-	}
-	return value.ValueString()
 }
 
 // inspect reads the tip of a branch, once for each owner, and lets one caller at a time look. What failed

@@ -1,0 +1,81 @@
+package provider_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// Everything that is wrong with the provider's block is an error at its attribute, at validate already, and
+// holds no secret.
+func TestTheProvidersGitBlockIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	entry := func(attributes map[string]any) map[string]any {
+		return map[string]any{"credentials": []any{attributes}}
+	}
+	for name, c := range map[string]struct {
+		git  any
+		want string // "" for none
+	}{
+		"nothing":               {},
+		"null attributes":       {git: map[string]any{"token": nil, "credentials": nil}},
+		"an empty object":       {git: map[string]any{}},
+		"everything unknown":    {git: providertest.Unknown{}},
+		"an unknown token":      {git: map[string]any{"token": providertest.Unknown{Then: "x"}}},
+		"unknown credentials":   {git: map[string]any{"credentials": providertest.Unknown{}}},
+		"an unknown entry":      {git: map[string]any{"credentials": []any{providertest.Unknown{}}}},
+		"an unknown url":        {git: entry(map[string]any{"url": providertest.Unknown{Then: "https://x"}, "token": "hunter2"})},
+		"entries":               {git: map[string]any{"credentials": []any{map[string]any{"url": "https://git.example.com/platform", "token": "hunter2"}, map[string]any{"url": "ssh://git@git.example.com", "ssh_private_key": "hunter2"}, map[string]any{"url": "git@git.example.com:platform", "ssh_known_hosts": "x"}}}},
+		"no object":             {git: "hunter2", want: "Must be an object: {credentials"},
+		"a misspelt key":        {git: map[string]any{"tokn": "hunter2"}, want: `Unknown attribute "tokn"; did you mean "token"?`},
+		"a key of nothing":      {git: map[string]any{"zzzzzzzz": nil}, want: `Unknown attribute "zzzzzzzz".`},
+		"a number":              {git: map[string]any{"author_name": 5}, want: "git.author_name must be a text"},
+		"a list for a text":     {git: map[string]any{"token": []any{"hunter2"}}, want: "git.token must be a text"},
+		"credentials, no list":  {git: map[string]any{"credentials": map[string]any{"url": "https://x"}}, want: "git.credentials must be a list of objects"},
+		"an entry, no object":   {git: map[string]any{"credentials": []any{"hunter2"}}, want: "credentials[0] must be an object"},
+		"no url":                {git: entry(map[string]any{"token": "hunter2"}), want: "credentials[0]: url is missing"},
+		"a misspelt key inside": {git: entry(map[string]any{"url": "https://git.example.com", "pasword": "hunter2"}), want: `credentials["https://git.example.com"]: unknown attribute "pasword"; did you mean "password"?`},
+		"a number inside":       {git: entry(map[string]any{"url": "https://git.example.com", "token": 1}), want: `credentials["https://git.example.com"]: token must be a text`},
+		"a local path":          {git: entry(map[string]any{"url": "/srv/git", "token": "hunter2"}), want: "credentials[0]: the URL is of a local repository, which needs no credentials"},
+		"another scheme":        {git: entry(map[string]any{"url": "ftp://git.example.com", "token": "hunter2"}), want: `credentials[0]: the URL's scheme "ftp" is not supported`},
+		"no parsable url":       {git: entry(map[string]any{"url": "https://git.example.com:port/x", "token": "hunter2"}), want: "credentials[0]: the URL cannot be parsed"},
+		"no host":               {git: entry(map[string]any{"url": "https:///x", "token": "hunter2"}), want: "credentials[0]: the URL has no host"},
+		"a password in the url": {git: entry(map[string]any{"url": "https://me:hunter2@git.example.com"}), want: "credentials[0]: the URL has credentials in it"},
+		"a token for ssh":       {git: entry(map[string]any{"url": "ssh://git.example.com", "token": "hunter2"}), want: "token is for http and https, and this url is of ssh"},
+		"a key for https":       {git: entry(map[string]any{"url": "https://git.example.com", "ssh_private_key": "hunter2"}), want: "ssh_private_key is for ssh, and this url is not"},
+		"one url twice":         {git: map[string]any{"credentials": []any{map[string]any{"url": "https://x.example", "token": "a"}, map[string]any{"url": "https://x.example", "token": "b"}}}, want: `credentials: there are two for "https://x.example"`},
+		"certificates":          {git: map[string]any{"ca_certificates": "hunter2"}, want: "ca_certificates: the CA"},
+		"a signing key":         {git: map[string]any{"signing_key": "hunter2"}, want: "signing_key: the ssh key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := providertest.New(startProvider)
+			_, said := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"git": c.git}})
+			if c.want == "" {
+				if len(said) > 0 {
+					t.Errorf("said is %s", said)
+				}
+				return
+			}
+			if len(said) != 1 || said[0].At != `AttributeName("git")` || !strings.Contains(said[0].Detail, c.want) {
+				t.Errorf("said is %s, want %q", said, c.want)
+			}
+			if strings.Contains(said.String(), "hunter2") {
+				t.Errorf("said has the secret in it: %s", said)
+			}
+		})
+	}
+}
+
+// What is wrong is said all at once.
+func TestEveryMistakeInTheProvidersGitBlockIsSaid(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	_, said := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"git": map[string]any{
+		"tokn": "x", "author_name": true, "credentials": []any{map[string]any{"url": "x"}, map[string]any{"token": "y"}},
+	}}})
+	if len(said) != 4 {
+		t.Errorf("said is %s", said)
+	}
+}
