@@ -115,6 +115,9 @@ func (d *configSnapshotsDataSource) Read(ctx context.Context, req datasource.Rea
 		uses[key] = true
 	}
 	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
+	if wanted.check(computed.Fleet, &resp.Diagnostics); resp.Diagnostics.HasError() {
+		return
+	}
 	model.Snapshots = map[string]snapshotModel{}
 	for i, assignment := range scheduled.Assignments {
 		if wanted.includes(assignment) && (model.Key.IsNull() || uses[assignment.Key()]) {

@@ -89,6 +89,9 @@ func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadReque
 		return
 	}
 	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
+	if wanted.check(result.Fleet, &resp.Diagnostics); resp.Diagnostics.HasError() {
+		return
+	}
 	model.Files = map[string]string{}
 	var problems []string
 	for i, assignment := range result.Schedule.Assignments {

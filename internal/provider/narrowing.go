@@ -1,9 +1,15 @@
 package provider
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -17,6 +23,36 @@ func narrowingAttributes() map[string]schema.Attribute {
 		"cluster_type":      schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster type, or to clusters of it."},
 		"cluster":           schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments to this cluster."},
 		"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only assignments of this deployment target, by its full name."},
+	}
+}
+
+// check finds what is narrowed to that the fleet does not have: nothing would come out, without a word.
+func (n narrowing) check(f *fleet.Fleet, diagnostics *diag.Diagnostics) {
+	var clusterTypes, clusters, targets []string
+	for _, clusterType := range f.ClusterTypes {
+		clusterTypes = append(clusterTypes, clusterType.Name)
+	}
+	for _, cluster := range f.Clusters {
+		clusters = append(clusters, cluster.Name)
+	}
+	for _, workload := range f.Workloads {
+		for _, target := range workload.DeploymentTargets {
+			targets = append(targets, fleet.FullName(workload.Name, target.Name))
+		}
+	}
+	for _, by := range []struct {
+		attribute, kind string
+		value           types.String
+		names           []string
+	}{
+		{"cluster_type", "cluster type", n.clusterType, clusterTypes},
+		{"cluster", "cluster", n.cluster, clusters},
+		{"deployment_target", "deployment target", n.deploymentTarget, targets},
+	} {
+		if name := by.value.ValueString(); !by.value.IsNull() && !slices.Contains(by.names, name) {
+			diagnostics.AddAttributeError(path.Root(by.attribute), "No such "+by.kind,
+				sentence(fmt.Sprintf("no %s of this fleet is called %q%s", by.kind, name, fleet.DidYouMean(name, by.names))))
+		}
 	}
 }
 

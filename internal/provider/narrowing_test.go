@@ -1,0 +1,45 @@
+package provider_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+func TestNarrowingToWhatIsNotThereIsAnErrorThatSuggests(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	for _, source := range []string{"flotilla_manifests", "flotilla_config_snapshots"} {
+		_, said := w.ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{
+			"fleet": fleetOf(nil), "cluster_type": "drne", "cluster": "store-1", "deployment_target": "edge",
+		})
+		var got []string
+		for _, diagnostic := range said {
+			got = append(got, diagnostic.At+" "+diagnostic.Summary+": "+diagnostic.Detail)
+		}
+		want := []string{
+			`AttributeName("cluster_type") No such cluster type: No cluster type of this fleet is called "drne"; did you mean "drone"?`,
+			`AttributeName("cluster") No such cluster: No cluster of this fleet is called "store-1".`,
+			`AttributeName("deployment_target") No such deployment target: No deployment target of this fleet is called "edge".`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s says %q", source, got)
+		}
+	}
+}
+
+// A host to which nothing goes is there all the same.
+func TestNarrowingToAHostWithoutAssignmentsGivesNothing(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	for source, attribute := range map[string]string{"flotilla_manifests": "files", "flotilla_config_snapshots": "snapshots"} {
+		values, said := w.ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{
+			"fleet": fleetOf(nil), "cluster_type": "spare",
+		})
+		given, ok := values[attribute].(map[string]any)
+		if said.Err() != nil || !ok || len(given) > 0 {
+			t.Errorf("%s gives %v: %s", source, values, said)
+		}
+	}
+}
