@@ -34,8 +34,7 @@ func (d *decoder) environments(root *object) {
 		case string:
 			names = append(names, value)
 		default:
-			complete = false
-			d.report(path, "must be the name of an environment, or an object with a name, not %s", kindAndHint(value))
+			d.report(path, "must be the name of an environment, or an object with a name, not %s", kindOf(value))
 		}
 	}
 	root.read = append(root.read, "environments")

@@ -125,33 +125,24 @@ func updateRequest(
 }
 
 // readAgain reads where the branch is after a push. It tries for a while, even
-// when the context has ended or ends meanwhile, because a commit that nobody knows
-// of is worse.
+// when the context has ended, because a commit that nobody knows of is worse.
 func readAgain(ctx context.Context, w wire, branch string) (plumbing.Hash, error) {
-	outlasting := false
-	for try := 1; ; {
+	for try := 1; ; try++ {
 		tip, err := readTip(ctx, w, branch)
-		if err == nil {
-			return tip, nil
+		if err == nil || try == maxTries || !Transient(err) {
+			return tip, err
 		}
-		if !outlasting && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
-			defer cancel()
-			ctx, outlasting = asking, true
-			continue
-		}
-		if try == maxTries || !Transient(err) {
+		if err := wait(context.WithoutCancel(ctx), try); err != nil {
 			return Hash{}, err
 		}
-		// A context that ends here is seen by the next try.
-		_ = wait(ctx, try)
-		try++
 	}
 }
 
 func readTip(ctx context.Context, w wire, branch string) (Hash, error) {
 	if ctx.Err() != nil {
-		return Hash{}, ctx.Err()
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+		defer cancel()
+		ctx = asking
 	}
 	defer w.close()
 	tip, _, err := branchTip(ctx, w, branch)

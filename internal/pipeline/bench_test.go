@@ -126,7 +126,7 @@ func renderAll(
 func subjectOf(environment string, scheduled *schedule.Result, hydrated *hydrate.Result, i int) render.Subject {
 	snapshot := hydrated.Snapshots[i]
 	return render.Subject{
-		Assignment: scheduled.Assignments[i], Environment: environment,
+		Assignment: scheduled.Assignments[i], Environment: environment, Owner: "platform",
 		ConfigVersion: snapshot.Version, Config: snapshot.Values(),
 	}
 }

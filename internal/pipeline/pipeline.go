@@ -70,7 +70,14 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	if found := errors.list(); len(found) > 0 {
 		return nil, found
 	}
-	r.warnings = r.warn()
+	wrong, questionable := r.Templates.Arrange(r.Schedule.Assignments)
+	for _, finding := range wrong {
+		errors.add("Invalid rendering", finding.String())
+	}
+	if found := errors.list(); len(found) > 0 {
+		return nil, found
+	}
+	r.warnings = r.warn(questionable)
 	r.index = make(map[string]int, len(r.Schedule.Assignments))
 	for i, assignment := range r.Schedule.Assignments {
 		r.index[assignment.Key()] = i
@@ -82,7 +89,7 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 // has all of it as data.
 func (r *Result) Warnings() []Finding { return r.warnings }
 
-func (r *Result) warn() []Finding {
+func (r *Result) warn(ofRendering fleet.Findings) []Finding {
 	var warnings findings
 	for _, warning := range r.Snapshots.Warnings {
 		warnings.add("Questionable configuration values", warning.String())
@@ -98,6 +105,9 @@ func (r *Result) warn() []Finding {
 	warnings.join("Deployment targets that go nowhere", unselected)
 	for _, warning := range r.Schedule.Warnings {
 		warnings.add("Questionable target policy", warning.String())
+	}
+	for _, warning := range ofRendering {
+		warnings.add("Order that nobody keeps", warning.String())
 	}
 	return warnings.list()
 }

@@ -30,7 +30,7 @@ func (r *assignmentResource) wanted(
 	}
 	addWarnings(diagnostics, outcome.Warnings())
 	repo := place.repo(known)
-	rendering := renderFleet(outcome, repo, before, diagnostics)
+	rendering := renderFleet(outcome, model.Name.ValueString(), repo, before, diagnostics)
 	return gitops.Deployed(rendering.Wanted()), func(e *gitops.Edit) { e.Hosts = edit(rendering) }
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -36,6 +37,11 @@ func (*manifestsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 		Optional:            true,
 		MarkdownDescription: "`{url, branch, path}`, for templates that read `.Repo`.",
 	}
+	attributes["name"] = schema.StringAttribute{
+		Optional: true,
+		MarkdownDescription: "Name of the `flotilla_assignment`, which is in a label of what reconcilers are told. Unset: the name of the fleet's " +
+			"environment.",
+	}
 	attributes["files"] = schema.MapAttribute{
 		Computed: true, ElementType: types.StringType,
 		MarkdownDescription: "Content by path, `<host>/<deployment target>/<file>`.",
@@ -53,6 +59,7 @@ type manifestsModel struct {
 	Cluster          types.String      `tfsdk:"cluster"`
 	DeploymentTarget types.String      `tfsdk:"deployment_target"`
 	GitopsRepo       types.Dynamic     `tfsdk:"gitops_repo"`
+	Name             types.String      `tfsdk:"name"`
 	Files            map[string]string `tfsdk:"files"`
 }
 
@@ -98,7 +105,7 @@ func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadReque
 		if !wanted.includes(assignment) {
 			continue
 		}
-		files, wrong, err := result.CheckedFiles(i, pipeline.Destination{Repo: repo})
+		files, wrong, err := result.CheckedFiles(i, pipeline.Destination{Owner: cmp.Or(model.Name.ValueString(), result.Fleet.Environment), Repo: repo})
 		if errors.Is(err, render.ErrUnknown) {
 			resp.Diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository is needed",
 				"A template reads .Repo: set gitops_repo to what flotilla_assignment has.")

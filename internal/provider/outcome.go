@@ -76,8 +76,8 @@ func edit(rendering *pipeline.Rendering) map[string]gitops.Host {
 }
 
 // render renders every folder.
-func renderFleet(result *pipeline.Result, repo *render.Repo, deployed gitops.Deployed, diagnostics *diag.Diagnostics) *pipeline.Rendering {
-	rendering := result.Render(pipeline.Destination{Repo: repo}, rollout.Trees(deployed))
+func renderFleet(result *pipeline.Result, owner string, repo *render.Repo, deployed gitops.Deployed, diagnostics *diag.Diagnostics) *pipeline.Rendering {
+	rendering := result.Render(pipeline.Destination{Owner: owner, Repo: repo}, rollout.Trees(deployed))
 	addErrors(diagnostics, rendering.Findings)
 	return rendering
 }

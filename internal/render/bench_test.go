@@ -34,7 +34,7 @@ func reference(b *testing.B, size int) (*render.Templates, []render.Subject) {
 	subjects := make([]render.Subject, len(scheduled.Assignments))
 	for i, assignment := range scheduled.Assignments {
 		subjects[i] = render.Subject{
-			Assignment: assignment, Environment: f.Environment,
+			Assignment: assignment, Environment: f.Environment, Owner: "platform",
 			ConfigVersion: hydrated.Snapshots[i].Version, Config: hydrated.Snapshots[i].Values(),
 		}
 	}

@@ -41,3 +41,23 @@ func builtins() map[templateKey]*fleet.Template {
 	}
 	return templates
 }
+
+// wrappedConfig is the folder of the templates that put a file of configuration into a ConfigMap.
+const wrappedConfig = "configmap"
+
+// wrappers reads them: texts by config type.
+func wrappers() map[string]string {
+	entries, err := builtinFiles.ReadDir(path.Join("templates", wrappedConfig))
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	texts := map[string]string{}
+	for _, entry := range entries {
+		content, err := builtinFiles.ReadFile(path.Join("templates", wrappedConfig, entry.Name()))
+		if err != nil {
+			panic(err)
+		}
+		texts[strings.TrimSuffix(entry.Name(), path.Ext(entry.Name()))] = string(content)
+	}
+	return texts
+}

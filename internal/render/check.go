@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -25,10 +26,12 @@ const maxConfigMap = 1 << 20
 // ConfigMap values must be strings, and no two documents of the folder may be the same object.
 // Findings name the template, the file and the line.
 func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
-	check := &check{assignment: subject.Assignment.Key(), objects: map[identity]place{}}
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
 	if host == nil {
 		return nil
+	}
+	check := &check{
+		assignment: subject.Assignment.Key(), subject: subject, reconciler: host.reconciler, objects: map[identity]place{},
 	}
 	for _, file := range files {
 		for _, template := range host.templates {
@@ -85,6 +88,8 @@ type place struct {
 // check is the state of one folder's check.
 type check struct {
 	assignment string
+	subject    Subject
+	reconciler string // the built-in one, or empty
 	file       string
 	template   *compiled
 	unusual    bool // something in the file was seen that parsers take for different things
@@ -208,6 +213,9 @@ func (c *check) json(content []byte) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok || (object["apiVersion"] == nil && object["kind"] == nil) {
+		if c.reconciler == "argocd" {
+			c.report(1, "is no Kubernetes document, and Argo CD takes every file that ends in .json for one: use another content_type")
+		}
 		return
 	}
 	var document yaml.Node // every JSON text is YAML too
@@ -216,15 +224,15 @@ func (c *check) json(content []byte) {
 	}
 }
 
-// document checks one document. What has neither apiVersion nor kind is data for something else,
-// which only a config template writes.
+// document checks one document. What has neither apiVersion nor kind is data for something else, which
+// only a config template writes; a built-in reconciler of Kubernetes would take it for a manifest.
 func (c *check) document(node *yaml.Node) {
 	c.keys(node, 0)
 	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
 		return // nothing but comments
 	}
 	apiVersion, kind := member(node, "apiVersion"), member(node, "kind")
-	if apiVersion == nil && kind == nil && c.template.kind == "config" {
+	if apiVersion == nil && kind == nil && c.template.kind == "config" && !kubernetesReconcilers[c.reconciler] {
 		return
 	}
 	if node.Kind != yaml.MappingNode {
@@ -340,19 +348,48 @@ func (c *check) labels(object *yaml.Node) {
 	}
 }
 
+// configMap checks what a ConfigMap holds.
 func (c *check) configMap(node *yaml.Node) {
-	size := 0
+	size, largest, largestSize := 0, "", 0
 	for _, name := range []string{"data", "binaryData"} {
 		c.texts(node, name)
-		if object := member(node, name); object != nil {
-			for i := 1; i < len(object.Content); i += 2 {
-				size += len(resolve(object.Content[i]).Value)
+		object := member(node, name)
+		if object == nil || object.Kind != yaml.MappingNode {
+			continue
+		}
+		for i := 0; i+1 < len(object.Content); i += 2 {
+			key := object.Content[i]
+			if problems := validation.IsConfigMapKey(key.Value); len(problems) > 0 {
+				c.reportKey(key.Line, key.Value, `key %q cannot be one of a ConfigMap: letters, digits, "-", "_" and "." can, `+
+					`up to 253 of them, and it does not start with ".."`, key.Value)
+			}
+			length := len(resolve(object.Content[i+1]).Value)
+			if size += length; length > largestSize {
+				largest, largestSize = key.Value, length
 			}
 		}
 	}
 	if size > maxConfigMap {
-		c.report(node.Line, "the ConfigMap's values are %d bytes, and Kubernetes takes %d", size, maxConfigMap)
+		c.reportKey(node.Line, largest, "the ConfigMap's values are %d bytes, and Kubernetes takes %d; the largest is %q, with %d",
+			size, maxConfigMap, largest, largestSize)
 	}
+}
+
+// reportKey reports a key of a ConfigMap, at the config container that it comes from where that is known.
+func (c *check) reportKey(line int, key, format string, arguments ...any) {
+	container := ""
+	if _, isConfig := c.subject.Config[key]; isConfig && c.subject.Origin != nil && c.template.isBuiltin {
+		container = c.subject.Origin(key)
+	}
+	if container == "" {
+		c.report(line, format, arguments...)
+		return
+	}
+	var root *fleet.Path
+	c.findings = append(c.findings, fleet.Finding{
+		Path:    root.Attribute("config_containers").Key(container).Attribute("data").Key(key).String(),
+		Message: fmt.Sprintf(format, arguments...),
+	})
 }
 
 // keys reports keys that stand twice, of which some readers take the first and some the last, and

@@ -14,6 +14,7 @@ import (
 	"text/template/parse"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // Templates are the templates of a fleet, parsed once for all assignments.
@@ -26,15 +27,18 @@ type Templates struct {
 	parameters  map[string]map[string]any // of deployment targets, by full name
 	problems    map[string]*targetProblems
 	shapes      shapes
+	arranged    map[*schedule.Assignment]*arrangement
 	engines     sync.Pool // of *engine
 }
 
 // host is what the assignments of a cluster type are rendered with, in the order of the files' names.
 type host struct {
 	templates  []*compiled
-	reconciler string         // of the built-in templates; empty for one of the user's own
-	isBuiltin  bool           // all of its templates are
-	parameters map[string]any // of the cluster type
+	reconciler string // of the built-in templates; empty for one of the user's own
+	isBuiltin  bool   // all of its templates are
+	// hasBuiltinConfig says that its template of type config is.
+	hasBuiltinConfig bool
+	parameters       map[string]any // of the cluster type
 	// parametersID is the same for cluster types of the same parameters.
 	parametersID string
 }
@@ -100,10 +104,13 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 			if use.kind == "reconciler" && template.isBuiltin {
 				host.reconciler = template.name
 			}
+			host.hasBuiltinConfig = host.hasBuiltinConfig || use.kind == "config" && template.isBuiltin
 		}
+		compiler.wrapConfig(host)
 		compiler.parameters(path.Attribute("parameters"), clusterType, host)
 		hosts[clusterType.Name] = host
 	}
+	compiler.argocdProjects(f)
 	if compiler.findings != nil {
 		return nil, compiler.findings
 	}
@@ -186,6 +193,58 @@ func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, 
 		check.fields(host.parameters, nil)
 	}
 	c.findings = append(c.findings, check.findings...)
+}
+
+// argocdProjects finds projects that are rendered for one workspace and used by another.
+func (c *compiler) argocdProjects(f *fleet.Fleet) {
+	rendered := map[string]string{}
+	for _, team := range f.Workspaces {
+		if team.ArgocdProject != nil && team.ArgocdProject.Render && rendered[team.ArgocdProject.Name] == "" {
+			rendered[team.ArgocdProject.Name] = team.Name
+		}
+	}
+	for _, team := range f.Workspaces {
+		if team.ArgocdProject == nil {
+			continue
+		}
+		if owner := rendered[team.ArgocdProject.Name]; owner != "" && owner != team.Name {
+			var root *fleet.Path
+			c.findings = append(c.findings, fleet.Finding{
+				Path: root.Attribute("workspaces").Key(team.Name).Attribute("argocd_project").String(),
+				Message: fmt.Sprintf("project %q is rendered for workspace %q, and allows what is that workspace's own: choose another",
+					team.ArgocdProject.Name, owner),
+			})
+		}
+	}
+}
+
+// wrapConfig puts a file of configuration into a ConfigMap where reconcilers of Kubernetes would leave it
+// alone, or take it for a manifest.
+func (c *compiler) wrapConfig(host *host) {
+	if !kubernetesReconcilers[host.reconciler] || !host.hasBuiltinConfig {
+		return
+	}
+	for i, template := range host.templates {
+		if template.kind == "config" && template.contentType != "yaml" {
+			host.templates[i] = c.wrapped(template.name)
+		}
+	}
+}
+
+// kubernetesReconcilers are the built-in ones that take a folder of Kubernetes' manifests.
+var kubernetesReconcilers = set("flux", "argocd", "fleet")
+
+func (c *compiler) wrapped(configType string) *compiled {
+	key := templateKey{wrappedConfig, configType}
+	if c.compiled[key] == nil {
+		template, findings := compileTemplate(&fleet.Template{Name: configType, Type: "config", Manifests: []string{wrappers()[configType]}})
+		if findings != nil {
+			panic(findings) // the files are part of the binary
+		}
+		template.isBuiltin = true
+		c.compiled[key] = template
+	}
+	return c.compiled[key]
 }
 
 // names are those of the templates of a type, sorted.

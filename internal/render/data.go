@@ -1,10 +1,10 @@
 package render
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,11 +31,15 @@ type workspace struct {
 // assignment after the other.
 type data struct {
 	root, labels, hostLabels, manifests, config map[string]any
+	substituteProblem                           error // of what Flux is to substitute
 }
 
 func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	if d.root == nil {
-		*d = data{map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}}
+		*d = data{
+			root: map[string]any{}, labels: map[string]any{}, hostLabels: map[string]any{}, manifests: map[string]any{},
+			config: map[string]any{},
+		}
 	}
 	assignment := subject.Assignment
 	workload, target, host := assignment.Target.Workload, assignment.Target.Target, assignment.Host
@@ -58,6 +62,7 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root := d.root
 	root["DeploymentTargetName"] = assignment.Target.Name
 	root["Namespace"] = assignment.Namespace
+	root["NamespaceIsGiven"] = target.Namespace != ""
 	root["Name"] = objectName(assignment.Target, assignment.Namespace)
 	root["Environment"] = subject.Environment
 	root["Workspace"] = workload.Workspace
@@ -77,17 +82,24 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["IsChart"] = isChart(&target.Manifests)
 	root["Repo"] = repoOf(subject.Repo)
 	root["Values"] = d.values(target, parameters)
+	root["ConfigName"], _ = configName(target)
+	root["Substitute"], d.substituteProblem = d.substitute(target)
+	fillOwner(root, subject)
+	root["RenderedProject"] = t.projectOf(assignment)
 
 	root["ContributorGroups"] = team.contributorGroups
 	root["ReaderGroups"] = team.readerGroups
 	root["ResourceQuota"] = team.resourceQuota
+	root["LimitRange"] = team.limitRange
 	root["NetworkPolicy"] = team.networkPolicy
+	root["ServiceAccount"] = team.serviceAccount
+	root["ArgocdProject"] = team.argocdProject
 	return root
 }
 
 // setNames puts other texts in place of the names that [slotsOf] lists.
 func (d *data) setNames(name func(slot int) string) {
-	d.root["Namespace"], d.root["Name"] = name(namespaceSlot), name(objectSlot)
+	d.root["Namespace"], d.root["Name"], d.root["HostLabel"] = name(namespaceSlot), name(objectSlot), name(hostSlot)
 	if dependencies, ok := d.root["Dependencies"].([]any); ok {
 		for i := range dependencies {
 			dependencies[i].(map[string]any)["object"] = name(dependencySlot + i)
@@ -107,6 +119,60 @@ func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any)
 		config = map[string]any{below[i]: config}
 	}
 	return overlay(values, config)
+}
+
+// defaultConfigName is what the ConfigMap of the configuration is called.
+const defaultConfigName = "platform-config"
+
+// configName returns what the ConfigMap is called, and whether it is written.
+func configName(target *fleet.DeploymentTarget) (name string, written bool) {
+	name, written = target.ConfigAs.ConfigMap()
+	return cmp.Or(name, defaultConfigName), written
+}
+
+// variable is how Flux wants those that it substitutes to be called.
+var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
+
+// substitute is what Flux substitutes for variables, and what keeps it from doing so.
+func (d *data) substitute(target *fleet.DeploymentTarget) (map[string]any, error) {
+	if !target.ConfigAs.Substitute() {
+		return nil, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.config)) {
+		text, isScalar := textOf(d.config[key])
+		switch {
+		case !variable.MatchString(key):
+			return nil, problemf("config_as \"substitute\": key %q cannot be a variable: letters, digits and _ can, and no digit comes first", key)
+		case !isScalar:
+			return nil, problemf("config_as \"substitute\": the value of key %q is an object or a list, and Flux substitutes text", key)
+		case strings.ContainsAny(text, "\n\r"):
+			return nil, problemf("config_as \"substitute\": the value of key %q has several lines, which Flux would join", key)
+		}
+	}
+	return d.config, nil
+}
+
+// fillOwner writes what labels are made of; the name of an owner may not be known yet.
+func fillOwner(root map[string]any, subject Subject) {
+	root["HostLabel"] = LabelValue(subject.Assignment.Host.Name)
+	root["TargetLabel"] = LabelValue(subject.Assignment.Target.Name)
+	root["Owner"], root["OwnerLabel"] = any(unknownRepo{}), any(unknownRepo{})
+	if subject.Owner != "" {
+		root["Owner"], root["OwnerLabel"] = subject.Owner, LabelValue(subject.Owner)
+	}
+}
+
+// projectOf is the AppProject that an assignment writes: {sources, namespaces}, or nil.
+func (t *Templates) projectOf(assignment *schedule.Assignment) map[string]any {
+	arranged := t.arranged[assignment]
+	if arranged == nil || arranged.project == nil {
+		return nil
+	}
+	made := map[string]any{"sources": arranged.project.sources, "namespaces": arranged.project.namespaces}
+	if arranged.project.isPending {
+		made["sources"] = unknownList{}
+	}
+	return made
 }
 
 func fillLabels(into map[string]any, labels fleet.Labels) {
@@ -174,21 +240,6 @@ func (t *Templates) dependencies(subject Subject) any {
 		}
 	}
 	return dependencies
-}
-
-// maxName is how long the name of a reconciler's object may be: reconcilers make labels of it.
-const maxName = 63
-
-// objectName is what the reconciler's objects of an assignment are called: as its namespace, unless others
-// may share that.
-func objectName(target *schedule.Target, namespace string) string {
-	if target.Target.Namespace == "" {
-		return namespace
-	}
-	sum := sha256.Sum256([]byte(namespace + "/" + target.Name))
-	suffix := "-" + hex.EncodeToString(sum[:4])
-	name := namespace + "-" + target.Name
-	return strings.TrimRight(name[:min(len(name), maxName-len(suffix))], "-") + suffix
 }
 
 // isChart says whether manifests are a Helm chart.

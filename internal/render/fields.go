@@ -10,8 +10,8 @@ import (
 
 // mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote.
 // Fields keep their order and their quotes, new ones come last in the order of their names; a null takes a
-// field away.
-func (e *engine) mergeFields(content []byte, parameters map[string]any) ([]byte, error) {
+// field away. team may be nil.
+func (e *engine) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
 	applies := false
 	for i := range fieldParameters {
 		applies = applies || parameters[fieldParameters[i].name] != nil
@@ -32,7 +32,7 @@ func (e *engine) mergeFields(content []byte, parameters map[string]any) ([]byte,
 		if err != nil {
 			return nil, err
 		}
-		if err := e.mergeDocument(&document, parameters); err != nil {
+		if err := e.mergeDocument(&document, parameters, team); err != nil {
 			return nil, err
 		}
 		if err := encoder.Encode(&document); err != nil {
@@ -45,7 +45,7 @@ func (e *engine) mergeFields(content []byte, parameters map[string]any) ([]byte,
 	return merged.Bytes(), nil
 }
 
-func (e *engine) mergeDocument(document *yaml.Node, parameters map[string]any) error {
+func (e *engine) mergeDocument(document *yaml.Node, parameters map[string]any, team *workspace) error {
 	root := document.Content[0]
 	kind, spec := member(root, "kind"), member(root, "spec")
 	if kind == nil || spec == nil {
@@ -69,6 +69,12 @@ func (e *engine) mergeDocument(document *yaml.Node, parameters map[string]any) e
 	}
 	if parameter.name == "helm_release" && member(spec, "chartRef") != nil {
 		remove(over.Content[0], "chart") // of a cluster type, for its charts of other storages
+	}
+	if team != nil && team.serviceAccount != "" { // of a cluster type, for the other workspaces
+		remove(over.Content[0], parameter.account)
+	}
+	if team != nil && team.argocdProject != "" && parameter.name == "application" {
+		remove(over.Content[0], "project")
 	}
 	mergeNode(spec, over.Content[0], parameter.added)
 	return nil

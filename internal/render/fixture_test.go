@@ -94,7 +94,7 @@ func (d deployment) subject(f *fleet.Fleet) render.Subject {
 		})
 	}
 	return render.Subject{
-		Assignment: assignment, Environment: "dev", ConfigVersion: "c0ffee", Config: d.config, Repo: d.repo,
+		Assignment: assignment, Environment: "dev", Owner: "platform", ConfigVersion: "c0ffee", Config: d.config, Repo: d.repo,
 	}
 }
 

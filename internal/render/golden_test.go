@@ -43,6 +43,11 @@ func required(name string, manifests fleet.Manifests) fleet.Workload {
 var team = fleet.Workspace{
 	Name: "kaizen", ContributorGroups: []string{"kaizen-devs", `the "A" team`}, ReaderGroups: []string{"auditors"},
 	ResourceQuota: map[string]string{"requests.cpu": "4", "pods": "20"}, NetworkPolicy: "isolated",
+	LimitRange: []fleet.Limit{
+		{Type: "Container", Default: map[string]string{"cpu": "1"}, DefaultRequest: map[string]string{"cpu": "100m"}},
+		{Type: "Pod", Max: map[string]string{"memory": "4Gi"}, Min: map[string]string{"memory": "16Mi"}, MaxLimitRequestRatio: map[string]string{"cpu": "10"}},
+	},
+	ServiceAccount: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true},
 }
 
 // awkward are values that break out of careless templates.
@@ -91,6 +96,23 @@ func TestBuiltinTemplates(t *testing.T) {
 		"config-env":        {configType: "env", config: awkward},
 		"config-properties": {configType: "properties", config: awkward},
 		"config-symphony":   {configType: "symphony", config: awkward},
+		"config-none":       {configType: "env"},
+
+		"zarf-json":       {reconciler: "zarf", configType: "json", config: awkward},
+		"zarf-env":        {reconciler: "zarf", configType: "env", config: awkward},
+		"zarf-properties": {reconciler: "zarf", configType: "properties", config: awkward},
+
+		"values-flux":       {manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"configmap:settings", "values:global.platform"}},
+		"values-flux-oci":   {manifests: ociChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
+		"values-argocd":     {reconciler: "argocd", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
+		"values-fleet":      {reconciler: "fleet", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values:platform"}},
+		"substitute":        {config: map[string]any{"REGION": "east", "REPLICAS": json.Number("3"), "DEBUG": true}, configAs: fleet.ConfigAs{"substitute"}},
+		"tenant-flux":       {workspace: team},
+		"tenant-flux-helm":  {workspace: team, manifests: helmChart},
+		"tenant-argocd":     {workspace: team, reconciler: "argocd"},
+		"tenant-fleet":      {workspace: team, reconciler: "fleet"},
+		"tenant-fleet-helm": {workspace: team, reconciler: "fleet", manifests: helmChart},
+		"namespace-given":   {namespace: "monitoring", requires: []fleet.Workload{api}},
 	}
 	for name, test := range everyField {
 		cases["parameters-"+name] = deployment{reconciler: test.reconciler, manifests: with(test.manifests, object(t, test.parameters))}

@@ -158,7 +158,7 @@ func (g *guard) argument(function string, index int, node parse.Node) parse.Node
 // fixed are the fields of the root that are always short strings, and of its manifests.
 var (
 	fixed = set("DeploymentTargetName", "Namespace", "Name", "Environment", "Workspace", "Workload", "ClusterType", "Cluster",
-		"ConfigVersion", "NetworkPolicy")
+		"ConfigVersion", "NetworkPolicy", "HostLabel", "TargetLabel", "ConfigName", "ServiceAccount", "ArgocdProject")
 	fixedManifests = set("storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type")
 )
 

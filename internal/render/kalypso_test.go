@@ -78,6 +78,7 @@ func renderFleet(t *testing.T, decoded *fleet.Decoded) map[string][]byte {
 	for i, assignment := range scheduled.Assignments {
 		subject := render.Subject{
 			Assignment:    assignment,
+			Owner:         "platform",
 			Environment:   decoded.Environment,
 			Config:        hydrated.Snapshots[i].Values(),
 			ConfigVersion: hydrated.Snapshots[i].Version,

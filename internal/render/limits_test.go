@@ -144,7 +144,9 @@ func TestManifestsOfATemplateJoin(t *testing.T) {
 		"definitions are of their manifest": {"text", []string{`{{ define "x" }}1{{ end }}{{ template "x" }}`, `{{ define "x" }}2{{ end }}{{ template "x" }}`}, "1\n2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := withTemplate(example.contentType, example.manifests...).render(t)
+			deployment := withTemplate(example.contentType, example.manifests...)
+			deployment.reconciler = "zarf" // not of Kubernetes, which wants manifests
+			files := deployment.render(t)
 			extension := map[string]string{"yaml": "yaml", "env": "env", "text": "txt"}[example.contentType]
 			got, written := files["platform-config."+extension]
 			if got != example.want || written != (example.want != "") {
@@ -158,7 +160,9 @@ func TestFilesAreNamedByTypeAndContentType(t *testing.T) {
 	for contentType, extension := range map[string]string{
 		"": "yaml", "yaml": "yaml", "json": "json", "env": "env", "properties": "properties", "sh": "sh", "text": "txt",
 	} {
-		files := withTemplate(contentType, "{}").render(t)
+		deployment := withTemplate(contentType, "{}")
+		deployment.reconciler = "zarf"
+		files := deployment.render(t)
 		var names []string
 		for name := range files {
 			names = append(names, name)
@@ -229,7 +233,7 @@ cluster_types["drone"].reconciler: no template of type reconciler is called "flu
 
 func TestFleetsTemplateReplacesTheBuiltinOne(t *testing.T) {
 	deployment := withTemplate("yaml", "a: 1")
-	deployment.configType, deployment.templates[0].Name = "configmap", "configmap"
+	deployment.configType, deployment.templates[0].Name, deployment.reconciler = "configmap", "configmap", "zarf"
 	if got := deployment.render(t)["platform-config.yaml"]; got != "a: 1\n" {
 		t.Errorf("got %q", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // fieldParameter is a parameter that reaches every field of one kind of object that a built-in
@@ -254,13 +255,14 @@ func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 			target := &workload.DeploymentTargets[j]
 			name := fleet.FullName(workload.Name, target.Name)
 			parameters := t.parameters[name]
-			if len(parameters) == 0 || target.ManifestsPending {
+			if len(parameters) == 0 && len(target.ConfigAs) == 0 || target.ManifestsPending {
 				continue
 			}
 			var root *fleet.Path
-			path := root.Attribute("workloads").Key(workload.Name).Attribute("deployment_targets").Key(target.Name).
-				Attribute("manifests").Attribute("parameters")
-			unknown, misused := parameterCheck{path: path}, parameterCheck{path: path}
+			path := root.Attribute("workloads").Key(workload.Name).Attribute("deployment_targets").Key(target.Name)
+			unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
+			misused := parameterCheck{path: unknown.path}
+			misused.forms(path.Attribute("config_as"), target)
 			unknown.known(parameters, parameterNames)
 			misused.fields(parameters, t.workspaces[workload.Workspace])
 			misused.useful(parameters, &target.Manifests)
@@ -280,19 +282,53 @@ func errorOf(findings fleet.Findings) error {
 }
 
 // problemsOn returns what of a deployment target's problems matters on a host, or nil.
-func (t *Templates) problemsOn(host *host, target string) error {
-	problems := t.problems[target]
-	if problems == nil {
+func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) error {
+	var unknown, misused, form error
+	if problems := t.problems[assignment.Target.Name]; problems != nil {
+		if host.isBuiltin {
+			unknown = problems.unknown
+		}
+		if host.reconciler != "" {
+			misused = problems.misused
+		}
+	}
+	if forms := assignment.Target.Target.ConfigAs; len(forms) > 0 {
+		form = formProblem(host, assignment)
+	}
+	if unknown == nil && misused == nil && form == nil {
 		return nil
 	}
-	var unknown, misused error
-	if host.isBuiltin {
-		unknown = problems.unknown
+	return errors.Join(unknown, misused, form)
+}
+
+// forms reports forms of configuration that do not fit the manifests.
+func (c *parameterCheck) forms(path *fleet.Path, target *fleet.DeploymentTarget) {
+	if _, among := target.ConfigAs.Values(); among && !isChart(&target.Manifests) {
+		c.report(path, `"values" is for charts, which these manifests are not`)
 	}
-	if host.reconciler != "" {
-		misused = problems.misused
+	if target.ConfigAs.Substitute() && isChart(&target.Manifests) {
+		c.report(path, `"substitute" is for manifests that are no chart`)
 	}
-	return errors.Join(unknown, misused)
+}
+
+// formProblem says which form of configuration a built-in reconciler does not have.
+func formProblem(host *host, assignment *schedule.Assignment) error {
+	forms := assignment.Target.Target.ConfigAs
+	_, among := forms.Values()
+	var form string
+	switch {
+	case forms.Substitute() && host.reconciler != "flux" && host.reconciler != "":
+		form = "substitute"
+	case among && host.reconciler == "zarf":
+		form = "values"
+	default:
+		return nil
+	}
+	return fleet.Findings{{
+		Path: targetPath(assignment.Target).Attribute("config_as").String(),
+		Message: fmt.Sprintf("%q is nothing that reconciler %q can do, which cluster type %q has", form, host.reconciler,
+			assignment.Host.ClusterType.Name),
+	}}
 }
 
 // overlay returns base with the values of over, which win; objects are merged. Neither is changed.

@@ -250,7 +250,7 @@ func TestFilesDoNotDependOnWhatWasRenderedBefore(t *testing.T) {
 	shared := compile(t, f)
 	for i, assignment := range scheduled.Assignments {
 		subject := render.Subject{
-			Assignment: assignment, Environment: f.Environment,
+			Assignment: assignment, Environment: f.Environment, Owner: "platform",
 			ConfigVersion: hydrated.Snapshots[i].Version, Config: hydrated.Snapshots[i].Values(),
 		}
 		got, err := shared.Render(subject)

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -16,9 +18,13 @@ import (
 type Subject struct {
 	Assignment    *schedule.Assignment
 	Environment   string
+	Owner         string         // the name of whose folder it is; empty: not known yet, see [ErrUnknown]
 	ConfigVersion string         // the snapshot's
 	Config        map[string]any // the snapshot's values; read only, so assignments may share them
 	Repo          *Repo          // nil: not known yet, see [ErrUnknown]
+	// Origin names the config container that a key of Config comes from, for messages. It may be nil, and
+	// return "".
+	Origin func(key string) string
 }
 
 // Repo is the place in the GitOps repository that the assignment's folder is written to.
@@ -35,9 +41,9 @@ type File struct {
 }
 
 // ErrUnknown is the error of an assignment whose manifests, or those of what it requires, are not known
-// yet, and of a template that reads .Repo before the GitOps repository is: its folder can only be
-// rendered at apply.
-var ErrUnknown = errors.New("the GitOps repository, or the manifests of the deployment target, are not known yet")
+// yet, and of a template that reads .Repo before the GitOps repository is, or .Owner before the owner's
+// name is: its folder can only be rendered at apply.
+var ErrUnknown = errors.New("the GitOps repository, the owner's name, or the manifests of the deployment target, are not known yet")
 
 // MaxFile is the size, in bytes, beyond which a rendered file is an error.
 const MaxFile = 4 << 20
@@ -54,7 +60,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	if subject.Assignment.Target.Target.ManifestsPending {
 		return nil, ErrUnknown
 	}
-	if err := t.problemsOn(host, subject.Assignment.Target.Name); err != nil {
+	if err := t.problemsOn(host, subject.Assignment); err != nil {
 		return nil, err
 	}
 	engine := t.engines.Get().(*engine)
@@ -64,7 +70,19 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	files := make([]File, 0, len(host.templates))
 	var failures []error
 	unknown := false
+	arranged := t.arranged[subject.Assignment]
+	_, configIsWritten := subject.Assignment.Target.Target.ConfigAs.ConfigMap()
 	for _, template := range host.templates {
+		switch template.kind {
+		case "namespace", "policy":
+			if arranged != nil && arranged.follows {
+				continue
+			}
+		case "config":
+			if !configIsWritten {
+				continue
+			}
+		}
 		content, err := engine.file(t, host, template, subject)
 		switch {
 		case errors.Is(err, ErrUnknown):
@@ -113,17 +131,56 @@ func (e *engine) direct(t *Templates, template *compiled, subject Subject) ([]by
 		e.data.fill(t, subject)
 		e.isFilled = true
 	}
+	if template.isBuiltin && template.kind == "config" {
+		if err := tooLarge(subject); err != nil {
+			return nil, err
+		}
+	}
+	if !template.isBuiltin || template.kind != "reconciler" {
+		return e.run(template, e.data.root)
+	}
+	if e.data.substituteProblem != nil {
+		return nil, fmt.Errorf("deployment target %q: %w", subject.Assignment.Target.Name, e.data.substituteProblem)
+	}
 	content, err := e.run(template, e.data.root)
-	if err != nil || content == nil || !template.isBuiltin || template.kind != "reconciler" {
+	if err != nil || content == nil {
 		return content, err
 	}
-	return e.mergeFields(content, e.data.manifests["parameters"].(map[string]any))
+	return e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaces[subject.Assignment.Target.Workload.Workspace])
+}
+
+// tooLarge refuses a configuration that no ConfigMap takes, by its largest key.
+func tooLarge(subject Subject) error {
+	total, largest, largestSize := 0, "", 0
+	for _, key := range slices.Sorted(maps.Keys(subject.Config)) {
+		scale := scale{}
+		if err := scale.add(subject.Config[key], 0); err != nil && scale.size <= maxValue {
+			return err
+		}
+		if total += scale.size; scale.size > largestSize {
+			largest, largestSize = key, scale.size
+		}
+	}
+	if total <= maxConfigMap {
+		return nil
+	}
+	container := ""
+	if subject.Origin != nil {
+		container = subject.Origin(largest)
+	}
+	var root *fleet.Path
+	finding := fleet.Finding{Message: fmt.Sprintf("the configuration of deployment target %q is larger than %d MiB, which is what Kubernetes takes; "+
+		"its largest key is %q", subject.Assignment.Target.Name, maxConfigMap>>20, largest)}
+	if container != "" {
+		finding.Path = root.Attribute("config_containers").Key(container).Attribute("data").Key(largest).String()
+	}
+	return fleet.Findings{finding}
 }
 
 // shape renders one template once more, with marks in place of names; plain is how it is without.
 func (e *engine) shape(t *Templates, template *compiled, subject Subject, plain []byte) *shape {
 	names := slotsOf(subject.Assignment)
-	e.data.setNames(func(slot int) string { return mark(slot) })
+	e.data.setNames(mark)
 	defer e.data.setNames(func(slot int) string { return names[slot] })
 	marked, err := e.direct(t, template, subject)
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 // shapeKey says what a file is made of, but for the names in its slots.
 type shapeKey struct {
 	template      *compiled
-	target        string // full name of the deployment target, or name of the workspace
+	target        string // full name of the deployment target, or name of the workspace or ConfigMap
 	environment   string
+	owner         string
 	configVersion string
 	parameters    string
 	requires      string
@@ -43,6 +44,7 @@ type slots []string
 const (
 	namespaceSlot  = iota
 	objectSlot     // the name of the reconciler's objects
+	hostSlot       // the host's label
 	dependencySlot // the first of those of dependencies
 )
 
@@ -50,6 +52,7 @@ const (
 func slotsOf(assignment *schedule.Assignment) slots {
 	names := make(slots, dependencySlot, dependencySlot+len(assignment.Dependencies))
 	names[namespaceSlot], names[objectSlot] = assignment.Namespace, objectName(assignment.Target, assignment.Namespace)
+	names[hostSlot] = LabelValue(assignment.Host.Name)
 	for _, dependency := range assignment.Dependencies {
 		names = append(names, objectName(dependency.Target, dependency.Namespace))
 	}
@@ -177,13 +180,17 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 		key.target = assignment.Target.Workload.Workspace
 	case "config":
 		key.configVersion = subject.ConfigVersion
+		key.target, _ = assignment.Target.Target.ConfigAs.ConfigMap()
 		return key, subject.ConfigVersion != ""
 	case "reconciler":
-		key.target, key.parameters = assignment.Target.Name, host.parametersID
+		if arranged := t.arranged[assignment]; arranged != nil && arranged.project != nil {
+			return key, false
+		}
+		key.target, key.parameters, key.owner = assignment.Target.Name, host.parametersID, subject.Owner
 		if len(assignment.Requires) > 0 {
 			key.requires = strings.Join(assignment.Requires, " ")
 		}
-		if _, among := assignment.Target.Target.ConfigAs.Values(); among {
+		if forms := assignment.Target.Target.ConfigAs; len(forms) > 0 {
 			key.configVersion = subject.ConfigVersion
 			return key, subject.ConfigVersion != ""
 		}

@@ -96,7 +96,7 @@ func perAssignment(t *testing.T, size int) map[string]float64 {
 			continue // rendering is slow: a sample will do
 		}
 		files, err := templates.Render(render.Subject{
-			Assignment: assignment, Environment: f.Environment, ConfigVersion: snapshot.Version, Config: snapshot.Values(),
+			Assignment: assignment, Environment: f.Environment, Owner: "platform", ConfigVersion: snapshot.Version, Config: snapshot.Values(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestAnUnknownTagReachesNoFurtherThanItMust(t *testing.T) {
 	unknown := map[string]int{}
 	for i, assignment := range scheduled.Assignments {
 		_, err := templates.Render(render.Subject{
-			Assignment: assignment, Environment: f.Environment,
+			Assignment: assignment, Environment: f.Environment, Owner: "platform",
 			ConfigVersion: hydrated.Snapshots[i].Version, Config: hydrated.Snapshots[i].Values(),
 		})
 		waits := assignment.Target.Name == "app-0020-live" ||

@@ -1,0 +1,220 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// arrangement is what an assignment's files depend on besides the assignment: what else is on its clusters.
+type arrangement struct {
+	// follows says that another assignment, on the same host or on its cluster type, writes the namespace
+	// and what the workspace has in it.
+	follows bool
+	project *project // the AppProject that it writes for its workspace, or nil
+}
+
+// project is what an Argo CD project allows.
+type project struct {
+	sources, namespaces []any
+	isPending           bool // some of the sources are not known yet
+}
+
+// Arrange looks at all assignments of the fleet together, before any is rendered: deployment targets that
+// share a namespace must not both write it, and a workspace has one AppProject for each Argo CD. Findings
+// are about objects that two of them would write, warnings about what reconcilers cannot do as they are
+// told. Without Arrange every assignment is rendered as if it were alone.
+func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
+	a := &arranger{
+		templates: t, arranged: map[*schedule.Assignment]*arrangement{}, seen: map[string]bool{},
+		writers: map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
+	}
+	for _, assignment := range assignments {
+		host := t.hosts[assignment.Host.ClusterType.Name]
+		if host == nil {
+			continue
+		}
+		if assignment.Target.Target.Namespace != "" {
+			a.share(assignment)
+		}
+		if team := t.workspaces[assignment.Target.Workload.Workspace]; team != nil && team.rendersProject && host.reconciler == "argocd" {
+			on := projectOn{assignment.Host.ClusterType.Name, team.name}
+			a.projects[on] = append(a.projects[on], assignment)
+		}
+		a.order(host, assignment)
+	}
+	a.namespaces()
+	a.appProjects()
+	t.arranged = a.arranged
+	return a.findings, a.warnings
+}
+
+// namespaceOn is a namespace that deployment targets give themselves, on the clusters of a host.
+type namespaceOn struct{ host, namespace string }
+
+// projectOn is a workspace's project on the clusters of a cluster type.
+type projectOn struct{ clusterType, workspace string }
+
+type arranger struct {
+	templates          *Templates
+	arranged           map[*schedule.Assignment]*arrangement
+	writers            map[namespaceOn][]*schedule.Assignment
+	projects           map[projectOn][]*schedule.Assignment
+	findings, warnings fleet.Findings
+	seen               map[string]bool // findings and warnings
+}
+
+func (a *arranger) of(assignment *schedule.Assignment) *arrangement {
+	if a.arranged[assignment] == nil {
+		a.arranged[assignment] = &arrangement{}
+	}
+	return a.arranged[assignment]
+}
+
+// add adds a finding once, however many hosts it is found on.
+func (a *arranger) add(to *fleet.Findings, path *fleet.Path, format string, arguments ...any) {
+	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
+	if text := finding.String(); !a.seen[text] {
+		a.seen[text] = true
+		*to = append(*to, finding)
+	}
+}
+
+func targetPath(target *schedule.Target) *fleet.Path {
+	var root *fleet.Path
+	return root.Attribute("workloads").Key(target.Workload.Name).Attribute("deployment_targets").Key(target.Target.Name)
+}
+
+func (a *arranger) share(assignment *schedule.Assignment) {
+	on := namespaceOn{assignment.Host.Name, assignment.Namespace}
+	a.writers[on] = append(a.writers[on], assignment)
+}
+
+// namespaces chooses who writes each namespace that may be shared: the first by name, one of the cluster
+// type before those of its clusters, which have it too.
+func (a *arranger) namespaces() {
+	for _, on := range sortedKeys(a.writers, func(a, b namespaceOn) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
+	}) {
+		here := sortedByTarget(a.writers[on])
+		all := here
+		if host := here[0].Host; host.Cluster != nil {
+			all = slices.Concat(sortedByTarget(a.writers[namespaceOn{host.ClusterType.Name, on.namespace}]), here)
+		}
+		a.conflicts(all)
+		for _, assignment := range here {
+			a.of(assignment).follows = assignment != all[0]
+		}
+	}
+}
+
+// conflicts finds what two of those that share a namespace would both write in it.
+func (a *arranger) conflicts(sharing []*schedule.Assignment) {
+	configs := map[string]*schedule.Assignment{}
+	for _, assignment := range sharing {
+		first, path := sharing[0], targetPath(assignment.Target)
+		if team, other := assignment.Target.Workload.Workspace, first.Target.Workload.Workspace; team != other {
+			a.add(&a.findings, path.Attribute("namespace"),
+				"namespace %q is shared with deployment target %q of workspace %q: a namespace belongs to one workspace, here %q",
+				assignment.Namespace, first.Target.Name, other, team)
+		}
+		if !a.templates.hosts[assignment.Host.ClusterType.Name].hasBuiltinConfig {
+			continue
+		}
+		name, written := configName(assignment.Target.Target)
+		if !written {
+			continue
+		}
+		if other := configs[name]; other != nil && other.Target != assignment.Target {
+			a.add(&a.findings, path.Attribute("config_as"),
+				"deployment target %q writes %q into namespace %q, too: give one of them another name, \"configmap:<name>\", or another form",
+				other.Target.Name, name, assignment.Namespace)
+		} else {
+			configs[name] = assignment
+		}
+	}
+}
+
+// appProjects chooses who writes each workspace's AppProject: the first by name of those of the cluster
+// type, since each of its clusters has that, and where there is none the first of each cluster.
+func (a *arranger) appProjects() {
+	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
+		return cmp.Or(cmp.Compare(a.clusterType, b.clusterType), cmp.Compare(a.workspace, b.workspace))
+	}) {
+		byHost := map[string][]*schedule.Assignment{}
+		for _, assignment := range a.projects[on] {
+			byHost[assignment.Host.Name] = append(byHost[assignment.Host.Name], assignment)
+		}
+		if ofType := byHost[on.clusterType]; ofType != nil {
+			a.of(sortedByTarget(ofType)[0]).project = projectOf(a.projects[on])
+			continue
+		}
+		for _, ofCluster := range byHost {
+			a.of(sortedByTarget(ofCluster)[0]).project = projectOf(ofCluster)
+		}
+	}
+}
+
+func projectOf(assignments []*schedule.Assignment) *project {
+	made := &project{}
+	sources, namespaces := map[string]bool{}, map[string]bool{}
+	for _, assignment := range assignments {
+		target := assignment.Target.Target
+		made.isPending = made.isPending || target.ManifestsPending
+		sources[sourceURL(&target.Manifests)], namespaces[assignment.Namespace] = true, true
+	}
+	made.sources, made.namespaces = listOf(slices.Sorted(maps.Keys(sources))), listOf(slices.Sorted(maps.Keys(namespaces)))
+	return made
+}
+
+// sourceURL is the repository that an Application has, as the template argocd writes it.
+func sourceURL(manifests *fleet.Manifests) string {
+	if strings.HasPrefix(manifests.Repo, "oci://") && manifests.Chart != "" {
+		return strings.TrimSuffix(manifests.Repo, "/") + "/" + manifests.Chart
+	}
+	return manifests.Repo
+}
+
+// order warns where a reconciler cannot keep the order that a workload requires.
+func (a *arranger) order(host *host, assignment *schedule.Assignment) {
+	if len(assignment.Dependencies) == 0 || assignment.Target.Target.ManifestsPending {
+		return
+	}
+	var root *fleet.Path
+	path := root.Attribute("workloads").Key(assignment.Target.Workload.Name).Attribute("requires")
+	own := &assignment.Target.Target.Manifests
+	for _, dependency := range assignment.Dependencies {
+		other := dependency.Target.Target
+		reason := ""
+		switch {
+		case other.ManifestsPending:
+		case host.reconciler == "flux" && isChart(own) != isChart(&other.Manifests):
+			reason = "Flux orders Kustomizations among each other and HelmReleases among each other, and these are one of each"
+		case host.reconciler == "fleet" && own.Storage == "git":
+			reason = "Rancher Fleet orders nothing before a GitRepo"
+		case host.reconciler == "argocd" && dependency.Host != assignment.Host:
+			reason = "Argo CD orders what one Application brings, and these come from the cluster type and from the cluster"
+		case host.reconciler == "zarf":
+			reason = "a Zarf package is deployed when somebody does it"
+		}
+		if reason != "" {
+			a.add(&a.warnings, path, "deployment target %q requires %q, and is deployed without waiting for it: %s",
+				assignment.Target.Name, dependency.Target.Name, reason)
+		}
+	}
+}
+
+func sortedByTarget(assignments []*schedule.Assignment) []*schedule.Assignment {
+	return slices.SortedStableFunc(slices.Values(assignments), func(a, b *schedule.Assignment) int {
+		return cmp.Compare(a.Target.Name, b.Target.Name)
+	})
+}
+
+func sortedKeys[K comparable, V any](values map[K]V, compare func(a, b K) int) []K {
+	return slices.SortedFunc(maps.Keys(values), compare)
+}

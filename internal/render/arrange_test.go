@@ -1,0 +1,368 @@
+package render_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// neighbours is a fleet of one workload with several deployment targets, each with a name, and where it
+// goes: to the cluster type drone, or to its clusters.
+type neighbours struct {
+	reconciler string
+	templates  []fleet.Template
+	workspaces []fleet.Workspace
+	targets    map[string]neighbour
+}
+
+type neighbour struct {
+	hosts     []string // "drone" or "clusters/drone-1"
+	namespace string
+	workspace string // default "kaizen"
+	manifests fleet.Manifests
+	configAs  fleet.ConfigAs
+	requires  []string
+}
+
+// render schedules and renders: contents by path, and what Arrange finds.
+func (n neighbours) render(t *testing.T) (files map[string]string, findings, warnings fleet.Findings) {
+	t.Helper()
+	f := &fleet.Fleet{
+		Environment: "dev", Workspaces: n.workspaces, Explicit: true, Templates: n.templates,
+		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: n.reconciler, NamespaceService: "default", ConfigType: "configmap"}},
+		Clusters:     []fleet.Cluster{{Name: "drone-1", ClusterType: "drone"}, {Name: "drone-2", ClusterType: "drone"}},
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.targets)) {
+		target := n.targets[name]
+		if target.manifests.Repo == "" {
+			target.manifests = fromGit()
+		}
+		if target.workspace == "" {
+			target.workspace = "kaizen"
+		}
+		f.Workloads = append(f.Workloads, fleet.Workload{
+			Name: name, Workspace: target.workspace, Requires: target.requires,
+			DeploymentTargets: []fleet.DeploymentTarget{{
+				Name: "dev", Namespace: target.namespace, Manifests: target.manifests, ConfigAs: target.configAs,
+			}},
+		})
+		for _, host := range target.hosts {
+			assignment := fleet.ExplicitAssignment{DeploymentTarget: name + "-dev", ClusterType: host}
+			if cluster, isCluster := strings.CutPrefix(host, "clusters/"); isCluster {
+				assignment.Cluster, assignment.ClusterType = cluster, ""
+			}
+			f.Assignments = append(f.Assignments, assignment)
+		}
+	}
+	scheduled, wrong := schedule.Schedule(f)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	templates := compile(t, f)
+	findings, warnings = templates.Arrange(scheduled.Assignments)
+	files = map[string]string{}
+	for _, assignment := range scheduled.Assignments {
+		subject := render.Subject{Assignment: assignment, Environment: "dev", Owner: "platform", ConfigVersion: "c0ffee"}
+		rendered, err := templates.Render(subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := templates.Check(subject, rendered); len(wrong) > 0 {
+			t.Fatal(wrong)
+		}
+		for _, file := range rendered {
+			files[assignment.Key()+"/"+file.Name] = string(file.Content)
+		}
+	}
+	return files, findings, warnings
+}
+
+// identities are the objects of files, and in which files each is.
+func identities(t *testing.T, files map[string]string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		for _, document := range documentsOf(t, []byte(files[path])) {
+			identity := textAt(document, "kind") + " " + textAt(document, "metadata.namespace") + "/" + textAt(document, "metadata.name")
+			found[identity] = append(found[identity], path)
+		}
+	}
+	return found
+}
+
+func TestOneOfThoseThatShareANamespaceWritesIt(t *testing.T) {
+	team := fleet.Workspace{Name: "kaizen", ContributorGroups: []string{"devs"}}
+	for name, test := range map[string]struct {
+		targets map[string]neighbour
+		writer  string
+	}{
+		"on a cluster type": {map[string]neighbour{
+			"b": {hosts: []string{"drone"}, namespace: "shared"}, "a": {hosts: []string{"drone"}, namespace: "shared", configAs: fleet.ConfigAs{"configmap:a"}},
+		}, "drone/a-dev"},
+		"on a cluster and its type": {map[string]neighbour{
+			"a": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "shared"},
+			"b": {hosts: []string{"drone"}, namespace: "shared", configAs: fleet.ConfigAs{"configmap:b"}},
+		}, "drone/b-dev"},
+		"on a cluster": {map[string]neighbour{
+			"a": {hosts: []string{"clusters/drone-1"}, namespace: "shared", configAs: fleet.ConfigAs{"configmap:a"}},
+			"b": {hosts: []string{"clusters/drone-1"}, namespace: "shared"},
+			"c": {hosts: []string{"drone"}},
+		}, "clusters/drone-1/a-dev"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, findings, warnings := neighbours{"flux", nil, []fleet.Workspace{team}, test.targets}.render(t)
+			if findings != nil || warnings != nil {
+				t.Error(findings, warnings)
+			}
+			found := identities(t, files)
+			if got := found["Namespace /shared"]; !slices.Equal(got, []string{test.writer + "/namespace.yaml"}) {
+				t.Errorf("the namespace is in %q", got)
+			}
+			if got := found["RoleBinding shared/workspace-contributors"]; !slices.Equal(got, []string{test.writer + "/policy.yaml"}) {
+				t.Errorf("the policy is in %q", got)
+			}
+			for identity, paths := range found {
+				if strings.HasPrefix(paths[0], "clusters/") {
+					continue // both clusters have theirs
+				}
+				if len(paths) > 1 {
+					t.Errorf("%s is in %q", identity, paths)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatTwoInANamespaceWouldBothWrite(t *testing.T) {
+	at := `workloads["b"].deployment_targets["dev"].`
+	own := []fleet.Template{{Type: "config", Name: "configmap", Manifests: []string{""}}}
+	for name, test := range map[string]struct {
+		templates []fleet.Template
+		targets   map[string]neighbour
+		want      string
+	}{
+		"the configuration": {nil, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"drone"}, namespace: "shared"},
+		}, at + `config_as: deployment target "a-dev" writes "platform-config" into namespace "shared", too: give one of them another name, "configmap:<name>", or another form`},
+		"the configuration of a type": {nil, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "shared"},
+		}, at + `config_as: deployment target "a-dev" writes "platform-config"`},
+		"other configuration": {nil, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"},
+			"b": {hosts: []string{"drone"}, namespace: "shared", configAs: fleet.ConfigAs{"substitute"}},
+		}, ""},
+		"configuration by a template of one's own": {own, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"}, "b": {hosts: []string{"drone"}, namespace: "shared"},
+		}, ""},
+		"two workspaces": {nil, map[string]neighbour{
+			"a": {hosts: []string{"drone"}, namespace: "shared"},
+			"b": {hosts: []string{"drone"}, namespace: "shared", workspace: "other", configAs: fleet.ConfigAs{"substitute"}},
+		}, at + `namespace: namespace "shared" is shared with deployment target "a-dev" of workspace "kaizen": a namespace belongs to one workspace, here "other"`},
+		"different clusters": {nil, map[string]neighbour{
+			"a": {hosts: []string{"clusters/drone-1"}, namespace: "shared"}, "b": {hosts: []string{"clusters/drone-2"}, namespace: "shared"},
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, findings, _ := neighbours{"flux", test.templates, []fleet.Workspace{{Name: "kaizen"}, {Name: "other"}}, test.targets}.render(t)
+			if test.want == "" && findings != nil || test.want != "" && (len(findings) != 1 || !strings.HasPrefix(findings.Error(), test.want)) {
+				t.Errorf("findings\n%v\nwant\n%s", findings, test.want)
+			}
+		})
+	}
+}
+
+func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
+	team := fleet.Workspace{Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}}
+	files, findings, _ := neighbours{"argocd", nil, []fleet.Workspace{team, {Name: "other"}}, map[string]neighbour{
+		"b": {hosts: []string{"drone"}},
+		"c": {hosts: []string{"drone"}, manifests: ociChart, namespace: "given"},
+		"a": {hosts: []string{"clusters/drone-1"}, manifests: helmChart},
+		"x": {hosts: []string{"drone"}, workspace: "other"},
+	}}.render(t)
+	if findings != nil {
+		t.Fatal(findings)
+	}
+	if got := identities(t, files)["AppProject argocd/kaizen"]; !slices.Equal(got, []string{"drone/b-dev/reconciler.yaml"}) {
+		t.Fatalf("the project is in %q", got)
+	}
+	documents := documentsOf(t, []byte(files["drone/b-dev/reconciler.yaml"]))
+	wantSources := []any{"https://charts.example.com", "https://git.example.com/hello", "oci://registry.example.com/charts/podinfo"}
+	if got := at(documents[0], "spec.sourceRepos"); !reflect.DeepEqual(got, wantSources) {
+		t.Errorf("sources %v, want %v", got, wantSources)
+	}
+	var namespaces []string
+	for _, destination := range at(documents[0], "spec.destinations").([]any) {
+		namespaces = append(namespaces, textAt(destination, "namespace"))
+	}
+	if want := []string{"dev-drone-1-a-dev", "dev-drone-b-dev", "given"}; !slices.Equal(namespaces, want) {
+		t.Errorf("namespaces %q, want %q", namespaces, want)
+	}
+	for path, want := range map[string]string{"drone/c-dev": "kaizen", "clusters/drone-1/a-dev": "kaizen", "drone/x-dev": "default"} {
+		documents := documentsOf(t, []byte(files[path+"/reconciler.yaml"]))
+		if got := textAt(documents[len(documents)-1], "spec.project"); got != want {
+			t.Errorf("%s is in project %q, want %q", path, got, want)
+		}
+	}
+
+	onClusters, _, _ := neighbours{"argocd", nil, []fleet.Workspace{team}, map[string]neighbour{
+		"a": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}},
+	}}.render(t)
+	want := []string{"clusters/drone-1/a-dev/reconciler.yaml", "clusters/drone-2/a-dev/reconciler.yaml"}
+	if got := identities(t, onClusters)["AppProject argocd/kaizen"]; !slices.Equal(got, want) {
+		t.Errorf("the project is in %q, want %q", got, want)
+	}
+}
+
+func TestAProjectIsRenderedForOneWorkspace(t *testing.T) {
+	f := deployment{}.fleet()
+	f.Workspaces = []fleet.Workspace{
+		{Name: "a", ArgocdProject: &fleet.ArgocdProject{Name: "shared"}}, {Name: "b", ArgocdProject: &fleet.ArgocdProject{Name: "shared", Render: true}},
+	}
+	_, findings := render.Compile(f)
+	if want := `workspaces["a"].argocd_project: project "shared" is rendered for workspace "b", and allows what is that workspace's own: choose another`; findings.Error() != want {
+		t.Errorf("findings %v, want %s", findings, want)
+	}
+}
+
+func TestOrderThatNobodyKeepsIsAWarning(t *testing.T) {
+	for name, test := range map[string]struct {
+		reconciler  string
+		api, needed neighbour
+		want        string
+	}{
+		"Flux, two Kustomizations": {"flux", neighbour{}, neighbour{}, ""},
+		"Flux, two charts":         {"flux", neighbour{manifests: helmChart}, neighbour{manifests: ociChart}, ""},
+		"Flux, one of each":        {"flux", neighbour{}, neighbour{manifests: helmChart}, "Flux orders Kustomizations among each other and HelmReleases among each other, and these are one of each"},
+		"Flux, from the type":      {"flux", neighbour{hosts: []string{"clusters/drone-1"}}, neighbour{}, ""},
+		"Argo CD":                  {"argocd", neighbour{}, neighbour{manifests: helmChart}, ""},
+		"Argo CD, from the type":   {"argocd", neighbour{hosts: []string{"clusters/drone-1", "clusters/drone-2"}}, neighbour{}, "Argo CD orders what one Application brings, and these come from the cluster type and from the cluster"},
+		"Rancher Fleet, HelmOps":   {"fleet", neighbour{manifests: helmChart}, neighbour{}, ""},
+		"Rancher Fleet, a GitRepo": {"fleet", neighbour{}, neighbour{manifests: helmChart}, "Rancher Fleet orders nothing before a GitRepo"},
+		"Zarf":                     {"zarf", neighbour{}, neighbour{}, "a Zarf package is deployed when somebody does it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.api.requires = []string{"db"}
+			if test.api.hosts == nil {
+				test.api.hosts = []string{"drone"}
+			}
+			test.needed.hosts = []string{"drone"}
+			_, findings, warnings := neighbours{test.reconciler, nil, nil, map[string]neighbour{"api": test.api, "db": test.needed}}.render(t)
+			want := ""
+			if test.want != "" {
+				want = `workloads["api"].requires: deployment target "api-dev" requires "db-dev", and is deployed without waiting for it: ` + test.want
+			}
+			if findings != nil || warnings.Error() != want {
+				t.Errorf("findings %v, warnings %v, want %s", findings, warnings, want)
+			}
+		})
+	}
+}
+
+func TestDependenciesAreNamedWhereTheyAre(t *testing.T) {
+	files, _, _ := neighbours{"flux", nil, nil, map[string]neighbour{
+		"api":   {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, requires: []string{"db", "queue"}},
+		"db":    {hosts: []string{"drone"}},
+		"queue": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}, namespace: "queues"},
+	}}.render(t)
+	exists := map[string]bool{}
+	for _, content := range files {
+		for _, document := range documentsOf(t, []byte(content)) {
+			exists[textAt(document, "kind")+" "+textAt(document, "metadata.name")] = true
+		}
+	}
+	for _, cluster := range []string{"drone-1", "drone-2"} {
+		documents := documentsOf(t, []byte(files["clusters/"+cluster+"/api-dev/reconciler.yaml"]))
+		needed := at(documents[1], "spec.dependsOn").([]any)
+		if len(needed) != 2 {
+			t.Errorf("depends on %v", needed)
+		}
+		for _, one := range needed {
+			if name := textAt(one, "name"); !exists["Kustomization "+name] {
+				t.Errorf("%s depends on %q, which is not there", cluster, name)
+			}
+		}
+	}
+}
+
+func TestObjectsAreNamed(t *testing.T) {
+	own := fleet.Template{Type: "reconciler", Name: "own", Manifests: []string{
+		"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a, namespace: b}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+		"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: d}\n",
+	}}
+	for name, test := range map[string]struct {
+		deployment deployment
+		want       string
+	}{
+		"Flux":                    {deployment{}, "[{Kustomization flux-system dev-drone-hello-dev}]"},
+		"Flux, a chart":           {deployment{manifests: helmChart}, "[{HelmRelease flux-system dev-drone-hello-dev}]"},
+		"Argo CD":                 {deployment{reconciler: "argocd"}, "[{Application argocd dev-drone-hello-dev}]"},
+		"Rancher Fleet":           {deployment{reconciler: "fleet"}, "[{GitRepo fleet-local dev-drone-hello-dev}]"},
+		"Rancher Fleet, a chart":  {deployment{reconciler: "fleet", manifests: helmChart}, "[{HelmOp fleet-local dev-drone-hello-dev}]"},
+		"Zarf":                    {deployment{reconciler: "zarf"}, "[]"},
+		"a given namespace":       {deployment{namespace: "given"}, "[{Kustomization flux-system given-hello-dev-f674cb19}]"},
+		"a template of one's own": {deployment{reconciler: "own", templates: []fleet.Template{own}}, "[{Kustomization b a} {Application  d}]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			templates, subject := test.deployment.compile(t)
+			files, err := templates.Render(subject)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := templates.Objects(subject, files)
+			if fmt.Sprint(got) != test.want {
+				t.Errorf("got %v, want %s", got, test.want)
+			}
+			content := ""
+			for _, file := range files {
+				content += string(file.Content)
+			}
+			for _, object := range got {
+				if !strings.Contains(content, "kind: "+object.Kind) || !strings.Contains(content, object.Name) {
+					t.Errorf("%v is not in\n%s", object, content)
+				}
+			}
+		})
+	}
+}
+
+func TestLabelValues(t *testing.T) {
+	long := strings.Repeat("a", 64)
+	for name, want := range map[string]string{
+		"drone":                               "drone",
+		"clusters/drone-1":                    "clusters.drone-1",
+		"dev.eu_1":                            "dev.eu_1",
+		"clusters/" + strings.Repeat("a", 54): "clusters." + strings.Repeat("a", 54),
+	} {
+		if got := render.LabelValue(name); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+	seen := map[string]string{}
+	for _, name := range []string{long, long + "a", "clusters/" + long[:60], "clusters/" + long[:61], "a/b", "a b", "é", "", "-", "a-", strings.Repeat("é", 40), "/"} {
+		value := render.LabelValue(name)
+		if problem := fleet.CheckLabelValue(value); problem != "" || seen[value] != "" {
+			t.Errorf("%q is %q, %s, as %q", name, value, problem, seen[value])
+		}
+		seen[value] = name
+	}
+}
+
+func TestAnOwnerThatIsNotKnownYet(t *testing.T) {
+	templates, subject := deployment{}.compile(t)
+	subject.Owner = ""
+	if _, err := templates.Render(subject); err == nil || !strings.Contains(err.Error(), "not known yet") {
+		t.Errorf("%v, want that it is unknown", err)
+	}
+	templates, subject = deployment{reconciler: "zarf"}.compile(t)
+	subject.Owner = ""
+	if _, err := templates.Render(subject); err != nil {
+		t.Errorf("%v, but a template that does not read it is known", err)
+	}
+}
