@@ -85,11 +85,11 @@ func (e *explainer) causesOf(asked question) *causeSet {
 	best := no
 	var causes []cause
 	for _, one := range e.sets[asked.reasons] {
-		switch fit := one.fit(asked.role, asked.key); {
+		switch fit := one.rule(one.object, asked.role, asked.key); {
 		case fit > best:
-			best, causes = fit, []cause{one.cause}
+			best, causes = fit, []cause{one.object.cause}
 		case fit == best && fit > no:
-			causes = append(causes, one.cause)
+			causes = append(causes, one.object.cause)
 		}
 	}
 	switch {

@@ -53,6 +53,8 @@ type cause struct {
 type object struct {
 	cause  cause
 	fields map[string]bool // the attributes that differ, as JSON calls them; nil where it is new or removed
+	group  string          // the type of a template
+	keys   map[string]bool // of a config container: the keys whose values it can have changed; nil: any
 }
 
 // has says whether one of the attributes differs; all do of what is new or removed.
@@ -82,7 +84,6 @@ type differences struct {
 	workspaces, clusterTypes, clusters, workloads, targets, policies, containers map[string]*object
 	templates                                                                    map[pairOf]*object
 	environment, hydration, assignments, repo, provider                          *object
-	containerKeys                                                                map[string]map[string]bool // of changed data; no entry: any key
 	any                                                                          bool
 	requires                                                                     bool // what a workload requires
 }
@@ -93,7 +94,7 @@ func compareVersions(before, after *Version) *differences {
 		return nil
 	}
 	old, wanted := before.Fleet, after.Fleet
-	d := &differences{templates: map[pairOf]*object{}, containerKeys: map[string]map[string]bool{}}
+	d := &differences{templates: map[pairOf]*object{}}
 	d.workspaces = compare(old.Workspaces, wanted.Workspaces, byWorkspace, func(w *fleet.Workspace) string { return w.Name })
 	d.clusterTypes = compare(old.ClusterTypes, wanted.ClusterTypes, byClusterType, func(c *fleet.ClusterType) string { return c.Name })
 	d.clusters = compare(old.Clusters, wanted.Clusters, byCluster, func(c *fleet.Cluster) string { return c.Name })
@@ -270,16 +271,14 @@ func (d *differences) compareContainers(before, after *Version) {
 			d.containers[name] = &object{cause: cause{kind: byContainer, name: name}, fields: map[string]bool{"data": true}}
 		}
 	}
-	for name, object := range d.containers {
-		if keys, known := d.changedKeys(object, before.Config, after.Config); known {
-			d.containerKeys[name] = keys
-		}
+	for _, object := range d.containers {
+		object.keys = changedKeys(object, before.Config, after.Config)
 	}
 }
 
-// changedKeys returns the top-level keys whose values can be others because of the container; false where
-// its data is not known as JSON.
-func (d *differences) changedKeys(container *object, before, after map[string]string) (map[string]bool, bool) {
+// changedKeys returns the top-level keys whose values can be others because of the container; nil where its
+// data is not known as JSON.
+func changedKeys(container *object, before, after map[string]string) map[string]bool {
 	name := container.cause.name
 	one, other := inOneForm(before[name], after[name])
 	old, ok := dataKeys(one)
@@ -291,7 +290,7 @@ func (d *differences) changedKeys(container *object, before, after map[string]st
 		wanted, wantedOK = nil, true
 	}
 	if !ok || !wantedOK {
-		return nil, false
+		return nil
 	}
 	all := container.has("labels", "priority", "from_config_map")
 	keys := map[string]bool{}
@@ -302,7 +301,7 @@ func (d *differences) changedKeys(container *object, before, after map[string]st
 			keys[key] = true
 		}
 	}
-	return keys, true
+	return keys
 }
 
 // dataKeys returns the top-level keys of a container's data, or of its digest.
@@ -326,6 +325,7 @@ func (d *differences) compareTemplates(before, after *fleet.Fleet) {
 	old, wanted := byType(before.Templates), byType(after.Templates)
 	for _, group := range unionOfKeys(old, wanted) {
 		for name, object := range compare(old[group], wanted[group], byTemplate, func(t *fleet.Template) string { return t.Name }) {
+			object.group = group
 			d.templates[pairOf{group, name}] = object
 		}
 	}

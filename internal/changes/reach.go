@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
@@ -24,9 +23,12 @@ const (
 
 // reason is a changed object that reaches a folder, in one of the ways in which it can.
 type reason struct {
-	cause cause
-	fit   func(role role, key *keyChange) int
+	object *object
+	rule   rule
 }
+
+// rule says how well an object explains a change of a key in a file.
+type rule func(object *object, role role, key *keyChange) int
 
 // reach finds the changed objects that reach an assignment, before or after.
 type reach struct {
@@ -102,19 +104,19 @@ func (r *reach) of(key assignmentKey) []*reason {
 	}
 	was, is := r.was[key], r.is[key]
 	var found []*reason
-	add := func(object *object, fit func(role, *keyChange) int) {
+	add := func(object *object, rule rule) {
 		if object == nil {
 			return
 		}
 		if r.reasons[object] == nil {
-			r.reasons[object] = &reason{object.cause, fit}
+			r.reasons[object] = &reason{object, rule}
 		}
 		found = append(found, r.reasons[object])
 	}
-	add(r.environment, everywhere)
-	add(r.hydration, fits(configRole, perhaps, reconcilerRole, perhaps))
-	add(r.provider, anywhere)
-	add(r.repo, fits(reconcilerRole, perhaps, otherRole, perhaps, namespaceRole, perhaps))
+	add(r.environment, ofEnvironment)
+	add(r.hydration, ofHydration)
+	add(r.provider, ofProvider)
+	add(r.repo, ofRepo)
 	if was == nil || is == nil { // what one version does not assign is not compared
 		was, is = cmp.Or(was, is), cmp.Or(is, was)
 	}
@@ -122,29 +124,24 @@ func (r *reach) of(key assignmentKey) []*reason {
 		return found
 	}
 	for _, one := range []*schedule.Assignment{was, is} {
-		clusterType := r.clusterTypes[one.Host.ClusterType.Name]
-		add(clusterType, r.fitOfHost(clusterType))
+		add(r.clusterTypes[one.Host.ClusterType.Name], ofHost)
 		if one.Host.Cluster != nil {
-			cluster := r.clusters[one.Host.Cluster.Name]
-			add(cluster, r.fitOfHost(cluster))
+			add(r.clusters[one.Host.Cluster.Name], ofHost)
 		}
 		for _, template := range r.templatesFor(one.Host.ClusterType) {
-			add(template.object, fits(template.role, well))
+			add(template, ofTemplate)
 		}
-		target := r.targets[one.Target.Name]
-		add(target, fitOfTarget(target))
-		workload := r.workloads[one.Target.Workload.Name]
-		add(workload, fitOfWorkload(workload))
-		workspace := r.workspaces[one.Target.Workload.Workspace]
-		add(workspace, fitOfWorkspace(workspace))
+		add(r.targets[one.Target.Name], ofTarget)
+		add(r.workloads[one.Target.Workload.Name], ofWorkload)
+		add(r.workspaces[one.Target.Workload.Workspace], ofWorkspace)
 		for _, policy := range one.Policies {
-			add(r.policies[policy], rarely)
+			add(r.policies[policy], ofPolicy)
 		}
 	}
 	found = r.required(found, was, is)
 	for _, list := range [][]string{r.wasMatched[key], r.isMatched[key]} {
 		for _, container := range r.changedIn(list) {
-			add(container, r.fitOfContainer(container))
+			add(container, ofContainer)
 		}
 	}
 	found = r.matching(found, key, was, is)
@@ -192,27 +189,25 @@ func (r *reach) matching(found []*reason, key assignmentKey, was, is *schedule.A
 		}
 		data, ok := dataKeys(r.after.Config[name])
 		if !ok {
-			keys[anyKey] = true
+			keys = nil // any
+			break
 		}
 		for field := range data {
 			keys[field] = true
 		}
 	}
-	if len(keys) == 0 {
+	if keys != nil && len(keys) == 0 {
 		return found
 	}
-	for _, object := range movers {
-		name := fmt.Sprintf("%q", append([]string{string(object.cause.kind), object.cause.name}, slices.Sorted(maps.Keys(keys))...))
+	for _, mover := range movers {
+		name := fmt.Sprintf("%q", append([]string{string(mover.cause.kind), mover.cause.name}, slices.Sorted(maps.Keys(keys))...))
 		if r.byMatching[name] == nil {
-			r.byMatching[name] = &reason{object.cause, fitOfKeys(keys)}
+			r.byMatching[name] = &reason{&object{cause: mover.cause, keys: keys}, ofContainer}
 		}
 		found = append(found, r.byMatching[name])
 	}
 	return found
 }
-
-// anyKey stands, among keys, for all of them.
-const anyKey = "\x00"
 
 func clusterName(a *schedule.Assignment) string {
 	if a.Host.Cluster == nil {
@@ -274,22 +269,17 @@ func (r *reach) required(found []*reason, was, is *schedule.Assignment) []*reaso
 func (r *reach) byOther(object *object) *reason {
 	name := fmt.Sprintf("required %p", object)
 	if r.byMatching[name] == nil {
-		r.byMatching[name] = &reason{object.cause, fits(reconcilerRole, perhaps)}
+		r.byMatching[name] = &reason{object, ofRequired}
 	}
 	return r.byMatching[name]
 }
 
-type usedTemplate struct {
-	object *object
-	role   role
-}
-
 // templatesFor returns the changed templates that a cluster type uses.
-func (r *reach) templatesFor(host *fleet.ClusterType) []usedTemplate {
+func (r *reach) templatesFor(host *fleet.ClusterType) []*object {
 	if len(r.templates) == 0 {
 		return nil
 	}
-	var used []usedTemplate
+	var used []*object
 	for _, use := range []struct {
 		role role
 		name string
@@ -300,128 +290,8 @@ func (r *reach) templatesFor(host *fleet.ClusterType) []usedTemplate {
 		{policyRole, "default"},
 	} {
 		if object := r.templates[pairOf{roleTypes[use.role], use.name}]; object != nil {
-			used = append(used, usedTemplate{object, use.role})
+			used = append(used, object)
 		}
 	}
 	return used
-}
-
-func everywhere(role, *keyChange) int { return well }
-
-func rarely(role, *keyChange) int { return hardly }
-
-func anywhere(role, *keyChange) int { return perhaps }
-
-// fits says how well an object explains changes in files of each role; those that are not named not at all.
-func fits(pairs ...any) func(role, *keyChange) int {
-	by := map[role]int{}
-	for i := 0; i < len(pairs); i += 2 {
-		by[pairs[i].(role)] = pairs[i+1].(int)
-	}
-	return func(of role, _ *keyChange) int { return by[of] }
-}
-
-// fitOfHost is that of a cluster type or cluster. Its labels are in templates, and decide which
-// containers match, which is another reason.
-func (r *reach) fitOfHost(object *object) func(role, *keyChange) int {
-	return func(of role, _ *keyChange) int {
-		switch {
-		case of == reconcilerRole && object.has("reconciler", "parameters"),
-			of == namespaceRole && object.has("namespace_service"),
-			of == policyRole && object.has("namespace_service"),
-			of == configRole && object.has("config_type"),
-			object.has("cluster_type"):
-			return well
-		case object.has("labels") && of != configRole:
-			return perhaps
-		case object.has("labels"):
-			return hardly
-		}
-		return no
-	}
-}
-
-func fitOfTarget(object *object) func(role, *keyChange) int {
-	return func(of role, _ *keyChange) int {
-		switch {
-		case of == reconcilerRole && object.has("manifests", "config_as"),
-			of == configRole && object.has("config_as"),
-			object.has("namespace"):
-			return well
-		case object.has("labels") && of != configRole:
-			return perhaps
-		case object.has("labels", "manifests"):
-			return hardly
-		}
-		return no
-	}
-}
-
-func fitOfWorkload(object *object) func(role, *keyChange) int {
-	return func(of role, _ *keyChange) int {
-		switch {
-		case of == reconcilerRole && object.has("requires", "workspace"),
-			(of == namespaceRole || of == policyRole) && object.has("workspace"):
-			return well
-		case object.has("labels", "workspace") && of != configRole:
-			return perhaps
-		case object.has("labels", "requires", "workspace"):
-			return hardly
-		}
-		return no
-	}
-}
-
-func fitOfWorkspace(object *object) func(role, *keyChange) int {
-	return func(of role, _ *keyChange) int {
-		switch of {
-		case namespaceRole, policyRole:
-			return well
-		case reconcilerRole:
-			if object.has("service_account", "argocd_project") {
-				return well
-			}
-		}
-		return hardly
-	}
-}
-
-// fitOfContainer is provable where the data that changed has the key that changed.
-func (r *reach) fitOfContainer(object *object) func(role, *keyChange) int {
-	keys, known := r.containerKeys[object.cause.name]
-	if !known {
-		keys = map[string]bool{anyKey: true}
-	}
-	return fitOfKeys(keys)
-}
-
-func fitOfKeys(keys map[string]bool) func(role, *keyChange) int {
-	return func(of role, key *keyChange) int {
-		at := key.segments
-		if of != configRole {
-			if !holdsConfig(at) {
-				return hardly
-			}
-			if slices.ContainsFunc(at, func(s string) bool { return strings.Contains(s, "config") }) {
-				return provably // a version or hash of the values, or a file of them
-			}
-		}
-		switch {
-		case len(at) == 0, keys[anyKey]:
-			return well
-		case slices.ContainsFunc(at, func(segment string) bool { return keys[segment] }):
-			return provably
-		case of == configRole && at[0] == "data" && len(at) > 1 && roleOf(at[1]) != configRole:
-			return no // another key
-		}
-		return perhaps
-	}
-}
-
-// holdsConfig says whether a place outside of the configuration's own file is one where values go.
-func holdsConfig(at []string) bool {
-	return slices.ContainsFunc(at, func(segment string) bool {
-		lower := strings.ToLower(segment)
-		return strings.Contains(lower, "config") || strings.Contains(lower, "values") || strings.Contains(lower, "substitute")
-	})
 }

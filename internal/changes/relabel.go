@@ -2,6 +2,7 @@ package changes
 
 import (
 	"bytes"
+	"hash/maphash"
 	"strconv"
 	"strings"
 )
@@ -11,9 +12,16 @@ import (
 // lines of this form have; and the files of thousands of folders, each of which names its own namespace,
 // become the same few texts, so that each of these is parsed once.
 type relabeler struct {
-	texts  map[string]int // by what is in quotes, or can be nothing but text without them
-	others map[string]int // by what numbers and other scalars look like
-	buffer []byte
+	seed    maphash.Seed
+	numbers map[uint64]int // by hash
+	values  []value        // by number
+	buffer  []byte
+}
+
+// value is what a number stands for: text, in quotes or not, or another scalar.
+type value struct {
+	content []byte
+	isText  bool
 }
 
 // mark begins every number, and is in no text that is relabelled.
@@ -25,11 +33,11 @@ func (r *relabeler) pair(before, after []byte) (relabelledBefore, relabelledAfte
 	if bytes.Contains(before, []byte(mark)) || bytes.Contains(after, []byte(mark)) {
 		return before, after
 	}
-	if r.texts == nil {
-		r.texts, r.others = map[string]int{}, map[string]int{}
+	if r.numbers == nil {
+		r.seed, r.numbers = maphash.MakeSeed(), map[uint64]int{}
 	}
-	clear(r.texts)
-	clear(r.others)
+	clear(r.numbers)
+	r.values = r.values[:0]
 	r.buffer = r.buffer[:0]
 	r.text(before)
 	border := len(r.buffer)
@@ -58,28 +66,23 @@ func (r *relabeler) line(line []byte) {
 		r.buffer = append(r.buffer, line...)
 		return
 	}
-	value := line[start:end]
-	quote, comma := value[0] == '"', value[len(value)-1] == ','
+	content := line[start:end]
+	quote, comma := content[0] == '"', content[len(content)-1] == ','
 	if comma {
-		value = value[:len(value)-1]
+		content = content[:len(content)-1]
 	}
-	numbers, text := r.others, value
+	one := value{content, false}
 	if quote {
-		numbers, text = r.texts, value[1:len(value)-1]
-	} else if isSurelyText(value) {
-		numbers = r.texts
-	}
-	number, seen := numbers[string(text)]
-	if !seen {
-		number = len(r.texts) + len(r.others)
-		numbers[string(text)] = number
+		one = value{content[1 : len(content)-1], true}
+	} else if isSurelyText(content) {
+		one.isText = true
 	}
 	r.buffer = append(r.buffer, line[:start]...)
 	if quote {
 		r.buffer = append(r.buffer, '"')
 	}
 	r.buffer = append(r.buffer, mark...)
-	r.buffer = strconv.AppendInt(r.buffer, int64(number), 10)
+	r.buffer = strconv.AppendInt(r.buffer, int64(r.number(one)), 10)
 	if quote {
 		r.buffer = append(r.buffer, '"')
 	}
@@ -87,6 +90,22 @@ func (r *relabeler) line(line []byte) {
 		r.buffer = append(r.buffer, ',')
 	}
 	r.buffer = append(r.buffer, line[end:]...)
+}
+
+// number returns the number of a value, the same for equal ones.
+func (r *relabeler) number(of value) int {
+	for hash := maphash.Bytes(r.seed, of.content); ; hash++ {
+		number, seen := r.numbers[hash]
+		if !seen {
+			number = len(r.values)
+			r.numbers[hash] = number
+			r.values = append(r.values, of)
+			return number
+		}
+		if known := r.values[number]; known.isText == of.isText && bytes.Equal(known.content, of.content) {
+			return number
+		}
+	}
 }
 
 // simpleValue returns where the value begins in a line "key: value", "- value" or `"key": "value",` of
