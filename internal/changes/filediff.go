@@ -3,9 +3,10 @@ package changes
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -70,7 +71,7 @@ func (d *differ) diff(name string, before, after []byte) *fileDiff {
 	if d.known[sum] == nil {
 		d.compared++
 		found := newCollector(roleOf(name) == configRole)
-		if !found.texts(extension, nil, before, after) || len(found.keys) == 0 {
+		if !found.texts(extension, string(before), string(after)) || len(found.keys) == 0 {
 			d.known[sum] = d.intern(&fileDiff{keys: make([]keyChange, 1), lines: differentLines(before, after)})
 		} else {
 			d.known[sum] = d.intern(&fileDiff{keys: found.keys, more: found.more})
@@ -97,69 +98,64 @@ func (d *differ) intern(diff *fileDiff) *fileDiff {
 // differentLines counts the lines that one of the texts has and the other has not, of the text that has
 // more of them; at least one.
 func differentLines(before, after []byte) int {
-	counts := map[string]int{}
-	for line := range bytes.Lines(before) {
-		counts[string(line)]++
-	}
-	for line := range bytes.Lines(after) {
-		counts[string(line)]--
-	}
+	seed := maphash.MakeSeed()
+	old, wanted := lineHashes(seed, before), lineHashes(seed, after)
 	removed, added := 0, 0
-	for _, count := range counts {
-		removed += max(0, count)
-		added += max(0, -count)
+	for len(old) > 0 && len(wanted) > 0 {
+		switch {
+		case old[0] == wanted[0]:
+			old, wanted = old[1:], wanted[1:]
+		case old[0] < wanted[0]:
+			old = old[1:]
+			removed++
+		default:
+			wanted = wanted[1:]
+			added++
+		}
 	}
-	return max(1, removed, added)
+	return max(1, removed+len(old), added+len(wanted))
+}
+
+func lineHashes(seed maphash.Seed, text []byte) []uint64 {
+	hashes := make([]uint64, 0, bytes.Count(text, []byte{'\n'})+1)
+	for line := range bytes.Lines(text) {
+		hashes = append(hashes, maphash.Bytes(seed, line))
+	}
+	slices.Sort(hashes)
+	return hashes
 }
 
 // collector gathers the keys at which two texts differ.
 type collector struct {
 	keys   []keyChange
 	more   int
-	config bool // of a file of configuration, in which every value is the platform's
+	at     []string // where the comparison is
+	object sibling  // of the file, where it has several
+	config bool     // of a file of configuration, in which every value is the platform's
 }
 
 func newCollector(config bool) *collector { return &collector{config: config} }
 
 // texts compares two texts of a format by their keys. It returns false where one of them cannot be read,
 // or the format has no keys.
-func (c *collector) texts(extension string, at []string, before, after []byte) bool {
+func (c *collector) texts(extension string, before, after string) bool {
 	switch extension {
 	case ".yaml", ".yml":
 		return c.yaml(before, after)
 	case ".json":
-		one, err := fleet.ParseJSON(string(before))
-		other, otherErr := fleet.ParseJSON(string(after))
+		one, err := fleet.ParseJSON(before)
+		other, otherErr := fleet.ParseJSON(after)
 		if err != nil || otherErr != nil {
 			return false
 		}
-		c.values(at, one, other)
+		c.values(one, other)
 		return true
 	case ".env":
-		return c.pairs(at, before, after, parseEnv)
+		return c.pairs(before, after, parseEnv)
 	case ".properties":
-		return c.pairs(at, before, after, parseProperties)
+		return c.pairs(before, after, parseProperties)
 	}
 	return false
-}
-
-// differs notes a key. kind is said before it, where it is not empty.
-func (c *collector) differs(kind string, at []string, what string) {
-	if len(c.keys) == maxKeys {
-		c.more++
-		return
-	}
-	text := pathText(at)
-	if kind != "" {
-		text = strings.TrimSuffix(word(kind)+" "+text, " ")
-	}
-	if text == "" {
-		text = "all of it"
-	}
-	if what != "" {
-		text += " (" + what + ")"
-	}
-	c.keys = append(c.keys, keyChange{text: text, segments: append([]string(nil), at...)})
 }
 
 // What a key can be besides changed.
@@ -168,35 +164,53 @@ const (
 	isGone = "removed"
 )
 
+// differs notes that something differs where the comparison is.
+func (c *collector) differs(what string) {
+	if len(c.keys) == maxKeys {
+		c.more++
+		return
+	}
+	text := pathText(c.at)
+	if kind := c.object.kind; kind != "" && (len(c.at) == 0 || c.object.hasOther(c.at)) {
+		text = strings.TrimSuffix(kind+" "+text, " ")
+	}
+	if text == "" {
+		text = "all of it"
+	}
+	if what != "" {
+		text += " (" + what + ")"
+	}
+	c.keys = append(c.keys, keyChange{text: text, segments: slices.Clone(c.at)})
+}
+
+// below does something one level further down.
+func (c *collector) below(segment string, do func()) {
+	c.at = append(c.at, segment)
+	do()
+	c.at = c.at[:len(c.at)-1]
+}
+
 // values compares what JSON can say.
-func (c *collector) values(at []string, before, after any) {
+func (c *collector) values(before, after any) {
 	switch before := before.(type) {
 	case map[string]any:
 		if after, ok := after.(map[string]any); ok {
 			for _, key := range unionOfKeys(before, after) {
 				one, had := before[key]
 				other, has := after[key]
-				below := under(at, key)
-				switch {
-				case !has:
-					c.differs("", below, isGone)
-				case !had:
-					c.differs("", below, isNew)
-				default:
-					c.values(below, one, other)
-				}
+				c.below(key, func() { c.member(one, other, had, has) })
 			}
 			return
 		}
 	case []any:
 		if after, ok := after.([]any); ok && len(before) == len(after) {
 			for i := range before {
-				c.values(under(at, index(i)), before[i], after[i])
+				c.below(index(i), func() { c.values(before[i], after[i]) })
 			}
 			return
 		}
-	case json.Number:
-		if after, ok := after.(json.Number); ok && before == after {
+	case string:
+		if after, ok := after.(string); ok && (before == after || c.inside(before, after)) {
 			return
 		}
 	default:
@@ -208,27 +222,46 @@ func (c *collector) values(at []string, before, after any) {
 			}
 		}
 	}
-	c.differs("", at, "")
+	c.differs("")
+}
+
+// member compares a key, which one of the values may not have.
+func (c *collector) member(before, after any, had, has bool) {
+	switch {
+	case !has:
+		c.differs(isGone)
+	case !had:
+		c.differs(isNew)
+	default:
+		c.values(before, after)
+	}
+}
+
+// inside compares the file that a ConfigMap of configuration holds as its one key.
+func (c *collector) inside(before, after string) bool {
+	if !c.config || len(c.at) != 2 || c.at[0] != "data" || roleOf(c.at[1]) != configRole {
+		return false
+	}
+	extension := extensionOf(c.at[1])
+	if extension == ".yaml" || extension == ".yml" {
+		return false
+	}
+	count, more := len(c.keys), c.more
+	return c.texts(extension, before, after) && (len(c.keys) > count || c.more > more)
 }
 
 // pairs compares texts of "key=value" lines.
-func (c *collector) pairs(at []string, before, after []byte, parse func(string) (map[string]string, bool)) bool {
-	one, ok := parse(string(before))
-	other, otherOK := parse(string(after))
+func (c *collector) pairs(before, after string, parse func(string) (map[string]string, bool)) bool {
+	one, ok := parse(before)
+	other, otherOK := parse(after)
 	if !ok || !otherOK {
 		return false
 	}
 	for _, key := range unionOfKeys(one, other) {
 		old, had := one[key]
 		value, has := other[key]
-		below := under(at, key)
-		switch {
-		case !has:
-			c.differs("", below, isGone)
-		case !had:
-			c.differs("", below, isNew)
-		case old != value:
-			c.differs("", below, "")
+		if had != has || old != value {
+			c.below(key, func() { c.member(false, true, had, has) })
 		}
 	}
 	return true

@@ -12,10 +12,14 @@ const indexMark = "\x00"
 
 func index(i int) string { return indexMark + strconv.Itoa(i) }
 
-// under is the path of what a key or place holds.
-func under(at []string, segment string) []string {
-	below := make([]string, 0, len(at)+1)
-	return append(append(below, at...), segment)
+// indexOf reads a place in a list.
+func indexOf(segment string) (int, bool) {
+	place, is := strings.CutPrefix(segment, indexMark)
+	if !is {
+		return 0, false
+	}
+	i, err := strconv.Atoi(place)
+	return i, err == nil && i >= 0
 }
 
 // maxPath is how many segments of a path are shown.

@@ -150,8 +150,8 @@ func TestReadingControlPlanesIsBounded(t *testing.T) {
 		"documents of no kind":   {"", "a: b\n---\n" + strings.Repeat("# c\n", 70), "has no kind"},
 		"unknown attributes":     {"kind: Namespace\nname: a\n", "xxxxxxxx%d: 1\n", "unknown attribute"},
 		"in an object of a name": {"kind: Namespace\nname: " + long + "\n", "y%d: 1\n", "unknown attribute"},
-		"labels that are none":   {"kind: Namespace\nname: a\nmetadata:\n", " '%d ': 1\n", "is not the key of a label"},
-		"names":                  {"kind: Namespace\nname: a\ngroup: [b]\nmetadata:\n", " a%d: 1\n", ""},
+		"labels that are none":   {"kind: Namespace\nname: a\nmetadata:\n", " '%d ': a\n", "is not the key of a label"},
+		"names":                  {"kind: Namespace\nname: a\ngroup: [b]\nmetadata:\n", " a%d: b\n", ""},
 		"values of a ConfigMap":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata:\n", " a%d: '[1, 2, {a: b}]'\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

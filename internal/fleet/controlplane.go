@@ -85,7 +85,6 @@ func (p *controlPlane) document(document document) {
 		o.path = &Path{parent: document.path, step: step}
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
-	o.quoted = group != ""
 	switch read := p.reader(group + "/" + kind); {
 	case kind == "":
 		p.report(o.path, "has no kind, nor an attribute that only one of Application, Cluster, Namespace and TargetPolicy has")
@@ -239,7 +238,7 @@ func (o *object) kalypsoManifests() Manifests {
 	if len(parameters) > 0 {
 		fields["parameters"] = parameters
 	}
-	inner := &object{decoder: o.decoder, path: o.path, fields: fields, quoted: o.quoted}
+	inner := &object{decoder: o.decoder, path: o.path, fields: fields}
 	manifests := inner.manifests()
 	o.unknown = o.unknown || inner.unknown
 	return manifests
@@ -325,7 +324,7 @@ const appConfigPrefix = "azure-app-config"
 func (p *controlPlane) configMap(o *object) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
-	platform, _ := scalarText(labels["platform-config"])
+	platform := fmt.Sprint(labels["platform-config"]) // a bool there is an error of a ConfigMap that is meant
 	name, _ := metadata["name"].(string)
 	if platform != "true" && !strings.HasPrefix(name, appConfigPrefix) {
 		return

@@ -185,7 +185,7 @@ func TestWhoseAWorkloadIs(t *testing.T) {
 func TestJSONModels(t *testing.T) {
 	f := decodeDocuments(t, `{"kind": "Namespace", "name": "shop", "group": ["b", "a"]}
 ---
-{"kind": "Cluster", "name": "store-7", "short_name": "s7", "metadata": {"region": "east", "tier": 1}, "environment": "dev", "id": 12, "created_at": "2024-01-01T00:00:00Z"}
+{"kind": "Cluster", "name": "store-7", "short_name": "s7", "metadata": {"region": "east", "tier": "1"}, "environment": "dev", "id": 12, "created_at": "2024-01-01T00:00:00Z"}
 ---
 {"kind": "Cluster", "name": "store-8", "environment": "prod"}
 ---

@@ -34,7 +34,8 @@ func (d *decoder) environments(root *object) {
 		case string:
 			names = append(names, value)
 		default:
-			d.report(path, "must be the name of an environment, or an object with a name, not %s", kindOf(value))
+			complete = false
+			d.report(path, "must be the name of an environment, or an object with a name, not %s", kindAndHint(value))
 		}
 	}
 	root.read = append(root.read, "environments")

@@ -15,7 +15,7 @@ func (d *decoder) workspace(o *object) belonging {
 		ContributorGroups: o.sortedTexts("contributor_groups"),
 		ReaderGroups:      o.sortedTexts("reader_groups"),
 		Environments:      o.sortedTexts("environments"),
-		ResourceQuota:     o.quantities("resource_quota"),
+		ResourceQuota:     o.quantities("resource_quota", checkQuotaName),
 		NetworkPolicy:     o.oneOf("network_policy", "", "none", "isolated"),
 		LimitRange:        o.limitRange("limit_range"),
 		ServiceAccount:    o.nameOrNone("service_account"),

@@ -25,7 +25,6 @@ func (o *object) targetManifests(target *DeploymentTarget, decode func(*object) 
 	if inner == nil {
 		return
 	}
-	inner.quoted = o.quoted
 	target.Manifests = decode(inner)
 	if target.ManifestsPending = inner.unknown; inner.unknown {
 		target.Manifests = Manifests{}

@@ -31,7 +31,7 @@ func (p *controlPlane) modelApplication(o *object) {
 	workload := Workload{Name: name, Workspace: o.text("namespace"), Labels: o.labels("metadata")}
 	manifests := &object{decoder: o.decoder, path: o.path, fields: map[string]any{
 		"repo": o.value("repo_url"), "branch": o.value("repo_branch"), "path": o.value("repo_path"),
-	}}
+	}, written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"}}
 	if o.fields["repo_url"] == nil {
 		o.report("repo_url", "is required")
 		manifests.fields["repo"] = "-"

@@ -11,7 +11,7 @@ import (
 )
 
 // unknownText stands for a string that is not known yet while a fleet is being decoded. It never
-// leaves the package, nor comes in: scalarText refuses texts that hold its first character.
+// leaves the package, nor comes in: [object.scalar] refuses texts that hold its first character.
 const unknownText = "\x00unknown"
 
 // object reads the attributes of one object of the input. It notes findings in its decoder, and
@@ -22,9 +22,8 @@ type object struct {
 	fields  map[string]any
 	unknown bool
 	read    []string // attributes that were asked for: all that may be there
-	// quoted says that a string must have been written as one. YAML without quotes makes "1.1" of a
-	// version 1.10, and Kubernetes does not take it either.
-	quoted bool
+	// written are what attributes are called where they were written, where that is otherwise.
+	written map[string]string
 }
 
 // object returns nil where value is not an object; an unknown one is noted in isUnknown.
@@ -64,6 +63,9 @@ func kindOf(value any) string {
 }
 
 func (o *object) report(attribute, format string, arguments ...any) {
+	if written, ok := o.written[attribute]; ok {
+		attribute = written
+	}
 	o.decoder.report(o.path.Attribute(attribute), format, arguments...)
 }
 
@@ -95,44 +97,37 @@ func (o *object) text(attribute string) string {
 	return text
 }
 
-// scalar returns the text of a value, and what is wrong with it, or "". Numbers and bools become
-// strings, as they do wherever Terraform wants a string.
+// scalar returns the text of a value, and what is wrong with it, or "". A text must have been written as
+// one: HCL and YAML make 1.1 of a version 1.10.
 func (o *object) scalar(value any) (text, problem string) {
-	text, ok := scalarText(value)
-	if text == unknownText {
+	switch value := value.(type) {
+	case nil:
+		return "", ""
+	case Unknown:
 		o.unknown = true
-	}
-	if !ok {
-		return "", "must be a string, not " + kindOf(value)
-	}
-	if o.quoted {
-		switch value.(type) {
-		case bool, json.Number:
-			return "", "must be a string, not " + kindOf(value) + ": write quotes around it"
+		return unknownText, ""
+	case string:
+		if !strings.Contains(value, "\x00") {
+			return value, ""
 		}
 	}
-	return text, ""
+	return "", "must be a string, not " + kindAndHint(value)
+}
+
+// kindAndHint is what a value is that should have been a string, and how to make it one.
+func kindAndHint(value any) string {
+	switch value.(type) {
+	case json.Number:
+		return kindOf(value) + ": write quotes around it, since 1.10 would become 1.1"
+	case bool:
+		return kindOf(value) + ": write quotes around it"
+	}
+	return kindOf(value)
 }
 
 // isSet says whether a text is there and known.
 func isSet(text string) bool {
 	return text != "" && text != unknownText
-}
-
-func scalarText(value any) (text string, ok bool) {
-	switch value := value.(type) {
-	case nil:
-		return "", true
-	case Unknown:
-		return unknownText, true
-	case string:
-		return value, !strings.Contains(value, "\x00")
-	case bool:
-		return fmt.Sprint(value), true
-	case json.Number:
-		return string(value), true
-	}
-	return "", false
 }
 
 // required is text for an attribute that must be there.
@@ -243,7 +238,6 @@ func (o *object) child(path *Path, value any, decode func(*object)) {
 	if inner == nil {
 		return
 	}
-	inner.quoted = o.quoted
 	decode(inner)
 	o.unknown = o.unknown || inner.unknown
 }

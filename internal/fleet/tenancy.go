@@ -1,12 +1,5 @@
 package fleet
 
-import (
-	"maps"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/api/resource"
-)
-
 // Limit is one limit of a Kubernetes LimitRange: quantities by resource, such as "cpu".
 type Limit struct {
 	Type                 string            `json:"type"` // one of [LimitTypes]
@@ -27,36 +20,15 @@ type ArgocdProject struct {
 	Render bool `json:"render,omitempty"`
 }
 
-// quantities reads a map of Kubernetes quantities by resource name.
-func (o *object) quantities(attribute string) map[string]string {
-	quantities := o.textMap(attribute)
-	for _, name := range slices.Sorted(maps.Keys(quantities)) {
-		path := o.path.Attribute(attribute).Key(name)
-		if CheckLabelKey(name) != "" {
-			o.decoder.report(path, `%q is not a resource such as "limits.cpu", "pods" or "count/deployments.apps"`, name)
-		}
-		if quantities[name] == unknownText {
-			continue
-		}
-		if _, err := resource.ParseQuantity(quantities[name]); err != nil {
-			o.decoder.report(path, `%q is not a quantity such as "500m", "2" or "4Gi"`, quantities[name])
-		}
-	}
-	return quantities
-}
-
 // limitRange reads the limits of a LimitRange.
 func (o *object) limitRange(attribute string) []Limit {
 	var limits []Limit
 	o.objects(attribute, func(l *object) {
-		limit := Limit{
-			Type:                 l.oneOf("type", LimitTypes[0], LimitTypes...),
-			Default:              l.quantities("default"),
-			DefaultRequest:       l.quantities("default_request"),
-			Max:                  l.quantities("max"),
-			Min:                  l.quantities("min"),
-			MaxLimitRequestRatio: l.quantities("max_limit_request_ratio"),
-		}
+		limit := Limit{Type: l.oneOf("type", LimitTypes[0], LimitTypes...)}
+		check := checkLimitName(limit.Type)
+		limit.Default, limit.DefaultRequest = l.quantities("default", check), l.quantities("default_request", check)
+		limit.Max, limit.Min = l.quantities("max", check), l.quantities("min", check)
+		limit.MaxLimitRequestRatio = l.quantities("max_limit_request_ratio", check)
 		if limit.Type == "Pod" || limit.Type == "PersistentVolumeClaim" {
 			for _, name := range []string{"default", "default_request"} {
 				if l.fields[name] != nil {

@@ -125,24 +125,33 @@ func updateRequest(
 }
 
 // readAgain reads where the branch is after a push. It tries for a while, even
-// when the context has ended, because a commit that nobody knows of is worse.
+// when the context has ended or ends meanwhile, because a commit that nobody knows
+// of is worse.
 func readAgain(ctx context.Context, w wire, branch string) (plumbing.Hash, error) {
-	for try := 1; ; try++ {
+	outlasting := false
+	for try := 1; ; {
 		tip, err := readTip(ctx, w, branch)
-		if err == nil || try == maxTries || !Transient(err) {
-			return tip, err
+		if err == nil {
+			return tip, nil
 		}
-		if err := wait(context.WithoutCancel(ctx), try); err != nil {
+		if !outlasting && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+			defer cancel()
+			ctx, outlasting = asking, true
+			continue
+		}
+		if try == maxTries || !Transient(err) {
 			return Hash{}, err
 		}
+		// A context that ends here is seen by the next try.
+		_ = wait(ctx, try)
+		try++
 	}
 }
 
 func readTip(ctx context.Context, w wire, branch string) (Hash, error) {
 	if ctx.Err() != nil {
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
-		defer cancel()
-		ctx = asking
+		return Hash{}, ctx.Err()
 	}
 	defer w.close()
 	tip, _, err := branchTip(ctx, w, branch)

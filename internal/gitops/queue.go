@@ -230,7 +230,8 @@ func (a *application) run(join func() bool) {
 }
 
 // together calls do with a context that ends when that of any open edit does.
-// Those whose context has ended fail then; the others go on.
+// Those whose context has ended fail then, each with its own context's error; the
+// others go on.
 func (a *application) together(do func(context.Context) (again bool, err error)) (bool, error) {
 	open := a.open()
 	if len(open) == 1 {
@@ -239,28 +240,65 @@ func (a *application) together(do func(context.Context) (again bool, err error))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(open[0].ctx))
 	defer cancel()
 	for _, w := range open {
-		defer context.AfterFunc(w.ctx, cancel)()
-		if deadline, ok := w.ctx.Deadline(); ok {
+		deadline, ok := w.ctx.Deadline()
+		if ok {
 			var stop context.CancelFunc
 			ctx, stop = context.WithDeadline(ctx, deadline)
 			defer stop()
 		}
+		defer context.AfterFunc(w.ctx, func() {
+			// A deadline ends both by itself, and shall not look like a cancellation.
+			if !ok || !errors.Is(w.ctx.Err(), context.DeadlineExceeded) {
+				cancel()
+			}
+		})()
 	}
 	again, err := do(ctx)
-	if err == nil || ctx.Err() == nil {
+	if err == nil {
+		return again, nil
+	}
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if ctx.Err() == nil && !ended {
 		return again, err
 	}
+	ended = ctx.Err() != nil
 	for _, w := range a.open() {
-		switch {
-		case w.ctx.Err() == nil:
-		case errors.Is(err, git.ErrUnknown):
-			a.fail(w, err)
-		default:
-			a.fail(w, w.ctx.Err())
+		own := contextError(w.ctx)
+		if own == nil {
+			continue
 		}
+		ended = true
+		if errors.Is(err, git.ErrUnknown) {
+			own = &unknownOutcome{text: err.Error(), own: own}
+		}
+		a.fail(w, own)
+	}
+	if !ended {
+		return again, err // it was nobody's context
 	}
 	return len(a.open()) > 0, nil
 }
+
+// contextError is the context's error, a moment before the context has it when
+// its deadline has passed: timers fire later than clocks show.
+func contextError(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// unknownOutcome is a git.ErrUnknown of an edit whose context has ended.
+type unknownOutcome struct {
+	text string
+	own  error
+}
+
+func (e *unknownOutcome) Error() string   { return e.text }
+func (e *unknownOutcome) Unwrap() []error { return []error{git.ErrUnknown, e.own} }
 
 // runAlone gives each edit a commit of its own, after the server refused the
 // one that they shared: what it has against one need not hold for the others.

@@ -3,11 +3,13 @@ package gitops
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -68,5 +70,81 @@ func TestSeveralEditsShareACommitAndAPush(t *testing.T) {
 	}
 	if _, err := os.Stat(remote.URL); err != nil {
 		t.Error(err)
+	}
+}
+
+// late has a deadline that has passed, and does not know it yet.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
+
+func TestEachEditHasItsOwnContextsError(t *testing.T) {
+	t.Parallel()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	passed, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer stop()
+	refused := fmt.Errorf("%w: no", git.ErrRefused)
+	unknown := fmt.Errorf("the push %w: %w", git.ErrUnknown, context.Canceled)
+	for name, test := range map[string]struct {
+		contexts []context.Context
+		err      error   // of the attempt
+		want     []error // nil: goes on
+		whole    error   // for all that go on
+	}{
+		"a deadline that shows as a cancellation": {
+			[]context.Context{passed, t.Context()}, context.Canceled, []error{context.DeadlineExceeded, nil}, nil,
+		},
+		"a deadline of which the context does not know": {
+			[]context.Context{late{t.Context()}, t.Context()}, context.Canceled, []error{context.DeadlineExceeded, nil}, nil,
+		},
+		"a deadline that only a connection has seen": {
+			[]context.Context{late{t.Context()}, t.Context()}, context.DeadlineExceeded, []error{context.DeadlineExceeded, nil}, nil,
+		},
+		"a cancellation and a deadline": {
+			[]context.Context{cancelled, passed, t.Context()}, context.DeadlineExceeded, []error{context.Canceled, context.DeadlineExceeded, nil}, nil,
+		},
+		"a push of which nobody knows": {
+			[]context.Context{passed, t.Context()}, unknown, []error{context.DeadlineExceeded, nil}, nil,
+		},
+		"a refusal of all": {
+			[]context.Context{t.Context(), t.Context()}, refused, []error{nil, nil}, git.ErrRefused,
+		},
+		"a timeout that is nobody's": {
+			[]context.Context{t.Context(), t.Context()}, context.DeadlineExceeded, []error{nil, nil}, context.DeadlineExceeded,
+		},
+	} {
+		a := &application{client: NewClient()}
+		for _, ctx := range test.contexts {
+			a.edits = append(a.edits, newWaiting(ctx, Edit{}))
+		}
+		again, err := a.together(func(context.Context) (bool, error) { return false, test.err })
+		if !errors.Is(err, test.whole) || again != (test.whole == nil) {
+			t.Errorf("%s: %t, %v", name, again, err)
+		}
+		for i, w := range a.edits {
+			if w.isDone() != (test.want[i] != nil) || !errors.Is(w.err, test.want[i]) {
+				t.Errorf("%s: edit %d: done %t, %v", name, i, w.isDone(), w.err)
+			}
+			if errors.Is(test.err, git.ErrUnknown) && w.isDone() && !errors.Is(w.err, git.ErrUnknown) {
+				t.Errorf("%s: edit %d: %v", name, i, w.err)
+			}
+		}
+	}
+}
+
+func TestADeadlineOfOneEditIsADeadlineOfTheAttempt(t *testing.T) {
+	t.Parallel()
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	a := &application{client: NewClient(), edits: []*waiting{newWaiting(t.Context(), Edit{}), newWaiting(short, Edit{})}}
+	var seen error
+	again, err := a.together(func(ctx context.Context) (bool, error) {
+		<-ctx.Done()
+		seen = ctx.Err()
+		return false, seen
+	})
+	if !errors.Is(seen, context.DeadlineExceeded) || err != nil || !again || !errors.Is(a.edits[1].err, context.DeadlineExceeded) || a.edits[0].isDone() {
+		t.Errorf("the attempt saw %v; %t, %v; %v", seen, again, err, a.edits[1].err)
 	}
 }

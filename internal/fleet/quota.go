@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// quantities reads a map of Kubernetes quantities by resource name, each of which check may refuse. A
+// quantity means the same as a number and as a text.
+func (o *object) quantities(attribute string, check func(name string) string) map[string]string {
+	given, isMap := o.value(attribute).(map[string]any)
+	if !isMap {
+		return o.textMap(attribute)
+	}
+	quantities := make(map[string]string, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		path := o.path.Attribute(attribute).Key(name)
+		if problem := check(name); problem != "" {
+			o.decoder.report(path, "%s", problem)
+		}
+		if number, isNumber := given[name].(json.Number); isNumber {
+			quantities[name] = string(number)
+		} else if text, problem := o.scalar(given[name]); problem != "" {
+			o.decoder.report(path, "%s", problem)
+			continue
+		} else if given[name] != nil {
+			quantities[name] = text
+		}
+		if text, is := quantities[name]; is && text != unknownText {
+			if _, err := resource.ParseQuantity(text); err != nil {
+				o.decoder.report(path, `%q is not a quantity such as "500m", "2" or "4Gi"`, text)
+			}
+		}
+	}
+	if len(quantities) == 0 {
+		return nil
+	}
+	return quantities
+}
+
+// quotaResources are the names without a slash that a ResourceQuota may have.
+// https://kubernetes.io/docs/concepts/policy/resource-quotas/
+var quotaResources = []string{
+	"configmaps", "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage", "limits.memory", "memory",
+	"persistentvolumeclaims", "pods", "replicationcontrollers", "requests.cpu", "requests.ephemeral-storage", "requests.memory",
+	"requests.storage", "resourcequotas", "secrets", "services", "services.loadbalancers", "services.nodeports",
+}
+
+// countedResources are those of Kubernetes' own groups that live in namespaces, for "count/<name>".
+var countedResources = map[string][]string{
+	"": {
+		"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",
+		"replicationcontrollers", "resourcequotas", "secrets", "serviceaccounts", "services",
+	},
+	"apps":                      {"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"},
+	"autoscaling":               {"horizontalpodautoscalers"},
+	"batch":                     {"cronjobs", "jobs"},
+	"coordination.k8s.io":       {"leases"},
+	"discovery.k8s.io":          {"endpointslices"},
+	"networking.k8s.io":         {"ingresses", "networkpolicies"},
+	"policy":                    {"poddisruptionbudgets"},
+	"rbac.authorization.k8s.io": {"rolebindings", "roles"},
+}
+
+// checkQuotaName says what is wrong with a name in a ResourceQuota, or "". Kubernetes refuses some that
+// do not exist, and takes others, which then limit nothing.
+func checkQuotaName(name string) string {
+	before, after, hasSlash := strings.Cut(name, "/")
+	switch {
+	case before == "count" && hasSlash:
+		return checkCounted(name, after)
+	case CheckLabelKey(name) != "":
+		return fmt.Sprintf(`%q is not a resource such as "limits.cpu", "pods" or "count/deployments.apps"`, name)
+	case !hasSlash && !slices.Contains(quotaResources, name) && !isHugePages(strings.TrimPrefix(name, "requests.")):
+		return fmt.Sprintf("%q is not a resource that a quota can limit%s", name, DidYouMean(name, append(countedNames(), quotaResources...)))
+	case !hasSlash:
+	case strings.HasSuffix(before, ".storageclass.storage.k8s.io") || strings.HasSuffix(before, ".volumeattributesclass.storage.k8s.io"):
+		if of := []string{"persistentvolumeclaims", "requests.storage"}; !slices.Contains(of, after) {
+			return fmt.Sprintf("%q is not a resource of a class of storage, which are %s%s", name, strings.Join(of, ", "), DidYouMean(after, of))
+		}
+	case !strings.HasPrefix(before, "requests."):
+		return fmt.Sprintf(`%q limits nothing: an extended resource is "requests.%s"`, name, strings.TrimPrefix(name, "limits."))
+	}
+	return ""
+}
+
+func checkCounted(name, counted string) string {
+	kind, group, _ := strings.Cut(counted, ".")
+	if known, isKubernetes := countedResources[group]; isKubernetes && !slices.Contains(known, kind) {
+		return fmt.Sprintf("%q counts nothing: Kubernetes has no such resource%s", name, DidYouMean(name, countedNames()))
+	}
+	if CheckSubdomainName(counted) != "" {
+		return fmt.Sprintf(`%q is not a resource such as "count/deployments.apps"`, name)
+	}
+	return ""
+}
+
+func countedNames() []string {
+	var names []string
+	for _, group := range slices.Sorted(maps.Keys(countedResources)) {
+		for _, kind := range countedResources[group] {
+			names = append(names, strings.TrimSuffix("count/"+kind+"."+group, "."))
+		}
+	}
+	return names
+}
+
+func isHugePages(name string) bool {
+	return strings.HasPrefix(name, "hugepages-")
+}
+
+// checkLimitName says what is wrong with a name in a limit of that type, or "".
+func checkLimitName(limitType string) func(name string) string {
+	known := []string{"cpu", "ephemeral-storage", "memory"}
+	if limitType == "PersistentVolumeClaim" {
+		known = []string{"storage"}
+	}
+	return func(name string) string {
+		switch {
+		case CheckLabelKey(name) != "":
+			return fmt.Sprintf(`%q is not a resource such as "cpu", "memory" or "storage"`, name)
+		case strings.Contains(name, "/") || isHugePages(name) || slices.Contains(known, name):
+			return ""
+		case limitType == unknownText || !slices.Contains(LimitTypes, limitType):
+			return ""
+		}
+		return fmt.Sprintf("%q is not a resource that a limit of type %s can be about, which are %s%s",
+			name, limitType, strings.Join(known, ", "), DidYouMean(name, known))
+	}
+}
