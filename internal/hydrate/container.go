@@ -146,8 +146,8 @@ func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (contai
 		return one, fmt.Errorf("config container %q: its data is not an object", one.name)
 	}
 	if one.texts {
-		for key, value := range data {
-			if text, ok := value.(string); ok {
+		for _, key := range slices.Sorted(maps.Keys(data)) { // of several errors it is the first
+			if text, ok := data[key].(string); ok {
 				if data[key], err = fleet.ReadConfigMapValue(text); err != nil {
 					return one, fmt.Errorf("config container %q: the value of %q %w", one.name, key, err)
 				}

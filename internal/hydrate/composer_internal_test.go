@@ -1,0 +1,127 @@
+package hydrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// TestTheComposerAgreesWithTracing composes random containers as a composer does, from the last to the first
+// and with what it remembers, and place after place with a trace of each key.
+func TestTheComposerAgreesWithTracing(t *testing.T) {
+	t.Parallel()
+	ambiguities := 0
+	for seed := range uint64(4_000) {
+		random := rand.New(rand.NewPCG(seed, 13))
+		f := &fleet.Fleet{Hydration: &fleet.Hydration{
+			Lists: []string{"replace", "append", "merge"}[random.IntN(3)], ListKey: "a", OnConflict: "warn",
+		}}
+		config := fleet.Config{}
+		for i := range 2 + random.IntN(7) {
+			name := fmt.Sprint("c", i)
+			f.ConfigContainers = append(f.ConfigContainers, fleet.ConfigContainer{
+				Name: name, Priority: json.Number(fmt.Sprint(random.IntN(3))),
+			})
+			if random.IntN(10) > 0 {
+				text, err := fleet.CanonicalJSON(anyObject(random, 3))
+				if err != nil {
+					t.Fatal(err)
+				}
+				config[name] = text
+			}
+		}
+		engine, err := newEngine(f, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		composer := newComposer(engine)
+		for range 6 { // what is remembered between snapshots must not matter
+			var members []int32
+			for i := range engine.containers {
+				if random.IntN(3) > 0 {
+					members = append(members, int32(i))
+				}
+			}
+			snapshot, got := composer.snapshot(members)
+			values, want, known := traced(engine, members)
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("seed %d: ambiguities %v, want %v\n%v", seed, got, want, config)
+			}
+			if snapshot.Known != known || known && (snapshot.JSON != canonicalOf(t, values) || canonicalOf(t, snapshot.Values()) != snapshot.JSON) {
+				t.Fatalf("seed %d: values %s and %s, want %s\n%v", seed, snapshot.JSON, canonicalOf(t, snapshot.Values()), canonicalOf(t, values), config)
+			}
+			ambiguities += len(want)
+		}
+	}
+	if ambiguities < 4_000 {
+		t.Errorf("%d ambiguities: the containers are too tame", ambiguities)
+	}
+}
+
+func traced(e *engine, members []int32) (values map[string]any, found []ambiguity, known bool) {
+	values, known = map[string]any{}, true
+	certain := 0
+	for _, member := range members {
+		if !e.containers[member].known {
+			known, certain = false, e.ranks[member]
+		}
+	}
+	for _, key := range e.keys {
+		var column []contribution
+		for _, member := range members {
+			if value, has := e.containers[member].data[key]; has {
+				column = append(column, contribution{int(member), value})
+			}
+		}
+		if len(column) == 0 {
+			continue
+		}
+		to := &report{ranks: e.ranks}
+		value, remains := e.compose((&trace{to: to}).child(escapePointer(key)), column)
+		if remains {
+			values[key] = value
+		}
+		for _, one := range to.ambiguities {
+			if e.ranks[one.containers[0]] >= certain {
+				found = append(found, one)
+			}
+		}
+	}
+	return values, found, known
+}
+
+func canonicalOf(t *testing.T, value any) string {
+	t.Helper()
+	text, err := fleet.CanonicalJSON(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func anyObject(random *rand.Rand, depth int) map[string]any {
+	object := map[string]any{}
+	for range random.IntN(4) {
+		object[string(rune('a'+random.IntN(3)))] = anyValue(random, depth)
+	}
+	return object
+}
+
+func anyValue(random *rand.Rand, depth int) any {
+	switch kind := random.IntN(12); {
+	case kind < 6 && depth > 0:
+		return anyObject(random, depth-1)
+	case kind == 6 && depth > 0:
+		list := []any{}
+		for range random.IntN(3) {
+			list = append(list, anyValue(random, depth-1))
+		}
+		return list
+	case kind == 7:
+		return nil
+	}
+	return fmt.Sprint(random.IntN(2))
+}
