@@ -306,7 +306,7 @@ func (s *summary) mergeAll(group []*change) *change {
 const (
 	maxOfFileAndCause = 3
 	maxOfCause        = 8
-	manyChanges       = 16
+	manyChanges       = 8
 )
 
 func byFile(c *change) string { return strings.Join(c.files, "\x00") + "\x01" }
