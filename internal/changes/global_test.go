@@ -73,7 +73,7 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 					f.Workspaces[i].ResourceQuota = map[string]string{"limits.cpu": fmt.Sprint(i + 100)}
 				}
 			}),
-			[]string{`, by workspaces "team-0000", "team-0001", "team-0002" and `},
+			[]string{`, by workspaces "team-0000", "team-0002", "team-0004" and 3 more`},
 		},
 		"another version of the provider": {
 			everyFolder(func(folder *changes.Folder) { edit(folder, "managed-by: flotilla", "managed-by: boats") }),
