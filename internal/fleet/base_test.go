@@ -44,14 +44,14 @@ func TestAFleetAddsToItsBase(t *testing.T) {
 environment: dev
 workspaces: [{name: team}]
 cluster_types: [{name: drone}]
-workloads: [{name: hello, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: x}}}}]
+workloads: [{name: hello, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x'}}}}]
 config_containers: [{name: b, data: {x: 1}}]
 hydration: {lists: merge}
 `, `
 environment: dev
 cluster_types: [{name: large, reconciler: ours}]
 clusters: [{name: drone-1, cluster_type: drone}]
-workloads: [{name: more, workspace: team, requires: [hello], deployment_targets: {live: {environment: dev, manifests: {repo: x}}}}]
+workloads: [{name: more, workspace: team, requires: [hello], deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x'}}}}]
 config_containers: [{name: a, data: {x: 2}}]
 templates: [{name: ours, type: reconciler, manifests: [x]}]
 `
@@ -84,7 +84,7 @@ templates: [{name: ours, type: reconciler, manifests: [x]}]
 
 func TestWhatIsWrongWithABase(t *testing.T) {
 	const base = "environment: dev\nworkspaces: [{name: team}]\ncluster_types: [{name: drone}]\nconfig_containers: [{name: a, data: {}}]\n" +
-		"workloads: [{name: a-b, workspace: team, deployment_targets: {c: {environment: dev, manifests: {repo: x}}}}]\n"
+		"workloads: [{name: a-b, workspace: team, deployment_targets: {c: {environment: dev, manifests: {repo: 'https://x'}}}}]\n"
 	for name, test := range map[string]struct {
 		base   string
 		change func(base map[string]any)
@@ -92,10 +92,10 @@ func TestWhatIsWrongWithABase(t *testing.T) {
 		want   []string
 	}{
 		"two of a name": {base, nil, "cluster_types: [{name: drone}]\nconfig_containers: [{name: a, data: {}}]", []string{
-			`cluster_types[0].name: "drone" is also the name of the base fleet`, `config_containers[0].name: "a" is also the name of the base fleet`,
+			`cluster_types["drone"].name: "drone" is also the name of the base fleet`, `config_containers["a"].name: "a" is also the name of the base fleet`,
 		}},
-		"colliding full names": {base, nil, "workloads: [{name: a, workspace: team, deployment_targets: {b-c: {environment: dev, manifests: {repo: x}}}}]", []string{
-			`workloads[0].deployment_targets["b-c"]: its full name "a-b-c" is also that of a deployment target of workload "a-b"`,
+		"colliding full names": {base, nil, "workloads: [{name: a, workspace: team, deployment_targets: {b-c: {environment: dev, manifests: {repo: 'https://x'}}}}]", []string{
+			`workloads["a"].deployment_targets["b-c"]: its full name "a-b-c" is also that of a deployment target of workload "a-b"`,
 		}},
 		"an assignment twice": {base + "assignments: [{cluster_type: drone, deployment_target: a-b-c}]", nil, "assignments: [{cluster_type: drone, deployment_target: a-b-c}]", []string{
 			`assignments[0]: "drone/a-b-c" is also the name of the base fleet`,

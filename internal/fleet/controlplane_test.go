@@ -33,10 +33,10 @@ func TestKalypsoKinds(t *testing.T) {
 			kalypsoDocument("Template", "settings", "{type: config, contentType: env, manifests: ['a']}") +
 			kalypsoDocument("ClusterType", "drone", "{reconciler: arc-flux, namespaceService: default, configType: settings}") +
 			kalypsoDocument("ClusterType", "large", "{}") +
-			kalypsoDocument("WorkloadRegistration", "hello", "{workload: {repo: x, branch: y, path: z}, workspace: kaizen}") +
+			kalypsoDocument("WorkloadRegistration", "hello", "{workload: {repo: 'https://x', branch: y, path: z}, workspace: kaizen}") +
 			kalypsoDocument("Workload", "hello", "{configSchemas: ['{}'], deploymentTargets: ["+
 				"{name: live, environment: dev, labels: {a: b}, configSchemas: ['{\"type\":\"object\"}'], manifests: {storage: git, type: kustomize, repo: 'https://x', branch: dev, path: ./p, extra: more}},"+
-				"{name: live, environment: prod, manifests: {repo: x}}]}") +
+				"{name: live, environment: prod, manifests: {repo: 'https://x'}}]}") +
 			kalypsoDocument("SchedulingPolicy", "policy", "{deploymentTargetSelector: {workspace: later, labelSelector: {matchLabels: {a: b}}}, "+
 				"clusterTypeSelector: {labelSelector: {matchExpressions: [{key: c, operator: In, values: [e, d]}]}}}") +
 			kalypsoDocument("ConfigSchema", "shape", "{schema: '{}'}"),
@@ -116,7 +116,7 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 		"a label without quotes": {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {version: 1.10, on: yes}}\nspec: {}", []string{`.metadata.labels["version"]: must be a string, not a number: write quotes around it`, `.metadata.labels["true"]: must be a string, not a bool: write quotes around it`}},
 		"two of a name":          {kalypsoDocument("ClusterType", "a", "{}") + kalypsoDocument("ClusterType", "a", "{}"), []string{`.metadata.name: "a" is also the name of documents[0] document 1 (line 2, ClusterType "a")`}},
 		"a workload": {
-			kalypsoDocument("Workload", "a", "{target: x, deploymentTargets: [{name: t, environment: dev}, {name: t, environment: dev, label: {}, manifests: {repo: x, version: 1.10}}, {environment: dev, manifests: {repo: x}}]}"),
+			kalypsoDocument("Workload", "a", "{target: x, deploymentTargets: [{name: t, environment: dev}, {name: t, environment: dev, label: {}, manifests: {repo: 'https://x', version: 1.10}}, {environment: dev, manifests: {repo: 'https://x'}}]}"),
 			[]string{
 				`.spec.target: unknown attribute`, `.spec.deploymentTargets[0].manifests: is required`, `.spec.deploymentTargets[1].label: did you mean "labels"?`,
 				`.spec.deploymentTargets[1].name: "t" is the name of two deployment targets of environment "dev"`,
@@ -139,7 +139,7 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 			`.data: labels "-.b" of a key: "-" is not the key of a label`, `.data: labels "a.-" of a key: "-" is not the value of a label`}},
 		"a value without quotes":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: 1, B: null}", []string{`.data["A"]: must be a string, not a number: write quotes around it`, `.data["B"]: must be a string, not null`}},
 		"a registration's":        {kalypsoDocument("WorkloadRegistration", "a", "{workspace: 'A b'}"), []string{`.spec.workspace: "A b" is not a DNS label`}},
-		"a model's attribute":     {"kind: Application\nname: a\nrepo_url: x\nmetadat: {}", []string{`.metadat: did you mean "metadata"?`}},
+		"a model's attribute":     {"kind: Application\nname: a\nrepo_url: https://x\nmetadat: {}", []string{`.metadat: did you mean "metadata"?`}},
 		"a model without a repo":  {"kind: Application\nname: a", []string{".repo_url: is required"}},
 		"a model's policy":        {"kind: TargetPolicy\nname: a", []string{".app_selector: is required", ".cluster_selector: is required"}},
 		"a model's null selector": {"kind: TargetPolicy\nname: a\napp_selector: {x: null}\ncluster_selector: {'a b': c}", []string{`.app_selector["x"]: must be a string, not null`, `.cluster_selector["a b"]: "a b" is not the key of a label`}},
@@ -158,7 +158,7 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 }
 
 func TestWhoseAWorkloadIs(t *testing.T) {
-	const spec = "{deploymentTargets: [{name: t, environment: dev, manifests: {repo: x}}]}"
+	const spec = "{deploymentTargets: [{name: t, environment: dev, manifests: {repo: 'https://x'}}]}"
 	workload := func(labels string) string {
 		return "---\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: hello, labels: " + labels + "}\nspec: " + spec + "\n"
 	}
@@ -213,7 +213,7 @@ func TestJSONModelsAsTheirAPIGivesThem(t *testing.T) {
 ---
 {"kind": "Cluster", "name": "store-7", "short_name": "s7", "metadata": {}, "environment": "dev"}
 ---
-{"kind": "Application", "name": "till", "repo_url": "x", "repo_branch": "main", "repo_path": "deploy", "metadata": {}, "namespace": "shop"}
+{"kind": "Application", "name": "till", "repo_url": "https://x", "repo_branch": "main", "repo_path": "deploy", "metadata": {}, "namespace": "shop"}
 ---
 {"kind": "TargetPolicy", "name": "tills", "app_selector": {}, "cluster_selector": {}}
 `
@@ -239,8 +239,8 @@ func TestUnknownDocuments(t *testing.T) {
 		})
 	}
 	decoded, findings := fleet.DecodeControlPlane(fleet.Unknown{}, []any{
-		kalypsoDocument("Workload", "a-b", "{deploymentTargets: [{name: c, environment: dev, manifests: {repo: x}}]}") +
-			kalypsoDocument("Workload", "a", "{deploymentTargets: [{name: b-c, environment: prod, manifests: {repo: x}}]}"),
+		kalypsoDocument("Workload", "a-b", "{deploymentTargets: [{name: c, environment: dev, manifests: {repo: 'https://x'}}]}") +
+			kalypsoDocument("Workload", "a", "{deploymentTargets: [{name: b-c, environment: prod, manifests: {repo: 'https://x'}}]}"),
 	})
 	wantFindings(t, findings)
 	if decoded.Known || decoded.EnvironmentKnown {

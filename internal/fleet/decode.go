@@ -161,8 +161,9 @@ func (d *decoder) collection(root *object, name string, decode func(*object) bel
 	case Unknown:
 		d.unknownObject(name)
 	case []any:
+		elements := elementPaths(path, value)
 		for i, element := range value {
-			each(path.Index(i), element)
+			each(elements[i], element)
 		}
 	case map[string]any:
 		if _, single := value["name"].(string); single {

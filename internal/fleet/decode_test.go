@@ -92,14 +92,14 @@ func TestUnknownKeys(t *testing.T) {
 		input string
 		want  []string
 	}{
-		"a label's attribute":  {"environment: dev\ncluster_types: [{name: a, lables: {}}]", []string{`cluster_types[0].lables: did you mean "labels"?`}},
+		"a label's attribute":  {"environment: dev\ncluster_types: [{name: a, lables: {}}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
 		"a collection":         {"environment: dev\ncluster_type: []", []string{`cluster_type: did you mean "cluster_types"?`}},
 		"nothing like it":      {"environment: dev\nxyzzy: []", []string{"xyzzy: unknown attribute"}},
 		"in a map of objects":  {"environment: dev\nclusters: {a: {name: a, cluster_type: b, label: {}}}\ncluster_types: [{name: b}]", []string{`clusters["a"].label: did you mean "labels"?`}},
-		"in another fleet's":   {"environment: dev\ncluster_types: [{name: a, environment: prod, lables: {}}]", []string{`cluster_types[0].lables: did you mean "labels"?`}},
-		"an unknown one":       {"environment: dev\ncluster_types: [{name: a, lables: (known after apply)}]", []string{`cluster_types[0].lables: did you mean "labels"?`}},
+		"in another fleet's":   {"environment: dev\ncluster_types: [{name: a, environment: prod, lables: {}}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
+		"an unknown one":       {"environment: dev\ncluster_types: [{name: a, lables: (known after apply)}]", []string{`cluster_types["a"].lables: did you mean "labels"?`}},
 		"one object, no list":  {"environment: dev\ncluster_types: {name: a, labels: {}}", []string{"cluster_types: write [...] around it"}},
-		"a null attribute":     {"environment: dev\ncluster_types: [{name: a, id: null}]", []string{"cluster_types[0].id: unknown attribute"}},
+		"a null attribute":     {"environment: dev\ncluster_types: [{name: a, id: null}]", []string{"cluster_types[\"a\"].id: unknown attribute"}},
 		"a computed attribute": {"environment: dev\nconfig_containers: [{name: a, data: {}, json: (known after apply)}]", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,37 +126,37 @@ hydration: {precedence: nme}
 `))
 	wantFindings(t, findings,
 		`environment: "Dev" is not a DNS label`,
-		`workspaces[0].name: "-team" is not a DNS label`,
-		`workspaces[0].resource_quota["limits.cpu"]: "much" is not a quantity`,
-		`workspaces[0].resource_quota["a b"]: "a b" is not a resource`,
-		`workspaces[0].network_policy: "isolate" is not one of none, isolated; did you mean "isolated"?`,
-		`cluster_types[0].name: is the folder of all clusters`,
-		`cluster_types[0].reconciler: no template of type reconciler is called "fluks"; did you mean "flux"?`,
-		`cluster_types[0].config_type: template "flux" is of type reconciler, not config`,
-		`cluster_types[0].namespace_service: no template of type namespace is called "none"`,
-		`cluster_types[0].labels["a b"]: "a b" is not the key of a label`,
-		`cluster_types[0].labels["d"]: "e f" is not the value of a label`,
-		`cluster_types[1].taints[0].key: "a b" is not the key of a label`,
-		`cluster_types[1].taints[0].effect: "NoExecute" is not one of NoSchedule`,
-		`cluster_types[1].taints[1].key: is required`,
-		`cluster_types[1].taints[2]: must be an object, not null`,
-		`clusters[0].cluster_type: no cluster type of environment "Dev" is called "dron"; did you mean "drone"?`,
-		`clusters[1].cluster_type: is required`,
+		`workspaces["-team"].name: "-team" is not a DNS label`,
+		`workspaces["-team"].resource_quota["limits.cpu"]: "much" is not a quantity`,
+		`workspaces["-team"].resource_quota["a b"]: "a b" is not a resource`,
+		`workspaces["-team"].network_policy: "isolate" is not one of none, isolated; did you mean "isolated"?`,
+		`cluster_types["clusters"].name: is the folder of all clusters`,
+		`cluster_types["clusters"].reconciler: no template of type reconciler is called "fluks"; did you mean "flux"?`,
+		`cluster_types["clusters"].config_type: template "flux" is of type reconciler, not config`,
+		`cluster_types["clusters"].namespace_service: no template of type namespace is called "none"`,
+		`cluster_types["clusters"].labels["a b"]: "a b" is not the key of a label`,
+		`cluster_types["clusters"].labels["d"]: "e f" is not the value of a label`,
+		`cluster_types["drone"].taints[0].key: "a b" is not the key of a label`,
+		`cluster_types["drone"].taints[0].effect: "NoExecute" is not one of NoSchedule`,
+		`cluster_types["drone"].taints[1].key: is required`,
+		`cluster_types["drone"].taints[2]: must be an object, not null`,
+		`clusters["c"].cluster_type: no cluster type of environment "Dev" is called "dron"; did you mean "drone"?`,
+		`clusters["d"].cluster_type: is required`,
 		`clusters[2]: must be an object, not a number`,
 		`workloads: must be a list, tuple, set or map of objects, not a string`,
-		`target_policies[0].workspace: no workspace of environment "Dev" is called "teem"`,
-		`target_policies[0].effect: "exlude" is not one of schedule, exclude; did you mean "exclude"?`,
-		`target_policies[0].cluster_type_selector: a target policy without a host selector goes nowhere`,
-		`config_containers[0].name: "Container" is not a DNS subdomain`,
-		`config_containers[0].data: must be an object, not a list`,
-		`config_containers[1].priority: must be a number, not a string`,
-		`config_containers[1].data: is required`,
-		`config_schemas[0].schema: is not JSON`,
-		`config_schemas[1].schema: is required`,
-		`templates[0].type: is required`,
-		`templates[0].manifests[0]: must be a string, neither null nor empty`,
-		`templates[1].content_type: "xml" is not one of`,
-		`templates[1].manifests: is required`,
+		`target_policies["p"].workspace: no workspace of environment "Dev" is called "teem"`,
+		`target_policies["p"].effect: "exlude" is not one of schedule, exclude; did you mean "exclude"?`,
+		`target_policies["p"].cluster_type_selector: a target policy without a host selector goes nowhere`,
+		`config_containers["Container"].name: "Container" is not a DNS subdomain`,
+		`config_containers["Container"].data: must be an object, not a list`,
+		`config_containers["c"].priority: must be a number, not a string`,
+		`config_containers["c"].data: is required`,
+		`config_schemas["s"].schema: is not JSON`,
+		`config_schemas["t"].schema: is required`,
+		`templates["t"].type: is required`,
+		`templates["t"].manifests[0]: must be a string, neither null nor empty`,
+		`templates["u"].content_type: "xml" is not one of`,
+		`templates["u"].manifests: is required`,
 		`hydration.precedence: "nme" is not one of specificity, name; did you mean "name"?`,
 	)
 	if !slices.IsSortedFunc(findings, func(a, b fleet.Finding) int { return strings.Compare(a.Path, b.Path) }) {
@@ -197,31 +197,31 @@ func workload(name, manifests string) string {
 const gitManifests = "{repo: 'https://git.example.com/a'}"
 
 func TestManifestsFitTheirStorage(t *testing.T) {
-	at := `workloads[0].deployment_targets["live"].manifests.`
+	at := `workloads["a"].deployment_targets["live"].manifests.`
 	for manifests, want := range map[string][]string{
 		"{repo: 'https://git.example.com/a', branch: main, commit: abc, path: ./a}":     nil,
 		"{repo: 'git@git.example.com:a.git', tag: v1}":                                  nil,
 		"{repo: 'ssh://git@git.example.com/a'}":                                         nil,
 		"{storage: helm, repo: 'https://charts.example.com', chart: a, version: 1.2.3}": nil,
 		"{storage: oci, repo: 'oci://registry.example.com/a', tag: v1, path: ./a}":      nil,
-		"{}":                               {at + "repo: is required"},
-		"{storage: svn, repo: x}":          {at + `storage: "svn" is not one of git, helm, oci`},
-		"{repo: x, chart: a}":              {at + `chart: does not fit storage "git", which takes branch, tag, commit, path`},
-		"{repo: x, tag: v1, branch: main}": {at + "tag: excludes branch"},
-		"{repo: x, tag: v1, commit: abc}":  {at + "tag: excludes commit"},
-		"{repo: x, tag: v1, branch: (known after apply)}":                          nil,
-		"{storage: helm, repo: x}":                                                 {at + `chart: is required with storage "helm"`},
-		"{storage: helm, repo: x, chart: a, path: b}":                              {at + `path: does not fit storage "helm"`},
-		"{storage: helm, repo: x, chart: (known after apply)}":                     nil,
-		"{storage: helm, repo: x, chart: a, path: (known after apply)}":            nil,
-		"{storage: (known after apply), repo: x, chart: a, path: b}":               nil,
+		"{}":                                {at + "repo: is required"},
+		"{storage: svn, repo: 'https://x'}": {at + `storage: "svn" is not one of git, helm, oci`},
+		"{repo: 'https://x', chart: a}":     {at + `chart: does not fit storage "git", which takes branch, tag, commit, path`},
+		"{repo: 'https://x', tag: v1, branch: main}":                               {at + "tag: excludes branch"},
+		"{repo: 'https://x', tag: v1, commit: abc}":                                {at + "tag: excludes commit"},
+		"{repo: 'https://x', tag: v1, branch: (known after apply)}":                nil,
+		"{storage: helm, repo: 'https://x'}":                                       {at + `chart: is required with storage "helm"`},
+		"{storage: helm, repo: 'https://x', chart: a, path: b}":                    {at + `path: does not fit storage "helm"`},
+		"{storage: helm, repo: 'https://x', chart: (known after apply)}":           nil,
+		"{storage: helm, repo: 'https://x', chart: a, path: (known after apply)}":  nil,
+		"{storage: (known after apply), repo: 'https://x', chart: a, path: b}":     nil,
 		"{storage: oci, repo: 'https://registry.example.com/a'}":                   {at + `repo: must start with "oci://"`},
 		"{storage: oci, repo: 'oci://registry.example.com/a', tag: a, version: b}": {at + "tag: excludes version"},
 		"{repo: 'https://token@git.example.com/a'}":                                {at + "repo: holds credentials"},
 		"{repo: 'HTTPS://token@git.example.com/a'}":                                {at + "repo: holds credentials"},
 		"{repo: 'ssh://git:secret@git.example.com/a'}":                             {at + "repo: holds credentials"},
 		"{repo: \"https://git.example.com/a\\nb\"}":                                {at + "repo: holds a control character"},
-		"{repo: x, parameters: 7}":                                                 {at + "parameters: must be an object, not a number"},
+		"{repo: 'https://x', parameters: 7}":                                       {at + "parameters: must be an object, not a number"},
 		"{repo: [x]}":                                                              {at + "repo: must be a string, not a list"},
 		"{repo: \"a\\0b\"}":                                                        {at + "repo: must be a string, not a string that holds a NUL character"},
 	} {
@@ -241,15 +241,15 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 		want  []string
 	}{
 		"unknown workspace": {
-			"workloads: [{name: a, workspace: taem, deployment_targets: {live: {environment: dev, manifests: {repo: x}}}}]",
-			[]string{`workloads[0].workspace: no workspace of environment "dev" is called "taem"; did you mean "team"?`},
+			"workloads: [{name: a, workspace: taem, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x'}}}}]",
+			[]string{`workloads["a"].workspace: no workspace of environment "dev" is called "taem"; did you mean "team"?`},
 		},
 		"unknown workspace elsewhere": {
-			"workloads: [{name: a, workspace: taem, deployment_targets: {live: {environment: prod, manifests: {repo: x}}}}]", nil,
+			"workloads: [{name: a, workspace: taem, deployment_targets: {live: {environment: prod, manifests: {repo: 'https://x'}}}}]", nil,
 		},
 		"unknown environment": {
 			"environments: [dev, prod]\nconfig_containers: [{name: a, environment: prd, data: {}}]",
-			[]string{`config_containers[0].environment: no environment is called "prd"; did you mean "prod"?`},
+			[]string{`config_containers["a"].environment: no environment is called "prd"; did you mean "prod"?`},
 		},
 		"unknown own environment": {
 			"environments: [prod]", []string{`environment: no environment is called "dev"`},
@@ -263,7 +263,7 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 		},
 		"unknown template of a type": {
 			"templates: [{name: mine, type: config, manifests: [a]}]\ncluster_types: [{name: x, reconciler: mine, config_type: mine}]\nclusters: []",
-			[]string{`cluster_types[0].reconciler: template "mine" is of type config, not reconciler`},
+			[]string{`cluster_types["x"].reconciler: template "mine" is of type config, not reconciler`},
 		},
 		"a template that replaces a built-in one": {
 			"templates: [{name: flux, type: reconciler, manifests: [a]}]", nil,
@@ -279,46 +279,46 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 			"cluster_types: [{name: drone, environment: dev}, {name: drone, environment: prod}]", nil,
 		},
 		"colliding full names": {
-			"workloads:\n- {name: a-b, workspace: team, deployment_targets: {c: {environment: dev, manifests: {repo: x}}}}\n" +
-				"- {name: a, workspace: team, deployment_targets: {b-c: {environment: dev, manifests: {repo: x}}}}",
-			[]string{`workloads[0].deployment_targets["c"]: its full name "a-b-c" is also that of a deployment target of workload "a"`},
+			"workloads:\n- {name: a-b, workspace: team, deployment_targets: {c: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
+				"- {name: a, workspace: team, deployment_targets: {b-c: {environment: dev, manifests: {repo: 'https://x'}}}}",
+			[]string{`workloads["a-b"].deployment_targets["c"]: its full name "a-b-c" is also that of a deployment target of workload "a"`},
 		},
 		"a full name too long": {
 			"workloads: [" + workload(strings.Repeat("a", 59), gitManifests) + "]",
-			[]string{`workloads[0].deployment_targets["live"]: has 64 characters: more than the 63`},
+			[]string{`workloads["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"].deployment_targets["live"]: has 64 characters: more than the 63`},
 		},
 		"a target's name": {
-			"workloads: [{name: a, workspace: team, deployment_targets: {A: {environment: dev, manifests: {repo: x}}, b: null}}]",
+			"workloads: [{name: a, workspace: team, deployment_targets: {A: {environment: dev, manifests: {repo: 'https://x'}}, b: null}}]",
 			[]string{
-				`workloads[0].deployment_targets["A"]: "A" is not a DNS label`,
-				`workloads[0].deployment_targets["b"]: must be an object, not null`,
+				`workloads["a"].deployment_targets["A"]: "A" is not a DNS label`,
+				`workloads["a"].deployment_targets["b"]: must be an object, not null`,
 			},
 		},
 		"a target's namespace": {
-			"workloads: [{name: a, workspace: team, deployment_targets: {b: {environment: dev, namespace: Kube, manifests: {repo: x}}}}]",
-			[]string{`workloads[0].deployment_targets["b"].namespace: "Kube" is not a DNS label`},
+			"workloads: [{name: a, workspace: team, deployment_targets: {b: {environment: dev, namespace: Kube, manifests: {repo: 'https://x'}}}}]",
+			[]string{`workloads["a"].deployment_targets["b"].namespace: "Kube" is not a DNS label`},
 		},
 		"a target without environment and manifests": {
 			"workloads: [{name: a, workspace: team, deployment_targets: {b: {}}}]",
 			[]string{
-				`workloads[0].deployment_targets["b"].environment: is required`,
-				`workloads[0].deployment_targets["b"].manifests: is required`,
+				`workloads["a"].deployment_targets["b"].environment: is required`,
+				`workloads["a"].deployment_targets["b"].manifests: is required`,
 			},
 		},
 		"requirements": {
-			"workloads:\n- {name: a, workspace: team, requires: [a, bb], deployment_targets: {t: {environment: dev, manifests: {repo: x}}}}\n" +
-				"- {name: b, workspace: team, requires: [c], deployment_targets: {t: {environment: dev, manifests: {repo: x}}}}\n" +
-				"- {name: c, workspace: team, requires: [d], deployment_targets: {t: {environment: dev, manifests: {repo: x}}}}\n" +
-				"- {name: d, workspace: team, requires: [b], deployment_targets: {t: {environment: dev, manifests: {repo: x}}}}",
+			"workloads:\n- {name: a, workspace: team, requires: [a, bb], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
+				"- {name: b, workspace: team, requires: [c], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
+				"- {name: c, workspace: team, requires: [d], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
+				"- {name: d, workspace: team, requires: [b], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}",
 			[]string{
-				`workloads[0].requires: workload "a" requires itself`,
-				`workloads[0].requires: no workload is called "bb"`,
-				`workloads[1].requires: workloads require each other in a circle: b → c → d → b`,
+				`workloads["a"].requires: workload "a" requires itself`,
+				`workloads["a"].requires: no workload is called "bb"`,
+				`workloads["b"].requires: workloads require each other in a circle: b → c → d → b`,
 			},
 		},
 		"a workspace that may not deploy here": {
 			"workspaces: [{name: team, environments: [prod, stage]}]\nworkloads: [" + workload("a", gitManifests) + "]",
-			[]string{`workloads[0].workspace: workspace "team" may not deploy to environment "dev", only to prod, stage`},
+			[]string{`workloads["a"].workspace: workspace "team" may not deploy to environment "dev", only to prod, stage`},
 		},
 		"assignments that refer to nothing": {
 			"workloads: [" + workload("a", gitManifests) + "]\nassignments:\n- {cluster_type: dron, deployment_target: a-live}\n" +
@@ -351,7 +351,7 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 }
 
 func TestTolerationsAreThoseOfKubernetes(t *testing.T) {
-	at := "target_policies[0].tolerations[0]."
+	at := `target_policies["p"].tolerations[0].`
 	for toleration, want := range map[string][]string{
 		"{key: a}":                             nil,
 		"{key: a, value: b}":                   nil,

@@ -44,8 +44,9 @@ func (d *decoder) environments(root *object) {
 	case nil, Unknown:
 		return
 	case []any:
+		elements := elementPaths(path, value)
 		for i, element := range value {
-			add(path.Index(i), element)
+			add(elements[i], element)
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {

@@ -52,6 +52,37 @@ func (p *Path) Index(index int) *Path {
 	return &Path{parent: p, step: "[" + strconv.Itoa(index) + "]"}
 }
 
+// elementPaths are those of the elements of a list at p. Objects are named, not numbered, wherever the
+// name is known and no other has it.
+func elementPaths(p *Path, list []any) []*Path {
+	count := make(map[string]int, len(list))
+	for _, element := range list {
+		count[nameOf(element)]++
+	}
+	paths := make([]*Path, len(list))
+	for i, element := range list {
+		if name := nameOf(element); name != "" && count[name] == 1 {
+			paths[i] = p.Key(name)
+		} else {
+			paths[i] = p.Index(i)
+		}
+	}
+	return paths
+}
+
+// nameOf returns the name of an object that has one; "" for one that is no name at all.
+func nameOf(element any) string {
+	object, _ := element.(map[string]any)
+	name, _ := object["name"].(string)
+	if len(name) > maxName {
+		return ""
+	}
+	return name
+}
+
+// maxName is the length of the longest name, that of a DNS subdomain.
+const maxName = 253
+
 func (p *Path) String() string {
 	if p == nil {
 		return ""

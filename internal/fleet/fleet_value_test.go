@@ -54,7 +54,7 @@ func targets(f *fleet.Fleet) map[string]fleet.DeploymentTarget {
 func TestAnUnknownTagIsUnknownToItsTargetAlone(t *testing.T) {
 	workloads := make([]any, 100)
 	for i := range workloads {
-		workloads[i] = input(t, fmt.Sprintf(`{name: app-%d, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: x, tag: v1}}}}`, i))
+		workloads[i] = input(t, fmt.Sprintf(`{name: app-%d, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x', tag: v1}}}}`, i))
 	}
 	whole := input(t, "environment: dev\nworkspaces: [{name: team}]").(map[string]any)
 	whole["workloads"] = workloads
@@ -84,7 +84,7 @@ func TestAnUnknownTagIsUnknownToItsTargetAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, target := range targets(f) {
-		if pending := name == "app-7-live"; target.ManifestsPending != pending || (target.Manifests.Repo == "x") == pending {
+		if pending := name == "app-7-live"; target.ManifestsPending != pending || (target.Manifests.Repo == "https://x") == pending {
 			t.Errorf("%s: pending %t, manifests %v", name, target.ManifestsPending, target.Manifests)
 		}
 	}

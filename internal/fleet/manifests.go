@@ -62,6 +62,16 @@ func (o *object) manifests() Manifests {
 			o.report("repo", "%s", problem)
 		}
 	}
+	for _, check := range []struct {
+		attribute string
+		problem   func(string) string
+	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"path", checkSourcePath}} {
+		if text := set[check.attribute]; isSet(text) {
+			if problem := check.problem(text); problem != "" {
+				o.report(check.attribute, "%q %s", text, problem)
+			}
+		}
+	}
 	m.Parameters = o.free("parameters")
 	o.finish()
 	return m
@@ -90,22 +100,4 @@ func (o *object) free(attribute string) map[string]any {
 		o.report(attribute, "must be an object, not %s", kindOf(value))
 	}
 	return nil
-}
-
-// checkManifestsRepo never repeats the URL: what it refuses may be a secret.
-func checkManifestsRepo(storage, repo string) string {
-	if strings.ContainsFunc(repo, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "holds a control character"
-	}
-	scheme, rest, hasScheme := strings.Cut(repo, "://")
-	scheme = strings.ToLower(scheme)
-	if storage == "oci" && (!hasScheme || scheme != "oci") {
-		return `must start with "oci://" with storage "oci"`
-	}
-	authority, _, _ := strings.Cut(rest, "/")
-	userinfo, _, hasUser := strings.Cut(authority, "@")
-	if hasScheme && hasUser && (strings.Contains(userinfo, ":") || strings.HasPrefix(scheme, "http")) {
-		return "holds credentials: manifests are written to the repository in clear, take them out of the URL"
-	}
-	return ""
 }

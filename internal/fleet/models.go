@@ -34,7 +34,7 @@ func (p *controlPlane) modelApplication(o *object) {
 	}, written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"}}
 	if o.fields["repo_url"] == nil {
 		o.report("repo_url", "is required")
-		manifests.fields["repo"] = "-"
+		manifests.fields["repo"] = "https://missing"
 	}
 	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: manifests.manifests()}}
 	o.finishModel()

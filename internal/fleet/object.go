@@ -224,8 +224,10 @@ func (o *object) sortedTexts(attribute string) []string {
 
 // objects calls decode with each object of a list.
 func (o *object) objects(attribute string, decode func(*object)) {
-	for i, element := range o.list(attribute) {
-		o.child(o.path.Attribute(attribute).Index(i), element, decode)
+	list := o.list(attribute)
+	elements := elementPaths(o.path.Attribute(attribute), list)
+	for i, element := range list {
+		o.child(elements[i], element, decode)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestSelectorsAreCheckedWithTheirPosition(t *testing.T) {
 		t.Run(selector, func(t *testing.T) {
 			_, findings := fleet.Decode(input(t, smallInput+"target_policies: [{name: p, cluster_type_selector: "+selector+"}]"))
 			for i := range want {
-				want[i] = "target_policies[0].cluster_type_selector" + want[i]
+				want[i] = `target_policies["p"].cluster_type_selector` + want[i]
 			}
 			wantFindings(t, findings, want...)
 		})

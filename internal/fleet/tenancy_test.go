@@ -10,27 +10,27 @@ import (
 func TestTenancyOfAWorkspace(t *testing.T) {
 	for workspace, want := range map[string][]string{
 		"service_account: team":                              nil,
-		"service_account: 'a b'":                             {`workspaces[0].service_account: "a b" is not a DNS subdomain`},
-		"service_account: [a]":                               {`workspaces[0].service_account: must be a string, not a list`},
+		"service_account: 'a b'":                             {`workspaces["team"].service_account: "a b" is not a DNS subdomain`},
+		"service_account: [a]":                               {`workspaces["team"].service_account: must be a string, not a list`},
 		"service_account: (known after apply)":               nil,
 		"argocd_project: team":                               nil,
 		"argocd_project: {name: team}":                       nil,
 		"argocd_project: {name: team, render: true}":         nil,
 		"argocd_project: default":                            nil,
-		"argocd_project: {name: default, render: true}":      {`workspaces[0].argocd_project: "default" is Argo CD's own project`},
-		"argocd_project: {name: team, render: 'yes'}":        {`workspaces[0].argocd_project.render: must be true or false, not a string`},
-		"argocd_project: {name: team, create: true}":         {`workspaces[0].argocd_project.create: unknown attribute`},
-		"argocd_project: {render: true}":                     {`workspaces[0].argocd_project.name: is required`},
-		"argocd_project: Team":                               {`workspaces[0].argocd_project: "Team" is not a DNS subdomain`},
+		"argocd_project: {name: default, render: true}":      {`workspaces["team"].argocd_project: "default" is Argo CD's own project`},
+		"argocd_project: {name: team, render: 'yes'}":        {`workspaces["team"].argocd_project.render: must be true or false, not a string`},
+		"argocd_project: {name: team, create: true}":         {`workspaces["team"].argocd_project.create: unknown attribute`},
+		"argocd_project: {render: true}":                     {`workspaces["team"].argocd_project.name: is required`},
+		"argocd_project: Team":                               {`workspaces["team"].argocd_project: "Team" is not a DNS subdomain`},
 		"argocd_project: (known after apply)":                nil,
 		"limit_range: [{default: {cpu: 1}, max: {cpu: 2}}]":  nil,
 		"limit_range: [{type: Pod, max: {cpu: 2}}]":          nil,
-		"limit_range: [{type: Pod, default: {cpu: 2}}]":      {`workspaces[0].limit_range[0].default: is for limits of type Container`},
-		"limit_range: [{type: pod, max: {cpu: 2}}]":          {`workspaces[0].limit_range[0].type: "pod" is not one of Container, Pod, PersistentVolumeClaim; did you mean "Pod"?`},
-		"limit_range: [{default: {cpu: much}}]":              {`workspaces[0].limit_range[0].default["cpu"]: "much" is not a quantity`},
-		"limit_range: [{defaults: {cpu: 1}}]":                {`workspaces[0].limit_range[0].defaults: unknown attribute; did you mean "default"?`},
-		"limit_range: {default: {cpu: 1}}":                   {`workspaces[0].limit_range: must be a list, not an object`},
-		"limit_range: [{default_request: {'a b': '1'}}]":     {`workspaces[0].limit_range[0].default_request["a b"]: "a b" is not a resource`},
+		"limit_range: [{type: Pod, default: {cpu: 2}}]":      {`workspaces["team"].limit_range[0].default: is for limits of type Container`},
+		"limit_range: [{type: pod, max: {cpu: 2}}]":          {`workspaces["team"].limit_range[0].type: "pod" is not one of Container, Pod, PersistentVolumeClaim; did you mean "Pod"?`},
+		"limit_range: [{default: {cpu: much}}]":              {`workspaces["team"].limit_range[0].default["cpu"]: "much" is not a quantity`},
+		"limit_range: [{defaults: {cpu: 1}}]":                {`workspaces["team"].limit_range[0].defaults: unknown attribute; did you mean "default"?`},
+		"limit_range: {default: {cpu: 1}}":                   {`workspaces["team"].limit_range: must be a list, not an object`},
+		"limit_range: [{default_request: {'a b': '1'}}]":     {`workspaces["team"].limit_range[0].default_request["a b"]: "a b" is not a resource`},
 		"limit_range: [{min: {cpu: (known after apply)}}]":   nil,
 		"limit_range: [{max_limit_request_ratio: {cpu: 4}}]": nil,
 	} {
@@ -42,7 +42,7 @@ func TestTenancyOfAWorkspace(t *testing.T) {
 }
 
 func TestFormsOfConfiguration(t *testing.T) {
-	at := `workloads[0].deployment_targets["live"].config_as: `
+	at := `workloads["a"].deployment_targets["live"].config_as: `
 	for forms, test := range map[string]struct {
 		forms fleet.ConfigAs
 		want  []string
@@ -62,7 +62,7 @@ func TestFormsOfConfiguration(t *testing.T) {
 	} {
 		t.Run(forms, func(t *testing.T) {
 			decoded, findings := fleet.Decode(input(t, smallInput+
-				"workloads: [{name: a, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: x}, config_as: "+forms+"}}}]"))
+				"workloads: [{name: a, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x'}, config_as: "+forms+"}}}]"))
 			wantFindings(t, findings, test.want...)
 			if got := decoded.Fleet.Workloads[0].DeploymentTargets[0].ConfigAs; !reflect.DeepEqual(got, test.forms) {
 				t.Errorf("forms %q, want %q", got, test.forms)

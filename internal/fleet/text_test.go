@@ -51,12 +51,12 @@ func TestTextsOfDocumentsAreWrittenAsTexts(t *testing.T) {
 	const hint = "write quotes around it"
 	for name, test := range map[string]struct{ document, want string }{
 		"a version": {
-			"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: w}\nspec: {deploymentTargets: [{name: t, environment: dev, manifests: {repo: x, storage: helm, chart: c, version: 1.10}}]}",
-			`.spec.deploymentTargets[0].manifests.version: must be a string, not a number: ` + hint,
+			"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: w}\nspec: {deploymentTargets: [{name: t, environment: dev, manifests: {repo: 'https://x', storage: helm, chart: c, version: 1.10}}]}",
+			`.spec.deploymentTargets["t"].manifests.version: must be a string, not a number: ` + hint,
 		},
 		"a parameter": {
-			"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: w}\nspec: {deploymentTargets: [{name: t, environment: dev, manifests: {repo: x, extra: 1.10}}]}",
-			`.spec.deploymentTargets[0].manifests.extra: must be a string, not a number: ` + hint,
+			"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: w}\nspec: {deploymentTargets: [{name: t, environment: dev, manifests: {repo: 'https://x', extra: 1.10}}]}",
+			`.spec.deploymentTargets["t"].manifests.extra: must be a string, not a number: ` + hint,
 		},
 		"a label":            {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {gpu: yes}}\nspec: {}", `.metadata.labels["gpu"]: must be a string, not a bool: ` + hint},
 		"a name":             {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: 7}\nspec: {}", `.metadata.name: must be a string, not a number: ` + hint},
@@ -80,7 +80,7 @@ func TestTextsOfDocumentsAreWrittenAsTexts(t *testing.T) {
 }
 
 func TestQuotasNameWhatThereIs(t *testing.T) {
-	at := `workspaces[0].resource_quota["`
+	at := `workspaces["team"].resource_quota["`
 	for name, want := range map[string]string{
 		"limits.cpu":              "",
 		"requests.storage":        "",
@@ -118,6 +118,6 @@ func TestQuotasNameWhatThereIs(t *testing.T) {
 	}
 	_, findings := fleet.Decode(input(t, "environment: dev\nworkspaces: [{name: team, limit_range: [{max: {cpus: 1}}, {type: PersistentVolumeClaim, max: {storage: 1Gi, cpu: 1}}]}]"))
 	wantFindings(t, findings,
-		`workspaces[0].limit_range[0].max["cpus"]: "cpus" is not a resource that a limit of type Container can be about, which are cpu, ephemeral-storage, memory; did you mean "cpu"?`,
-		`workspaces[0].limit_range[1].max["cpu"]: "cpu" is not a resource that a limit of type PersistentVolumeClaim can be about, which are storage`)
+		`workspaces["team"].limit_range[0].max["cpus"]: "cpus" is not a resource that a limit of type Container can be about, which are cpu, ephemeral-storage, memory; did you mean "cpu"?`,
+		`workspaces["team"].limit_range[1].max["cpu"]: "cpu" is not a resource that a limit of type PersistentVolumeClaim can be about, which are storage`)
 }

@@ -58,18 +58,18 @@ func TestWhatIsKnownInSpiteOfUnknowns(t *testing.T) {
 		"a cluster type of another's":       {"cluster_types: [{name: (known after apply), environment: prod, labels: (known after apply)}]", true, true, true, nil},
 		"a container of another's":          {"config_containers: [{name: (known after apply), environment: prod, data: {x: (known after apply)}}]", true, true, true, nil},
 		"a workload of another's":           {"workloads: [{name: (known after apply), workspace: (known after apply), deployment_targets: {a: {environment: prod, manifests: (known after apply)}}}]", true, true, true, nil},
-		"a target of another's":             {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: x}}, b: {environment: prod, manifests: {repo: (known after apply)}}}}]", true, true, true, nil},
+		"a target of another's":             {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x'}}, b: {environment: prod, manifests: {repo: (known after apply)}}}}]", true, true, true, nil},
 		"a target":                          {"workloads: [{name: a, workspace: team, deployment_targets: {a: (known after apply)}}]", false, true, true, nil},
-		"a target's environment":            {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: (known after apply), manifests: {repo: x}}}}]", false, true, true, nil},
+		"a target's environment":            {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: (known after apply), manifests: {repo: 'https://x'}}}}]", false, true, true, nil},
 		"all targets":                       {"workloads: [{name: a, workspace: team, deployment_targets: (known after apply)}]", false, true, true, nil},
 		"the list of environments":          {"environments: (known after apply)", true, true, true, nil},
 		"a name among the environments":     {"environments: [dev, {name: (known after apply)}]", true, true, true, nil},
 		"hydration":                         {"hydration: {lists: (known after apply)}", false, true, true, nil},
-		"a parameter deep inside":           {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: x, parameters: {a: [{b: (known after apply)}]}}}}}]", true, true, true, []string{"a-a"}},
-		"a tag":                             {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: x, tag: (known after apply)}}, b: {environment: dev, manifests: {repo: x}}}}]", true, true, true, []string{"a-a"}},
-		"the storage":                       {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {storage: (known after apply), repo: x, version: '1'}}}}]", true, true, true, []string{"a-a"}},
+		"a parameter deep inside":           {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x', parameters: {a: [{b: (known after apply)}]}}}}}]", true, true, true, []string{"a-a"}},
+		"a tag":                             {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {repo: 'https://x', tag: (known after apply)}}, b: {environment: dev, manifests: {repo: 'https://x'}}}}]", true, true, true, []string{"a-a"}},
+		"the storage":                       {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: {storage: (known after apply), repo: 'https://x', version: '1'}}}}]", true, true, true, []string{"a-a"}},
 		"all manifests":                     {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: (known after apply)}}}]", true, true, true, []string{"a-a"}},
-		"a target's label":                  {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, labels: {x: (known after apply)}, manifests: {repo: x}}}}]", false, true, true, nil},
+		"a target's label":                  {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, labels: {x: (known after apply)}, manifests: {repo: 'https://x'}}}}]", false, true, true, nil},
 		"the base fleet":                    {"base: (known after apply)", false, false, true, nil},
 		"the base fleet's model":            {"base: {environment: dev, model: (known after apply), format: '2', config: {}, manifests: {}}", false, false, true, nil},
 		"all of the base fleet's config":    {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: (known after apply), format: '2', manifests: {}}`, true, true, true, []string{"a"}},
@@ -99,15 +99,15 @@ func TestNoFindingThatMayGoAway(t *testing.T) {
 		"two of a name, one perhaps elsewhere":     "environment: dev\ncluster_types: [{name: a, environment: dev}, {name: a, environment: (known after apply)}]",
 		"a type that is elsewhere":                 "environment: (known after apply)\nclusters: [{name: a, environment: dev, cluster_type: b}]",
 		"a cluster that is perhaps elsewhere":      "environment: dev\nclusters: [{name: a, environment: (known after apply), cluster_type: b}]",
-		"full names in two environments": "environment: (known after apply)\nworkspaces: [{name: t}]\nworkloads:\n- {name: a-b, workspace: t, deployment_targets: {c: {environment: dev, manifests: {repo: x}}}}\n" +
-			"- {name: a, workspace: t, deployment_targets: {b-c: {environment: prod, manifests: {repo: x}}}}",
-		"a circle through unknown names": "environment: dev\nworkspaces: [{name: t}]\nworkloads:\n- {name: (known after apply), workspace: t, requires: [a], deployment_targets: {t: {environment: dev, manifests: {repo: x}}}}\n" +
-			"- {name: a, workspace: t, requires: [(known after apply)], deployment_targets: {t: {environment: dev, manifests: {repo: x}}}}",
-		"a circle through another environment": "environment: (known after apply)\nworkspaces: [{name: t}]\nworkloads:\n- {name: b, workspace: t, requires: [a], deployment_targets: {t: {environment: dev, manifests: {repo: x}}}}\n" +
-			"- {name: a, workspace: t, requires: [b], deployment_targets: {t: {environment: prod, manifests: {repo: x}}}}",
+		"full names in two environments": "environment: (known after apply)\nworkspaces: [{name: t}]\nworkloads:\n- {name: a-b, workspace: t, deployment_targets: {c: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
+			"- {name: a, workspace: t, deployment_targets: {b-c: {environment: prod, manifests: {repo: 'https://x'}}}}",
+		"a circle through unknown names": "environment: dev\nworkspaces: [{name: t}]\nworkloads:\n- {name: (known after apply), workspace: t, requires: [a], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
+			"- {name: a, workspace: t, requires: [(known after apply)], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}",
+		"a circle through another environment": "environment: (known after apply)\nworkspaces: [{name: t}]\nworkloads:\n- {name: b, workspace: t, requires: [a], deployment_targets: {t: {environment: dev, manifests: {repo: 'https://x'}}}}\n" +
+			"- {name: a, workspace: t, requires: [b], deployment_targets: {t: {environment: prod, manifests: {repo: 'https://x'}}}}",
 		"a target that may be there": "environment: dev\nworkspaces: [{name: t}]\ncluster_types: [{name: a}]\nworkloads: [{name: w, workspace: t, deployment_targets: (known after apply)}]\n" +
 			"assignments: [{cluster_type: a, deployment_target: w-x}]",
-		"a host that may be null":      "environment: dev\nworkspaces: [{name: t}]\ncluster_types: [{name: a}]\nworkloads: [{name: w, workspace: t, deployment_targets: {x: {environment: dev, manifests: {repo: x}}}}]\nassignments: [{cluster_type: a, cluster: (known after apply), deployment_target: w-x}]",
+		"a host that may be null":      "environment: dev\nworkspaces: [{name: t}]\ncluster_types: [{name: a}]\nworkloads: [{name: w, workspace: t, deployment_targets: {x: {environment: dev, manifests: {repo: 'https://x'}}}}]\nassignments: [{cluster_type: a, cluster: (known after apply), deployment_target: w-x}]",
 		"assignments that may be null": "environment: dev\nassignments: (known after apply)\ntarget_policies: []",
 		"policies that may be null":    "environment: dev\nassignments: []\ntarget_policies: (known after apply)",
 	} {

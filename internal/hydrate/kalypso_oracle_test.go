@@ -213,10 +213,10 @@ func randomControlPlane(random *rand.Rand) (documents string, configMaps []confi
 	const header = "\n---\napiVersion: scheduler.kalypso.io/v1alpha1\nkind: "
 	documents = fmt.Sprintf(header+"ClusterType\nmetadata: {name: drone, labels: {region: %s, size: %s}}\nspec: {}"+
 		header+"ClusterType\nmetadata: {name: large, labels: {region: %s}}\nspec: {}"+
-		header+"WorkloadRegistration\nmetadata: {name: app}\nspec: {workload: {repo: x}, workspace: team}"+
+		header+"WorkloadRegistration\nmetadata: {name: app}\nspec: {workload: {repo: 'https://x'}, workspace: team}"+
 		header+"Workload\nmetadata: {name: app}\nspec: {deploymentTargets: ["+
-		"{name: test, environment: dev, labels: {purpose: %s}, manifests: {repo: x}}, "+
-		"{name: live, environment: dev, labels: {purpose: %s, size: %s}, manifests: {repo: x}}]}"+
+		"{name: test, environment: dev, labels: {purpose: %s}, manifests: {repo: 'https://x'}}, "+
+		"{name: live, environment: dev, labels: {purpose: %s, size: %s}, manifests: {repo: 'https://x'}}]}"+
 		header+"SchedulingPolicy\nmetadata: {name: everywhere}\nspec: {deploymentTargetSelector: {workspace: team}, clusterTypeSelector: {}}",
 		pick("a", "b"), pick("a", "b"), pick("a", "b"), pick("a", "b"), pick("a", "b"), pick("a", "b"))
 	for _, one := range configMaps {

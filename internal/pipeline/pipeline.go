@@ -109,6 +109,9 @@ func (r *Result) warn(ofRendering fleet.Findings) []Finding {
 	for _, warning := range ofRendering {
 		warnings.add("Order that nobody keeps", warning.String())
 	}
+	for _, warning := range fleet.Warnings(r.Fleet) {
+		warnings.add("Questionable manifests", warning.String())
+	}
 	return warnings.list()
 }
 

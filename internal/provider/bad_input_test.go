@@ -26,12 +26,12 @@ func TestBadFleetIsRefusedAtPlan(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ fleet, want string }{
 		"misspelt key":        {`cluster_type = []`, `cluster_type: unknown attribute; did you mean "cluster_types"?`},
-		"misspelt labels":     {`cluster_types = [{ name = "drone", lables = {} }]`, `cluster_types[0].lables: unknown attribute; did you mean "labels"?`},
+		"misspelt labels":     {`cluster_types = [{ name = "drone", lables = {} }]`, `cluster_types["drone"].lables: unknown attribute; did you mean "labels"?`},
 		"misspelt in a map":   {`cluster_types = { a = { name = "drone", lables = {} } }`, `cluster_types["a"].lables: unknown attribute; did you mean "labels"?`},
 		"invalid label":       {`cluster_types = [{ name = "drone", labels = { "a b" = "c" } }]`, `"a b" is not the key of a label`},
 		"unknown type":        {`clusters = [{ name = "c", cluster_type = "dorne" }], cluster_types = [{ name = "drone" }]`, `no cluster type of environment "dev" is called "dorne"; did you mean "drone"?`},
 		"unknown template":    {`cluster_types = [{ name = "drone", reconciler = "flex" }]`, `no template of type reconciler is called "flex"; did you mean "flux"?`},
-		"unknown workspace":   {`workloads = [{ name = "app", workspace = "nobody", deployment_targets = { t = { environment = "dev", manifests = { repo = "r" } } } }]`, `no workspace of environment "dev" is called "nobody"`},
+		"unknown workspace":   {`workloads = [{ name = "app", workspace = "nobody", deployment_targets = { t = { environment = "dev", manifests = { repo = "https://r" } } } }]`, `no workspace of environment "dev" is called "nobody"`},
 		"unknown environment": {`environments = ["dev", "stage"], cluster_types = [{ name = "drone", environment = "sage" }]`, `no environment is called "sage"; did you mean "stage"?`},
 		"no host selector":    {`target_policies = [{ name = "p" }]`, `a target policy without a host selector goes nowhere`},
 		"bad expression":      {`target_policies = [{ name = "p", cluster_type_selector = { expression = "a=b, region in" } }]`, `at character 6, "region in"`},
@@ -58,7 +58,7 @@ func TestMisspeltKeyInsideAResourceIsRefused(t *testing.T) {
 			`resource "flotilla_workload" "x" {
   name      = "app"
   workspace = "team"
-  deployment_targets = { t = { environment = "dev", lables = { a = "b" }, manifests = { repo = "r" } } }
+  deployment_targets = { t = { environment = "dev", lables = { a = "b" }, manifests = { repo = "https://r" } } }
 }`, `deployment_targets["t"].lables: unknown attribute; did you mean "labels"?`,
 		},
 		"selector": {

@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What is wrong with where manifests are can be told without asking anybody. Messages never repeat a
+// URL: what they refuse may be a secret.
+
+// repoSchemes are what a URL of each storage may begin with. Git's form "user@host:path" has none.
+var repoSchemes = map[string][]string{
+	"git":  {"https", "http", "ssh", "git", "git+ssh", "git+https"},
+	"helm": {"https", "http", "oci"},
+	"oci":  {"oci"},
+}
+
+// checkManifestsRepo says what is wrong with a URL, or "".
+func checkManifestsRepo(storage, repo string) string {
+	if strings.ContainsFunc(repo, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "holds a control character"
+	}
+	scheme, rest, hasScheme := strings.Cut(repo, "://")
+	scheme = strings.ToLower(scheme)
+	if storage == "oci" && (!hasScheme || scheme != "oci") {
+		return `must start with "oci://" with storage "oci"`
+	}
+	authority, _, _ := strings.Cut(rest, "/")
+	userinfo, _, hasUser := strings.Cut(authority, "@")
+	if hasScheme && hasUser && (strings.Contains(userinfo, ":") || strings.HasPrefix(scheme, "http")) {
+		return "holds credentials: manifests are written to the repository in clear, take them out of the URL"
+	}
+	schemes, known := repoSchemes[storage]
+	switch {
+	case !known: // of a storage that is not known yet, or none
+		return ""
+	case strings.ContainsAny(repo, " \\"):
+		return "holds a space or a backslash, which no URL does"
+	case !hasScheme && storage == "git" && scpLike.MatchString(repo):
+		return ""
+	case !hasScheme && storage == "git":
+		return `is not the URL of a Git repository, such as "https://git.example.com/team/app" or "git@git.example.com:team/app"`
+	case !hasScheme:
+		return `is not the URL of a chart repository, such as "https://charts.example.com" or "oci://registry.example.com/charts"`
+	case !slices.Contains(schemes, scheme):
+		return "cannot start with " + scheme + "://: with storage \"" + storage + "\" it is one of " + strings.Join(schemes, ", ")
+	}
+	if parsed, err := url.Parse(repo); err != nil || parsed.Hostname() == "" {
+		return "is not a URL with a host"
+	}
+	return ""
+}
+
+// scpLike is Git's short form for ssh. https://git-scm.com/docs/git-clone#_git_urls
+var scpLike = regexp.MustCompile(`^(?:[\w.+-]+@)?[\w.-]{2,}:[^:/][^:]*$|^(?:[\w.+-]+@)?[\w.-]{2,}:/[^/:][^:]*$`)
+
+// checkRef says what is wrong with the name of a branch or a tag, or "".
+// https://git-scm.com/docs/git-check-ref-format
+func checkRef(name string) string {
+	switch {
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }):
+		return `holds a space or one of ~^:?*[\, which no name of git does`
+	case strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.Contains(name, "//"):
+		return `holds "..", "@{" or "//", which no name of git does`
+	case name == "@" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") || strings.HasSuffix(name, "."):
+		return `is "@", begins with "-" or "/", or ends with "/" or ".", which no name of git does`
+	case strings.HasPrefix(name, "refs/"):
+		return `is given without "refs/heads/" or "refs/tags/"`
+	}
+	for component := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(component, ".") || strings.HasSuffix(component, ".lock") {
+			return `has a part that begins with "." or ends with ".lock", which no name of git has`
+		}
+	}
+	return ""
+}
+
+// checkTag is for the tags of a storage.
+func checkTag(storage string) func(string) string {
+	switch storage {
+	case "git":
+		return checkRef
+	case "oci":
+		return func(tag string) string {
+			if ociTag.MatchString(tag) {
+				return ""
+			}
+			return `is not the tag of an image: letters, digits, "_", "." and "-", at most 128 characters`
+		}
+	}
+	return func(string) string { return "" }
+}
+
+// ociTag is https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
+var ociTag = regexp.MustCompile(`^\w[\w.-]{0,127}$`)
+
+// checkSourcePath says what is wrong with a path inside of what is fetched, or "".
+func checkSourcePath(path string) string {
+	switch {
+	case strings.HasPrefix(path, "/"):
+		return `must be relative to the root of what is fetched, without a "/" before it: "." is the root`
+	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }):
+		return "holds a backslash or a control character"
+	case strings.Contains(path, "://"):
+		return "is a URL, and must be a path inside of what is fetched"
+	case slices.Contains(strings.Split(path, "/"), ".."):
+		return `leaves what is fetched: it must not hold ".."`
+	}
+	return ""
+}
+
+// Warnings are what smells of a mistake in a fleet that can be used. Manifests that are not known yet
+// have none.
+func Warnings(f *Fleet) Findings {
+	var warnings Findings
+	for i := range f.Workloads {
+		workload := &f.Workloads[i]
+		path := (*Path)(nil).Attribute("workloads").Key(workload.Name).Attribute("deployment_targets")
+		for j := range workload.DeploymentTargets {
+			target := &workload.DeploymentTargets[j]
+			m := &target.Manifests
+			isChart := m.Storage == "helm" || m.Storage == "oci" && (m.Chart != "" || m.Type == "helm")
+			if target.ManifestsPending || !isChart || m.Version != "" || m.Tag != "" {
+				continue
+			}
+			warnings = append(warnings, Finding{
+				Path:    path.Key(target.Name).Attribute("manifests").Attribute("version").String(),
+				Message: "the chart has no version: whatever is newest is deployed, at any time and everywhere at once",
+			})
+		}
+	}
+	return warnings
+}
