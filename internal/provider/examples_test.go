@@ -15,7 +15,7 @@ import (
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	folders := 0
-	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*"} {
+	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*", "rendering/*"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestExamplesApply(t *testing.T) {
 			})
 		}
 	}
-	if folders < 15 {
-		t.Errorf("%d examples found, want one for each resource, data source and function", folders)
+	if folders < 20 {
+		t.Errorf("%d examples found, want one for each resource, data source and function, and those of the guides", folders)
 	}
 }

@@ -157,7 +157,9 @@ func TestCheckFindsTheSameObjectInTwoFiles(t *testing.T) {
 }
 
 func TestRenderedYAMLIsBounded(t *testing.T) {
-	templates, subject := withTemplate("yaml", "a: 1").compile(t)
+	deployment := withTemplate("yaml", "a: 1")
+	deployment.reconciler = "zarf" // not of Kubernetes, which wants manifests
+	templates, subject := deployment.compile(t)
 	check := func(content string) fleet.Findings {
 		return templates.Check(subject, []render.File{{Name: "platform-config.yaml", Content: []byte(content)}})
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -28,17 +27,29 @@ func LabelValue(name string) string {
 	if cluster, isCluster := strings.CutPrefix(name, "clusters/"); isCluster {
 		value = "clusters." + cluster
 	}
-	if fleet.CheckLabelValue(value) == "" {
+	if isLabelValue(value) {
 		return value
 	}
 	value = strings.Map(func(r rune) rune {
-		if r < 0x80 && (isLetter(byte(r)) || '0' <= r && r <= '9' || r == '.' || r == '_') {
+		if r < 0x80 && (isAlphanumeric(byte(r)) || r == '.' || r == '_') {
 			return r
 		}
 		return '-'
 	}, value)
 	return withHash(strings.TrimLeft(value, "-._"), name)
 }
+
+// isLabelValue is quicker than the library, which is asked for each assignment.
+func isLabelValue(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; !isAlphanumeric(c) && (i == 0 || i == len(text)-1 || c != '-' && c != '_' && c != '.') {
+			return false
+		}
+	}
+	return len(text) <= maxLabel
+}
+
+func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
 
 // objectName is what the reconciler's objects of an assignment are called: as its namespace, unless others
 // may share that.

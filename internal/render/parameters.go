@@ -108,6 +108,25 @@ var parameterNames = func() []string {
 	return names
 }()
 
+// Parameter is one that built-in templates know.
+type Parameter struct {
+	Name    string
+	Kind    string   // of the object over whose spec it is merged; empty for one that templates read
+	Decided []string // fields of the spec that Flotilla decides, sorted: "chart.spec.version"
+}
+
+// Parameters are all that built-in templates know, sorted by name.
+func Parameters() []Parameter {
+	all := make([]Parameter, len(parameterNames))
+	for i, name := range parameterNames {
+		all[i].Name = name
+		if parameter := fieldParameterOf(name); parameter != nil {
+			all[i].Kind, all[i].Decided = parameter.kind, slices.Sorted(maps.Keys(parameter.decided))
+		}
+	}
+	return all
+}
+
 // parametersFor are the names of the parameters that a built-in reconciler reads, sorted.
 func parametersFor(reconciler string) []string {
 	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {

@@ -4,4 +4,5 @@ resource "flotilla_cluster_type" "drone" {
   labels      = { region = "east-us", restricted = "true", edge = "true" }
   taints      = [{ key = "edge", value = "true" }]
   reconciler  = "argocd"
+  parameters  = { application = { revisionHistoryLimit = 3 } }
 }

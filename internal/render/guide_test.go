@@ -1,0 +1,55 @@
+package render_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+)
+
+// The guide lists every parameter, and shows each in an example, which the provider's tests apply.
+func TestTheGuideShowsEveryParameter(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "what-is-rendered.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := ""
+	for _, match := range regexp.MustCompile(`\{\{ tffile "(.*)" \}\}`).FindAllStringSubmatch(string(guide), -1) {
+		example, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(match[1])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples += string(example)
+	}
+	for _, parameter := range render.Parameters() {
+		if !strings.Contains(string(guide), "\n| `"+parameter.Name+"` |") {
+			t.Errorf("the guide does not list %s", parameter.Name)
+		}
+		if !regexp.MustCompile(`\b` + parameter.Name + `\s+= `).MatchString(examples) {
+			t.Errorf("no example has %s", parameter.Name)
+		}
+		row := string(guide)[max(strings.Index(string(guide), "\n| `"+parameter.Name+"` |"), 0)+1:]
+		row, _, _ = strings.Cut(row, "\n")
+		for _, field := range parameter.Decided {
+			steps := strings.Split(field, ".")
+			if last := steps[len(steps)-1]; !strings.Contains(row, last+"`") {
+				t.Errorf("the guide does not say that %s of %s is decided", field, parameter.Name)
+			}
+		}
+	}
+	for _, form := range []string{"configmap:", "values:", `["substitute"]`, `["values"]`} {
+		if !strings.Contains(examples, form) {
+			t.Errorf("no example has config_as %s", form)
+		}
+	}
+}
+
+func TestParametersAreSorted(t *testing.T) {
+	if !slices.IsSortedFunc(render.Parameters(), func(a, b render.Parameter) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("%v", render.Parameters())
+	}
+}
