@@ -125,3 +125,32 @@ func anyValue(random *rand.Rand, depth int) any {
 	}
 	return fmt.Sprint(random.IntN(2))
 }
+
+// FuzzCompose composes any three containers, the last two of the same rank.
+func FuzzCompose(f *testing.F) {
+	f.Add(`{"a":{"b":1}}`, `{"a":{"c":null,"b":2}}`, `{"a":[1]}`, uint8(0))
+	f.Add(`{"a":[{"name":"x","v":{}}]}`, `{"a":[{"name":"x","v":{"w":1}}]}`, `{"a":{"":{"":null}}}`, uint8(1))
+	f.Add(`{"a":{"b":{"c":{}}}}`, `{"a":{"b":null}}`, `{"a":{"b":{"c":{"d":[null]}}}}`, uint8(2))
+	f.Fuzz(func(t *testing.T, a, b, c string, lists uint8) {
+		if len(a)+len(b)+len(c) > 3_000 {
+			t.Skip("large")
+		}
+		made := &fleet.Fleet{Hydration: &fleet.Hydration{Lists: []string{"replace", "append", "merge"}[lists%3], OnConflict: "warn"}}
+		config := fleet.Config{"a": a, "b": b, "c": c}
+		for name, priority := range map[string]json.Number{"a": "0", "b": "1", "c": "1"} {
+			made.ConfigContainers = append(made.ConfigContainers, fleet.ConfigContainer{Name: name, Priority: priority})
+		}
+		engine, err := newEngine(made, config)
+		if err != nil {
+			t.Skip("not three objects")
+		}
+		composer := newComposer(engine)
+		for _, members := range [][]int32{{0, 1, 2}, {1, 2}, {0, 2}, {0, 1, 2}} {
+			snapshot, got := composer.snapshot(members)
+			values, want, _ := traced(engine, members)
+			if fmt.Sprint(got) != fmt.Sprint(want) || snapshot.JSON != canonicalOf(t, values) {
+				t.Errorf("of %v: %s with ambiguities %v, want %s with %v", members, snapshot.JSON, got, canonicalOf(t, values), want)
+			}
+		}
+	})
+}
