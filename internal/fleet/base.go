@@ -1,5 +1,7 @@
 package fleet
 
+import "fmt"
+
 // base starts from another fleet, as provider::flotilla::fleet or control_plane returned it.
 func (d *decoder) base(root *object) {
 	if root.fields["base"] == (Unknown{}) {
@@ -16,6 +18,7 @@ func (d *decoder) base(root *object) {
 		config, configIsUnknown := o.entries("config")
 		manifests, manifestsAreUnknown := o.entries("manifests")
 		o.finish()
+		d.checkEnvironment(o.path.Attribute("environment"), environment)
 		if d.isOtherEnvironment(environment) {
 			o.report("environment", "the base fleet is of environment %q, this one of %q", environment, d.fleet.Environment)
 			return
@@ -32,6 +35,11 @@ func (d *decoder) base(root *object) {
 		if d.isOtherEnvironment(base.Environment) {
 			o.report("model", "is of environment %q, this fleet of %q", base.Environment, d.fleet.Environment)
 			return
+		}
+		for _, workspace := range base.Workspaces {
+			for _, name := range workspace.Environments {
+				d.checkEnvironmentOf(o.path.Attribute("model"), fmt.Sprintf("workspace %q: ", workspace.Name), name)
+			}
 		}
 		for i := range base.Workloads {
 			workload := &base.Workloads[i]

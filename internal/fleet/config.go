@@ -6,6 +6,7 @@ import (
 
 func (d *decoder) configContainer(o *object) belonging {
 	container := ConfigContainer{Name: o.name(CheckSubdomainName), Labels: o.labels("labels")}
+	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
 	belongs := d.whereabouts(o)
 	o.read = append(o.read, "data")
@@ -62,6 +63,7 @@ func (d *decoder) configSchema(o *object) belonging {
 	schema := ConfigSchema{
 		Name: o.name(CheckSubdomainName), Labels: o.labels("labels"), Schema: o.schema("schema"),
 	}
+	o.checkEnvironmentLabel("labels", schema.Labels)
 	if given := o.fields["schema"]; given == nil || given == "" {
 		o.report("schema", "is required")
 	}

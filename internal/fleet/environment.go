@@ -100,8 +100,22 @@ func (d *decoder) whereabouts(o *object) belonging {
 
 // checkEnvironment reports a name that is not among those of the attribute "environments".
 func (d *decoder) checkEnvironment(path *Path, name string) {
+	d.checkEnvironmentOf(path, "", name)
+}
+
+// checkEnvironmentOf is checkEnvironment for a name whose own path is not the user's: before says whose it
+// is.
+func (d *decoder) checkEnvironmentOf(path *Path, before, name string) {
 	if d.allEnvironments == nil || name == "" || name == unknownText || slices.Contains(d.allEnvironments, name) {
 		return
 	}
-	d.report(path, "no environment is called %q%s", name, DidYouMean(name, d.allEnvironments))
+	d.report(path, "%sno environment is called %q%s", before, name, DidYouMean(name, d.allEnvironments))
+}
+
+// environmentLabel is the reserved label that says which environment an assignment is of.
+const environmentLabel = "environment"
+
+// checkEnvironmentLabel reports an environment that labels ask for and that there is not.
+func (o *object) checkEnvironmentLabel(attribute string, labels map[string]string) {
+	o.decoder.checkEnvironment(o.path.Attribute(attribute).Key(environmentLabel), labels[environmentLabel])
 }

@@ -247,6 +247,15 @@ func (o *object) selectorOf(attribute string, names selectorAttributes) *Selecto
 			})
 			e.finish()
 		})
+		s.checkEnvironmentLabel(names.matchLabels, selector.MatchLabels)
+		for i, expression := range selector.MatchExpressions {
+			if expression.Key != environmentLabel || expression.Operator != "In" && expression.Operator != "NotIn" {
+				continue
+			}
+			for _, value := range expression.Values {
+				o.decoder.checkEnvironment(s.path.Attribute(names.matchExpressions).Index(i), value)
+			}
+		}
 		if names.expression != "" {
 			selector.Expression = s.text(names.expression)
 		}

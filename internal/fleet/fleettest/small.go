@@ -187,6 +187,9 @@ func (s *small) selector() *fleet.Selector {
 	for range s.IntN(3) {
 		key, value := s.label()
 		_, other := s.label()
+		if key == "environment" {
+			other = "stage" // where a fleet says which environments there are, others are errors
+		}
 		values := []string{value}
 		if s.chance(40) && other != value {
 			values = slices.Sorted(slices.Values([]string{value, other}))
