@@ -41,6 +41,7 @@ type Tip struct {
 	// Client.Create makes one of.
 	Missing bool
 
+	whole bool // all objects of the commit were fetched
 	*fetcher
 }
 
@@ -185,6 +186,7 @@ func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
 	if _, ok := t.objects[t.Commit]; !ok {
 		return errors.New("the server did not send the commit")
 	}
+	t.whole = t.step == everything
 	return nil
 }
 
@@ -266,9 +268,13 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 			return err
 		}
 	}
-	for t.step != everything {
-		t.step = max(t.step+1, allTrees)
+	for !t.whole {
+		// The last step may have been taken for another commit.
+		t.step = min(max(t.step+1, allTrees), everything)
 		err := t.fetchCommit(ctx, 0)
+		if err != nil && t.step == everything {
+			return err
+		}
 		if err != nil && !mayStepDown(ctx, err) {
 			return err
 		}
