@@ -24,7 +24,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 			continue
 		}
 		if c.Owner == "" {
-			s.take(c, "")
+			s.take(c, nil)
 			continue
 		}
 		from := Owner{Name: c.Owner, Path: c.OwnerPath}
@@ -44,7 +44,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 			continue
 		}
 		delete(record.DeploymentTargets, target)
-		s.take(c, folder.ConfigVersion)
+		s.take(c, &folder)
 	}
 	places := slices.SortedFunc(maps.Keys(records), func(a, b place) int {
 		return compareKeys(key{a.owner.records(), a.host}, key{b.owner.records(), b.host})
@@ -59,10 +59,13 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 	return left, nil
 }
 
-// take notes a folder that is taken over, and its config version until then.
-func (s *staging) take(c Conflict, version string) {
+// take notes a folder that is taken over, and what was recorded of it until
+// then; nil when it was in nobody's record.
+func (s *staging) take(c Conflict, until *folderRecord) {
 	s.change.adopted = append(s.change.adopted, c)
-	s.formerly[key{c.Host, c.DeploymentTarget}] = version
+	if until != nil {
+		s.taken[key{c.Host, c.DeploymentTarget}] = *until
+	}
 }
 
 // recordOf reads a record of another owner, which was fetched to find that the

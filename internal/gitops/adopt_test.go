@@ -68,7 +68,7 @@ func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 	apply(t, r, gitops.Edit{Owner: gitops.Owner{Name: "inside", Path: "dev/large/app"}, Hosts: hosts(t, map[string]gitops.Folder{"x/y": rendered(t, "a", "1")})})
 	before := r.files()
 	edit := devEdit(t, map[string]gitops.Folder{"large/app": rendered(t, "a", "2")})
-	conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil)
+	conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil, "")
 	if err != nil || len(conflicts) != 1 || conflicts[0].Adoptable() {
 		t.Errorf("conflicts = %+v, %v", conflicts, err)
 	}
@@ -86,7 +86,7 @@ func TestAdoptTakesAFolderThatIsInNobodysRecords(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		r.byHand(func(w *workTree) { w.write("dev/drone/app/deep/a", "by hand"); w.write("dev/drone/other/a", "by hand") })
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "1"), "v1")})
-		conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil)
+		conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil, "")
 		if err != nil || len(conflicts) != 1 || !conflicts[0].Adoptable() {
 			t.Errorf("conflicts = %+v, %v", conflicts, err)
 		}

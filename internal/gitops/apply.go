@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
@@ -29,6 +30,16 @@ type Result struct {
 	// Apply made a commit or an earlier one did. It is "" when there is nothing to
 	// propose: Commit has it all.
 	HeadCommit string
+	// WentBack are the keys of those added and changed that went back to an earlier
+	// commit.
+	WentBack []string
+	// Formerly is the owner's former name, when the commit took over from it.
+	Formerly string
+	// Records are the ids of all of the owner's records by host, for the next Edit.
+	Records map[string]string
+	// Deployed are the tree ids of the edit's folders after it. Those that were
+	// kept are as the branch has them, or absent where it has none.
+	Deployed Deployed
 }
 
 // FolderChange is one folder that a commit adds, changes or removes.
@@ -65,7 +76,9 @@ const (
 //
 // Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrRefused (with the
 // server's words), ErrRace, ErrTooLarge, *OwnershipError (an ErrConflict),
-// *git.BlockedError, the context's, or what is wrong with the edit. With any of
+// *UnplannedError (an
+// ErrUnplanned), *git.BlockedError, git.ErrCommit, the context's, or what is
+// wrong with the edit. With any of
 // them, the branch does not have the commit, unless the text says that this is
 // not known.
 func (c *Client) Apply(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
@@ -87,6 +100,7 @@ type application struct {
 	client *Client
 	remote git.Remote
 	edits  []*waiting // of different owners
+	now    time.Time  // of the attempt
 
 	race race
 }
@@ -99,7 +113,13 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 		return false, a.unansweredBy(ctx, err)
 	}
 	defer t.Close()
-	work, changes, pack, err := a.stage(ctx, t)
+	a.now = a.client.now()
+	own := t.Reference(a.head())
+	ahead, err := a.ahead(ctx, t, own)
+	if err != nil {
+		return false, a.unansweredBy(ctx, err)
+	}
+	work, changes, pack, err := a.stage(ctx, t, ahead.layout(t, own))
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
@@ -111,7 +131,7 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	case t.Commit.IsZero():
 		return false, fmt.Errorf("branch %q does not exist, and a pull request needs a branch to be merged into", a.remote.Branch)
 	default:
-		return a.propose(ctx, t, work, changes, pack)
+		return a.propose(ctx, t, own, ahead, work, changes, pack)
 	}
 	if t.Missing {
 		if err := a.client.git.Create(ctx, a.remote); err != nil {
@@ -157,7 +177,7 @@ func (a *application) levels() int {
 // own error and leaves no trace in the commit of the others. Before that it is
 // tried once more after them: what stands in its way may be a folder that
 // another hands over in the same apply.
-func (a *application) stage(ctx context.Context, t *git.Tip) (*layout, []*change, *git.Pack, error) {
+func (a *application) stage(ctx context.Context, t *git.Tip, proposed *layout) (*layout, []*change, *git.Pack, error) {
 	order, last := a.open(), map[*waiting]bool{}
 	for {
 		work, pack := newLayout(t), git.NewPack()
@@ -165,12 +185,15 @@ func (a *application) stage(ctx context.Context, t *git.Tip) (*layout, []*change
 		var failed *waiting
 		var failure error
 		for _, w := range order {
-			c, err := work.stageFrom(ctx, w.edit)
+			c, err := work.stage(ctx, w.edit, a.now, proposed)
 			if err == nil && !c.empty() {
 				err = work.do(ctx, c)
 			}
 			if err != nil && git.Classify(err) != nil {
 				return nil, nil, nil, err // it is the repository
+			}
+			if err == nil {
+				w.staged = c
 			}
 			if err == nil && !c.empty() {
 				c.by = w
@@ -210,9 +233,24 @@ func (a *application) giveResults(commit, head git.Hash, proposed []*change) {
 		if c != nil {
 			result.Added, result.Changed, result.Removed = texts(c.added), texts(c.changed), texts(c.removed)
 			result.Changes, result.Adopted = c.folders, c.adopted
+			result.WentBack, result.Formerly = texts(c.back), c.formerly
 		}
+		result.Deployed, result.Records = w.staged.deployed, w.staged.recordIDs()
 		a.succeed(w, result)
 	}
+}
+
+// recordIDs are the owner's records with the change, by host.
+func (c *change) recordIDs() map[string]string {
+	records := c.records
+	if c.empty() {
+		records = c.atTip
+	}
+	ids := make(map[string]string, len(records))
+	for host, id := range records {
+		ids[host] = id.String()
+	}
+	return ids
 }
 
 func hexOrNone(id git.Hash) string {
@@ -227,7 +265,7 @@ func (a *application) commit(
 	root git.Hash, parents []git.Hash, changes []*change, pack *git.Pack,
 ) (git.Hash, error) {
 	return pack.AddCommit(git.Commit{
-		Tree: root, Parents: parents, Author: authorOr(changes[0].edit.Author), Time: a.client.now(), Message: message(changes),
+		Tree: root, Parents: parents, Author: authorOr(changes[0].edit.Author), Time: a.now, Message: message(changes),
 	}, a.client.signer)
 }
 
@@ -235,11 +273,11 @@ func (a *application) commit(
 func (c *change) pack(pack *git.Pack) error {
 	h := git.NewHasher()
 	for _, file := range c.put {
-		if file.folder == nil {
-			pack.AddFile(file.id, file.content)
+		if file.there {
 			continue
 		}
-		if file.folder.there {
+		if file.folder == nil {
+			pack.AddFile(file.id, file.content)
 			continue
 		}
 		if err := packFolder(h, pack, file); err != nil {

@@ -58,15 +58,16 @@ func compareKeys(a, b key) int {
 
 // conflicts decides for folders that the owner's records do not list. Those in
 // known (from the state) may have any content but another owner's; of the
-// others, what is there must be what is wanted.
+// others, what is there must be what is wanted. names are all names whose
+// records are the owner's own.
 func (w *layout) conflicts(
-	ctx context.Context, owner Owner, keys []key, want Deployed, known map[key]bool,
+	ctx context.Context, owner Owner, names []string, keys []key, want Deployed, known map[key]bool,
 ) ([]Conflict, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
 	slices.SortFunc(keys, compareKeys)
-	claimed, err := w.claims(ctx, owner, keys)
+	claimed, err := w.claims(ctx, owner, names, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +99,16 @@ func (w *layout) conflicts(
 // owner's folder: a marker there would be a change of that folder. Those with
 // folders conflict for these.
 func (w *layout) hostConflicts(
-	ctx context.Context, owner Owner, want Deployed, records map[string]git.Hash,
+	ctx context.Context, owner Owner, names []string, want Deployed, known ...map[string]git.Hash,
 ) ([]Conflict, error) {
 	var keys []key
 	for _, host := range slices.Sorted(maps.Keys(want)) {
-		if _, known := records[host]; !known && len(want[host]) == 0 {
+		has := func(records map[string]git.Hash) bool { _, ok := records[host]; return ok }
+		if !slices.ContainsFunc(known, has) && len(want[host]) == 0 {
 			keys = append(keys, key{host: host})
 		}
 	}
-	claimed, err := w.claims(ctx, owner, keys)
+	claimed, err := w.claims(ctx, owner, names, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +194,7 @@ func (w *layout) ownersAt(at string) []string {
 // claims finds which of the folders another owner's records claim. Folders
 // decide, not paths: that owner's path may be any directory above the folder,
 // our own path included.
-func (w *layout) claims(ctx context.Context, owner Owner, keys []key) (map[key]Owner, error) {
+func (w *layout) claims(ctx context.Context, owner Owner, names []string, keys []key) (map[key]Owner, error) {
 	above, err := w.openAbove(ctx, owner, keys)
 	if err != nil {
 		return nil, err
@@ -201,7 +203,7 @@ func (w *layout) claims(ctx context.Context, owner Owner, keys []key) (map[key]O
 	var places []string
 	for _, at := range above {
 		for _, name := range w.ownersAt(at) {
-			if name == owner.Name && at == owner.Path {
+			if at == owner.Path && slices.Contains(names, name) {
 				continue
 			}
 			other := Owner{Name: name, Path: at}

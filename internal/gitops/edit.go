@@ -14,11 +14,28 @@ import (
 // and nothing else of its own. An Edit without hosts removes everything.
 type Edit struct {
 	Owner Owner
+	// Formerly, when not "", is the name that the owner had at the same path. What
+	// is in its records is the owner's own, and its records and markers become the
+	// owner's, in the same commit. No folder changes for that.
+	Formerly string
 	// Hosts are all hosts of the fleet by name, those without folders too.
 	Hosts map[string]Host
-	// Previously is what the state says was written. What is in it and not
-	// wanted any more is removed even when the repository's records have lost it.
+	// Previously is what the state says was written. What is in it and not wanted
+	// any more may be removed even when the repository's records have lost it.
 	Previously Deployed
+	// Remove are the only folders that the edit may remove: those that the plan
+	// showed. The trees in it mean nothing. Others that are the owner's and that are
+	// not wanted are an *UnplannedError, and nothing is written.
+	Remove Deployed
+	// LeaveOthers lets folders that are the owner's, and neither wanted nor in
+	// Remove, stay with their records, in place of an *UnplannedError. It is for a
+	// destroy.
+	LeaveOthers bool
+	// Records are the ids of the owner's records by host, as the state knows them:
+	// the Result.Records of the apply that wrote Previously. With them, hosts on
+	// which nothing changed need not be read, and records that somebody changed by
+	// hand are put right. A host that is left out is read.
+	Records map[string]string
 	// Author is author and committer.
 	Author git.Signature
 	// Subject begins the commit message; default: "dev: 2 added, 1 changed, 1 removed".
@@ -26,9 +43,6 @@ type Edit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
-	// From, when not "", is a commit in the branch's history, in hex: the edit wants
-	// what that has of the owner, and its Hosts are empty.
-	From string
 	// Keep lets go of everything instead of removing it: the folders and markers
 	// stay as they are, and the owner's records go. Its Hosts are empty.
 	Keep bool
@@ -48,17 +62,36 @@ type Host struct {
 	Folders map[string]Folder
 }
 
+// FolderAction is what an edit does with a folder.
+type FolderAction string
+
+// The actions.
+const (
+	// Write makes the folder what Folder.Tree and Folder.Files say.
+	Write FolderAction = ""
+	// Keep leaves the folder and its record as the tip has them, also when it has
+	// none, and whoever's it is.
+	Keep FolderAction = "keep"
+	// GoBack makes the folder what it was in the commit Folder.From.
+	GoBack FolderAction = "go back"
+)
+
 // Folder is one assignment.
 type Folder struct {
-	// Tree is the id that TreeID gives for the files.
+	Action FolderAction
+	// Tree is the id that git.TreeID gives for the files, or the tree that the
+	// folder goes back to. It means nothing for a folder that is kept.
 	Tree string
-	// Files renders the files. It is called only when the folder is written, and
-	// again when a race was lost; the files must be those of Tree.
+	// From is the commit in the branch's history, in hex, in which the folder is
+	// Tree, for one that goes back.
+	From string
+	// Files renders the files, for one that is written. It is called only when
+	// that happens, and again when a race was lost; the files must be those of Tree.
 	Files func() ([]git.File, error)
-	// Record is what the repository keeps about the folder.
+	// Record is what the repository keeps about the folder. One that goes back gets
+	// what the commit says, if that says anything, and one that is kept what is
+	// recorded, unless that was lost.
 	Record Record
-
-	there bool // the repository has the files
 }
 
 // defaultAuthor signs when nobody is named. The domain is reserved (RFC 2606), so
@@ -93,17 +126,15 @@ func (e Edit) check() error {
 	if strings.ContainsFunc(e.Release, isControl) {
 		return errors.New("the release has a control character")
 	}
-	if e.From != "" {
-		if err := git.CheckCommit(e.From); err != nil {
-			return err
+	if e.Formerly != "" {
+		if err := git.CheckName(e.Formerly); err != nil {
+			return fmt.Errorf("the owner's former name: %w", err)
 		}
-		if slices.ContainsFunc(slices.Collect(maps.Values(e.Hosts)), func(h Host) bool {
-			return slices.ContainsFunc(slices.Collect(maps.Values(h.Folders)), func(f Folder) bool { return !f.there })
-		}) {
-			return errors.New("an edit that goes back to a commit has folders of its own")
+		if e.Formerly == e.Owner.Name {
+			return fmt.Errorf("the owner's former name is %q, its own", e.Formerly)
 		}
 	}
-	if e.Keep && (len(e.Hosts) > 0 || e.From != "") {
+	if e.Keep && len(e.Hosts) > 0 {
 		return errors.New("an edit that lets go of its folders wants some")
 	}
 	if e.Head != "" {
@@ -153,14 +184,30 @@ func (e Edit) checkHost(host string) error {
 		if err := git.CheckPath(e.Owner.folder(host, target)); err != nil {
 			return err
 		}
-		if _, err := git.ParseID(folder.Tree); err != nil {
+		if err := folder.check(); err != nil {
 			return fmt.Errorf("folder %q: %w", e.Owner.folder(host, target), err)
-		}
-		if folder.Files == nil && !folder.there {
-			return fmt.Errorf("folder %q: has no files", e.Owner.folder(host, target))
 		}
 	}
 	return nil
+}
+
+func (f Folder) check() error {
+	switch f.Action {
+	case Keep:
+		return nil
+	case GoBack:
+		if err := git.CheckCommit(f.From); err != nil {
+			return err
+		}
+	case Write:
+		if f.Files == nil {
+			return errors.New("has no files")
+		}
+	default:
+		return fmt.Errorf("cannot %q", string(f.Action))
+	}
+	_, err := git.ParseID(f.Tree)
+	return err
 }
 
 func checkNamesFold(where string, names []string) error {
@@ -175,38 +222,26 @@ func checkNamesFold(where string, names []string) error {
 	return nil
 }
 
-// want is the edit's folders by id.
-func (e Edit) want() Deployed {
-	want := make(Deployed, len(e.Hosts))
+// Wanted is the edit's folders by tree id. Folders that are kept are there with
+// the tree that the edit says, if it says one.
+func (e Edit) Wanted() Deployed {
+	return e.folders(func(folder Folder) bool { return folder.Tree != "" })
+}
+
+// written is the edit's folders by tree id, without those that are kept.
+func (e Edit) written() Deployed {
+	return e.folders(func(folder Folder) bool { return folder.Action != Keep })
+}
+
+func (e Edit) folders(which func(Folder) bool) Deployed {
+	folders := make(Deployed, len(e.Hosts))
 	for host, h := range e.Hosts {
-		want[host] = make(map[string]string, len(h.Folders))
+		folders[host] = make(map[string]string, len(h.Folders))
 		for target, folder := range h.Folders {
-			want[host][target] = folder.Tree
+			if which(folder) {
+				folders[host][target] = strings.ToLower(folder.Tree)
+			}
 		}
 	}
-	return want
-}
-
-// recordFile is a record as it has to be, encoded.
-type recordFile struct {
-	content []byte
-	id      git.Hash
-}
-
-// recordFiles are the records that the edit wants, by host.
-func (e Edit) recordFiles() map[string]recordFile {
-	h := git.NewHasher()
-	files := make(map[string]recordFile, len(e.Hosts))
-	for host, wanted := range e.Hosts {
-		record := hostRecord{
-			Environment:       e.Owner.Environment,
-			DeploymentTargets: make(map[string]folderRecord, len(wanted.Folders)),
-		}
-		for target, folder := range wanted.Folders {
-			record.DeploymentTargets[target] = folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
-		}
-		content := record.encode()
-		files[host] = recordFile{content: content, id: h.Blob(content)}
-	}
-	return files
+	return folders
 }

@@ -14,6 +14,9 @@ import (
 var (
 	// ErrConflict: somebody else owns a folder, or foreign files are in its place.
 	ErrConflict = errors.New("folder is not this assignment's")
+	// ErrUnplanned: the branch has folders of the owner that the edit does not want
+	// and may not remove.
+	ErrUnplanned = errors.New("folders that the plan did not show")
 	// ErrRace: others moved the branch each time, until the bound was reached.
 	ErrRace = errors.New("branch kept moving")
 )
@@ -41,11 +44,34 @@ func (e *OwnershipError) Error() string {
 // Unwrap makes errors.Is(err, ErrConflict) true.
 func (e *OwnershipError) Unwrap() error { return ErrConflict }
 
+// UnplannedError is an ErrUnplanned: it names every folder that would have to
+// go, "<host>/<deployment target>", in order.
+type UnplannedError struct {
+	Owner   Owner
+	Folders []string
+}
+
+func (e *UnplannedError) Error() string {
+	names := e.Folders[:min(len(e.Folders), maxNamed)]
+	more := ""
+	if rest := len(e.Folders) - len(names); rest > 0 {
+		more = fmt.Sprintf(" and %d more", rest)
+	}
+	return fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s%s", e.Owner.Name, strings.Join(names, ", "), more)
+}
+
+// Unwrap makes errors.Is(err, ErrUnplanned) true.
+func (e *UnplannedError) Unwrap() error { return ErrUnplanned }
+
 // describe makes of err what may leave the package.
 func describe(remote git.Remote, err error) error {
 	var owned *OwnershipError
 	if errors.As(err, &owned) {
 		return owned
+	}
+	var unplanned *UnplannedError
+	if errors.As(err, &unplanned) {
+		return unplanned
 	}
 	return remote.Describe(err, ErrRace)
 }

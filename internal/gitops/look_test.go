@@ -93,13 +93,13 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 							t.Errorf("%s: %v", edit.Owner.Name, err)
 							return
 						}
-						if got := view.Deployed(wanted(edit)); sprint(got) != sprint(wanted(edit)) || view.Commit != tip {
+						if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) || view.Commit != tip {
 							t.Errorf("%s: deployed %v at %s, want %v at %s", edit.Owner.Name, got, view.Commit, wanted(edit), tip)
 						}
 						if n := view.Blobs(); n != 0 && !strings.HasSuffix(t.Name(), "plain") { // which cannot leave them out
 							t.Errorf("%d blobs", n)
 						}
-						if conflicts, err := view.Conflicts(t.Context(), wanted(edit), wanted(edit)); err != nil || len(conflicts) > 0 {
+						if conflicts, err := view.Conflicts(t.Context(), wanted(edit), wanted(edit), ""); err != nil || len(conflicts) > 0 {
 							t.Errorf("%s: %v, %v", edit.Owner.Name, conflicts, err)
 						}
 					})
@@ -197,7 +197,7 @@ func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
 				t.Errorf("tip %q, missing %t", look.Tip(), look.Missing())
 			}
 			view, err := look.View(t.Context(), dev)
-			if err != nil || len(view.Deployed(gitops.Deployed{"drone": {"app": ""}})) != 0 {
+			if err != nil || len(deployed(t, view, gitops.Deployed{"drone": {"app": ""}})["drone"]) != 0 {
 				t.Errorf("%+v, %v", view, err)
 			}
 		}
@@ -244,7 +244,7 @@ func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := view.Deployed(wanted(edit)); sprint(got) != sprint(wanted(edit)) {
+		if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) {
 			t.Errorf("deployed = %v", got)
 		}
 		if _, err := look.View(t.Context(), gitops.Owner{Name: "other", Path: "other"}); err == nil || !strings.Contains(err.Error(), "malformed") {

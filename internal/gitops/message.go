@@ -32,9 +32,12 @@ func (c *change) subject() string {
 		return text
 	}
 	if c.edit.Keep {
-		return fmt.Sprintf("%s: %d let go", c.edit.Owner.Name, len(c.kept))
+		return fmt.Sprintf("%s: %d let go", c.edit.Owner.Name, len(c.letGo))
 	}
 	var parts []string
+	if c.formerly != "" {
+		parts = append(parts, "takes over from "+c.formerly)
+	}
 	for _, part := range []struct {
 		count int
 		what  string
@@ -43,8 +46,8 @@ func (c *change) subject() string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
 		}
 	}
-	if c.edit.From != "" && len(parts) > 0 {
-		parts = append(parts, "back to "+c.edit.From[:min(len(c.edit.From), 12)])
+	if len(c.back) > 0 {
+		parts = append(parts, c.wentBack())
 	}
 	if len(parts) == 0 {
 		parts = []string{fmt.Sprintf("%d hosts put right", len(c.hosts))}
@@ -55,17 +58,44 @@ func (c *change) subject() string {
 	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
 }
 
+// wentBack says how many folders went back, and to which commit if it is one.
+func (c *change) wentBack() string {
+	commits := map[string]bool{}
+	for _, k := range c.back {
+		commits[c.from(k)] = true
+	}
+	if len(commits) > 1 {
+		return fmt.Sprintf("%d back to earlier commits", len(c.back))
+	}
+	return fmt.Sprintf("%d back to %s", len(c.back), c.from(c.back[0]))
+}
+
+// from is the commit that a folder goes back to, short.
+func (c *change) from(k key) string {
+	const short = 12
+	return c.edit.Hosts[k.host].Folders[k.target].From[:short]
+}
+
 func (c *change) body() string {
 	var b strings.Builder
 	list(&b, "Added", texts(c.added))
 	list(&b, "Changed", texts(c.changed))
 	list(&b, "Removed", texts(c.removed))
 	list(&b, "Taken over", c.adoptedTexts())
-	list(&b, "Let go", texts(c.kept))
+	list(&b, "Gone back", c.backTexts())
+	list(&b, "Let go", texts(c.letGo))
 	if b.Len() == 0 {
 		list(&b, "Hosts", c.hosts)
 	}
 	return b.String()
+}
+
+func (c *change) backTexts() []string {
+	texts := texts(c.back)
+	for i, k := range c.back {
+		texts[i] += " to " + c.from(k)
+	}
+	return texts
 }
 
 func texts(keys []key) []string {

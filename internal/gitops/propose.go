@@ -6,19 +6,34 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
+// beyond are the commits that a branch has and the base has not.
+type beyond map[git.Hash]git.CommitHead
+
+// ahead are the commits of the branch that the edit is proposed on; own is its
+// tip.
+func (a *application) ahead(ctx context.Context, t *git.Tip, own git.Hash) (beyond, error) {
+	if a.head() == "" {
+		return nil, nil
+	}
+	return t.Beyond(ctx, own)
+}
+
+// layout is the branch's tip; nil when the base contains it.
+func (b beyond) layout(t *git.Tip, own git.Hash) *layout {
+	if head, ok := b[own]; ok {
+		return newLayout(t.At(own, head.Tree))
+	}
+	return nil
+}
+
 // propose brings the changes to a branch of its own: what a pull request asks to
 // be merged. Its tree is the base branch's with the edit applied, so that
 // whatever else somebody did on that branch goes. It is never forced: while the
 // base does not contain the branch's tip, that is a parent of the new commit.
 func (a *application) propose(
-	ctx context.Context, t *git.Tip, work *layout, changes []*change, pack *git.Pack,
+	ctx context.Context, t *git.Tip, own git.Hash, ahead beyond, work *layout, changes []*change, pack *git.Pack,
 ) (done bool, err error) {
 	root := work.Write(pack.AddTree)
-	own := t.Reference(a.head())
-	ahead, err := t.Beyond(ctx, own)
-	if err != nil {
-		return false, a.unansweredBy(ctx, err)
-	}
 	parents := []git.Hash{t.Commit}
 	if at, ok := ahead[own]; ok {
 		if at.Tree == root {

@@ -50,7 +50,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		}
 		head := *r
 		head.remote.Branch = "flotilla/dev"
-		if got, want := sprint(inspect(t, &head, dev).Deployed(wanted(edit))), sprint(wanted(edit)); got != want {
+		if got, want := sprint(deployed(t, inspect(t, &head, dev), wanted(edit))), sprint(wanted(edit)); got != want {
 			t.Errorf("on the head: %s, want %s", got, want)
 		}
 

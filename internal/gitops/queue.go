@@ -34,6 +34,7 @@ type waiting struct {
 	// unconfirmed is its part of the last push, when that is not known to have been
 	// refused: when the next attempt finds nothing to do, it was this.
 	unconfirmed *change
+	staged      *change // what the edit came to in the last attempt
 
 	result Result
 	err    error

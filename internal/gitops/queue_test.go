@@ -217,7 +217,7 @@ func TestAFolderGoesFromOneOwnerToAnotherInOneApply(t *testing.T) {
 	apply(t, r, gitops.Edit{Owner: from, Hosts: hosts(t, folders)})
 	for round := range 6 {
 		folders["drone/app"] = rendered(t, "a", fmt.Sprint(round))
-		results, errs := together(t, r, gitops.Edit{Owner: to, Hosts: hosts(t, folders)}, gitops.Edit{Owner: from})
+		results, errs := together(t, r, gitops.Edit{Owner: to, Hosts: hosts(t, folders)}, gitops.Edit{Owner: from, Remove: wanted(gitops.Edit{Hosts: hosts(t, folders)})})
 		// Only those that meet in the queue help each other; the next apply does the rest.
 		if errs[0] != nil && !errors.Is(errs[0], gitops.ErrConflict) || errs[1] != nil {
 			t.Fatalf("round %d: %+v, %v", round, results, errs)

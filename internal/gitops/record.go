@@ -2,112 +2,111 @@ package gitops
 
 import (
 	"bytes"
-	"context"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Owner is one flotilla_assignment, as the repository knows it.
-type Owner struct {
-	// Name and Path together are the owner: two of one name at two paths are two.
-	Name string
-	// Environment is what the owner's records and commits say; it decides nothing.
-	Environment string
-	// Path is where the owner's folders begin; "" is the repository's root.
-	Path string
-}
+// recordFormat is the format of the records that are written. Records without a
+// format are older: they have no objects and no times. One of a newer format is
+// read as far as it is known, and keeps its format and the rest.
+const recordFormat = 1
 
-// check finds what is wrong with an owner.
-func (o Owner) check() error {
-	if err := git.CheckName(o.Name); err != nil {
-		return fmt.Errorf("the owner's name: %w", err)
-	}
-	if strings.ContainsFunc(o.Environment, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return errors.New("the owner's environment has a control character")
-	}
-	return git.CheckPath(o.Path)
-}
+// maxRecord is beyond 10,000 folders on one host.
+const maxRecord = 8 << 20
 
-// Deployed maps each host to its deployment targets, and those to the tree ids
-// of their folders, in hex. A host without deployment targets is there, with an
-// empty map: its folder exists.
-type Deployed map[string]map[string]string
-
-// Record says in the repository why a folder is there.
+// Record says in the repository why a folder is there, and what is in it.
 type Record struct {
 	Workload         string   `json:"workload"`
 	DeploymentTarget string   `json:"deployment_target"`
 	Policies         []string `json:"policies,omitempty"`
 	ConfigVersion    string   `json:"config_version,omitempty"`
+	// Objects are the reconciler objects in the folder.
+	Objects []Object `json:"objects,omitempty"`
+}
+
+// Object names an object of Kubernetes.
+type Object struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// FolderRecord is what a record says of one folder.
+type FolderRecord struct {
+	Record
+	// Tree is the folder as its owner wrote it last.
+	Tree string
+	// TreeBefore is what it was until then; "" when it was added.
+	TreeBefore string
+	// Changed is the time of the commit that did that; zero where the record does
+	// not say, which those of older versions do not.
+	Changed time.Time
 }
 
 // hostRecord is the file that records what one owner owns on one host.
 type hostRecord struct {
+	Format            int                     `json:"format,omitempty"`
 	Environment       string                  `json:"environment,omitempty"`
 	DeploymentTargets map[string]folderRecord `json:"deployment_targets"`
+
+	more fields
 }
 
 type folderRecord struct {
 	Record
-	Tree string `json:"tree"`
+	Tree       string `json:"tree"`
+	TreeBefore string `json:"tree_before,omitempty"`
+	Changed    string `json:"changed,omitempty"` // RFC 3339
+
+	more fields
 }
 
-const (
-	recordsFolder = ".flotilla"
-	recordSuffix  = ".json"
-	markerSuffix  = ".md"
-	clustersHost  = "clusters"
-	// maxRecord is beyond 10,000 folders on one host.
-	maxRecord = 8 << 20
-)
+// fields are members that this version does not know, by name.
+type fields map[string]json.RawMessage
 
-// folder is where an owner's folder for a deployment target is.
-func (o Owner) folder(host, target string) string { return path.Join(o.Path, host, target) }
-
-// marker is the file that keeps the host's folder existing.
-func (o Owner) marker(host string) string { return path.Join(o.Path, host, o.Name+markerSuffix) }
-
-// records is the folder of the owner's records.
-func (o Owner) records() string { return path.Join(o.Path, recordsFolder, o.Name) }
-
-// record is the file that records what is owned on a host.
-func (o Owner) record(host string) string { return path.Join(o.records(), host+recordSuffix) }
-
-// markerText is what the marker says.
-func (o Owner) markerText() []byte {
-	return []byte("Flotilla writes this folder for the assignment `" + o.Name +
-		"`. What is changed here by hand is put back by the next apply.\n")
+// public is the record of a folder for those who read it.
+func (f folderRecord) public() FolderRecord {
+	changed, _ := time.Parse(time.RFC3339, f.Changed) // checked when it was read
+	return FolderRecord{Record: f.Record, Tree: f.Tree, TreeBefore: f.TreeBefore, Changed: changed}
 }
 
-// checkHost tells what is wrong with a host: it is "<name>" or "clusters/<name>".
-func checkHost(host string) error {
-	name, cluster := strings.CutPrefix(host, clustersHost+"/")
-	if !cluster && host == clustersHost {
-		return fmt.Errorf("host %q: is where the folders of single clusters are", host)
-	}
-	if err := git.CheckName(name); err != nil {
-		return fmt.Errorf("host %q: %w", host, err)
-	}
-	if len(name)+len(recordSuffix) > git.MaxSegment {
-		return fmt.Errorf("host %q: the name is too long for its record", host)
-	}
-	return nil
+// sameMeaning reports whether a record that was read says what the other one
+// does, as far as its format can say it.
+func (r hostRecord) sameMeaning(as hostRecord) bool {
+	return r.Environment == as.Environment &&
+		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
+			return a.Tree == b.Tree && a.Workload == b.Workload && a.DeploymentTarget == b.DeploymentTarget &&
+				a.ConfigVersion == b.ConfigVersion && slices.Equal(a.Policies, b.Policies) &&
+				(r.Format == 0 || slices.Equal(a.Objects, b.Objects) && a.Changed == b.Changed && a.TreeBefore == b.TreeBefore)
+		})
+}
+
+// sameFolders reports whether two records list the same folders, with the same
+// trees.
+func (r hostRecord) sameFolders(as hostRecord) bool {
+	return maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
+		return strings.EqualFold(a.Tree, b.Tree)
+	})
 }
 
 // encode writes a record canonically: keys in order, indented for a person's
 // diff, ending in a newline. By hand, because an apply encodes the records of
-// all hosts to compare their ids, and encoding/json takes as long for that as
-// for everything else together.
+// many hosts, and encoding/json takes as long for that as for everything else
+// together.
 func (r hostRecord) encode() []byte {
-	b := make([]byte, 0, 64+300*len(r.DeploymentTargets))
+	b := make([]byte, 0, 64+400*len(r.DeploymentTargets))
 	b = append(b, "{\n"...)
+	if r.Format != 0 {
+		b = fmt.Appendf(b, "  \"format\": %d,\n", r.Format)
+	}
 	if r.Environment != "" {
 		b = appendMember(b, "  ", "environment", r.Environment, ",\n")
 	}
@@ -124,28 +123,38 @@ func (r hostRecord) encode() []byte {
 	if len(r.DeploymentTargets) > 0 {
 		b = append(b, "\n  "...)
 	}
-	return append(b, "}\n}\n"...)
+	return append(r.more.encode(append(b, '}'), "  "), "\n}\n"...)
 }
 
 func (f folderRecord) encode(b []byte) []byte {
 	const indent = "      "
 	b = appendMember(b, indent, "workload", f.Workload, ",\n")
 	b = appendMember(b, indent, "deployment_target", f.DeploymentTarget, ",\n")
-	if len(f.Policies) > 0 {
-		b = append(b, indent+`"policies": [`...)
-		for i, policy := range f.Policies {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(b, "\n"+indent+"  "...)
-			b = appendText(b, policy)
-		}
-		b = append(b, "\n"+indent+"],\n"...)
-	}
+	b = appendList(b, indent, "policies", f.Policies, appendText)
 	if f.ConfigVersion != "" {
 		b = appendMember(b, indent, "config_version", f.ConfigVersion, ",\n")
 	}
-	return appendMember(b, indent, "tree", f.Tree, "\n")
+	b = appendList(b, indent, "objects", f.Objects, appendObject)
+	b = appendMember(b, indent, "tree", f.Tree, "")
+	if f.TreeBefore != "" {
+		b = appendMember(append(b, ",\n"...), indent, "tree_before", f.TreeBefore, "")
+	}
+	if f.Changed != "" {
+		b = appendMember(append(b, ",\n"...), indent, "changed", f.Changed, "")
+	}
+	return append(f.more.encode(b, indent), '\n')
+}
+
+// encode appends the members after those that are known.
+func (f fields) encode(b []byte, indent string) []byte {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		b = append(append(b, ",\n"...), indent...)
+		b = append(appendText(b, name), ": "...)
+		var value bytes.Buffer
+		_ = json.Indent(&value, f[name], indent, "  ") // it was read as JSON
+		b = append(b, value.Bytes()...)
+	}
+	return b
 }
 
 func appendMember(b []byte, indent, name, value, end string) []byte {
@@ -154,6 +163,33 @@ func appendMember(b []byte, indent, name, value, end string) []byte {
 	b = append(b, name...)
 	b = append(b, `": `...)
 	return append(appendText(b, value), end...)
+}
+
+func appendList[T any](b []byte, indent, name string, values []T, value func([]byte, T) []byte) []byte {
+	if len(values) == 0 {
+		return b
+	}
+	b = append(append(b, indent...), '"')
+	b = append(append(b, name...), `": [`...)
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = value(append(append(append(b, '\n'), indent...), "  "...), v)
+	}
+	return append(append(append(b, '\n'), indent...), "],\n"...)
+}
+
+func appendObject(b []byte, o Object) []byte {
+	b = appendMember(append(b, '{'), "", "kind", o.Kind, ", ")
+	if o.Namespace != "" {
+		b = appendMember(b, "", "namespace", o.Namespace, ", ")
+	}
+	return appendMember(b, "", "name", o.Name, "}")
+}
+
+func compareObjects(a, b Object) int {
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // appendText quotes text as encoding/json does, without escaping for HTML.
@@ -184,7 +220,12 @@ func parseRecord(content []byte) (hostRecord, error) {
 		return hostRecord{}, fmt.Errorf("the record is longer than %d MiB", maxRecord>>20)
 	}
 	var r hostRecord
-	if err := json.Unmarshal(content, &r); err != nil {
+	// What is encoded again to the byte has nothing that is not known.
+	err := json.Unmarshal(content, &r)
+	if err != nil || !bytes.Equal(r.encode(), content) {
+		r, err = parseFields(content)
+	}
+	if err != nil {
 		return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
 	}
 	for target, folder := range r.DeploymentTargets {
@@ -194,47 +235,91 @@ func parseRecord(content []byte) (hostRecord, error) {
 		if _, err := git.ParseID(folder.Tree); err != nil {
 			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
 		}
+		if folder.tidy() {
+			r.DeploymentTargets[target] = folder
+		}
 	}
 	return r, nil
 }
 
-// recordEntries lists an owner's records at the tip: host to the record's blob.
-// The folder of the records must have been opened, and its clusters.
-func (w *layout) recordEntries(records string) map[string]git.Hash {
-	hosts := map[string]git.Hash{}
-	list := func(at, prefix string) {
-		d := w.Directory(at)
-		if d == nil {
-			return
-		}
-		d.Each(func(e git.Entry) {
-			name, ok := strings.CutSuffix(e.Name, recordSuffix)
-			host := prefix + name
-			if ok && e.IsFile() && checkHost(host) == nil {
-				hosts[host] = e.ID
-			}
-		})
+// tidy leaves out what is not what it has to be, and reports whether something
+// was.
+func (f *folderRecord) tidy() (changed bool) {
+	if _, err := git.ParseID(f.TreeBefore); err != nil && f.TreeBefore != "" {
+		f.TreeBefore, changed = "", true
 	}
-	list(records, "")
-	list(path.Join(records, clustersHost), clustersHost+"/")
-	return hosts
+	if _, err := time.Parse(time.RFC3339, f.Changed); err != nil && f.Changed != "" {
+		f.Changed, changed = "", true
+	}
+	return changed
 }
 
-// readRecords fetches and reads the given records, by host. One that cannot be
-// read is left out.
-func (w *layout) readRecords(ctx context.Context, entries map[string]git.Hash) (map[string]hostRecord, error) {
-	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
-		return nil, err
+// parseFields reads a record that may have more than this version knows.
+func parseFields(content []byte) (hostRecord, error) {
+	var r hostRecord
+	if err := json.Unmarshal(content, &r.more); err != nil {
+		return hostRecord{}, err
 	}
-	read := make(map[string]hostRecord, len(entries))
-	for host, id := range entries {
-		content, err := w.Blob(id)
-		if err != nil {
-			return nil, err
-		}
-		if r, err := parseRecord(content); err == nil {
-			read[host] = r
-		}
+	if err := r.more.take("format", &r.Format); err != nil {
+		return hostRecord{}, err
 	}
-	return read, nil
+	if r.Format < 0 {
+		return hostRecord{}, errors.New("its format is negative")
+	}
+	if err := r.more.take("environment", &r.Environment); err != nil {
+		return hostRecord{}, err
+	}
+	var targets map[string]fields
+	if err := r.more.take("deployment_targets", &targets); err != nil {
+		return hostRecord{}, err
+	}
+	r.DeploymentTargets = make(map[string]folderRecord, len(targets))
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		f := folderRecord{more: targets[target]}
+		for _, name := range folderFields {
+			// A newer format may have made something else of what need not be read.
+			text := f.more[name]
+			if err := f.more.take(name, f.field(name)); err != nil && (r.Format <= recordFormat || name == "tree") {
+				return hostRecord{}, fmt.Errorf("%q: %w", target, err)
+			} else if err != nil {
+				f.more[name] = text
+			}
+		}
+		r.DeploymentTargets[target] = f
+	}
+	return r, nil
+}
+
+// folderFields are the members of a folder's record that are known.
+var folderFields = []string{
+	"workload", "deployment_target", "policies", "config_version", "objects", "tree", "tree_before", "changed",
+}
+
+func (f *folderRecord) field(name string) any {
+	return map[string]any{
+		"workload": &f.Workload, "deployment_target": &f.DeploymentTarget, "policies": &f.Policies, "config_version": &f.ConfigVersion,
+		"objects": &f.Objects, "tree": &f.Tree, "tree_before": &f.TreeBefore, "changed": &f.Changed,
+	}[name]
+}
+
+// unknown are the members that this version never writes.
+func (f fields) unknown() fields {
+	unknown := maps.Clone(f)
+	for _, name := range folderFields {
+		delete(unknown, name)
+	}
+	return unknown
+}
+
+// take reads a member that is known, and leaves the others.
+func (f fields) take(name string, value any) error {
+	text, ok := f[name]
+	if !ok {
+		return nil
+	}
+	delete(f, name)
+	if err := json.Unmarshal(text, value); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }

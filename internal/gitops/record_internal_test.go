@@ -3,17 +3,32 @@ package gitops
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+const (
+	oneTree     = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+	anotherTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4905"
 )
 
 func FuzzParseRecord(f *testing.F) {
 	for _, seed := range []string{
 		`{"environment":"dev","deployment_targets":{"app":{"workload":"w","deployment_target":"t","policies":["p"],"config_version":"1","tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`,
 		`{"deployment_targets":{"../x":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`, `{}`, `null`, `{"deployment_targets":{"a":null}}`,
+		`{"format":2,"x":[ 1, {"a" : null} ],"deployment_targets":{"a":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904","policies":{},"Tree":"<&>","y":1e400}}}`,
 	} {
 		f.Add([]byte(seed))
+	}
+	for name, content := range recordFiles(f) {
+		_ = name
+		f.Add(content)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		record, err := parseRecord(content)
@@ -27,49 +42,121 @@ func FuzzParseRecord(f *testing.F) {
 			if _, err := git.ParseID(folder.Tree); err != nil {
 				t.Fatal(err)
 			}
+			folder.public()
 		}
 		encoded := record.encode()
-		var b bytes.Buffer
-		encoder := json.NewEncoder(&b)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if record.DeploymentTargets == nil {
-			record.DeploymentTargets = map[string]folderRecord{}
-		}
-		if err := encoder.Encode(record); err != nil || !bytes.Equal(b.Bytes(), encoded) {
-			t.Fatalf("encoding/json writes %s, we write %s", b.Bytes(), encoded)
+		if !json.Valid(encoded) {
+			t.Fatalf("we write %s", encoded)
 		}
 		again, err := parseRecord(encoded)
 		if err != nil || len(again.DeploymentTargets) != len(record.DeploymentTargets) {
 			t.Fatalf("%s: %v", encoded, err)
 		}
+		if !again.sameMeaning(record) || !bytes.Equal(again.encode(), encoded) {
+			t.Fatalf("read again: %s\nwas: %s", again.encode(), encoded)
+		}
+		if members(t, content) > members(t, encoded) {
+			t.Fatalf("fields are lost: %s", encoded)
+		}
 	})
 }
 
-func TestRecordsAreReadable(t *testing.T) {
-	t.Parallel()
-	record := hostRecord{Environment: "dev", DeploymentTargets: map[string]folderRecord{
-		"hello-world-app-functional-test": {
-			Record: Record{Workload: "hello-world-app", DeploymentTarget: "functional-test", Policies: []string{"a<b"}, ConfigVersion: "4f"},
-			Tree:   "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-		},
-	}}
-	want := `{
-  "environment": "dev",
-  "deployment_targets": {
-    "hello-world-app-functional-test": {
-      "workload": "hello-world-app",
-      "deployment_target": "functional-test",
-      "policies": [
-        "a<b"
-      ],
-      "config_version": "4f",
-      "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-    }
-  }
+// members counts the members of a record that are not written when they are
+// empty, which only those that are known are.
+func members(t *testing.T, content []byte) int {
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal(content, &record); err != nil {
+		t.Fatal(err)
+	}
+	known := fields(record)
+	for _, name := range []string{"format", "environment", "deployment_targets"} {
+		delete(known, name)
+	}
+	return len(known)
 }
-`
-	if got := string(record.encode()); got != want {
-		t.Errorf("record = %s", got)
+
+// recordFiles are the records in testdata, which older and newer versions wrote.
+func recordFiles(t testing.TB) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob("testdata/records/*.json")
+	if err != nil || len(names) < 3 {
+		t.Fatal(names, err)
+	}
+	files := map[string][]byte{}
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(name)] = content
+	}
+	return files
+}
+
+func TestRecordsOfOtherVersionsAreReadAndLoseNothing(t *testing.T) {
+	t.Parallel()
+	for name, content := range recordFiles(t) {
+		record, err := parseRecord(content)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		folder := record.DeploymentTargets["hello-world-app-functional-test"]
+		if folder.Tree != oneTree || folder.ConfigVersion != "4f" || folder.Workload != "hello-world-app" || record.Environment != "dev" {
+			t.Errorf("%s: %+v", name, folder)
+		}
+		if got := record.encode(); !bytes.Equal(got, content) {
+			t.Errorf("%s is written as %s", name, got)
+		}
+		// The same in any other spelling.
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, content); err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseRecord(compact.Bytes())
+		if err != nil || !bytes.Equal(again.encode(), content) {
+			t.Errorf("%s, compact, is written as %s, %v", name, again.encode(), err)
+		}
+	}
+}
+
+func TestWhatARecordSaysForOthersToRead(t *testing.T) {
+	t.Parallel()
+	record, err := parseRecord(recordFiles(t)["format_1.json"])
+	want := FolderRecord{
+		Record: Record{
+			Workload: "hello-world-app", DeploymentTarget: "functional-test", Policies: []string{"a<b"}, ConfigVersion: "4f",
+			Objects: []Object{{"GitRepository", "flux-system", "hello"}, {"Namespace", "", "hello"}},
+		},
+		Tree: oneTree, TreeBefore: anotherTree, Changed: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC),
+	}
+	if got := record.DeploymentTargets["hello-world-app-functional-test"].public(); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("record = %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
+func TestBadRecordsAreRefused(t *testing.T) {
+	t.Parallel()
+	folder := func(fields string) string { return `{"deployment_targets":{"app":{` + fields + `}}}` }
+	for content, want := range map[string]string{
+		`{"format":"1"}`:                        "format",
+		`{"format":-1}`:                         "negative",
+		`{"environment":1}`:                     "environment",
+		`{"deployment_targets":[]}`:             "deployment_targets",
+		folder(`"tree":"x"`):                    "object id",
+		folder(`"tree":1`):                      "tree",
+		folder(`"policies":1`):                  "policies",
+		`{"format":9,` + folder(`"tree":1`)[1:]: "tree",
+		`[]`:                                    "array", `{`: "unexpected end", "": "unexpected end",
+		strings.Repeat(" ", maxRecord+1): "8 MiB",
+	} {
+		if _, err := parseRecord([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: err = %v, want %q", content, err, want)
+		}
+	}
+	// What is only told to others is left out when it is nothing.
+	record, err := parseRecord([]byte(folder(`"tree":"` + oneTree + `","tree_before":"../x","changed":"yesterday"`)))
+	if got := record.DeploymentTargets["app"]; err != nil || got.TreeBefore != "" || got.Changed != "" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -4,99 +4,98 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // AsOf returns what a commit in the branch's history has of the owner: the
-// folders in its records there, with their tree ids. It reads these records,
-// trees, and no other blob; it may fetch them.
+// folders in its records there, as an edit goes back to them. It reads these
+// records, trees, and no other blob; it may fetch them.
 //
-// Errors: ErrCommit, or as of Inspect.
-func (v *View) AsOf(ctx context.Context, commit string) (Deployed, error) {
+// Errors: git.ErrCommit, or as of Inspect.
+func (v *View) AsOf(ctx context.Context, commit string) (map[string]Host, error) {
 	release, err := v.look.hold(ctx)
 	if err != nil {
 		return nil, describe(v.remote, err)
 	}
 	defer release()
-	then, err := v.work.asOf(ctx, Edit{Owner: v.owner, From: commit})
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	return then.want(), nil
+	hosts, err := v.work.asOf(ctx, v.owner, commit)
+	return hosts, describe(v.remote, err)
 }
 
-// stageFrom is stage for an edit that may go back to a commit.
-func (w *layout) stageFrom(ctx context.Context, edit Edit) (*change, error) {
-	if edit.From == "" {
-		return w.stage(ctx, edit)
-	}
-	then, err := w.asOf(ctx, edit)
+func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[string]Host, error) {
+	at, err := w.openCommit(ctx, owner, commit)
 	if err != nil {
 		return nil, err
 	}
-	return w.stage(ctx, then)
+	if len(at.records) == 0 {
+		return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, commit, owner.Name, owner.Path)
+	}
+	hosts := make(map[string]Host, len(at.records))
+	var keys []key
+	for host, record := range at.records {
+		folders := map[string]Folder{}
+		for target, folder := range record.DeploymentTargets {
+			if e, ok := at.hostAt(owner, host).Find(target); ok && e.IsTree() {
+				folders[target] = Folder{Action: GoBack, Tree: e.ID.String(), From: commit, Record: folder.Record}
+				keys = append(keys, key{host, target})
+			}
+		}
+		hosts[host] = Host{Folders: folders}
+	}
+	return hosts, at.areFlat(ctx, keys)
 }
 
-// asOf makes of an edit with From one that wants what that commit has of its
-// owner. The folders are trees that the repository has, so that none of their
-// files is fetched or sent.
-func (w *layout) asOf(ctx context.Context, edit Edit) (Edit, error) {
-	id, err := git.ParseID(edit.From)
+// past is a commit in the branch's history, as far as one owner is concerned.
+type past struct {
+	*layout
+	owner   Owner
+	commit  string
+	records map[string]hostRecord
+}
+
+// openCommit reads the owner's records of a commit that the branch contains.
+func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*past, error) {
+	id, err := git.ParseID(commit)
 	if err != nil {
-		return Edit{}, fmt.Errorf("%w: %w", git.ErrCommit, err)
+		return nil, fmt.Errorf("%w: %w", git.ErrCommit, err)
 	}
 	root, err := w.RootOf(ctx, id)
 	if err != nil {
-		return Edit{}, err
+		return nil, err
 	}
-	at := newLayout(w.At(id, root))
-	entries, err := at.openOwner(ctx, edit.Owner, nil)
+	at := &past{layout: newLayout(w.At(id, root)), owner: owner, commit: commit}
+	entries, err := at.openOwner(ctx, owner, nil)
 	if err != nil {
-		return Edit{}, err
+		return nil, err
 	}
-	records, err := at.readRecords(ctx, entries)
-	if err != nil {
-		return Edit{}, err
-	}
-	if len(records) == 0 {
-		return Edit{}, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, id, edit.Owner.Name, edit.Owner.Path)
-	}
-	edit.Hosts = make(map[string]Host, len(records))
-	var trees []git.Hash
-	for host, record := range records {
-		folders := map[string]Folder{}
-		for target, folder := range record.DeploymentTargets {
-			if e, ok := at.hostAt(edit.Owner, host).Find(target); ok && e.IsTree() {
-				folders[target] = Folder{Tree: e.ID.String(), Record: folder.Record, there: true}
-				trees = append(trees, e.ID)
-			}
-		}
-		edit.Hosts[host] = Host{Folders: folders}
-	}
-	if err := at.Need(ctx, trees); err != nil {
-		return Edit{}, err
-	}
-	for _, host := range slices.Sorted(maps.Keys(edit.Hosts)) {
-		for target, folder := range edit.Hosts[host].Folders {
-			if err := isFlat(at.Tip, folder.Tree); err != nil {
-				return Edit{}, fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, path.Join(edit.Owner.Path, host, target), id, err)
-			}
-		}
-	}
-	return edit, edit.check()
+	at.records, err = at.readRecords(ctx, entries)
+	return at, err
 }
 
-// isFlat checks that a folder is as Apply writes one: somebody may have put a
-// link or a submodule into it since.
-func isFlat(t *git.Tip, tree string) error {
-	id, err := git.ParseID(tree)
-	if err != nil {
+// areFlat checks that folders are as Apply writes them: somebody may have put a
+// link or a submodule into one.
+func (p *past) areFlat(ctx context.Context, keys []key) error {
+	slices.SortFunc(keys, compareKeys)
+	trees := make([]git.Hash, len(keys))
+	for i, k := range keys {
+		e, _ := p.hostAt(p.owner, k.host).Find(k.target)
+		trees[i] = e.ID
+	}
+	if err := p.Need(ctx, trees); err != nil {
 		return err
 	}
-	entries, err := t.Entries(id)
+	for i, k := range keys {
+		if err := isFlat(p.Tip, trees[i]); err != nil {
+			return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(k.host, k.target), p.commit, err)
+		}
+	}
+	return nil
+}
+
+func isFlat(t *git.Tip, tree git.Hash) error {
+	entries, err := t.Entries(tree)
 	if err != nil {
 		return err
 	}
@@ -109,4 +108,63 @@ func isFlat(t *git.Tip, tree string) error {
 		}
 	}
 	return nil
+}
+
+// resolve finds the folders that an edit goes back to, with what their commits
+// record of them. They are trees that the repository has: none of their files is
+// fetched or sent.
+func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
+	back := map[string][]key{} // by commit
+	for host, h := range edit.Hosts {
+		for target, folder := range h.Folders {
+			if folder.Action == GoBack {
+				back[folder.From] = append(back[folder.From], key{host, target})
+			}
+		}
+	}
+	if len(back) == 0 {
+		return edit, nil
+	}
+	edit.Hosts = cloneHosts(edit.Hosts)
+	for _, commit := range slices.Sorted(maps.Keys(back)) {
+		if err := w.goBack(ctx, edit, commit, back[commit]); err != nil {
+			return Edit{}, err
+		}
+	}
+	return edit, nil
+}
+
+func (w *layout) goBack(ctx context.Context, edit Edit, commit string, keys []key) error {
+	at, err := w.openCommit(ctx, edit.Owner, commit)
+	if err != nil {
+		return err
+	}
+	var hosts []string
+	for _, k := range keys {
+		hosts = append(hosts, k.host)
+	}
+	if _, err := at.openOwner(ctx, edit.Owner, hosts); err != nil {
+		return err
+	}
+	slices.SortFunc(keys, compareKeys)
+	for _, k := range keys {
+		folder := edit.Hosts[k.host].Folders[k.target]
+		e, ok := at.hostAt(edit.Owner, k.host).Find(k.target)
+		if !ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID) {
+			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit, edit.Owner.folder(k.host, k.target), commit, folder.Tree)
+		}
+		if record, ok := at.records[k.host].DeploymentTargets[k.target]; ok {
+			folder.Record = record.Record
+		}
+		edit.Hosts[k.host].Folders[k.target] = folder
+	}
+	return at.areFlat(ctx, keys)
+}
+
+func cloneHosts(hosts map[string]Host) map[string]Host {
+	clone := make(map[string]Host, len(hosts))
+	for host, h := range hosts {
+		clone[host] = Host{Folders: maps.Clone(h.Folders)}
+	}
+	return clone
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -328,11 +329,51 @@ func wanted(edit gitops.Edit) gitops.Deployed {
 
 func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.Result {
 	t.Helper()
+	if edit.Remove == nil {
+		edit.Remove = removable(t, r, edit)
+	}
 	result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
 	if err != nil {
 		t.Fatalf("apply: %v", err)
 	}
 	return result
+}
+
+// removable are all folders of the edit's owner, for tests of something else
+// than what a plan shows.
+func removable(t testing.TB, r *repository, edit gitops.Edit) gitops.Deployed {
+	t.Helper()
+	folders := gitops.Deployed{}
+	add := func(more gitops.Deployed) {
+		for host, targets := range more {
+			if folders[host] == nil {
+				folders[host] = map[string]string{}
+			}
+			maps.Copy(folders[host], targets)
+		}
+	}
+	add(edit.Previously)
+	names := []string{edit.Owner.Name}
+	if edit.Formerly != "" {
+		names = append(names, edit.Formerly)
+	}
+	for _, name := range names {
+		owned, err := inspect(t, r, gitops.Owner{Name: name, Path: edit.Owner.Path}).Owned(context.Background())
+		if err != nil {
+			t.Fatalf("owned: %v", err)
+		}
+		add(owned)
+	}
+	return folders
+}
+
+func deployed(t testing.TB, view *gitops.View, want gitops.Deployed) gitops.Deployed {
+	t.Helper()
+	deployed, err := view.Deployed(context.Background(), want)
+	if err != nil {
+		t.Fatalf("deployed: %v", err)
+	}
+	return deployed
 }
 
 func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.View {

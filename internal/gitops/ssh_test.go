@@ -100,7 +100,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		view, err := client.Inspect(context.Background(), remote, dev)
-		if err != nil || sprint(view.Deployed(wanted(edit))) != sprint(wanted(edit)) {
+		if err != nil || sprint(deployed(t, view, wanted(edit))) != sprint(wanted(edit)) {
 			t.Errorf("view: %+v, %v", view, err)
 		}
 		if owned, err := view.Owned(context.Background()); err != nil || sprint(owned) != sprint(wanted(edit)) {
@@ -125,7 +125,11 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 		if err != nil || !second.Committed {
 			t.Errorf("second: %+v, %v", second, err)
 		}
-		if back, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev, From: first.Commit}); err != nil || !back.Committed {
+		then, err := view.AsOf(context.Background(), first.Commit)
+		if err != nil {
+			t.Errorf("as of: %v", err)
+		}
+		if back, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev, Hosts: then}); err != nil || !back.Committed {
 			t.Errorf("back: %+v, %v", back, err)
 		}
 		if got := look("show", "main:dev/drone/app/a"); got != "1" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
@@ -12,15 +13,21 @@ import (
 // anything of it is done, so that an edit that fails leaves no trace beside
 // others that share its commit.
 type change struct {
-	edit    Edit
-	by      *waiting
-	added   []key
-	changed []key
-	removed []key
-	kept    []key          // folders that stay and are nobody's from then on
-	hosts   []string       // whose marker or record is put right
-	adopted []Conflict     // folders that another owner had
-	folders []FolderChange // added, changed and removed, with config versions
+	edit     Edit
+	by       *waiting
+	added    []key
+	changed  []key
+	removed  []key
+	back     []key          // of those added and changed, the ones that go back
+	letGo    []key          // folders that stay and are nobody's from then on
+	hosts    []string       // whose marker or record is put right
+	adopted  []Conflict     // folders that another owner had
+	formerly string         // the name that the owner had until then; "" when nothing is of it
+	folders  []FolderChange // added, changed and removed, with config versions
+
+	atTip    map[string]git.Hash // the owner's records before, by host
+	records  map[string]git.Hash // and after
+	deployed Deployed            // the edit's folders after it
 
 	remove []string // paths
 	put    []putFile
@@ -32,30 +39,41 @@ type putFile struct {
 	id      git.Hash
 	content []byte  // of a file
 	folder  *Folder // or a folder
+	there   bool    // the repository has it already
 }
 
 // empty reports whether the tip is already as the edit wants it. Records that
 // differ only in what they say about a folder are no reason for a commit.
 func (c *change) empty() bool {
-	return len(c.added)+len(c.changed)+len(c.removed)+len(c.hosts)+len(c.adopted) == 0
+	return len(c.added)+len(c.changed)+len(c.removed)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
 }
 
-// stage works out what the edit changes at this tip. It only reads.
-func (w *layout) stage(ctx context.Context, edit Edit) (*change, error) {
-	files := edit.recordFiles()
-	want := edit.want()
-	hosts := slices.Collect(maps.Keys(want))
-	for host := range edit.Previously {
-		hosts = append(hosts, host)
-	}
-	atTip, err := w.openOwner(ctx, edit.Owner, hosts)
+// stage works out what the edit changes at this tip, for a commit of that time.
+// proposed is the tip of the branch that the edit is proposed on, if there is
+// one. It only reads.
+func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *layout) (*change, error) {
+	edit, err := w.resolve(ctx, edit)
 	if err != nil {
 		return nil, err
 	}
+	want := edit.written()
+	hosts := slices.Collect(maps.Keys(edit.Hosts))
+	for host := range edit.Previously {
+		hosts = append(hosts, host)
+	}
+	s := &staging{layout: w, edit: edit, want: want, now: now.UTC().Format(time.RFC3339), taken: map[key]folderRecord{}}
+	if s.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
+		return nil, err
+	}
+	if edit.Formerly != "" {
+		if s.formerAtTip, err = w.openOwner(ctx, s.former(), nil); err != nil {
+			return nil, err
+		}
+	}
+	s.change = &change{edit: edit, atTip: s.atTip, records: map[string]git.Hash{}, deployed: Deployed{}}
 	if err := w.wayIsFree(edit.Owner, want); err != nil {
 		return nil, err
 	}
-	s := &staging{layout: w, edit: edit, want: want, files: files, atTip: atTip, formerly: map[key]string{}, change: &change{edit: edit}}
 	if err := s.readOwned(ctx); err != nil {
 		return nil, err
 	}
@@ -66,49 +84,83 @@ func (w *layout) stage(ctx context.Context, edit Edit) (*change, error) {
 	if err := s.checkOwnership(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.readProposed(ctx, proposed); err != nil {
+		return nil, err
+	}
 	s.folders()
-	s.markersAndRecords()
+	s.hosts()
 	slices.SortFunc(s.change.added, compareKeys)
 	slices.SortFunc(s.change.changed, compareKeys)
 	slices.SortFunc(s.change.removed, compareKeys)
+	slices.SortFunc(s.change.back, compareKeys)
 	s.versions()
 	return s.change, nil
 }
 
 type staging struct {
 	*layout
-	edit     Edit
-	want     Deployed
-	files    map[string]recordFile
-	atTip    map[string]git.Hash   // host to the blob of its record
-	recorded map[string]hostRecord // those that can be read
-	owned    map[key]bool          // by the records, or by the state and nobody's record
-	formerly map[key]string        // config versions in another owner's records
-	change   *change
+	edit   Edit
+	want   Deployed // the folders that are written, or are as they would be
+	now    string   // the time of the commit, as records have it
+	change *change
+
+	atTip       map[string]git.Hash   // host to the blob of its record
+	formerAtTip map[string]git.Hash   // the same of the owner's former name
+	recorded    map[string]hostRecord // those that were read and can be
+	formerly    map[string]hostRecord // the same of the owner's former name
+	asLeft      map[string]bool       // hosts whose record need not be read
+	owned       map[key]bool          // by the records, or by the state and nobody's record
+	taken       map[key]folderRecord  // what another owner's records said of folders that are taken over
+	staying     map[key]bool          // folders that are neither wanted nor to be removed
+	proposed    map[string]hostRecord // records on the branch that the edit is proposed on
 }
 
-// readOwned reads what the owner's records list. A record that is to the byte
-// what is wanted need not be fetched.
-func (s *staging) readOwned(ctx context.Context) error {
-	unknown := map[string]git.Hash{}
-	for host, id := range s.atTip {
-		if file, ok := s.files[host]; !ok || file.id != id {
-			unknown[host] = id
-		}
+// former is the owner by the name that it had.
+func (s *staging) former() Owner {
+	former := s.edit.Owner
+	former.Name = s.edit.Formerly
+	return former
+}
+
+// names are the names whose records are the owner's own.
+func (s *staging) names() []string {
+	if s.edit.Formerly == "" {
+		return []string{s.edit.Owner.Name}
 	}
-	recorded, err := s.readRecords(ctx, unknown)
-	if err != nil {
+	return []string{s.edit.Owner.Name, s.edit.Formerly}
+}
+
+// readOwned reads what the owner's records list. A record that is what the
+// state knows, of a host whose folders are as they are wanted, need not be
+// fetched: it would only say what is known.
+func (s *staging) readOwned(ctx context.Context) error {
+	s.owned, s.asLeft = map[key]bool{}, map[string]bool{}
+	unknown := func(entries map[string]git.Hash) map[string]git.Hash {
+		read := map[string]git.Hash{}
+		for host, id := range entries {
+			_, now := s.atTip[host]
+			_, then := s.formerAtTip[host]
+			if now && then || !s.isAsLeft(host, id) {
+				read[host] = id
+				continue
+			}
+			s.asLeft[host] = true
+			for target := range s.edit.Previously[host] {
+				s.owned[key{host, target}] = true
+			}
+		}
+		return read
+	}
+	var err error
+	if s.recorded, err = s.readRecords(ctx, unknown(s.atTip)); err != nil {
 		return err
 	}
-	s.recorded, s.owned = recorded, map[key]bool{}
-	for host, record := range recorded {
-		for target := range record.DeploymentTargets {
-			s.owned[key{host, target}] = true
-		}
+	if s.formerly, err = s.readRecords(ctx, unknown(s.formerAtTip)); err != nil {
+		return err
 	}
-	for host := range s.atTip {
-		if _, ok := unknown[host]; !ok {
-			for target := range s.want[host] {
+	for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
+		for host, record := range records {
+			for target := range record.DeploymentTargets {
 				s.owned[key{host, target}] = true
 			}
 		}
@@ -116,32 +168,80 @@ func (s *staging) readOwned(ctx context.Context) error {
 	return nil
 }
 
-// letGo takes the owner's records away, and nothing else.
-func (s *staging) letGo() {
-	for _, host := range slices.Sorted(maps.Keys(s.atTip)) {
-		s.change.hosts = append(s.change.hosts, host)
-		s.change.remove = append(s.change.remove, s.edit.Owner.record(host))
+// isAsLeft reports whether the host has the record and the folders that the
+// last apply left there, and nothing else is wanted.
+func (s *staging) isAsLeft(host string, id git.Hash) bool {
+	wanted, ok := s.edit.Hosts[host]
+	if !ok || !git.IsID(s.edit.Records[host], id) {
+		return false
 	}
-	for k := range s.owned {
-		if e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target); ok && e.IsTree() {
-			s.change.kept = append(s.change.kept, k)
+	d := s.hostAt(s.edit.Owner, host)
+	for target, folder := range wanted.Folders {
+		if folder.Action == Keep {
+			continue
+		}
+		if _, known := s.edit.Previously[host][target]; !known {
+			return false
+		}
+		if e, ok := d.Look(target); !ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID) {
+			return false
 		}
 	}
-	slices.SortFunc(s.change.kept, compareKeys)
+	for target := range s.edit.Previously[host] {
+		if _, ok := wanted.Folders[target]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// prior is what is recorded of a folder until now.
+func (s *staging) prior(k key) (folderRecord, bool) {
+	for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
+		if folder, ok := records[k.host].DeploymentTargets[k.target]; ok {
+			return folder, true
+		}
+	}
+	folder, ok := s.taken[k]
+	return folder, ok
+}
+
+// folderAt is the tree of a folder at the tip.
+func (s *staging) folderAt(k key) (git.Hash, bool) {
+	e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target)
+	return e.ID, ok && e.IsTree()
+}
+
+// letGo takes the owner's records away, and nothing else.
+func (s *staging) letGo() {
+	remove := func(owner Owner, records map[string]git.Hash) {
+		for _, host := range slices.Sorted(maps.Keys(records)) {
+			s.change.hosts = append(s.change.hosts, host)
+			s.change.remove = append(s.change.remove, owner.record(host))
+		}
+	}
+	remove(s.edit.Owner, s.atTip)
+	remove(s.former(), s.formerAtTip)
+	for k := range s.owned {
+		if _, ok := s.folderAt(k); ok {
+			s.change.letGo = append(s.change.letGo, k)
+		}
+	}
+	slices.SortFunc(s.change.letGo, compareKeys)
 }
 
 // checkOwnership asks about each folder that the owner's records do not list:
 // wanted ones must not be another's, and what only the state knows is left to
-// those whose record has it now.
+// those whose record has it now. Then it finds what the plan did not show.
 func (s *staging) checkOwnership(ctx context.Context) error {
 	known := map[key]bool{}
-	var former, wanted []key
+	var lost, wanted []key
 	for host, targets := range s.edit.Previously {
 		for target := range targets {
 			k := key{host, target}
 			known[k] = true
 			if _, ok := s.want[host][target]; !ok && !s.owned[k] {
-				former = append(former, k)
+				lost = append(lost, k)
 			}
 		}
 	}
@@ -152,7 +252,7 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 			}
 		}
 	}
-	found, err := s.conflicts(ctx, s.edit.Owner, wanted, s.want, known)
+	found, err := s.conflicts(ctx, s.edit.Owner, s.names(), wanted, s.want, known)
 	if err != nil {
 		return err
 	}
@@ -161,41 +261,67 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 			return err
 		}
 	}
+	claimed, err := s.claims(ctx, s.edit.Owner, s.names(), lost)
+	if err != nil {
+		return err
+	}
+	for _, k := range lost {
+		if _, ok := claimed[k]; !ok {
+			s.owned[k] = true
+		}
+	}
+	unplanned := s.unplanned()
 	settled, err := s.settledInside(ctx)
 	if err != nil {
 		return err
 	}
-	hosts, err := s.hostConflicts(ctx, s.edit.Owner, s.want, s.atTip)
+	hosts, err := s.hostConflicts(ctx, s.edit.Owner, s.names(), s.want, s.atTip, s.formerAtTip)
 	if err != nil {
 		return err
 	}
 	if found = slices.Concat(found, settled, hosts); len(found) > 0 {
 		return &OwnershipError{Conflicts: found}
 	}
-	if len(former) == 0 {
-		return nil
-	}
-	claimed, err := s.claims(ctx, s.edit.Owner, former)
-	if err != nil {
-		return err
-	}
-	for _, k := range former {
-		if _, ok := claimed[k]; !ok {
-			s.owned[k] = true
-		}
+	if len(unplanned) > 0 {
+		return &UnplannedError{Owner: s.edit.Owner, Folders: texts(unplanned)}
 	}
 	return nil
 }
 
-// settledInside finds owned folders that are not as they were left, and in which
-// another owner has settled since: they are not ours to overwrite or to remove.
+// unplanned returns the folders that are there, are neither wanted nor kept, and
+// may not be removed. Where the edit leaves others, they stay.
+func (s *staging) unplanned() []key {
+	s.staying = map[key]bool{}
+	var unplanned []key
+	for k := range s.owned {
+		_, wanted := s.edit.Hosts[k.host].Folders[k.target]
+		_, planned := s.edit.Remove[k.host][k.target]
+		if _, there := s.folderAt(k); !there || wanted || planned {
+			continue
+		}
+		if s.edit.LeaveOthers {
+			s.staying[k] = true
+			continue
+		}
+		unplanned = append(unplanned, k)
+	}
+	slices.SortFunc(unplanned, compareKeys)
+	return unplanned
+}
+
+// settledInside finds folders to be written or removed that are not as they were
+// left, and in which another owner has settled since: they are not ours to
+// overwrite or to remove.
 func (s *staging) settledInside(ctx context.Context) ([]Conflict, error) {
 	var drifted []key
 	var folders []string
 	for k := range s.owned {
-		e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target)
-		left := s.recorded[k.host].DeploymentTargets[k.target].Tree
-		if ok && e.IsTree() && !git.IsID(s.want[k.host][k.target], e.ID) && !git.IsID(left, e.ID) {
+		at, ok := s.folderAt(k)
+		if !ok || s.stays(k) {
+			continue
+		}
+		left, _ := s.prior(k)
+		if !git.IsID(s.want[k.host][k.target], at) && !git.IsID(left.Tree, at) {
 			drifted = append(drifted, k)
 			folders = append(folders, s.edit.Owner.folder(k.host, k.target))
 		}
@@ -217,52 +343,65 @@ func (s *staging) settledInside(ctx context.Context) ([]Conflict, error) {
 	return found, nil
 }
 
+// stays reports whether an owned folder is neither written nor removed.
+func (s *staging) stays(k key) bool {
+	return s.staying[k] || s.edit.Hosts[k.host].Folders[k.target].Action == Keep
+}
+
 func (s *staging) folders() {
 	for host, h := range s.edit.Hosts {
-		d := s.hostAt(s.edit.Owner, host)
+		s.change.deployed[host] = make(map[string]string, len(h.Folders))
 		for target, folder := range h.Folders {
-			id, _ := git.ParseID(folder.Tree) // checked with the edit
-			e, ok := d.Look(target)
-			switch {
-			case ok && e.IsTree() && e.ID == id:
-				continue
-			case ok:
-				s.change.changed = append(s.change.changed, key{host, target})
-			default:
-				s.change.added = append(s.change.added, key{host, target})
-			}
-			s.change.put = append(s.change.put, putFile{path: s.edit.Owner.folder(host, target), id: id, folder: &folder})
+			s.folder(key{host, target}, folder)
 		}
 	}
 	for k := range s.owned {
-		if _, ok := s.want[k.host][k.target]; ok {
+		if _, ok := s.edit.Hosts[k.host].Folders[k.target]; ok || s.staying[k] {
 			continue
 		}
-		if e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target); ok && e.IsTree() {
+		if _, ok := s.folderAt(k); ok {
 			s.change.removed = append(s.change.removed, k)
 			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.host, k.target))
 		}
 	}
 }
 
+func (s *staging) folder(k key, folder Folder) {
+	e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target)
+	if folder.Action == Keep {
+		if ok && e.IsTree() {
+			s.change.deployed[k.host][k.target] = e.ID.String()
+		}
+		return
+	}
+	id, _ := git.ParseID(folder.Tree) // checked with the edit
+	s.change.deployed[k.host][k.target] = id.String()
+	switch {
+	case ok && e.IsTree() && e.ID == id:
+		return
+	case ok:
+		s.change.changed = append(s.change.changed, k)
+	default:
+		s.change.added = append(s.change.added, k)
+	}
+	if folder.Action == GoBack {
+		s.change.back = append(s.change.back, k)
+	}
+	s.change.put = append(s.change.put, putFile{
+		path: s.edit.Owner.folder(k.host, k.target), id: id, folder: &folder, there: folder.Action == GoBack,
+	})
+}
+
 // versions lists the changed folders with the config versions in the records.
 func (s *staging) versions() {
 	note := func(action Action, keys []key) {
 		for _, k := range keys {
-			after := s.edit.Hosts[k.host].Folders[k.target].Record.ConfigVersion
-			before := after // a record that was not read is the wanted one
-			if record, ok := s.recorded[k.host]; ok {
-				before = record.DeploymentTargets[k.target].ConfigVersion
+			change := FolderChange{Host: k.host, DeploymentTarget: k.target, Action: action}
+			change.After = s.edit.Hosts[k.host].Folders[k.target].Record.ConfigVersion
+			if prior, _ := s.prior(k); action != Added {
+				change.Before = prior.ConfigVersion
 			}
-			if version, ok := s.formerly[k]; ok {
-				before = version
-			}
-			if action == Added {
-				before = ""
-			}
-			s.change.folders = append(s.change.folders, FolderChange{
-				Host: k.host, DeploymentTarget: k.target, Action: action, Before: before, After: after,
-			})
+			s.change.folders = append(s.change.folders, change)
 		}
 	}
 	note(Added, s.change.added)
@@ -273,74 +412,7 @@ func (s *staging) versions() {
 	})
 }
 
-func (s *staging) markersAndRecords() {
-	text := s.edit.Owner.markerText()
-	marker := git.NewHasher().Blob(text)
-	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
-		kept := s.recordKept(host)
-		if !s.hasMarker(s.edit.Owner, host, marker) {
-			kept = false
-			s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: marker, content: text})
-		}
-		if !kept {
-			s.change.hosts = append(s.change.hosts, host)
-		}
-		if file := s.files[host]; s.atTip[host] != file.id {
-			s.change.put = append(s.change.put, putFile{path: s.edit.Owner.record(host), id: file.id, content: file.content})
-		}
-	}
-	s.formerHosts(marker)
-}
-
-// recordKept reports whether the host's record at the tip lists the folders
-// that are wanted.
-func (s *staging) recordKept(host string) bool {
-	id, ok := s.atTip[host]
-	if !ok {
-		return false
-	}
-	if id == s.files[host].id {
-		return true
-	}
-	record, ok := s.recorded[host]
-	if !ok || len(record.DeploymentTargets) != len(s.want[host]) {
-		return false
-	}
-	for target := range s.want[host] {
-		if _, ok := record.DeploymentTargets[target]; !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// formerHosts takes marker and record from hosts that are not wanted any more.
-func (s *staging) formerHosts(marker git.Hash) {
-	former := map[string]bool{}
-	for host := range s.atTip {
-		former[host] = true
-	}
-	for host := range s.edit.Previously {
-		former[host] = true
-	}
-	for _, host := range slices.Sorted(maps.Keys(former)) {
-		if _, wanted := s.edit.Hosts[host]; wanted {
-			continue
-		}
-		_, recorded := s.atTip[host]
-		at := s.edit.Owner.marker(host)
-		if e, ok := s.Lookup(at); ok && e.IsFile() && (recorded || e.ID == marker) {
-			s.change.remove = append(s.change.remove, at)
-			recorded = true
-		}
-		if recorded {
-			s.change.hosts = append(s.change.hosts, host)
-			s.change.remove = append(s.change.remove, s.edit.Owner.record(host))
-		}
-	}
-}
-
-// do edits the trees. After it the workspace shows the change to the edits that
+// do edits the trees. After it the layout shows the change to the edits that
 // come next.
 func (w *layout) do(ctx context.Context, c *change) error {
 	places := make([]string, 0, len(c.put))
@@ -361,7 +433,7 @@ func (w *layout) do(ctx context.Context, c *change) error {
 		if err := w.tryPut(file.path, mode, file.id); err != nil {
 			return err
 		}
-		if file.folder == nil {
+		if file.folder == nil && !file.there {
 			w.KeepBlob(file.id, file.content)
 		}
 	}

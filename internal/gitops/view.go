@@ -79,23 +79,50 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 	return records, w.Open(ctx, places)
 }
 
-// Deployed returns the tree ids that the given folders have at the tip. A
-// folder that is gone is absent, and so is one whose place something else has
-// taken. A host is absent when its record is gone, or its marker is gone or was
-// changed: then it is not as Apply left it. Reads nothing from the repository.
-func (v *View) Deployed(want Deployed) Deployed {
-	deployed := Deployed{}
-	marker := git.NewHasher().Blob(v.owner.markerText())
-	for host, targets := range want {
-		if _, ok := v.records[host]; !ok || !v.work.hasMarker(v.owner, host, marker) {
-			continue
+// Deployed returns the tree ids that the given folders have at the tip, whatever
+// marker and record there are. A folder that is gone is absent, and so is one
+// whose place something else has taken. It reads nothing but the trees of hosts
+// without a record.
+func (v *View) Deployed(ctx context.Context, want Deployed) (Deployed, error) {
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
+	places := make([]string, 0, len(want))
+	for host := range want {
+		if checkHost(host) == nil {
+			places = append(places, path.Join(v.owner.Path, host))
 		}
+	}
+	if err := v.work.Open(ctx, places); err != nil {
+		return nil, describe(v.remote, err)
+	}
+	deployed := make(Deployed, len(want))
+	for host, targets := range want {
 		deployed[host] = make(map[string]string, len(targets))
 		for target := range targets {
 			v.work.copyID(v.owner, host, target, deployed[host])
 		}
 	}
-	return deployed
+	return deployed, nil
+}
+
+// Touched returns which hosts have a marker or a record that is not as the owner
+// left it, in order: the record is gone or has another id than is known, or the
+// marker is gone or was changed. known are the ids of the records by host, as
+// Result.Records has them; where one is "", the record only has to be there.
+// Reads nothing from the repository.
+func (v *View) Touched(known map[string]string) []string {
+	var touched []string
+	marker := git.NewHasher().Blob(v.owner.markerText())
+	for _, host := range slices.Sorted(maps.Keys(known)) {
+		id, ok := v.records[host]
+		if !ok || known[host] != "" && !git.IsID(known[host], id) || !v.work.hasMarker(v.owner, host, marker) {
+			touched = append(touched, host)
+		}
+	}
+	return touched
 }
 
 // copyID notes the id of a folder, unless it is gone.
@@ -142,25 +169,49 @@ func (v *View) Owned(ctx context.Context) (Deployed, error) {
 	return owned, nil
 }
 
-// Conflicts returns which of the wanted folders Apply would refuse to write at
-// this tip: those that another owner's records claim, whole, in part or as a
-// part of theirs, and those where files are that nobody's record lists, unless
-// they are the wanted files to the byte. want has the tree ids, or "" where they
-// are not known yet. What previously has is taken for the owner's own unless
-// another claims it. Ordered by folder.
-//
-// An error is a *git.BlockedError when something that is not a folder is in the way.
-func (v *View) Conflicts(ctx context.Context, want, previously Deployed) ([]Conflict, error) {
+// Records returns what the owner's records at the tip say, by host and
+// deployment target, whatever is there. It reads the records, and may fetch
+// them. One that cannot be read is left out.
+func (v *View) Records(ctx context.Context) (map[string]map[string]FolderRecord, error) {
 	release, err := v.look.hold(ctx)
 	if err != nil {
 		return nil, describe(v.remote, err)
 	}
 	defer release()
-	conflicts, err := v.conflicts(ctx, want, previously)
+	read, err := v.work.readRecords(ctx, v.records)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	records := make(map[string]map[string]FolderRecord, len(read))
+	for host, record := range read {
+		records[host] = make(map[string]FolderRecord, len(record.DeploymentTargets))
+		for target, folder := range record.DeploymentTargets {
+			records[host][target] = folder.public()
+		}
+	}
+	return records, nil
+}
+
+// Conflicts returns which of the wanted folders Apply would refuse to write at
+// this tip: those that another owner's records claim, whole, in part or as a
+// part of theirs, and those where files are that nobody's record lists, unless
+// they are the wanted files to the byte. want has the tree ids, or "" where they
+// are not known yet; folders that are kept are not in it. What previously has is
+// taken for the owner's own unless another claims it, and so is what the owner's
+// former name claims, if that is not "". Ordered by folder.
+//
+// An error is a *git.BlockedError when something that is not a folder is in the way.
+func (v *View) Conflicts(ctx context.Context, want, previously Deployed, formerly string) ([]Conflict, error) {
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
+	conflicts, err := v.conflicts(ctx, want, previously, formerly)
 	return conflicts, describe(v.remote, err)
 }
 
-func (v *View) conflicts(ctx context.Context, want, previously Deployed) ([]Conflict, error) {
+func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerly string) ([]Conflict, error) {
 	hosts := slices.Sorted(maps.Keys(want))
 	for _, host := range hosts {
 		if err := checkHost(host); err != nil {
@@ -178,31 +229,47 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed) ([]Conf
 	if err := v.work.wayIsFree(v.owner, want); err != nil {
 		return nil, err
 	}
-	asked := map[string]git.Hash{}
-	for _, host := range hosts {
-		if id, ok := v.records[host]; ok && hasOther(want[host], previously[host]) {
-			asked[host] = id
+	names, known := []string{v.owner.Name}, []map[string]git.Hash{v.records}
+	if formerly != "" {
+		former := Owner{Name: formerly, Path: v.owner.Path}
+		records, err := v.work.openOwner(ctx, former, nil)
+		if err != nil {
+			return nil, err
 		}
+		names, known = append(names, formerly), append(known, records)
 	}
-	recorded, err := v.work.readRecords(ctx, asked)
-	if err != nil {
-		return nil, err
+	listed := map[key]bool{}
+	for _, records := range known {
+		asked := map[string]git.Hash{}
+		for _, host := range hosts {
+			if id, ok := records[host]; ok && hasOther(want[host], previously[host]) {
+				asked[host] = id
+			}
+		}
+		recorded, err := v.work.readRecords(ctx, asked)
+		if err != nil {
+			return nil, err
+		}
+		for host, record := range recorded {
+			for target := range record.DeploymentTargets {
+				listed[key{host, target}] = true
+			}
+		}
 	}
 	var keys []key
 	for _, host := range hosts {
 		for target := range want[host] {
-			_, known := previously[host][target]
-			_, listed := recorded[host].DeploymentTargets[target]
-			if !known && !listed {
-				keys = append(keys, key{host, target})
+			_, before := previously[host][target]
+			if k := (key{host, target}); !before && !listed[k] {
+				keys = append(keys, k)
 			}
 		}
 	}
-	found, err := v.work.conflicts(ctx, v.owner, keys, want, nil)
+	found, err := v.work.conflicts(ctx, v.owner, names, keys, want, nil)
 	if err != nil {
 		return nil, err
 	}
-	more, err := v.work.hostConflicts(ctx, v.owner, want, v.records)
+	more, err := v.work.hostConflicts(ctx, v.owner, names, want, known...)
 	return append(found, more...), err
 }
 

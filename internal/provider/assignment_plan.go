@@ -21,8 +21,11 @@ func (r *assignmentResource) wanted(
 	ctx context.Context, model *assignmentModel, place place, known, creates bool, before gitops.Deployed, diagnostics *diag.Diagnostics,
 ) (wanted gitops.Deployed, tell func(*gitops.Edit)) {
 	if !model.RollbackTo.IsNull() {
-		wanted := r.rolledBack(ctx, model, place, known, creates, diagnostics)
-		return wanted, func(edit *gitops.Edit) { edit.From = model.RollbackTo.ValueString() }
+		hosts := r.rolledBack(ctx, model, place, known, creates, diagnostics)
+		if hosts == nil {
+			return nil, nil
+		}
+		return gitops.Edit{Hosts: hosts}.Wanted(), func(edit *gitops.Edit) { edit.Hosts = hosts }
 	}
 	outcome := r.outcome(ctx, model, diagnostics)
 	if outcome == nil {
@@ -38,7 +41,7 @@ func (r *assignmentResource) wanted(
 // back must be possible while it is wrong.
 func (r *assignmentResource) rolledBack(
 	ctx context.Context, model *assignmentModel, place place, known, creates bool, diagnostics *diag.Diagnostics,
-) (wanted gitops.Deployed) {
+) (hosts map[string]gitops.Host) {
 	commit := model.RollbackTo.ValueString()
 	checkRollback(model.RollbackTo, diagnostics)
 	if model.RollbackTo.IsUnknown() || !known || diagnostics.HasError() || r.connection == nil || !r.connection.complete {
@@ -47,13 +50,13 @@ func (r *assignmentResource) rolledBack(
 	diagnostics.AddAttributeWarning(path.Root("rollback_to"), "Assignment is rolled back",
 		fmt.Sprintf("The folders of %q are what commit %s has. Changes of the fleet wait until rollback_to is removed.", model.Name.ValueString(), commit))
 	err := r.connection.inspect(ctx, r.connection.remote(place), model.owner(place), func(view *gitops.View) (err error) {
-		wanted, err = view.AsOf(ctx, commit)
+		hosts, err = view.AsOf(ctx, commit)
 		return err
 	})
 	if err != nil {
 		addRepositoryError(ctx, diagnostics, err, creates)
 	}
-	return wanted
+	return hosts
 }
 
 // lookAhead finds at plan what would make the apply fail: a repository that cannot be reached, or a
@@ -77,7 +80,7 @@ func (r *assignmentResource) lookAhead(
 			}
 			decodeProtection(plan.Protection, diagnostics).check(owned, wanted, plan, diagnostics)
 		}
-		conflicts, err = view.Conflicts(ctx, wanted, before)
+		conflicts, err = view.Conflicts(ctx, wanted, before, "")
 		return err
 	})
 	if err != nil {

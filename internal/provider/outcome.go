@@ -66,10 +66,14 @@ func edit(rendering *pipeline.Rendering) map[string]gitops.Host {
 		hosts[host] = gitops.Host{Folders: map[string]gitops.Folder{}}
 	}
 	for i, assignment := range rendering.Result.Schedule.Assignments {
+		record := rendering.Record(i)
 		hosts[assignment.Host.Name].Folders[assignment.Target.Name] = gitops.Folder{
-			Tree:   rendering.Trees[i],
-			Files:  func() ([]git.File, error) { return rendering.Files(i) },
-			Record: gitops.Record(rendering.Record(i)),
+			Tree:  rendering.Trees[i],
+			Files: func() ([]git.File, error) { return rendering.Files(i) },
+			Record: gitops.Record{
+				Workload: record.Workload, DeploymentTarget: record.DeploymentTarget,
+				Policies: record.Policies, ConfigVersion: record.ConfigVersion,
+			},
 		}
 	}
 	return hosts

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -260,7 +261,15 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	remote := r.connection.remote(place)
 	remote.Branch = branch
 	err = r.connection.inspect(ctx, remote, state.owner(place), func(view *gitops.View) error {
-		state.Deployed = deployedValue(view.Deployed(before))
+		deployed, err := view.Deployed(ctx, before)
+		if err != nil {
+			return err
+		}
+		// A host whose marker or record is gone is written anew.
+		for _, host := range view.Touched(hostsOf(before)) {
+			delete(deployed, host)
+		}
+		state.Deployed = deployedValue(deployed)
 		return nil
 	})
 	if err != nil {
@@ -357,6 +366,12 @@ func (r *assignmentResource) write(
 	edit := r.edit(model, place, previously)
 	edit.Adopt = model.Adopt.ValueBool()
 	tell(&edit)
+	remove, err := r.removable(ctx, model, place, edit)
+	if err != nil {
+		addRepositoryError(ctx, diagnostics, err, false)
+		return err
+	}
+	edit.Remove = remove
 	commit, url, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, diagnostics), place, edit)
 	if err != nil {
 		addRepositoryError(ctx, diagnostics, err, false)
@@ -373,8 +388,42 @@ func (r *assignmentResource) clear(
 ) error {
 	edit := r.edit(model, place, deployed)
 	edit.Keep = model.keeps()
-	_, _, err := r.connection.deliver(ctx, how, place, edit)
+	remove, err := r.removable(ctx, model, place, edit)
+	if err != nil {
+		return err
+	}
+	edit.Remove = remove
+	_, _, err = r.connection.deliver(ctx, how, place, edit)
 	return err
+}
+
+// removable is what an edit may remove: what was deployed, and what the owner's records have.
+func (r *assignmentResource) removable(ctx context.Context, model *assignmentModel, place place, edit gitops.Edit) (gitops.Deployed, error) {
+	remove := gitops.Deployed{}
+	add := func(folders gitops.Deployed) {
+		for host, targets := range folders {
+			if remove[host] == nil {
+				remove[host] = map[string]string{}
+			}
+			maps.Copy(remove[host], targets)
+		}
+	}
+	add(edit.Previously)
+	err := r.connection.inspect(ctx, r.connection.remote(place), model.owner(place), func(view *gitops.View) error {
+		owned, err := view.Owned(ctx)
+		add(owned)
+		return err
+	})
+	return remove, err
+}
+
+// hostsOf are the hosts of a deployment, with records that are not known.
+func hostsOf(deployed gitops.Deployed) map[string]string {
+	hosts := make(map[string]string, len(deployed))
+	for host := range deployed {
+		hosts[host] = ""
+	}
+	return hosts
 }
 
 // edit is one of the model's owner that wants nothing.

@@ -1,0 +1,239 @@
+package gitops
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// readProposed reads the owner's records on the branch that the edit is proposed
+// on. Folders that are proposed already keep the time at which they were: a
+// proposal that nothing changes is not made again.
+func (s *staging) readProposed(ctx context.Context, proposed *layout) error {
+	if proposed == nil {
+		return nil
+	}
+	entries, err := proposed.openOwner(ctx, s.edit.Owner, nil)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(entries, func(host string, _ git.Hash) bool { return s.asLeft[host] })
+	s.proposed, err = proposed.readRecords(ctx, entries)
+	return err
+}
+
+// hosts works out the markers and the records.
+func (s *staging) hosts() {
+	marker := git.NewHasher().Blob(s.edit.Owner.markerText())
+	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
+		s.host(host, marker)
+	}
+	s.otherHosts(marker)
+}
+
+func (s *staging) host(host string, marker git.Hash) {
+	right := s.record(host)
+	if !s.hasMarker(s.edit.Owner, host, marker) {
+		right = false
+		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: marker, content: s.edit.Owner.markerText()})
+	}
+	if !right {
+		s.change.hosts = append(s.change.hosts, host)
+	}
+	s.formerMarker(host)
+}
+
+// wantedRecord is the record of a host as it has to be.
+func (s *staging) wantedRecord(host string) hostRecord {
+	before, ok := s.recorded[host]
+	if !ok {
+		before = s.formerly[host]
+	}
+	record := hostRecord{
+		Format: max(recordFormat, before.Format), Environment: s.edit.Owner.Environment,
+		DeploymentTargets: map[string]folderRecord{}, more: before.more,
+	}
+	for target, folder := range s.edit.Hosts[host].Folders {
+		k := key{host, target}
+		if folder.Action != Keep {
+			record.DeploymentTargets[target] = s.written(k, folder)
+		} else if kept, ok := s.keptRecord(k, folder.Record); ok {
+			record.DeploymentTargets[target] = kept
+		}
+	}
+	for k := range s.staying {
+		if prior, ok := s.prior(k); ok && k.host == host {
+			record.DeploymentTargets[k.target] = prior
+		}
+	}
+	return record
+}
+
+// written is what the record says of a folder that is as the edit wants it. Who
+// finds it as it was recorded leaves when it changed as it is.
+func (s *staging) written(k key, folder Folder) folderRecord {
+	prior, known := s.prior(k)
+	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree), more: prior.more.unknown()}
+	record.Objects = slices.SortedFunc(slices.Values(folder.Record.Objects), compareObjects)
+	if known && strings.EqualFold(prior.Tree, record.Tree) {
+		record.Changed, record.TreeBefore = prior.Changed, prior.TreeBefore
+		return record
+	}
+	record.Changed, record.TreeBefore = s.now, prior.Tree
+	if at, ok := s.folderAt(k); !known && ok && at.String() != record.Tree {
+		record.TreeBefore = at.String()
+	}
+	if proposed, ok := s.proposed[k.host].DeploymentTargets[k.target]; ok && proposed.Changed != "" &&
+		proposed.Tree == record.Tree && proposed.TreeBefore == record.TreeBefore {
+		record.Changed = proposed.Changed
+	}
+	return record
+}
+
+// keptRecord is what the record says of a folder that is kept: what it said, or
+// what the edit says of the folder when the record was lost.
+func (s *staging) keptRecord(k key, record Record) (folderRecord, bool) {
+	if prior, ok := s.prior(k); ok {
+		return prior, true
+	}
+	at, ok := s.folderAt(k)
+	if !ok || !s.owned[k] {
+		return folderRecord{}, false
+	}
+	return folderRecord{Record: record, Tree: at.String(), Changed: s.now}, true
+}
+
+// record brings a host's record to what is wanted, and reports whether it was
+// right. What differs only in what it says about folders is put right along with
+// something else, unless somebody else than the owner wrote it.
+func (s *staging) record(host string) (right bool) {
+	id, there := s.atTip[host]
+	at := s.edit.Owner.record(host)
+	former, moves := s.formerAtTip[host]
+	if moves {
+		s.change.formerly = s.edit.Formerly
+		s.change.remove = append(s.change.remove, s.former().record(host))
+	}
+	before, readable := s.recorded[host]
+	if moves && !there {
+		before, readable = s.formerly[host]
+		id = former
+	}
+	var wanted hostRecord
+	if !s.asLeft[host] {
+		wanted = s.wantedRecord(host)
+	}
+	if s.asLeft[host] || readable && before.sameMeaning(wanted) {
+		s.change.records[host] = id
+		if moves && !there {
+			s.change.put = append(s.change.put, putFile{path: at, id: id, there: true})
+		}
+		return true
+	}
+	content := wanted.encode()
+	s.change.records[host] = git.NewHasher().Blob(content)
+	s.change.put = append(s.change.put, putFile{path: at, id: s.change.records[host], content: content})
+	known := s.edit.Records[host]
+	return readable && before.sameFolders(wanted) && (known == "" || git.IsID(known, id))
+}
+
+// formerMarker takes the marker of the owner's former name away.
+func (s *staging) formerMarker(host string) {
+	if s.edit.Formerly == "" {
+		return
+	}
+	former := s.former()
+	e, ok := s.hostAt(former, host).Look(former.Name + markerSuffix)
+	if !ok || !e.IsFile() {
+		return
+	}
+	_, recorded := s.formerAtTip[host]
+	h := git.NewHasher()
+	if recorded || e.ID == h.Blob(former.markerText()) || e.ID == h.Blob(former.leftText()) {
+		s.change.formerly = former.Name
+		s.change.remove = append(s.change.remove, former.marker(host))
+	}
+}
+
+// otherHosts are those that are not wanted any more. They lose their records,
+// and keep their folder with a marker that says so: an agent whose folder
+// vanishes stops, and removes nothing.
+func (s *staging) otherHosts(marker git.Hash) {
+	others := map[string]bool{}
+	for host := range s.atTip {
+		others[host] = true
+	}
+	for host := range s.formerAtTip {
+		others[host] = true
+	}
+	for host := range s.edit.Previously {
+		others[host] = true
+	}
+	loses := map[string]bool{}
+	for _, k := range s.change.removed {
+		loses[k.host] = true
+	}
+	stays := map[string]bool{}
+	for k := range s.staying {
+		stays[k.host] = true
+	}
+	for _, host := range slices.Sorted(maps.Keys(others)) {
+		if _, wanted := s.edit.Hosts[host]; wanted {
+			continue
+		}
+		_, recorded := s.atTip[host]
+		_, former := s.formerAtTip[host]
+		switch {
+		case stays[host] && former:
+			s.host(host, marker)
+			continue
+		case stays[host]:
+			if recorded && !s.record(host) {
+				s.change.hosts = append(s.change.hosts, host)
+			}
+			continue
+		}
+		if s.leave(host, marker, recorded || former || loses[host]) || recorded || former {
+			s.change.hosts = append(s.change.hosts, host)
+		}
+		if recorded {
+			s.change.remove = append(s.change.remove, s.edit.Owner.record(host))
+		}
+		if former {
+			s.change.formerly = s.edit.Formerly
+			s.change.remove = append(s.change.remove, s.former().record(host))
+			s.formerMarker(host)
+		}
+	}
+}
+
+// leave makes the marker of a host say that nothing is there any more. A marker
+// that the owner did not write is left alone unless the host is known to be its
+// own, and so is a host whose folder is gone already.
+func (s *staging) leave(host string, marker git.Hash, own bool) bool {
+	text := s.edit.Owner.leftText()
+	left := git.NewHasher().Blob(text)
+	d := s.Directory(path.Join(s.edit.Owner.Path, host))
+	name := s.edit.Owner.Name + markerSuffix
+	if d == nil {
+		return false
+	}
+	e, ok := d.Look(name)
+	switch {
+	case ok && (!e.IsFile() || e.ID == left && e.Mode == git.ModeFile):
+		return false
+	case ok && e.ID == marker, own:
+	default:
+		return false
+	}
+	free := true
+	d.Each(func(e git.Entry) { free = free && (e.Name == name || !strings.EqualFold(e.Name, name)) })
+	if free {
+		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: left, content: text})
+	}
+	return free
+}

@@ -1,0 +1,126 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// Owner is one flotilla_assignment, as the repository knows it.
+type Owner struct {
+	// Name and Path together are the owner: two of one name at two paths are two.
+	Name string
+	// Environment is what the owner's records and commits say; it decides nothing.
+	Environment string
+	// Path is where the owner's folders begin; "" is the repository's root.
+	Path string
+}
+
+// check finds what is wrong with an owner.
+func (o Owner) check() error {
+	if err := git.CheckName(o.Name); err != nil {
+		return fmt.Errorf("the owner's name: %w", err)
+	}
+	if strings.ContainsFunc(o.Environment, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return errors.New("the owner's environment has a control character")
+	}
+	return git.CheckPath(o.Path)
+}
+
+// Deployed maps each host to its deployment targets, and those to the tree ids
+// of their folders, in hex. A host without deployment targets is there, with an
+// empty map: its folder exists.
+type Deployed map[string]map[string]string
+
+const (
+	recordsFolder = ".flotilla"
+	recordSuffix  = ".json"
+	markerSuffix  = ".md"
+	clustersHost  = "clusters"
+)
+
+// folder is where an owner's folder for a deployment target is.
+func (o Owner) folder(host, target string) string { return path.Join(o.Path, host, target) }
+
+// marker is the file that keeps the host's folder existing.
+func (o Owner) marker(host string) string { return path.Join(o.Path, host, o.Name+markerSuffix) }
+
+// records is the folder of the owner's records.
+func (o Owner) records() string { return path.Join(o.Path, recordsFolder, o.Name) }
+
+// record is the file that records what is owned on a host.
+func (o Owner) record(host string) string { return path.Join(o.records(), host+recordSuffix) }
+
+// markerText is what the marker says.
+func (o Owner) markerText() []byte {
+	return []byte("Flotilla writes this folder for the assignment `" + o.Name +
+		"`. What is changed here by hand is put back by the next apply.\n")
+}
+
+// leftText is what the marker says on a host that the owner has left.
+func (o Owner) leftText() []byte {
+	return []byte("Nothing of the assignment `" + o.Name + "` is here any more. Agents that follow this folder remove what they had of it. " +
+		"When no agent follows it any more, this file may be removed by hand.\n")
+}
+
+// checkHost tells what is wrong with a host: it is "<name>" or "clusters/<name>".
+func checkHost(host string) error {
+	name, cluster := strings.CutPrefix(host, clustersHost+"/")
+	if !cluster && host == clustersHost {
+		return fmt.Errorf("host %q: is where the folders of single clusters are", host)
+	}
+	if err := git.CheckName(name); err != nil {
+		return fmt.Errorf("host %q: %w", host, err)
+	}
+	if len(name)+len(recordSuffix) > git.MaxSegment {
+		return fmt.Errorf("host %q: the name is too long for its record", host)
+	}
+	return nil
+}
+
+// recordEntries lists an owner's records at the tip: host to the record's blob.
+// The folder of the records must have been opened, and its clusters.
+func (w *layout) recordEntries(records string) map[string]git.Hash {
+	hosts := map[string]git.Hash{}
+	list := func(at, prefix string) {
+		d := w.Directory(at)
+		if d == nil {
+			return
+		}
+		d.Each(func(e git.Entry) {
+			name, ok := strings.CutSuffix(e.Name, recordSuffix)
+			host := prefix + name
+			if ok && e.IsFile() && checkHost(host) == nil {
+				hosts[host] = e.ID
+			}
+		})
+	}
+	list(records, "")
+	list(path.Join(records, clustersHost), clustersHost+"/")
+	return hosts
+}
+
+// readRecords fetches and reads the given records, by host. One that cannot be
+// read is left out.
+func (w *layout) readRecords(ctx context.Context, entries map[string]git.Hash) (map[string]hostRecord, error) {
+	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
+		return nil, err
+	}
+	read := make(map[string]hostRecord, len(entries))
+	for host, id := range entries {
+		content, err := w.Blob(id)
+		if err != nil {
+			return nil, err
+		}
+		if r, err := parseRecord(content); err == nil {
+			read[host] = r
+		}
+	}
+	return read, nil
+}
