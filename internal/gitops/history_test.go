@@ -31,6 +31,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 		step := func(edit gitops.Edit) string {
 			t.Helper()
 			now = now.Add(time.Hour)
+			edit.Remove = removable(t, r, edit)
 			result, err := client.Apply(context.Background(), r.remote, edit)
 			if err != nil {
 				t.Fatal(err)

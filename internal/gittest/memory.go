@@ -76,9 +76,22 @@ func (s *memorySession) UploadPack(_ context.Context, request *packp.UploadPackR
 	}
 	w := git.NewPack()
 	for _, id := range request.Wants {
-		s.send(w, id, depth, blobs)
+		if !s.leadTo(request.Haves, id) {
+			s.send(w, id, depth, blobs)
+		}
 	}
 	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(bytes.NewReader(w.Finish()))), nil
+}
+
+// leadTo reports whether one of the commits is, or has in its history, another.
+func (m *Memory) leadTo(commits []git.Hash, id git.Hash) bool {
+	for _, commit := range commits {
+		head, _ := git.ParseCommitHead(m.objects[commit].Content)
+		if commit == id || m.leadTo(head.Parents, id) {
+			return true
+		}
+	}
+	return false
 }
 
 // send writes an object, and so many levels of trees of what it refers to.
