@@ -187,7 +187,7 @@ func (f *fetcher) fetchCommits(ctx context.Context, ask func() *packp.UploadPack
 		if f.step == everything || !mayStepDown(ctx, err) {
 			return nil, err
 		}
-		f.step++
+		f.stepDown(ctx, f.step+1, err)
 	}
 }
 

@@ -25,6 +25,7 @@ type Hash = plumbing.Hash
 // Client reaches repositories. It is safe for concurrent use.
 type Client struct {
 	web transport.Transport // for http and https
+	log Logger              // nil: nobody listens
 }
 
 // Option changes how a Client works.

@@ -150,6 +150,7 @@ func (c *Client) Create(ctx context.Context, remote Remote) error {
 	if !local {
 		return errors.New("only a local repository can be created")
 	}
+	c.Log(ctx, remote, "creates the repository", nil)
 	return createLocal(ctx, directory, remote.Branch)
 }
 

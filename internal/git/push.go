@@ -49,6 +49,21 @@ const askTime = 10 * time.Second
 // An error says why it was not applied and that another try is of no use. With
 // ErrUnknown nobody could be asked; the result tells what is known then.
 func (c *Client) Push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
+	result, err := c.push(ctx, remote, branch, old, commit, pack)
+	fields := map[string]any{
+		"to": branch, "old": old.String(), "commit": commit.String(), "bytes": len(pack.Finish()), "took": result.Took,
+		"sent": result.Sent, "applied": result.Applied, "moved": result.Moved, "refused": result.Refused,
+	}
+	if err != nil {
+		fields["error"] = err
+	} else if result.Unanswered != nil {
+		fields["error"] = result.Unanswered
+	}
+	c.Log(ctx, remote, "pushed", fields)
+	return result, err
+}
+
+func (c *Client) push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
 	var result PushResult
 	w, err := c.dial(remote)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -29,6 +30,11 @@ const (
 	// everything: the tip with all its blobs.
 	everything
 )
+
+// String is what a log says.
+func (s fetchStep) String() string {
+	return [...]string{"trees by depth and objects by id", "trees by depth with their files", "all trees", "everything"}[s]
+}
 
 // Tip is one commit of a branch, with as many of its objects as somebody needed.
 // It is not safe for concurrent use.
@@ -52,6 +58,7 @@ type fetcher struct {
 	capabilities *capability.List // nil when the repository is empty
 	references   map[string]Hash
 	step         fetchStep
+	log          func(ctx context.Context, message string, fields map[string]any)
 }
 
 // Open reads where the remote's branch is, and the upper levels of its trees.
@@ -69,7 +76,9 @@ func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, err
 	if err != nil {
 		return nil, err
 	}
-	return openTip(ctx, w, remote.Branch, levels)
+	return openTip(ctx, w, remote.Branch, levels, func(ctx context.Context, message string, fields map[string]any) {
+		c.Log(ctx, remote, message, fields)
+	})
 }
 
 // OpenPatiently is Open for one who has nothing to do but wait when the server
@@ -80,18 +89,23 @@ func (c *Client) OpenPatiently(ctx context.Context, remote Remote, levels int) (
 		if err == nil || !Transient(err) || try == maxTries {
 			return t, err
 		}
+		c.Log(ctx, remote, "the repository did not answer, and is asked again", map[string]any{"try": try, "error": err})
 		if err := wait(ctx, try); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func openTip(ctx context.Context, w wire, branch string, levels int) (*Tip, error) {
+func openTip(
+	ctx context.Context, w wire, branch string, levels int, log func(context.Context, string, map[string]any),
+) (*Tip, error) {
+	began := time.Now()
 	commit, advertised, err := branchTip(ctx, w, branch)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}}}
+	log(ctx, "looked at the branch", map[string]any{"commit": commit.String(), "took": time.Since(began)})
+	t := &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}, log: log}}
 	if advertised != nil {
 		t.references = advertised.References
 	}
@@ -109,7 +123,7 @@ func openTip(ctx context.Context, w wire, branch string, levels int) (*Tip, erro
 		if t.step == everything || !mayStepDown(ctx, err) {
 			return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
 		}
-		t.step++
+		t.stepDown(ctx, t.step+1, err)
 	}
 	if err := t.readRoot(); err != nil {
 		return nil, fmt.Errorf("branch %q: %w", branch, err)
@@ -218,11 +232,28 @@ func (f *fetcher) fetch(ctx context.Context, request *packp.UploadPackRequest) e
 
 func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackRequest, objects map[Hash]Object) error {
 	read := func(r io.Reader) error { return ReadPack(packStream(request, r), objects) }
+	began, before := time.Now(), len(objects)
 	err := f.wire.fetch(ctx, request, read)
 	if err != nil && ctx.Err() == nil && Transient(err) {
+		f.log(ctx, "a fetch did not get through, and is tried again", map[string]any{"error": err})
 		err = f.wire.fetch(ctx, request, read)
 	}
+	if err == nil {
+		f.log(ctx, "fetched", map[string]any{
+			"wanted": len(request.Wants), "filter": string(request.Filter), "objects": len(objects) - before, "took": time.Since(began),
+		})
+	}
 	return err
+}
+
+// stepDown takes a step that a server may have an answer to.
+func (f *fetcher) stepDown(ctx context.Context, to fetchStep, err error) {
+	fields := map[string]any{"from": f.step.String(), "to": to.String()}
+	if err != nil {
+		fields["error"] = err
+	}
+	f.log(ctx, "the server does not give what was asked for, and is asked for more", fields)
+	f.step = to
 }
 
 func (t *Tip) readRoot() error {
@@ -270,7 +301,7 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	}
 	for !t.whole {
 		// The last step may have been taken for another commit.
-		t.step = min(max(t.step+1, allTrees), everything)
+		t.stepDown(ctx, min(max(t.step+1, allTrees), everything), nil)
 		err := t.fetchCommit(ctx, 0)
 		if err != nil && t.step == everything {
 			return err

@@ -123,6 +123,7 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
+	a.client.git.Log(ctx, a.remote, "worked out a commit", map[string]any{"assignments": len(a.edits), "with_changes": len(changes)})
 	switch {
 	case len(changes) == 0:
 		a.giveResults(t.Commit, git.Hash{}, nil)

@@ -101,9 +101,20 @@ func (c *Client) waitForBranch(ctx context.Context, remote git.Remote, head stri
 	}
 	c.mu.Unlock()
 
+	unlock = func() { <-free }
 	select {
 	case free <- struct{}{}:
-		return func() { <-free }, nil
+		return unlock, nil
+	default:
+	}
+	began := time.Now()
+	c.git.Log(ctx, remote, "waits for others of this process that write to the branch", nil)
+	defer func() {
+		c.git.Log(ctx, remote, "has waited for others of this process", map[string]any{"took": time.Since(began)})
+	}()
+	select {
+	case free <- struct{}{}:
+		return unlock, nil
 	case <-done:
 		return func() {}, nil
 	case <-ctx.Done():
@@ -214,13 +225,14 @@ func (a *application) run(join func() bool) {
 			if done || err != nil {
 				return false, err
 			}
-			return true, a.client.sleep(ctx, a.client.jitter(a.race.wait()))
+			return true, a.sleep(ctx, "waits before it tries again", a.client.jitter(a.race.wait()))
 		})
 		switch {
 		case err == nil && !again:
 			return // every edit has its result
 		case err == nil:
 		case errors.Is(err, git.ErrRefused) && len(a.open()) > 1:
+			a.client.git.Log(a.open()[0].ctx, a.remote, "the commit that several share was refused; each gets its own", map[string]any{"error": err})
 			a.runAlone()
 			return
 		default:

@@ -77,7 +77,15 @@ func (a *application) listen(ctx context.Context) error {
 		return nil
 	}
 	took := max(firstWait, time.Since(a.race.began)+min(a.race.pushed, longestPush))
-	return a.client.sleep(ctx, listenLeast*took+a.client.jitter(doubled(listenFactor*took, 4*(a.race.lost-1), lastListen)))
+	return a.sleep(ctx, "waits until the branch has stood still", listenLeast*took+a.client.jitter(doubled(listenFactor*took, 4*(a.race.lost-1), lastListen)))
+}
+
+// sleep waits, and says so.
+func (a *application) sleep(ctx context.Context, why string, d time.Duration) error {
+	a.client.git.Log(ctx, a.remote, why, map[string]any{
+		"wait": d, "moved": a.race.moved, "lost_pushes": a.race.lost, "unanswered": a.race.unanswered,
+	})
+	return a.client.sleep(ctx, d)
 }
 
 // overtaken counts what others were faster than: a push, or an attempt that had

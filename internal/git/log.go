@@ -1,0 +1,51 @@
+package git
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// Logger is told what a Client does, for somebody who looks for the reason why
+// something is slow or fails. The fields are texts, numbers and truth values, and
+// none of them holds a credential.
+type Logger func(ctx context.Context, message string, fields map[string]any)
+
+// WithLogger sets who is told what the client does. Default: nobody.
+func WithLogger(logger Logger) Option {
+	return func(c *Client) { c.log = logger }
+}
+
+// Log tells the client's logger about a remote. It adds the remote's URL, without
+// a user, and its branch. An error among the fields becomes its text, described.
+func (c *Client) Log(ctx context.Context, remote Remote, message string, fields map[string]any) {
+	if c.log == nil {
+		return
+	}
+	told := make(map[string]any, len(fields)+2)
+	for name, value := range fields {
+		switch value := value.(type) {
+		case error:
+			told[name] = remote.Describe(value).Error()
+		case string:
+			told[name] = remote.Credentials.scrub(value)
+		case time.Duration:
+			told[name+"_ms"] = value.Milliseconds()
+		default:
+			told[name] = value
+		}
+	}
+	told["repository"], told["branch"] = loggedURL(remote.URL), remote.Branch
+	c.log(ctx, message, told)
+}
+
+// loggedURL is a URL without what may be secret.
+func loggedURL(raw string) string {
+	if CheckURL(raw) != nil {
+		return "(not a URL of a repository)"
+	}
+	if at, ok := parseSSH(raw); ok && at.user != "" {
+		return strings.Replace(raw, at.user+"@", "", 1)
+	}
+	return raw
+}
