@@ -107,7 +107,7 @@ func (r *Result) warn(ofRendering fleet.Findings) []Finding {
 		warnings.add("Questionable target policy", warning.String())
 	}
 	for _, warning := range ofRendering {
-		warnings.add("Order that nobody keeps", warning.String())
+		warnings.add("Questionable rendering", warning.String())
 	}
 	for _, warning := range fleet.Warnings(r.Fleet) {
 		warnings.add("Questionable manifests", warning.String())

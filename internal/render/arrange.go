@@ -28,10 +28,11 @@ type project struct {
 // Arrange looks at all assignments of the fleet together, before any is rendered: deployment targets that
 // share a namespace must not both write it, and a workspace has one AppProject for each Argo CD. Findings
 // are about objects that two of them would write, warnings about what reconcilers cannot do as they are
-// told. Without Arrange every assignment is rendered as if it were alone.
+// told, or will not understand. Without Arrange every assignment is rendered as if it were alone.
 func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
 	a := &arranger{
 		templates: t, arranged: map[*schedule.Assignment]*arrangement{}, seen: map[string]bool{},
+		spelt:   map[string]bool{},
 		writers: map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
 	}
 	for _, assignment := range assignments {
@@ -47,6 +48,7 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 			a.projects[on] = append(a.projects[on], assignment)
 		}
 		a.order(host, assignment)
+		a.spellings(host, assignment)
 	}
 	a.namespaces()
 	a.appProjects()
@@ -67,6 +69,7 @@ type arranger struct {
 	projects           map[projectOn][]*schedule.Assignment
 	findings, warnings fleet.Findings
 	seen               map[string]bool // findings and warnings
+	spelt              map[string]bool // deployment targets and cluster types whose parameters were looked at
 }
 
 func (a *arranger) of(assignment *schedule.Assignment) *arrangement {

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -364,5 +365,52 @@ func TestAnOwnerThatIsNotKnownYet(t *testing.T) {
 	subject.Owner = ""
 	if _, err := templates.Render(subject); err != nil {
 		t.Errorf("%v, but a template that does not read it is known", err)
+	}
+}
+
+func TestFieldsThatAreProbablyMisspeltAreWarnings(t *testing.T) {
+	at := `workloads["hello"].deployment_targets["dev"].manifests.parameters.kustomization.`
+	for name, test := range map[string]struct {
+		deployment deployment
+		parameters string
+		want       string
+	}{
+		"misspelt":                {deployment{}, `{"kustomization": {"intervall": "1m", "timeOut": "1m", "wait": true}}`, at + "intervall: is no field of a Kustomization that Flotilla knows; did you mean \"interval\"?\n" + at + "timeOut: is no field of a Kustomization that Flotilla knows; did you mean \"timeout\"?"},
+		"new":                     {deployment{}, `{"kustomization": {"somethingOfNextYear": 1}}`, ""},
+		"of a cluster type":       {deployment{parameters: object(t, `{"git_repository": {"secretref": {}}}`)}, `{}`, `cluster_types["drone"].parameters.git_repository.secretref: is no field of a GitRepository that Flotilla knows; did you mean "secretRef"?`},
+		"a template of one's own": {deployment{reconciler: "own", templates: []fleet.Template{{Type: "reconciler", Name: "own", Manifests: []string{""}}}}, `{"kustomization": {"intervall": "1m"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.deployment.manifests = with(fromGit(), object(t, test.parameters))
+			templates, subject := test.deployment.compile(t)
+			findings, warnings := templates.Arrange([]*schedule.Assignment{subject.Assignment, subject.Assignment})
+			if findings != nil || warnings.Error() != test.want {
+				t.Errorf("findings %v, warnings\n%v\nwant\n%s", findings, warnings, test.want)
+			}
+		})
+	}
+}
+
+// What an AppProject allows is not known as long as the sources of one deployment target are not; every
+// other folder is.
+func TestAProjectOfSourcesThatAreNotKnownYet(t *testing.T) {
+	team := fleet.Workspace{Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}}
+	f := &fleet.Fleet{
+		Environment: "dev", Workspaces: []fleet.Workspace{team}, Explicit: true,
+		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: "argocd", NamespaceService: "default", ConfigType: "configmap"}},
+		Workloads:    []fleet.Workload{required("a", fromGit()), required("b", fromGit()), required("c", fleet.Manifests{})},
+	}
+	f.Workloads[2].DeploymentTargets[0].ManifestsPending = true
+	for _, workload := range f.Workloads {
+		f.Assignments = append(f.Assignments, fleet.ExplicitAssignment{ClusterType: "drone", DeploymentTarget: workload.Name + "-dev"})
+	}
+	scheduled, _ := schedule.Schedule(f)
+	templates := compile(t, f)
+	templates.Arrange(scheduled.Assignments)
+	for i, want := range []error{render.ErrUnknown, nil, render.ErrUnknown} {
+		subject := render.Subject{Assignment: scheduled.Assignments[i], Environment: "dev", Owner: "platform"}
+		if _, err := templates.Render(subject); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", scheduled.Assignments[i].Key(), err, want)
+		}
 	}
 }

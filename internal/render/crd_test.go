@@ -3,15 +3,19 @@ package render_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
 // published are the modules that hold the definitions of what reconcilers take. Flux publishes that
@@ -184,5 +188,21 @@ func TestBuiltinReconcilersMatchThePublishedDefinitions(t *testing.T) {
 		if !met[name] {
 			t.Errorf("nothing of %s was checked", name)
 		}
+	}
+}
+
+func TestFieldsThatAreKnownAreThoseOfThePublishedDefinitions(t *testing.T) {
+	compared := 0
+	for name, schema := range publishedSchemas(t) {
+		version, kind, _ := strings.Cut(name, " ")
+		if known := render.SpecFields(kind); known != nil && !strings.Contains(version, "beta") {
+			compared++
+			if published := slices.Sorted(maps.Keys(schema.Properties["spec"].Properties)); !slices.Equal(known, published) {
+				t.Errorf("%s has the fields\n%q, known are\n%q", name, published, known)
+			}
+		}
+	}
+	if compared < 5 {
+		t.Errorf("%d kinds compared", compared)
 	}
 }

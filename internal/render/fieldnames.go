@@ -1,0 +1,82 @@
+package render
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// specFields are the fields that the specs of reconcilers' objects have, by kind. Reconcilers grow new ones,
+// so a name that is not here is no error; one that is nearly here is probably misspelt, and an object
+// with such a field is refused by Kubernetes, with all that is on the host.
+var specFields = map[string][]string{
+	"Kustomization": {
+		"buildMetadata", "commonMetadata", "components", "decryption", "deletionPolicy", "dependsOn", "force", "healthCheckExprs",
+		"healthChecks", "ignore", "ignoreMissingComponents", "images", "interval", "kubeConfig", "namePrefix", "nameSuffix", "patches", "path",
+		"postBuild", "prune", "retryInterval", "serviceAccountName", "sourceRef", "suspend", "targetNamespace", "timeout", "wait",
+	},
+	"GitRepository": {
+		"ignore", "include", "interval", "provider", "proxySecretRef", "recurseSubmodules", "ref", "secretRef", "serviceAccountName",
+		"sparseCheckout", "suspend", "timeout", "url", "verify",
+	},
+	"OCIRepository": {
+		"certSecretRef", "ignore", "insecure", "interval", "layerSelector", "provider", "proxySecretRef", "ref", "secretRef",
+		"serviceAccountName", "suspend", "timeout", "url", "verify",
+	},
+	"HelmRepository": {
+		"accessFrom", "certSecretRef", "insecure", "interval", "passCredentials", "provider", "secretRef", "suspend", "timeout", "type", "url",
+	},
+	"HelmRelease": {
+		"chart", "chartRef", "commonMetadata", "dependsOn", "driftDetection", "healthCheckExprs", "install", "interval", "kubeConfig",
+		"maxHistory", "persistentClient", "postRenderers", "releaseName", "rollback", "serviceAccountName", "storageNamespace", "suspend",
+		"targetNamespace", "test", "timeout", "uninstall", "upgrade", "values", "valuesFrom", "waitStrategy",
+	},
+	"Application": {
+		"destination", "ignoreDifferences", "info", "project", "revisionHistoryLimit", "source", "sourceHydrator", "sources", "syncPolicy",
+	},
+	"GitRepo": {
+		"branch", "caBundle", "clientSecretName", "correctDrift", "deleteNamespace", "disablePolling", "forceSyncGeneration", "helmRepoURLRegex",
+		"helmSecretName", "helmSecretNameForPaths", "imageScanCommit", "imageScanInterval", "insecureSkipTLSVerify", "keepResources", "paths",
+		"paused", "pollingInterval", "repo", "revision", "serviceAccount", "targetNamespace", "targets", "webhookSecret",
+	},
+	"HelmOp": {
+		"correctDrift", "defaultNamespace", "deleteCRDResources", "deleteNamespace", "dependsOn", "diff", "forceSyncGeneration", "helm",
+		"helmSecretName", "ignore", "insecureSkipTLSVerify", "keepResources", "kustomize", "namespace", "namespaceAnnotations",
+		"namespaceLabels", "overwrites", "paused", "pollingInterval", "rolloutStrategy", "serviceAccount", "targetRestrictions", "targets", "yaml",
+	},
+}
+
+// spelling warns of fields that are probably misspelt.
+func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
+	for i := range fieldParameters {
+		parameter := &fieldParameters[i]
+		fields, _ := parameters[parameter.name].(map[string]any)
+		known := specFields[parameter.kind]
+		for _, field := range slices.Sorted(maps.Keys(fields)) {
+			if slices.Contains(known, field) {
+				continue
+			}
+			if hint := fleet.DidYouMean(field, known); hint != "" {
+				a.add(&a.warnings, path.Attribute(parameter.name).Attribute(field), "is no field of a %s that Flotilla knows%s", parameter.kind, hint)
+			}
+		}
+	}
+}
+
+// spellings looks at the parameters of what goes to a host.
+func (a *arranger) spellings(host *host, assignment *schedule.Assignment) {
+	if host.reconciler == "" {
+		return
+	}
+	if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !a.spelt[assignment.Target.Name] {
+		a.spelt[assignment.Target.Name] = true
+		a.spelling(targetPath(assignment.Target).Attribute("manifests").Attribute("parameters"), parameters)
+	}
+	if name := assignment.Host.ClusterType.Name; host.parameters != nil && !a.spelt["type "+name] {
+		a.spelt["type "+name] = true
+		var root *fleet.Path
+		a.spelling(root.Attribute("cluster_types").Key(name).Attribute("parameters"), host.parameters)
+	}
+}
