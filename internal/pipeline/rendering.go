@@ -28,6 +28,7 @@ type Record struct {
 	Workload, DeploymentTarget string
 	Policies                   []string
 	ConfigVersion              string
+	Objects                    []render.Object // what reconciles it
 }
 
 // Rendering is every folder of a fleet for one destination.
@@ -35,7 +36,8 @@ type Rendering struct {
 	Result      *Result
 	Destination Destination
 	// Trees are the ids of the folders' trees, by assignment; "" where the content is not known yet.
-	Trees []string
+	Trees   []string
+	objects [][]render.Object
 	// Findings are what is wrong with what was rendered; of folders that were as deployed nothing is
 	// checked, since it was when they were written.
 	Findings []Finding
@@ -73,10 +75,11 @@ func (r *Result) Render(to Destination, deployed rollout.Trees) *Rendering {
 
 func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
 	made := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
+	made.objects = make([][]render.Object, len(made.Trees))
 	problems := make([][]string, len(made.Trees))
 	parallel.Each(len(made.Trees), func(i int) {
 		if r.Snapshots.Snapshots[i].Known {
-			made.Trees[i], problems[i] = r.tree(i, to, deployed)
+			made.Trees[i], made.objects[i], problems[i] = r.tree(i, to, deployed)
 		}
 	})
 	var found findings
@@ -89,25 +92,25 @@ func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
 	return made
 }
 
-func (r *Result) tree(i int, to Destination, deployed rollout.Trees) (tree string, problems []string) {
+func (r *Result) tree(i int, to Destination, deployed rollout.Trees) (tree string, objects []render.Object, problems []string) {
 	subject := r.subject(i, to)
 	rendered, err := r.Templates.Render(subject)
 	if errors.Is(err, render.ErrUnknown) {
-		return "", nil
+		return "", nil, nil
 	}
 	if err != nil {
-		return "", []string{err.Error()}
+		return "", nil, []string{err.Error()}
 	}
 	tree, err = git.TreeID(filesOf(rendered))
 	if err != nil {
-		return "", []string{fmt.Sprintf("assignment %q: %s", subject.Assignment.Key(), err)}
+		return "", nil, []string{fmt.Sprintf("assignment %q: %s", subject.Assignment.Key(), err)}
 	}
 	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {
 		for _, finding := range r.Templates.Check(subject, rendered) {
 			problems = append(problems, finding.String())
 		}
 	}
-	return tree, problems
+	return tree, r.Templates.Objects(subject, rendered), problems
 }
 
 // Files renders one assignment.
@@ -147,6 +150,7 @@ func (r *Rendering) Record(i int) Record {
 	return Record{
 		Workload: assignment.Target.Workload.Name, DeploymentTarget: assignment.Target.Name,
 		Policies: assignment.Policies, ConfigVersion: r.Result.Snapshots.Snapshots[i].Version,
+		Objects: r.objects[i],
 	}
 }
 
