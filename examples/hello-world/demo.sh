@@ -34,21 +34,18 @@ cd "$scratch"
 
 terraform() { "$TERRAFORM" "$@"; }
 
-# deployed prints of a plan what it says of the assignments, without the fleet that they are made of.
-deployed() {
+# assignments prints of a plan what it says of the assignments.
+assignments() {
     awk '
-        /^  # / { wanted = /flotilla_assignment/; fleet = 0 }
-        !wanted { next }
-        / fleet +=/ { fleet = 1; match($0, /^ */); indent = RLENGTH; print substr($0, 1, 200) " … }"; next }
-        fleet { match($0, /^ */); if (RLENGTH <= indent + 4 && $0 ~ /^ *}/) fleet = 0; next }
+        /^  # / { wanted = /flotilla_assignment/ }
         /^$/ { wanted = 0 }
-        { print }
+        wanted { print }
     '
 }
 
 plan() {
     terraform plan -no-color -out=plan.out "$@" > plan.txt
-    deployed < plan.txt | show
+    assignments < plan.txt | show
     grep -E '^(Plan:|No changes)' plan.txt | show
 }
 
@@ -76,8 +73,10 @@ done
 say "The next plan is empty"
 plan
 
-say "One value changes: the plan shows the value, and the host that it reaches"
-plan -var database_address=mysql://west:8806/mysql3
+say "One value changes: the plan says which key of which file, where, and by which config container"
+sed 's/"East US"/"East US 2"/' platform.tf > changed && mv changed platform.tf
+plan
+terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
 
 say "Somebody tampers: a change in one file, another file removed, one added outside of what is owned"
 git clone -q --branch dev gitops.git work
@@ -93,13 +92,20 @@ git clone -q --branch dev gitops.git work
     git show --stat --format='%h %s' | show
 )
 
-say "The plan names host and deployment target"
+say "The plan names what it puts back, and since when it is otherwise"
 plan
 say "Apply puts it right, in one commit"
 terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
 git -C gitops.git show --stat --format='%h %s%n%n%b' dev | show
-git -C gitops.git diff --quiet dev~2 dev -- drone large .flotilla
+git -C gitops.git diff --quiet dev~2 dev -- drone large
 git -C gitops.git show dev:NOTES.md | show
 git -C gitops.git fsck --strict --no-dangling 2>&1 | show
+
+say "The assignments get other names: a handover, in which no folder changes"
+sed '/"flotilla_assignment"/,/^}/ s/= each.key$/= "${each.key}-team"/' main.tf > changed && mv changed main.tf
+plan
+terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
+git -C gitops.git show --stat --format='%h %s%n%n%b' dev | show
+git -C gitops.git diff --quiet dev~1 dev -- '*/hello-world-app-*'
 
 say "Done: the folders are as they were, and the file that is not Flotilla's is still there"

@@ -2,7 +2,7 @@
 # four cluster types, and a database that the same apply creates.
 
 terraform {
-  required_version = ">= 1.8"
+  required_version = ">= 1.11"
   required_providers {
     flotilla = {
       source = "flotilla/flotilla"

@@ -28,6 +28,9 @@ type Record struct {
 	DeploymentTarget string   `json:"deployment_target"`
 	Policies         []string `json:"policies,omitempty"`
 	ConfigVersion    string   `json:"config_version,omitempty"`
+	// OwnerLabel is the owner's name in the labels of what is rendered, where that
+	// is another one than its own: the name under which it was written first.
+	OwnerLabel string `json:"owner_label,omitempty"`
 	// Objects are the reconciler objects in the folder.
 	Objects []Object `json:"objects,omitempty"`
 }
@@ -84,7 +87,7 @@ func (r hostRecord) sameMeaning(as hostRecord) bool {
 	return r.Environment == as.Environment &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 			return a.Tree == b.Tree && a.Workload == b.Workload && a.DeploymentTarget == b.DeploymentTarget &&
-				a.ConfigVersion == b.ConfigVersion && slices.Equal(a.Policies, b.Policies) &&
+				a.ConfigVersion == b.ConfigVersion && slices.Equal(a.Policies, b.Policies) && a.OwnerLabel == b.OwnerLabel &&
 				(r.Format == 0 || slices.Equal(a.Objects, b.Objects) && a.Changed == b.Changed && a.TreeBefore == b.TreeBefore)
 		})
 }
@@ -133,6 +136,9 @@ func (f folderRecord) encode(b []byte) []byte {
 	b = appendList(b, indent, "policies", f.Policies, appendText)
 	if f.ConfigVersion != "" {
 		b = appendMember(b, indent, "config_version", f.ConfigVersion, ",\n")
+	}
+	if f.OwnerLabel != "" {
+		b = appendMember(b, indent, "owner_label", f.OwnerLabel, ",\n")
 	}
 	b = appendList(b, indent, "objects", f.Objects, appendObject)
 	b = appendMember(b, indent, "tree", f.Tree, "")
@@ -292,13 +298,13 @@ func parseFields(content []byte) (hostRecord, error) {
 
 // folderFields are the members of a folder's record that are known.
 var folderFields = []string{
-	"workload", "deployment_target", "policies", "config_version", "objects", "tree", "tree_before", "changed",
+	"workload", "deployment_target", "policies", "config_version", "owner_label", "objects", "tree", "tree_before", "changed",
 }
 
 func (f *folderRecord) field(name string) any {
 	return map[string]any{
 		"workload": &f.Workload, "deployment_target": &f.DeploymentTarget, "policies": &f.Policies, "config_version": &f.ConfigVersion,
-		"objects": &f.Objects, "tree": &f.Tree, "tree_before": &f.TreeBefore, "changed": &f.Changed,
+		"owner_label": &f.OwnerLabel, "objects": &f.Objects, "tree": &f.Tree, "tree_before": &f.TreeBefore, "changed": &f.Changed,
 	}[name]
 }
 

@@ -1,8 +1,8 @@
 package provider
 
 import (
-	"context"
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,28 +11,24 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// place is where an assignment writes.
-type place fleet.GitopsRepo
-
 // place decodes gitops_repo. known is false while some of it is unknown.
-func (m *assignmentModel) place(diagnostics *diag.Diagnostics) (at place, known bool) {
+func (m *assignmentModel) place(diagnostics *diag.Diagnostics) (at delivery.Place, known bool) {
 	value := plain(m.GitopsRepo)
 	repo, known, findings := fleet.DecodeGitopsRepo(value)
 	if len(findings) == 0 {
 		findings = checkGitopsRepo("", value)
 	}
 	addFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
-	return place(repo), known && len(findings) == 0
+	return delivery.Place(repo), known && len(findings) == 0
 }
 
 // asInner keeps attributePath from taking the attributes of a dynamic value for Terraform's.
@@ -123,186 +119,87 @@ func settings(name string, value types.Dynamic, keys []string, diagnostics *diag
 	return known
 }
 
-// isElsewhere says whether the model, from state, is at another place. A place that is not known yet
-// is assumed to be the same: what apply finds then decides.
-func (m *assignmentModel) isElsewhere(at place, known bool) bool {
-	var ignored diag.Diagnostics
-	here, _ := m.place(&ignored)
-	return known && here != at
+// fingerprint is the same for the same configuration of the resource.
+func (m *assignmentModel) fingerprint() string {
+	h := sha256.New()
+	for _, value := range []attr.Value{
+		m.Name, m.Fleet, m.GitopsRepo, m.Delivery, m.Protection, m.Adopt, m.CommitMessage, m.RollbackTo, m.OnDestroy, m.Timeouts,
+	} {
+		h.Write([]byte(value.String()))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (m *assignmentModel) owner(at place) gitops.Owner {
-	return gitops.Owner{Name: m.Name.ValueString(), Environment: m.environment(), Path: at.Path}
+// decodeFleet reads what provider::flotilla::fleet or control_plane returned. known is false while its
+// model is not known.
+func decodeFleet(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value fleet.Value, known bool) {
+	given := plain(attribute)
+	if !isKnownNow(given) {
+		return fleet.Value{}, false
+	}
+	object, ok := given.(map[string]any)
+	_, hasModel := object["model"]
+	_, hasConfig := object["config"]
+	if !ok || !hasModel || !hasConfig {
+		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet",
+			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
+		return fleet.Value{}, false
+	}
+	value.Format, _ = object["format"].(string)
+	value.Environment, _ = object["environment"].(string)
+	value.Model, _ = object["model"].(string)
+	value.Config, value.Manifests = knownTexts(object["config"]), knownTexts(object["manifests"])
+	if format := object["format"]; isKnownNow(format) {
+		if err := fleet.CheckFormat(value.Format); err != nil {
+			diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet", sentence(err.Error()))
+			return value, false
+		}
+	}
+	return value, value.Known() && isKnownNow(object["config"])
 }
 
-func (m *assignmentModel) environment() string {
-	environment, _ := m.Fleet.Attributes()["environment"].(types.String)
-	return environment.ValueString()
+// isKnownNow says whether a value itself is known; what it holds may not be.
+func isKnownNow(value any) bool {
+	_, unknown := value.(fleet.Unknown)
+	return !unknown
 }
 
-// outcome computes the fleet; nil where its model is not known yet, or something is wrong.
-func (r *assignmentResource) outcome(ctx context.Context, m *assignmentModel, diagnostics *diag.Diagnostics) *pipeline.Result {
-	if m.Fleet.IsUnknown() {
-		return nil
+// knownTexts returns those entries of a map that are known.
+func knownTexts(value any) map[string]string {
+	entries, _ := value.(map[string]any)
+	texts := make(map[string]string, len(entries))
+	for name, entry := range entries {
+		if text, ok := entry.(string); ok {
+			texts[name] = text
+		}
 	}
-	format, _ := m.Fleet.Attributes()["format"].(types.String)
-	model, _ := m.Fleet.Attributes()["model"].(types.String)
-	config, _ := m.Fleet.Attributes()["config"].(types.Map)
-	manifests, _ := m.Fleet.Attributes()["manifests"].(types.Map)
-	if model.IsUnknown() || config.IsUnknown() {
-		return nil
-	}
-	var configs, manifestsOf map[string]types.String
-	diagnostics.Append(config.ElementsAs(ctx, &configs, false)...)
-	if !manifests.IsUnknown() {
-		diagnostics.Append(manifests.ElementsAs(ctx, &manifestsOf, false)...)
-	}
-	if diagnostics.HasError() {
-		return nil
-	}
-	return r.connection.compute(fleet.Value{
-		Format: format.ValueString(), Environment: m.environment(), Model: model.ValueString(),
-		Config: knownEntries(configs), Manifests: knownEntries(manifestsOf),
-	}, diagnostics)
+	return texts
 }
 
-// deployment reads the attribute deployed; a host whose folders are not known is left out.
-func (m *assignmentModel) deployment(ctx context.Context, diagnostics *diag.Diagnostics) gitops.Deployed {
-	deployed := gitops.Deployed{}
-	texts := map[string]types.String{}
-	if !m.Deployed.IsNull() && !m.Deployed.IsUnknown() {
-		diagnostics.Append(m.Deployed.ElementsAs(ctx, &texts, false)...)
-	}
-	for host, text := range texts {
-		if text.IsNull() || text.IsUnknown() {
-			continue
+// deployedValue is the attribute deployed: a hash for each host of all that is there. A host with a
+// folder whose content is not known yet is unknown, and no other.
+func deployedValue(trees rollout.Trees) types.Map {
+	hosts := make(map[string]attr.Value, len(trees))
+	for host, targets := range trees {
+		h, known := sha256.New(), true
+		for _, target := range slices.Sorted(maps.Keys(targets)) {
+			tree := targets[target]
+			known = known && tree != ""
+			fmt.Fprintf(h, "%s %s\n", target, tree)
 		}
-		folders, err := fleet.ParseJSON(text.ValueString())
-		object, ok := folders.(map[string]any)
-		if err != nil || !ok {
-			diagnostics.AddAttributeError(path.Root("deployed").AtMapKey(host), "Invalid state",
-				"The value must be the JSON of an object: {<deployment target>: <git tree id>}.")
-			continue
-		}
-		deployed[host] = map[string]string{}
-		for target, tree := range object {
-			deployed[host][target], _ = tree.(string)
-		}
-	}
-	return deployed
-}
-
-// deployedValue is the attribute deployed. A host with a folder whose content is not known yet is
-// unknown, and no other.
-func deployedValue(deployed gitops.Deployed) types.Map {
-	hosts := make(map[string]attr.Value, len(deployed))
-	for host, folders := range deployed {
-		object, known := make(map[string]any, len(folders)), true
-		for target, tree := range folders {
-			object[target] = tree
-			known = known && tree != unknownTree
-		}
-		text, err := fleet.CanonicalJSON(object)
-		if err != nil {
-			panic("a map of strings has no JSON form: " + err.Error())
-		}
-		hosts[host] = types.StringValue(text)
-		if !known {
-			hosts[host] = types.StringUnknown()
+		hosts[host] = types.StringUnknown()
+		if known {
+			hosts[host] = types.StringValue(hex.EncodeToString(h.Sum(nil))[:16])
 		}
 	}
 	return types.MapValueMust(types.StringType, hosts)
 }
 
-// remote is how to reach a place.
-func (c *connection) remote(at place) git.Remote {
-	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.credentials}
-}
-
-// addRepositoryError reports what went wrong with a repository. When creates, one that is not there or
-// cannot be reached is only a warning: it may be made in the same run.
-func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err error, creates bool) {
-	if addEnded(ctx, diagnostics, err) || addForgeError(diagnostics, err) {
-		return
+// repoOf is what templates may know of a place; nil while it is not known.
+func repoOf(at delivery.Place, known bool) *render.Repo {
+	if !known {
+		return nil
 	}
-	at := path.Root("gitops_repo")
-	detail := sentence(err.Error())
-	switch {
-	case errors.Is(err, git.ErrCommit):
-		diagnostics.AddAttributeError(path.Root("rollback_to"), "Commit cannot be gone back to", detail+
-			" The data source flotilla_history lists the commits that this assignment made.")
-	case errors.Is(err, git.ErrUnauthorized):
-		diagnostics.AddAttributeError(at, "Repository refuses the credentials", detail+
-			" Set the provider's git.token, or git.username and git.password, or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD.")
-	case errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrUnreachable):
-		summary := "Repository cannot be reached"
-		if errors.Is(err, git.ErrNotFound) {
-			summary = "Repository does not exist"
-		}
-		if creates {
-			diagnostics.AddAttributeWarning(at, summary, detail+" If this run creates it, all is well; else apply will fail.")
-			return
-		}
-		diagnostics.AddAttributeError(at, summary, detail)
-	case errors.Is(err, git.ErrHostKey):
-		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
-	case errors.Is(err, gitops.ErrConflict):
-		diagnostics.AddAttributeError(at, "Folder belongs to somebody else", detail)
-	case errors.Is(err, git.ErrRefused):
-		diagnostics.AddAttributeError(at, "Repository refuses the commit", detail+" Nothing was written.")
-	default:
-		diagnostics.AddAttributeError(at, "Repository cannot be used", detail)
-	}
-}
-
-// ImportState takes "<url>#<branch>:<path>:<name>", and reads from the repository's records what the
-// owner of that name has there.
-func (r *assignmentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	url, rest, _ := strings.Cut(req.ID, "#")
-	parts := strings.Split(rest, ":")
-	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
-		resp.Diagnostics.AddError("Invalid import ID",
-			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
-		return
-	}
-	repo := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
-	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
-	model := assignmentModel{
-		Name:          types.StringValue(parts[2]),
-		GitopsRepo:    types.DynamicValue(types.ObjectValueMust(texts, repo)),
-		Delivery:      types.DynamicNull(),
-		Protection:    types.DynamicNull(),
-		Adopt:         types.BoolNull(),
-		CommitMessage: types.StringNull(),
-		RollbackTo:    types.StringNull(),
-		OnDestroy:     types.StringNull(),
-		Timeouts:      types.DynamicNull(),
-		PullRequest:   types.StringNull(),
-	}
-	checkOwnerName(model.Name, &resp.Diagnostics)
-	at, known := model.place(&resp.Diagnostics)
-	if !known || resp.Diagnostics.HasError() {
-		return
-	}
-	ctx, cancel := defaultTimeouts.during(ctx, forRead)
-	defer cancel()
-	var owned gitops.Deployed
-	err := r.connection.inspect(ctx, r.connection.remote(at), model.owner(at), func(view *gitops.View) (err error) {
-		owned, err = view.Owned(ctx)
-		model.Commit = types.StringValue(view.Commit)
-		return err
-	})
-	if err != nil {
-		addRepositoryError(ctx, &resp.Diagnostics, err, false)
-		return
-	}
-	if len(owned) == 0 {
-		resp.Diagnostics.AddError("Nothing to import",
-			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", parts[2], parts[1], parts[0]))
-		return
-	}
-	fleetType := basetypes.ObjectType{AttrTypes: fleetTypes}
-	model.Fleet = types.ObjectNull(fleetType.AttrTypes)
-	model.Deployed = deployedValue(owned)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	return &render.Repo{URL: at.URL, Branch: at.Branch, Path: at.Path}
 }

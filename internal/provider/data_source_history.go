@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -133,8 +134,9 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	owner := gitops.Owner{Name: model.Name.ValueString(), Path: repo.Path}
-	history, err := d.connection.client.History(ctx, d.connection.remote(place(repo)), owner, filter)
+	ctx, cancel := defaultTimeouts.during(ctx, forRead)
+	defer cancel()
+	history, err := d.connection.delivery.History(ctx, delivery.Owner{Place: delivery.Place(repo), Name: model.Name.ValueString()}, filter)
 	if err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
@@ -89,7 +90,7 @@ func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadReque
 	if !model.GitopsRepo.IsNull() {
 		at, known, findings := fleet.DecodeGitopsRepo(plain(model.GitopsRepo))
 		addFindings(&resp.Diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
-		repo = place(at).repo(known)
+		repo = repoOf(delivery.Place(at), known)
 	}
 	result := d.connection.compute(model.Fleet.value(), &resp.Diagnostics)
 	if result == nil || resp.Diagnostics.HasError() {

@@ -177,8 +177,8 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 	add := func(name, provider, url, extra, want string) { c.cells[name] = cell{provider, url, extra, want} }
 	const (
 		refused, unreachable, noCommit = "Repository refuses the credentials", "Repository cannot be reached", "Repository refuses the commit"
-		unusable, noHost, noRequest    = "Repository cannot be used", "Host cannot be reached", "Host refuses the pull request"
-		hostRefuses                    = "Host refuses the credentials"
+		unusable, noHost, noRequest    = "Repository cannot be used", "Git host cannot be reached", "Git host refuses the pull request"
+		hostRefuses                    = "Git host refuses the credentials"
 	)
 	for way, want := range map[string]string{
 		"400": unusable, "401": refused, "403": refused, "404": "Repository does not exist", "429": unreachable, "500": unreachable,
@@ -200,7 +200,7 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 	for _, forge := range []string{"gitea", "github", "gitlab"} {
 		for api, want := range map[string]string{
 			"api/401": hostRefuses, "api/403": hostRefuses, "api/404": "Repository or pull request does not exist", "api/409": noRequest,
-			"api/422": noRequest, "api/429": "Host limits requests", "api/503": noHost, "redirect": noHost, "page": noHost,
+			"api/422": noRequest, "api/429": "Git host limits requests", "api/503": noHost, "redirect": noHost, "page": noHost,
 		} {
 			add(forge+"-"+strings.ReplaceAll(api, "/", "-"), "token", at("serve", "based"), pullRequest(forge, server.URL+"/"+api), want)
 		}

@@ -4,8 +4,6 @@ package provider
 
 import (
 	"context"
-	"net/http"
-	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -15,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
@@ -36,37 +35,17 @@ type flotilla struct {
 	git     []git.Option // further ones, for tests
 }
 
-// connection is what resources need to reach GitOps repositories.
+// connection is what resources and data sources have of the provider.
 type connection struct {
-	client      *gitops.Client
-	credentials git.Credentials
+	delivery *delivery.Client
 	// complete is false while a credential is unknown: nobody can be asked yet.
 	complete bool
-	over     http.RoundTripper // what requests to Git hosts go through
-	author   git.Signature
 	release  string
-	views    views
-	heads    turns // by repository and branch that is proposed
 	fleets   pipeline.Cache
 }
 
-// views keeps what was read of a repository, so that a plan reads each only once. What writes never
-// relies on it.
-type views struct {
-	mu   sync.Mutex
-	read map[viewKey]*read
-}
-
-type viewKey struct {
-	url, branch string
-	owner       gitops.Owner
-}
-
-// read is one view, or nobody's yet.
-type read struct {
-	turn turn
-	view *gitops.View
-}
+// canAsk says whether repositories and Git hosts can be asked already.
+func (c *connection) canAsk() bool { return c != nil && c.complete }
 
 // Metadata names the provider.
 func (p *flotilla) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -101,19 +80,11 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := &connection{
-		credentials: settings.credentials,
-		complete:    settings.complete,
-		author:      settings.author,
-		release:     p.version,
-		views:       views{read: map[viewKey]*read{}},
-	}
 	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: settings.certificates})
 	if err != nil {
 		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", sentence("ca_certificates: "+err.Error()))
 		return
 	}
-	c.over = transport
 	options := []gitops.Option{gitops.WithGit(git.NewClient(append([]git.Option{git.WithHTTPTransport(transport)}, p.git...)...))}
 	if settings.signingKey != "" {
 		signer, err := git.NewSigner(settings.signingKey, settings.passphrase)
@@ -123,35 +94,14 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		}
 		options = append(options, gitops.WithSigner(signer))
 	}
-	c.client = gitops.NewClient(options...)
+	c := &connection{
+		delivery: delivery.New(delivery.Options{
+			Git: gitops.NewClient(options...), Credentials: settings.credentials, Over: transport, Author: settings.author,
+			Release: p.version,
+		}),
+		complete: settings.complete, release: p.version,
+	}
 	resp.ResourceData, resp.DataSourceData = c, c
-}
-
-// inspect reads the tip of a branch, once for each owner, and lets one caller at a time look. What failed
-// is tried again.
-func (c *connection) inspect(ctx context.Context, remote git.Remote, owner gitops.Owner, look func(*gitops.View) error) error {
-	key := viewKey{remote.URL, remote.Branch, owner}
-	c.views.mu.Lock()
-	kept := c.views.read[key]
-	if kept == nil {
-		kept = &read{turn: make(turn, 1)}
-		c.views.read[key] = kept
-	}
-	c.views.mu.Unlock()
-
-	release, err := kept.turn.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if kept.view == nil {
-		view, err := c.client.Inspect(ctx, remote, owner)
-		if err != nil {
-			return err
-		}
-		kept.view = view
-	}
-	return look(kept.view)
 }
 
 // Resources lists the constructors of all resources.

@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 )
 
 var (
@@ -24,6 +19,7 @@ var (
 	_ resource.ResourceWithValidateConfig = &assignmentResource{}
 	_ resource.ResourceWithModifyPlan     = &assignmentResource{}
 	_ resource.ResourceWithImportState    = &assignmentResource{}
+	_ resource.ResourceWithUpgradeState   = &assignmentResource{}
 )
 
 // assignmentResource is one owner of many folders of a GitOps repository.
@@ -42,37 +38,27 @@ func (r *assignmentResource) Metadata(_ context.Context, req resource.MetadataRe
 // number of nested values.
 func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
+		Version: assignmentVersion,
 		MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the outcome to a GitOps repository: one commit per " +
 			"apply, or none when nothing changed. It owns the folders that it wrote, and nothing else; a file changed, removed or " +
 			"added by hand in one of them shows up in the next plan, and apply puts it right.",
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "Name of the owner, a DNS label. The repository's `.flotilla/<name>` records what it owns.",
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				Required: true,
+				MarkdownDescription: "Name of the owner, a DNS label. The repository's `.flotilla/<name>` records what it owns. A new name " +
+					"is a handover: the folders stay as they are.",
 			},
-			"fleet": schema.SingleNestedAttribute{
-				Required:            true,
-				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
-				Attributes: map[string]schema.Attribute{
-					"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
-					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
-					"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
-					"config": schema.MapAttribute{
-						Required: true, ElementType: types.StringType,
-						MarkdownDescription: "JSON of the data of each config container.",
-					},
-					"manifests": schema.MapAttribute{
-						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "JSON of the manifests of each deployment target, by its full name.",
-					},
-				},
+			"fleet": schema.DynamicAttribute{
+				Required: true, WriteOnly: true,
+				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
+					"state, and one line in a plan. `changes` says what follows from a change of it.",
 			},
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
 				MarkdownDescription: "Where to write: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`. A local path or " +
-					"`file://` that does not exist becomes a bare repository. When it changes, the new place is written before the old " +
-					"one is cleared.",
+					"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
+					"two places are the same when the one has the commit of the other. A really different place is written first; then " +
+					"the old one is cleared, which the plan shows and protection holds.",
 			},
 			"delivery": schema.DynamicAttribute{
 				Optional: true,
@@ -85,14 +71,16 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"adopt": schema.BoolAttribute{
 				Optional: true,
 				MarkdownDescription: "Take over folders that another assignment's records list, or that hold something else and are in " +
-					"nobody's records, which is an error otherwise. The plan names them. A folder that is as wanted already, and in " +
-					"nobody's records, needs no telling.",
+					"nobody's records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
+					"does not want. The plan names them. A folder that is as wanted already, and in nobody's records, needs no telling.",
 			},
 			"protection": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "What a plan may remove, destroy included: `{max_removed, max_removed_percent, allow_empty}`. The default " +
-					"is half of all assignments. A percentage, unless 0, never keeps 10 assignments or fewer. A fleet that assigns " +
-					"nothing where something is deployed is an error unless `allow_empty` is true. A destroy, and a removal from the " +
+				MarkdownDescription: "What may be removed, in whatever way it goes: by an update, a move to another place, a replacement, a " +
+					"destroy, a lost state: `{max_removed, max_removed_percent, allow_empty, emptied_hosts}`. The default is half of all " +
+					"assignments. A percentage, unless 0, never holds 10 assignments or fewer. A fleet that assigns nothing where " +
+					"something is deployed is an error unless `allow_empty` is true. A host that stays in the fleet and would lose all " +
+					"of five or more assignments is held unless `emptied_hosts` lists it. A destroy, and a removal from the " +
 					"configuration, are held to what was applied last: apply the change of `protection` first.",
 			},
 			"on_destroy": schema.StringAttribute{
@@ -116,9 +104,15 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Optional:            true,
 				MarkdownDescription: "First line of commit messages. Default: how many assignments were added, changed and removed.",
 			},
+			"changes": schema.ListAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "What the plan changes, for people: how many hosts and assignments, what is removed, what is added, and " +
+					"which keys of which files change, where, and by which object of the fleet. Never a value. Until the next refresh " +
+					"it is what the last apply changed. While something is not known yet, a warning says what is.",
+			},
 			"deployed": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "By host, the JSON of `{<deployment target>: <git tree id of its folder>}`.",
+				MarkdownDescription: "By host, a hash of all that this assignment has there.",
 			},
 			"commit": schema.StringAttribute{
 				Computed:            true,
@@ -134,7 +128,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 
 type assignmentModel struct {
 	Name          types.String  `tfsdk:"name"`
-	Fleet         types.Object  `tfsdk:"fleet"`
+	Fleet         types.Dynamic `tfsdk:"fleet"`
 	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
 	Delivery      types.Dynamic `tfsdk:"delivery"`
 	Protection    types.Dynamic `tfsdk:"protection"`
@@ -143,6 +137,7 @@ type assignmentModel struct {
 	RollbackTo    types.String  `tfsdk:"rollback_to"`
 	OnDestroy     types.String  `tfsdk:"on_destroy"`
 	Timeouts      types.Dynamic `tfsdk:"timeouts"`
+	Changes       types.List    `tfsdk:"changes"`
 	Deployed      types.Map     `tfsdk:"deployed"`
 	Commit        types.String  `tfsdk:"commit"`
 	PullRequest   types.String  `tfsdk:"pull_request"`
@@ -161,6 +156,7 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 		return
 	}
 	model.place(&resp.Diagnostics)
+	decodeFleet(model.Fleet, &resp.Diagnostics)
 	decodeDelivery(model.Delivery, &resp.Diagnostics)
 	decodeProtection(model.Protection, &resp.Diagnostics)
 	decodeTimeouts(model.Timeouts, &resp.Diagnostics)
@@ -173,271 +169,130 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 // adopt drift of computed attributes silently where nothing in the configuration changed.
 func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var prior, plan assignmentModel
+	var before *memory
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
+		before = recall(ctx, req.Private, &resp.Diagnostics)
 	}
 	if req.Plan.Raw.IsNull() {
-		prior.planDestroy(ctx, &resp.Diagnostics)
+		r.planDestroy(ctx, &prior, before, &resp.Diagnostics)
 		return
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
-	how := decodeDelivery(plan.Delivery, &resp.Diagnostics)
-	plan.PullRequest = types.StringNull()
-	if how.pullRequest {
-		plan.PullRequest = types.StringUnknown()
-	}
-	plan.Deployed, plan.Commit = types.MapUnknown(types.StringType), types.StringUnknown()
-	defer func() {
-		if !resp.Diagnostics.HasError() {
-			resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
-		}
-	}()
-	place, known := plan.place(&resp.Diagnostics)
-	r.checkDelivery(&plan, place, known, &resp.Diagnostics)
-	before, wasDeployed := prior.deployment(ctx, &resp.Diagnostics), !req.State.Raw.IsNull()
-	wanted, _ := r.wanted(ctx, &plan, place, known, !wasDeployed, before, &resp.Diagnostics)
-	if wanted == nil {
-		return
-	}
-	decodeProtection(plan.Protection, &resp.Diagnostics).check(before, wanted, &prior, &resp.Diagnostics)
+	task := r.task(ctx, &plan, &prior, before, !req.State.Raw.IsNull(), &resp.Diagnostics)
+	task.plan(ctx)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.Deployed = deployedValue(wanted)
-	moved := wasDeployed && prior.isElsewhere(place, known)
-	if wasDeployed && !moved && plan.Deployed.Equal(prior.Deployed) {
-		if !r.proposedOtherwise(ctx, &plan, &prior, place, &resp.Diagnostics) {
-			plan.Commit = prior.Commit
-			if how.pullRequest {
-				plan.PullRequest = prior.PullRequest
-			}
-		}
-		return
-	}
-	if known && (!wasDeployed || moved || hasMore(wanted, before)) {
-		if moved {
-			before = nil
-		}
-		r.lookAhead(ctx, &plan, place, wanted, before, !wasDeployed, &resp.Diagnostics)
-	}
+	plan.Fleet = types.DynamicNull()
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 }
 
 // Create writes what the plan promised.
 func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan assignmentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forCreate)
 	defer cancel()
-	_ = r.write(ctx, &plan, nil, &plan, &resp.Diagnostics)
-	if !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	task := r.task(ctx, &plan, &assignmentModel{}, nil, false, &resp.Diagnostics)
+	after, _ := task.apply(ctx)
+	if resp.Diagnostics.HasError() {
+		return
 	}
+	plan.Fleet = types.DynamicNull()
+	after.keep(ctx, resp.Private, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Read compares the owned folders at the tip with those in state, by their tree ids.
+// Read compares the owned folders at the tip with those that were written, by their trees.
 func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	place, known := state.place(&resp.Diagnostics)
-	before := state.deployment(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || !known || r.connection == nil || !r.connection.complete {
+	known, ok := r.known(&state, recall(ctx, req.Private, &resp.Diagnostics), &resp.Diagnostics)
+	if resp.Diagnostics.HasError() || !ok || !r.connection.canAsk() {
 		return
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
-	branch, err := r.connection.pending(ctx, decodeDelivery(state.Delivery, &resp.Diagnostics), place, state.owner(place), state.PullRequest.ValueString())
-	if err != nil {
+	if err := r.connection.delivery.Refresh(ctx, known); err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
-	remote := r.connection.remote(place)
-	remote.Branch = branch
-	err = r.connection.inspect(ctx, remote, state.owner(place), func(view *gitops.View) error {
-		deployed, err := view.Deployed(ctx, before)
-		if err != nil {
-			return err
-		}
-		// A host whose marker or record is gone is written anew.
-		for _, host := range view.Touched(hostsOf(before)) {
-			delete(deployed, host)
-		}
-		state.Deployed = deployedValue(deployed)
-		return nil
-	})
-	if err != nil {
-		addRepositoryError(ctx, &resp.Diagnostics, err, false)
-		return
+	if known.Drift.Gone {
+		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone",
+			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything anew, where there is one by then.", known.Owner.Place.URL))
 	}
+	state.Deployed = deployedValue(known.Current())
+	state.Changes = types.ListValueMust(types.StringType, nil)
+	m := recall(ctx, req.Private, &resp.Diagnostics)
+	if m == nil {
+		m = &memory{Label: known.Label}
+	}
+	m.Trees, m.Records = known.Trees, known.Records
+	m.setDrift(known.Drift)
+	m.keep(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// Update writes what the plan promised. A new place is written before the old one is cleared.
+// Update writes what the plan promised.
 func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var prior, plan assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
+	before := recall(ctx, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forUpdate)
 	defer cancel()
-	from, _ := prior.place(&resp.Diagnostics)
-	to, known := plan.place(&resp.Diagnostics)
-	before := prior.deployment(ctx, &resp.Diagnostics)
-	if !prior.isElsewhere(to, known) {
-		// A change of the commit message alone writes nothing, nor does one of delivery unless a request
-		// is open: the plan says so.
-		var err error
-		if plan.Commit.IsUnknown() {
-			err = r.write(ctx, &plan, before, &prior, &resp.Diagnostics)
-			if !resp.Diagnostics.HasError() {
-				r.closeFormer(ctx, &plan, &prior, to, &resp.Diagnostics)
-			}
-		}
-		switch {
-		case errors.Is(err, errProposed):
+	// A change of the commit message alone writes nothing, nor does one of delivery unless a request is
+	// open: the plan says so.
+	if plan.Commit.IsUnknown() {
+		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
+		after, err := task.apply(ctx)
+		if errors.Is(err, delivery.ErrProposed) {
 			// A request that is not in the state is not pending: the next plan goes on with it.
 			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("pull_request"), types.StringNull())...)
-		case !resp.Diagnostics.HasError():
-			resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 		}
-		return
+		if resp.Diagnostics.HasError() {
+			return
+		}
+		after.keep(ctx, resp.Private, &resp.Diagnostics)
 	}
-	_ = r.write(ctx, &plan, nil, &prior, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
+	plan.Fleet = types.DynamicNull()
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	prior.OnDestroy = plan.OnDestroy
-	former, now := decodeDelivery(prior.Delivery, &resp.Diagnostics), decodeDelivery(plan.Delivery, &resp.Diagnostics)
-	if from.URL == to.URL && former.head == now.head {
-		former.head = "" // the new place is proposed from there
-	}
-	if err := r.clear(ctx, &prior, from, before, former); err != nil {
-		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Folders remain in the former repository",
-			sentence(fmt.Sprintf("the new place is written, but the old one could not be cleared: %s", err)))
-	}
 }
 
 // Delete removes the owned folders, or lets go of them, and leaves everything else, the branch included.
 func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	place, _ := state.place(&resp.Diagnostics)
-	before := state.deployment(ctx, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	known, ok := r.known(&state, recall(ctx, req.Private, &resp.Diagnostics), &resp.Diagnostics)
+	if resp.Diagnostics.HasError() || !ok {
 		return
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
 	defer cancel()
-	if err := r.clear(ctx, &state, place, before, decodeDelivery(state.Delivery, &resp.Diagnostics)); err != nil {
-		addRepositoryError(ctx, &resp.Diagnostics, err, false)
-	}
-}
-
-// write makes the repository hold what the model wants, and sets the computed attributes. prior is the
-// model before, for what is said of it. The error of the delivery is among the diagnostics, too.
-func (r *assignmentResource) write(
-	ctx context.Context, model *assignmentModel, previously gitops.Deployed, prior *assignmentModel, diagnostics *diag.Diagnostics,
-) error {
-	place, known := model.place(diagnostics)
-	if r.connection == nil {
-		diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
-		return nil
-	}
-	var said diag.Diagnostics // the plan has given these warnings
-	wanted, tell := r.wanted(ctx, model, place, known, false, previously, &said)
-	if diagnostics.Append(said.Errors()...); wanted == nil || !known {
-		return nil
-	}
-	// What was unknown at plan was not held to it there.
-	decodeProtection(model.Protection, diagnostics).check(previously, wanted, prior, diagnostics)
-	if diagnostics.HasError() {
-		return nil
-	}
-	edit := r.edit(model, place, previously)
-	edit.Adopt = model.Adopt.ValueBool()
-	tell(&edit)
-	remove, err := r.removable(ctx, model, place, edit)
-	if err != nil {
-		addRepositoryError(ctx, diagnostics, err, false)
-		return err
-	}
-	edit.Remove = remove
-	commit, url, err := r.connection.deliver(ctx, decodeDelivery(model.Delivery, diagnostics), place, edit)
-	if err != nil {
-		addRepositoryError(ctx, diagnostics, err, false)
-		return err
-	}
-	model.Deployed = deployedValue(wanted)
-	model.Commit, model.PullRequest = types.StringValue(commit), types.StringPointerValue(orNil(url))
-	return nil
-}
-
-// clear removes what the model owns at a place, or lets go of it.
-func (r *assignmentResource) clear(
-	ctx context.Context, model *assignmentModel, place place, deployed gitops.Deployed, how delivery,
-) error {
-	edit := r.edit(model, place, deployed)
-	edit.Keep = model.keeps()
-	remove, err := r.removable(ctx, model, place, edit)
-	if err != nil {
-		return err
-	}
-	edit.Remove = remove
-	_, _, err = r.connection.deliver(ctx, how, place, edit)
-	return err
-}
-
-// removable is what an edit may remove: what was deployed, and what the owner's records have.
-func (r *assignmentResource) removable(ctx context.Context, model *assignmentModel, place place, edit gitops.Edit) (gitops.Deployed, error) {
-	remove := gitops.Deployed{}
-	add := func(folders gitops.Deployed) {
-		for host, targets := range folders {
-			if remove[host] == nil {
-				remove[host] = map[string]string{}
-			}
-			maps.Copy(remove[host], targets)
+	if known.Trees == nil {
+		if err := r.connection.delivery.Refresh(ctx, known); err != nil {
+			addRepositoryError(ctx, &resp.Diagnostics, err, false)
+			return
 		}
 	}
-	add(edit.Previously)
-	err := r.connection.inspect(ctx, r.connection.remote(place), model.owner(place), func(view *gitops.View) error {
-		owned, err := view.Owned(ctx)
-		add(owned)
-		return err
-	})
-	return remove, err
-}
-
-// hostsOf are the hosts of a deployment, with records that are not known.
-func hostsOf(deployed gitops.Deployed) map[string]string {
-	hosts := make(map[string]string, len(deployed))
-	for host := range deployed {
-		hosts[host] = ""
+	protection := decodeProtection(state.Protection, &resp.Diagnostics)
+	err := r.connection.delivery.Destroy(ctx, known, protection, state.keeps(), state.CommitMessage.ValueString())
+	if err != nil {
+		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 	}
-	return hosts
-}
-
-// edit is one of the model's owner that wants nothing.
-func (r *assignmentResource) edit(model *assignmentModel, place place, previously gitops.Deployed) gitops.Edit {
-	return gitops.Edit{
-		Owner: model.owner(place), Previously: previously,
-		Author: r.connection.author, Subject: model.CommitMessage.ValueString(), Release: r.connection.release,
-	}
-}
-
-// repo is what templates may know of the place; nil while it is not known.
-func (p place) repo(known bool) *render.Repo {
-	if !known {
-		return nil
-	}
-	return &render.Repo{URL: p.URL, Branch: p.Branch, Path: p.Path}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -85,7 +86,7 @@ func addEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) boo
 // written says what an operation that failed may have left behind.
 func written(err error) string {
 	switch {
-	case errors.Is(err, errProposed):
+	case errors.Is(err, delivery.ErrProposed):
 		return "The next apply goes on from there."
 	case errors.Is(err, git.ErrUnknown):
 		return "The next plan shows whether anything was written."

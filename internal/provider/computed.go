@@ -8,11 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 // fleetPath is where every resource and data source has its fleet.
@@ -54,36 +50,6 @@ func addLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T))
 		}
 		add(finding)
 	}
-}
-
-// unknownTree stands for the tree id of a folder whose content is not known yet.
-const unknownTree = ""
-
-// edit is what the repository is to hold.
-func edit(rendering *pipeline.Rendering) map[string]gitops.Host {
-	hosts := map[string]gitops.Host{}
-	for host := range rendering.Wanted() {
-		hosts[host] = gitops.Host{Folders: map[string]gitops.Folder{}}
-	}
-	for i, assignment := range rendering.Result.Schedule.Assignments {
-		record := rendering.Record(i)
-		hosts[assignment.Host.Name].Folders[assignment.Target.Name] = gitops.Folder{
-			Tree:  rendering.Trees[i],
-			Files: func() ([]git.File, error) { return rendering.Files(i) },
-			Record: gitops.Record{
-				Workload: record.Workload, DeploymentTarget: record.DeploymentTarget,
-				Policies: record.Policies, ConfigVersion: record.ConfigVersion,
-			},
-		}
-	}
-	return hosts
-}
-
-// render renders every folder.
-func renderFleet(result *pipeline.Result, owner string, repo *render.Repo, deployed gitops.Deployed, diagnostics *diag.Diagnostics) *pipeline.Rendering {
-	rendering := result.Render(pipeline.Destination{Owner: owner, Repo: repo}, rollout.Trees(deployed))
-	addErrors(diagnostics, rendering.Findings)
-	return rendering
 }
 
 // describeLines is describe with a line for each.

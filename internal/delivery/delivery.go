@@ -1,0 +1,165 @@
+// Package delivery brings what one owner is to have to its place in a GitOps repository: it finds out
+// whether a place is another one, what goes where, what protection holds and whose folders are in the
+// way, and then writes by push or by pull request. It knows neither Terraform nor the fleet.
+package delivery
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// Place is where an owner writes. Path is relative to the repository's root; "" is the root.
+type Place struct{ URL, Branch, Path string }
+
+// Owner is one flotilla_assignment and its place.
+type Owner struct {
+	Place Place
+	Name  string
+	// Environment is what records and commits say; it decides nothing.
+	Environment string
+}
+
+func (o Owner) gitops() gitops.Owner {
+	return gitops.Owner{Name: o.Name, Environment: o.Environment, Path: o.Place.Path}
+}
+
+// Known is what the state knows of an owner since it was written last.
+type Known struct {
+	Owner       Owner
+	Settings    Settings
+	PullRequest string // URL; "" where there is none
+	// Trees are the folders as they were written.
+	Trees rollout.Trees
+	// Records are the ids of the owner's records by host.
+	Records map[string]string
+	// Label is the name in the labels of what is rendered, where the records say another one than the
+	// owner's. Refresh reads it where it reads the records.
+	Label string
+	// Drift is what Refresh has found.
+	Drift Drift
+	// Tip is the commit at which Refresh looked; "" where it has not, or there is none.
+	Tip string
+}
+
+// Current are the trees that the folders have in the repository.
+func (k *Known) Current() rollout.Trees {
+	current := k.Trees.Clone()
+	for key, tree := range k.Drift.Trees {
+		if tree == "" {
+			delete(current[key.Host], key.DeploymentTarget)
+			continue
+		}
+		current[key.Host][key.DeploymentTarget] = tree
+	}
+	return current
+}
+
+// Client reaches repositories and Git hosts for all owners of one provider. It is safe for concurrent
+// use.
+type Client struct {
+	git         *gitops.Client
+	credentials git.Credentials
+	over        http.RoundTripper
+	author      git.Signature
+	release     string
+
+	looks  looks
+	heads  turns // by repository and branch that is proposed
+	owners owners
+}
+
+// Options are what a Client is made of.
+type Options struct {
+	Git         *gitops.Client
+	Credentials git.Credentials
+	// Over is what requests to the APIs of Git hosts go through.
+	Over http.RoundTripper
+	// Author of commits; the zero value is the default.
+	Author git.Signature
+	// Release of the provider, for the trailer of commits.
+	Release string
+}
+
+// New returns a Client. Nobody is asked yet.
+func New(options Options) *Client {
+	return &Client{
+		git: options.Git, credentials: options.Credentials, over: options.Over,
+		author: options.Author, release: options.Release,
+	}
+}
+
+func (c *Client) remote(at Place) git.Remote {
+	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.credentials}
+}
+
+// view looks at what an owner has at its place. A branch is read once for all owners.
+func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.View, error) {
+	at := owner.Place
+	at.Branch = branch
+	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	if err != nil {
+		return nil, err
+	}
+	return look.View(ctx, owner.gitops())
+}
+
+// History is what happened to the folders of an owner; of every owner at the place where it has no name.
+func (c *Client) History(ctx context.Context, owner Owner, filter gitops.HistoryFilter) (gitops.History, error) {
+	return c.git.History(ctx, c.remote(owner.Place), owner.gitops(), filter)
+}
+
+// AsOf is what a commit in the history of the place's branch has of an owner.
+//
+// Errors: gitops.ErrCommit where it has nothing or is not in the history, or as of a look.
+func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (map[string]gitops.Host, error) {
+	view, err := c.view(ctx, owner, owner.Place.Branch)
+	if err != nil {
+		return nil, err
+	}
+	return view.AsOf(ctx, commit)
+}
+
+// Files reads the files that folders have now. wanted gives, for each of them, the files that it gets:
+// those that are there already are not fetched. A folder that is not there is absent.
+func (c *Client) Files(ctx context.Context, intent Intent, wanted map[rollout.Key][]git.File) (map[rollout.Key][]git.File, error) {
+	branch := intent.Owner.Place.Branch
+	if intent.Known != nil {
+		var err error
+		if branch, err = c.pending(ctx, intent.Known); err != nil {
+			return nil, err
+		}
+	}
+	view, err := c.view(ctx, intent.Owner, branch)
+	if err != nil {
+		return nil, err
+	}
+	folders, contents := map[string][]string{}, map[git.Hash][]byte{}
+	for key, files := range wanted {
+		folders[key.Host] = append(folders[key.Host], key.DeploymentTarget)
+		for _, file := range files {
+			contents[git.BlobID(file.Content)] = file.Content
+		}
+	}
+	present, err := view.Files(ctx, folders, func(id git.Hash) ([]byte, bool) {
+		content, ok := contents[id]
+		return content, ok
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := map[rollout.Key][]git.File{}
+	for host, targets := range present {
+		for target, files := range targets {
+			key := rollout.Key{Host: host, DeploymentTarget: target}
+			found[key] = make([]git.File, len(files))
+			for i, file := range files {
+				found[key][i] = git.File{Name: file.Name, Content: file.Content}
+			}
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,401 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// site is a folder with repositories, and a fresh process of the provider at each step.
+type site struct {
+	t      *testing.T
+	folder string
+}
+
+func newSite(t *testing.T) *site {
+	t.Parallel()
+	return &site{t, t.TempDir()}
+}
+
+// process is a new client: nothing is remembered between two of them.
+func (s *site) process() *delivery.Client {
+	return delivery.New(delivery.Options{Git: gitops.NewClient()})
+}
+
+func (s *site) place(name, branch string) delivery.Place {
+	return delivery.Place{URL: filepath.ToSlash(filepath.Join(s.folder, name)), Branch: branch}
+}
+
+// content is a folder whose files tell which version they are.
+func content(version string) []git.File {
+	return []git.File{{Name: "config.yaml", Content: []byte("version: " + version + "\n")}}
+}
+
+// wanted has so many deployment targets on each of the hosts.
+func wanted(t *testing.T, version string, count int, hosts ...string) rollout.Trees {
+	t.Helper()
+	tree, err := git.TreeID(content(version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trees := rollout.Trees{}
+	for _, host := range hosts {
+		trees[host] = map[string]string{}
+		for i := range count {
+			trees[host][fmt.Sprintf("target-%02d", i)] = tree
+		}
+	}
+	return trees
+}
+
+// order makes an order for content of one version.
+func order(intent delivery.Intent, version string) delivery.Order {
+	return delivery.Order{
+		Intent: intent, Decisions: rollout.Decide(intent.After, nil),
+		Contents: func(host, target string) gitops.Folder {
+			return gitops.Folder{
+				Tree:   intent.After[host][target],
+				Files:  func() ([]git.File, error) { return content(version), nil },
+				Record: gitops.Record{Workload: "app", DeploymentTarget: target},
+			}
+		},
+	}
+}
+
+// apply applies in a process of its own, and returns what the state then knows.
+func (s *site) apply(intent delivery.Intent, version string) (*delivery.Known, error) {
+	s.t.Helper()
+	done, err := s.process().Apply(context.Background(), order(intent, version))
+	if err != nil {
+		return nil, err
+	}
+	for _, problem := range done.Problems {
+		s.t.Errorf("after the commit: %s: %s", problem.Summary, problem.Detail)
+	}
+	return &delivery.Known{Owner: intent.Owner, Settings: intent.Settings, Trees: intent.After, Records: done.Records}, nil
+}
+
+func (s *site) mustApply(intent delivery.Intent, version string) *delivery.Known {
+	s.t.Helper()
+	known, err := s.apply(intent, version)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return known
+}
+
+func (s *site) git(repository string, arguments ...string) string {
+	s.t.Helper()
+	command := exec.Command("git", append([]string{"-C", filepath.Join(s.folder, repository)}, arguments...)...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("git %s: %s", strings.Join(arguments, " "), out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// folders lists the deployment targets' folders with their trees.
+func (s *site) folders(repository, branch string) []string {
+	var folders []string
+	for _, line := range strings.Split(s.git(repository, "ls-tree", "-r", "-t", branch), "\n") {
+		if fields := strings.Fields(line); len(fields) == 4 && fields[1] == "tree" && strings.Contains(fields[3], "target-") {
+			folders = append(folders, fields[3]+" "+fields[2])
+		}
+	}
+	return folders
+}
+
+func (s *site) commits(repository, branch string) string {
+	return s.git(repository, "rev-list", "--count", branch)
+}
+
+func owner(at delivery.Place, name string) delivery.Owner {
+	return delivery.Owner{Place: at, Name: name, Environment: "dev"}
+}
+
+// summaries are those of the problems that are errors.
+func summaries(err error) []string {
+	var held *delivery.HeldError
+	if !errors.As(err, &held) {
+		return nil
+	}
+	var list []string
+	for _, problem := range held.Problems {
+		list = append(list, problem.Summary)
+	}
+	return list
+}
+
+func TestAnotherSpellingOfThePlaceWritesNothing(t *testing.T) {
+	s := newSite(t)
+	at := s.place("gitops.git", "dev")
+	after := wanted(t, "1", 12, "drone", "large")
+	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")
+	before := s.git("gitops.git", "rev-parse", "dev")
+	if err := os.Symlink(filepath.Join(s.folder, "gitops.git"), filepath.Join(s.folder, "link.git")); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	for _, url := range []string{
+		s.folder + "/./gitops.git", "file://" + filepath.ToSlash(s.folder) + "/gitops.git", s.folder + "/gitops.git/", s.folder + "/link.git",
+	} {
+		respelt := delivery.Place{URL: url, Branch: "dev"}
+		outlook, err := s.process().Plan(context.Background(), delivery.Intent{Owner: owner(respelt, "dev"), Known: known, After: after})
+		if err != nil || outlook.Identity != delivery.Same || len(outlook.Problems) > 0 || outlook.Remove.Count()+outlook.Cleared.Count() > 0 {
+			t.Fatalf("%s: %+v, %v", url, outlook, err)
+		}
+		known = s.mustApply(delivery.Intent{Owner: owner(respelt, "dev"), Known: known, After: after}, "1")
+	}
+	if now := s.git("gitops.git", "rev-parse", "dev"); now != before {
+		t.Error("a commit was made")
+	}
+}
+
+func TestAMirrorIsTheSamePlace(t *testing.T) {
+	s := newSite(t)
+	after := wanted(t, "1", 12, "drone", "large")
+	known := s.mustApply(delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: after}, "1")
+	s.git(".", "clone", "-q", "--mirror", "gitops.git", "mirror.git")
+	s.mustApply(delivery.Intent{Owner: owner(s.place("mirror.git", "dev"), "dev"), Known: known, After: after}, "1")
+	for _, repository := range []string{"gitops.git", "mirror.git"} {
+		if got := s.commits(repository, "dev"); got != "1" {
+			t.Errorf("%s has %s commits", repository, got)
+		}
+	}
+}
+
+func TestARenameIsOneCommitInWhichNoFolderChanges(t *testing.T) {
+	s := newSite(t)
+	at, after := s.place("gitops.git", "dev"), wanted(t, "1", 12, "drone", "large")
+	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")
+	before := s.folders("gitops.git", "dev")
+	intent := delivery.Intent{Owner: owner(at, "dev-eu"), Known: known, After: after}
+	outlook, err := s.process().Plan(context.Background(), intent)
+	if err != nil || outlook.Identity != delivery.Renamed || len(outlook.Problems) > 0 || outlook.Remove.Count() > 0 {
+		t.Fatalf("%+v, %v", outlook, err)
+	}
+	known = s.mustApply(intent, "1")
+	if got := s.commits("gitops.git", "dev"); got != "2" {
+		t.Errorf("%s commits, want two", got)
+	}
+	if after := s.folders("gitops.git", "dev"); !slices.Equal(before, after) || len(after) != 24 {
+		t.Errorf("the folders were\n%q\nand are\n%q", before, after)
+	}
+	if records := s.git("gitops.git", "ls-tree", "--name-only", "dev", ".flotilla/"); records != ".flotilla/dev-eu" {
+		t.Errorf("records of %q", records)
+	}
+	client := s.process()
+	if err := client.Refresh(context.Background(), known); err != nil || !known.Drift.IsNone() {
+		t.Errorf("drift after a rename: %+v, %v", known.Drift, err)
+	}
+}
+
+func TestAMoveIsShownAndHeldAndThenClearsTheOldPlace(t *testing.T) {
+	s := newSite(t)
+	after := wanted(t, "1", 12, "drone", "large")
+	known := s.mustApply(delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: after}, "1")
+	intent := delivery.Intent{Owner: owner(s.place("gitops.git", "next"), "dev"), Known: known, After: after}
+	outlook, err := s.process().Plan(context.Background(), intent)
+	if err != nil || outlook.Identity != delivery.Moved || outlook.Cleared.Count() != 24 || !outlook.HasError() {
+		t.Fatalf("%+v, %v", outlook, err)
+	}
+	if _, err := s.apply(intent, "1"); !slices.Equal(summaries(err), []string{"Mass deletion"}) || !errors.Is(err, delivery.ErrHeld) {
+		t.Fatalf("held: %v", err)
+	}
+	if branches := s.git("gitops.git", "branch", "--format=%(refname:short)"); branches != "dev" {
+		t.Fatalf("branches %q after a move that was held", branches)
+	}
+	most := int64(24)
+	intent.Protection.MaxRemoved = &most
+	s.mustApply(intent, "1")
+	if now, then := len(s.folders("gitops.git", "next")), len(s.folders("gitops.git", "dev")); now != 24 || then != 0 {
+		t.Errorf("%d folders at the new place, %d at the old one", now, then)
+	}
+}
+
+func TestAMoveLeavesThePlaceThatIsGoneOrIsToStay(t *testing.T) {
+	s := newSite(t)
+	after := wanted(t, "1", 2, "drone")
+	known := s.mustApply(delivery.Intent{Owner: owner(s.place("old.git", "dev"), "dev"), After: after}, "1")
+	s.mustApply(delivery.Intent{Owner: owner(s.place("kept.git", "dev"), "dev"), Known: known, After: after, Leave: true}, "1")
+	if got := len(s.folders("old.git", "dev")); got != 2 {
+		t.Errorf("%d folders are left, want two", got)
+	}
+}
+
+func TestFoldersOfTheNameThatNoStateKnowsAreNotRemovedUnasked(t *testing.T) {
+	s := newSite(t)
+	at := s.place("gitops.git", "dev")
+	s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 3, "drone")}, "1")
+	second := delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "large")}
+	if _, err := s.apply(second, "1"); !slices.Equal(summaries(err), []string{"Another assignment of this name is there"}) {
+		t.Fatalf("a second root of one name: %v", err)
+	}
+	if got := len(s.folders("gitops.git", "dev")); got != 3 {
+		t.Fatalf("%d folders, want the three of the first", got)
+	}
+	second.Adopt = true
+	s.mustApply(second, "1")
+	if got := len(s.folders("gitops.git", "dev")); got != 2 {
+		t.Errorf("%d folders, want the two of the second", got)
+	}
+}
+
+func TestALostStateIsNoDisaster(t *testing.T) {
+	s := newSite(t)
+	intent := delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
+	s.mustApply(intent, "1")
+	s.mustApply(intent, "1")
+	if got := s.commits("gitops.git", "dev"); got != "1" {
+		t.Errorf("%s commits, want one", got)
+	}
+}
+
+func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
+	s := newSite(t)
+	at, client := s.place("gitops.git", "dev"), s.process()
+	if err := client.Planned(owner(at, "dev"), false, "one"); err != nil {
+		t.Fatal(err)
+	}
+	respelt := delivery.Place{URL: at.URL + "/", Branch: "dev"}
+	if err := client.Planned(owner(respelt, "dev"), false, "two"); !errors.Is(err, delivery.ErrTwice) {
+		t.Errorf("two that are created: %v", err)
+	}
+	if err := client.Planned(owner(at, "other"), false, "two"); err != nil {
+		t.Error(err)
+	}
+	replaced := s.process()
+	if err := errors.Join(replaced.Planned(owner(at, "dev"), true, "one"), replaced.Planned(owner(at, "dev"), false, "one")); err != nil {
+		t.Errorf("a replacement is planned twice: %v", err)
+	}
+	mixed := s.process()
+	if err := errors.Join(mixed.Planned(owner(at, "dev"), true, "one"), mixed.Planned(owner(at, "dev"), false, "two")); !errors.Is(err, delivery.ErrTwice) {
+		t.Errorf("one with a state and another one: %v", err)
+	}
+	after := wanted(t, "1", 1, "drone")
+	if _, err := client.Apply(context.Background(), order(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Apply(context.Background(), order(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")); !errors.Is(err, delivery.ErrTwice) {
+		t.Errorf("the second apply of one name: %v", err)
+	}
+}
+
+func TestADestroyIsHeldWhenItRuns(t *testing.T) {
+	s := newSite(t)
+	known := s.mustApply(delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}, "1")
+	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); !slices.Equal(summaries(err), []string{"Mass deletion"}) {
+		t.Fatalf("held: %v", err)
+	}
+	if got := len(s.folders("gitops.git", "dev")); got != 24 {
+		t.Fatalf("%d folders after a destroy that was held", got)
+	}
+	percent := int64(100)
+	if err := s.process().Destroy(context.Background(), known, rollout.Protection{MaxRemovedPercent: &percent}, false, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(s.folders("gitops.git", "dev")); got != 0 {
+		t.Errorf("%d folders after a destroy", got)
+	}
+}
+
+func TestTheDestroyOfWhatWasJustCreatedAnewLeavesIt(t *testing.T) {
+	s := newSite(t)
+	intent := delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
+	known := s.mustApply(intent, "1")
+	client := s.process() // create_before_destroy
+	if _, err := client.Apply(context.Background(), order(intent, "1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Destroy(context.Background(), known, rollout.Protection{}, false, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.commits("gitops.git", "dev"); got != "1" || len(s.folders("gitops.git", "dev")) != 24 {
+		t.Errorf("%s commits, %d folders", got, len(s.folders("gitops.git", "dev")))
+	}
+}
+
+func TestARepositoryThatIsGone(t *testing.T) {
+	s := newSite(t)
+	intent := delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 2, "drone")}
+	known := s.mustApply(intent, "1")
+	if err := os.RemoveAll(filepath.Join(s.folder, "gitops.git")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.process().Refresh(context.Background(), known); err != nil || known.Current().Count() != 0 {
+		t.Fatalf("refresh: %v, %v", known.Drift, err)
+	}
+	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); err != nil {
+		t.Errorf("a destroy of nothing: %v", err)
+	}
+	intent.Known = known
+	s.mustApply(intent, "1")
+	if got := len(s.folders("gitops.git", "dev")); got != 2 {
+		t.Errorf("%d folders are written anew, want two", got)
+	}
+}
+
+func TestRefreshFindsDriftAndSinceWhen(t *testing.T) {
+	s := newSite(t)
+	known := s.mustApply(delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 3, "drone", "large")}, "1")
+	s.git(".", "clone", "-q", "--branch", "dev", "gitops.git", "work")
+	for path, text := range map[string]string{"drone/target-01/config.yaml": "by: hand\n", "large/dev.md": "touched\n"} {
+		if err := os.WriteFile(filepath.Join(s.folder, "work", path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.git("work", "rm", "-rq", "large/target-02")
+	s.git("work", "-c", "user.name=somebody", "-c", "user.email=somebody@example.com", "commit", "-qam", "by hand")
+	s.git("work", "push", "-q")
+	hand := s.git("work", "rev-parse", "HEAD")
+	if err := s.process().Refresh(context.Background(), known); err != nil {
+		t.Fatal(err)
+	}
+	drifted := slices.Sorted(maps.Keys(keysOf(known.Drift.Trees)))
+	if !slices.Equal(drifted, []string{"drone/target-01", "large/target-02"}) || !slices.Equal(known.Drift.Touched, []string{"large"}) {
+		t.Errorf("%+v", known.Drift)
+	}
+	for key := range known.Drift.Trees {
+		if known.Drift.Since[key] != hand {
+			t.Errorf("%s is otherwise since %q, want %s", key, known.Drift.Since[key], hand)
+		}
+	}
+	if got := known.Current().Count(); got != 5 {
+		t.Errorf("%d folders are there, want five", got)
+	}
+}
+
+func keysOf[V any](of map[rollout.Key]V) map[string]V {
+	named := map[string]V{}
+	for key, value := range of {
+		named[key.String()] = value
+	}
+	return named
+}
+
+func TestAnApplyRemovesWhatItsPlanSaysAndNothingElse(t *testing.T) {
+	s := newSite(t)
+	at := s.place("gitops.git", "dev")
+	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "drone")}, "1")
+	more := delivery.Known{Owner: known.Owner, Trees: known.Trees, Records: known.Records}
+	// Another state of the same name writes more.
+	s.mustApply(delivery.Intent{Owner: owner(at, "dev"), Known: &more, After: wanted(t, "1", 3, "drone")}, "1")
+	_, err := s.apply(delivery.Intent{Owner: owner(at, "dev"), Known: known, After: wanted(t, "2", 1, "drone")}, "2")
+	if !errors.Is(err, gitops.ErrUnplanned) {
+		t.Errorf("folders that no plan showed: %v", err)
+	}
+	if got := len(s.folders("gitops.git", "dev")); got != 3 {
+		t.Errorf("%d folders, want three", got)
+	}
+}

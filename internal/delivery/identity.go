@@ -1,0 +1,106 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// Identity says how an owner relates to what the state knows of it.
+type Identity string
+
+// The identities.
+const (
+	Created Identity = "created" // there is no state
+	Same    Identity = "same"    // the same place and name, however the URL is spelt
+	Renamed Identity = "renamed" // the same place, and another name: it is handed over
+	Moved   Identity = "moved"   // really another place: it is written, and then the old one is cleared
+)
+
+// former is the place where an owner was before.
+type former struct {
+	identity Identity
+	gone     error // why the former place cannot be looked at; nil where it can, or need not
+}
+
+// identify finds out whether the owner is where the state says that it was. Two places are the same, or
+// mirrors of each other, when the tip of the one is the tip of the other: equal URLs are not needed.
+func (c *Client) identify(ctx context.Context, known *Known, owner Owner) (former, error) {
+	if known == nil {
+		return former{identity: Created}, nil
+	}
+	was, is := known.Owner.Place, owner.Place
+	here := Same
+	if known.Owner.Name != owner.Name {
+		here = Renamed
+	}
+	if was == is {
+		return former{identity: here}, nil
+	}
+	if was.Path != is.Path {
+		return c.moved(ctx, was)
+	}
+	now, err := c.tip(ctx, is)
+	if err != nil {
+		return former{}, err
+	}
+	then, err := c.tip(ctx, was)
+	if ctx.Err() != nil {
+		return former{}, err
+	}
+	if err != nil {
+		return former{identity: Moved, gone: err}, nil
+	}
+	if now != "" && now == then {
+		return former{identity: here}, nil
+	}
+	return former{identity: Moved}, nil
+}
+
+func (c *Client) moved(ctx context.Context, was Place) (former, error) {
+	_, err := c.tip(ctx, was)
+	if ctx.Err() != nil {
+		return former{}, err
+	}
+	return former{identity: Moved, gone: err}, nil
+}
+
+// tip is the commit of a branch; "" where there is none, or no local repository.
+func (c *Client) tip(ctx context.Context, at Place) (string, error) {
+	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	if err != nil {
+		return "", err
+	}
+	return look.Tip(), nil
+}
+
+// isGone says whether a repository does not exist.
+func isGone(err error) bool { return errors.Is(err, git.ErrNotFound) }
+
+// spelling brings ways to write one URL together, so that two owners of one place are found. It decides
+// nothing else: who is the same is for the tips to say.
+func spelling(text string) string {
+	if parsed, err := url.Parse(text); err == nil && parsed.Scheme != "" && parsed.Scheme != "file" && parsed.Host != "" {
+		return strings.ToLower(parsed.Hostname()) + "/" + strings.TrimSuffix(strings.Trim(path.Clean("/"+parsed.Path), "/"), ".git")
+	}
+	if at, rest, ok := strings.Cut(text, ":"); ok && !strings.Contains(at, "/") && !strings.HasPrefix(rest, "//") && len(at) > 1 {
+		_, host, isUser := strings.Cut(at, "@")
+		if !isUser {
+			host = at
+		}
+		return strings.ToLower(host) + "/" + strings.TrimSuffix(strings.Trim(path.Clean("/"+rest), "/"), ".git")
+	}
+	local := strings.TrimPrefix(text, "file://")
+	if absolute, err := filepath.Abs(filepath.FromSlash(local)); err == nil {
+		local = absolute
+	}
+	if resolved, err := filepath.EvalSymlinks(local); err == nil {
+		local = resolved
+	}
+	return "file:" + filepath.ToSlash(local)
+}

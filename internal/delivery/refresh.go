@@ -1,0 +1,140 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// Drift is how the repository differs from what was written.
+type Drift struct {
+	// Trees are the folders with another tree than was written; "" where the folder is gone.
+	Trees map[rollout.Key]string
+	// Touched are hosts whose marker or record somebody changed or removed.
+	Touched []string
+	// Since names the first commit, by hand, that changed a folder; a folder that no such commit was found
+	// for is not there.
+	Since map[rollout.Key]string
+	// Gone says that the repository does not exist any more.
+	Gone bool
+}
+
+// IsNone says that everything is as it was written.
+func (d Drift) IsNone() bool { return len(d.Trees) == 0 && len(d.Touched) == 0 && !d.Gone }
+
+// Refresh compares the folders in the repository with what was written, by their trees. It reads no
+// file. Where the state does not know what was written, since it was lost, made by an import or by an
+// older version, what the records say is read first, and put into known.
+func (c *Client) Refresh(ctx context.Context, known *Known) error {
+	branch, err := c.pending(ctx, known)
+	if err != nil {
+		return err
+	}
+	view, err := c.view(ctx, known.Owner, branch)
+	if isGone(err) || err == nil && view.Missing && known.Trees.Count() > 0 {
+		known.Drift = Drift{Gone: true, Trees: map[rollout.Key]string{}}
+		for _, key := range known.Trees.Keys() {
+			known.Drift.Trees[key] = ""
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	known.Tip = view.Commit
+	if known.Trees == nil {
+		if err := known.readRecords(ctx, view); err != nil {
+			return err
+		}
+	}
+	// What a record says may have changed: another owner may have taken a folder over. That it is there
+	// is what counts.
+	there := make(map[string]string, len(known.Trees))
+	for host := range known.Trees {
+		there[host] = ""
+	}
+	known.Drift = Drift{Trees: map[rollout.Key]string{}, Touched: view.Touched(there)}
+	seen, err := view.Deployed(ctx, gitops.Deployed(known.Trees))
+	if err != nil {
+		return err
+	}
+	for _, key := range known.Trees.Keys() {
+		if tree := seen[key.Host][key.DeploymentTarget]; tree != known.Trees[key.Host][key.DeploymentTarget] {
+			known.Drift.Trees[key] = tree
+		}
+	}
+	if len(known.Drift.Trees) > 0 && branch == known.Owner.Place.Branch {
+		known.Drift.Since, err = c.since(ctx, known)
+	}
+	return err
+}
+
+// readRecords takes what the owner's records say for what was written.
+func (k *Known) readRecords(ctx context.Context, view *gitops.View) error {
+	records, err := view.Records(ctx)
+	if err != nil {
+		return err
+	}
+	k.Trees, k.Records = rollout.Trees{}, map[string]string{}
+	for host, targets := range records {
+		k.Trees[host], k.Records[host] = make(map[string]string, len(targets)), ""
+		for target, record := range targets {
+			k.Trees[host][target] = record.Tree
+			k.Label = max(k.Label, record.OwnerLabel)
+		}
+	}
+	return nil
+}
+
+// Label returns the name that an owner has in the labels of what is rendered, where its records at the
+// place say another one than its own; "" where they say none.
+func (c *Client) Label(ctx context.Context, owner Owner) (string, error) {
+	view, err := c.view(ctx, owner, owner.Place.Branch)
+	if err != nil {
+		return "", err
+	}
+	records, err := view.Records(ctx)
+	if err != nil {
+		return "", err
+	}
+	label := ""
+	for _, targets := range records {
+		for _, record := range targets {
+			label = max(label, record.OwnerLabel)
+		}
+	}
+	return label, nil
+}
+
+// maxSearched is how many commits are searched at most for who changed a folder.
+const maxSearched = 200
+
+// since finds the commits by hand that the drift began with. What they are is said for people; that they
+// cannot be found is no error.
+func (c *Client) since(ctx context.Context, known *Known) (map[rollout.Key]string, error) {
+	history, err := c.History(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the commits since the last apply were not read in time: %w", err)
+	}
+	since := map[rollout.Key]string{}
+	if err != nil {
+		return since, nil //nolint:nilerr // see above
+	}
+	ours := map[rollout.Key]bool{}           // our own last commit of the folder was reached
+	for _, commit := range history.Commits { // newest first
+		for _, change := range commit.Changes {
+			key := rollout.Key{Host: change.Host, DeploymentTarget: change.DeploymentTarget}
+			_, drifted := known.Drift.Trees[key]
+			switch {
+			case !drifted || ours[key]:
+			case len(commit.Owners) == 0:
+				since[key] = commit.Commit
+			default:
+				ours[key] = true
+			}
+		}
+	}
+	return since, nil
+}

@@ -1,0 +1,213 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// Settings are how commits reach the branch. The zero value pushes to it.
+type Settings struct {
+	PullRequest bool
+	Forge       forge.Forge // "": by the Git host's name
+	APIURL      string
+	Head        string // branch of the pull request; "": by the owner's name
+	Title       string
+	Labels      []string
+	Reviewers   []string
+	Merge       forge.MergeMode // "": people merge
+}
+
+// request names the owner's pull request. Its branch tells apart what has one name: the branches that it
+// goes into, and the paths there.
+func (s Settings) request(owner Owner) forge.Selector {
+	mark := strings.TrimPrefix(owner.Place.Path+"/"+owner.Name, "/")
+	return forge.Selector{Owner: mark, Base: owner.Place.Branch, Head: cmp.Or(s.Head, "flotilla/"+owner.Place.Branch+"/"+mark)}
+}
+
+// Check tells what no pull request can be opened with. Nobody is asked.
+func (c *Client) Check(settings Settings, owner Owner) error {
+	if !settings.PullRequest {
+		return nil
+	}
+	if _, err := c.forge(settings, owner.Place); err != nil {
+		return err
+	}
+	return git.CheckBranch(settings.request(owner).Head)
+}
+
+func (c *Client) forge(settings Settings, at Place) (forge.Host, error) {
+	credentials := c.credentials.For(at.URL)
+	return forge.NewHost(forge.Repository{
+		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
+		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token},
+	}, forge.WithHTTPTransport(c.over))
+}
+
+// ErrProposed is the error of a commit that is on the branch of its own, and only whose pull request is
+// not as wanted.
+var ErrProposed = errors.New("the commit is pushed, and its pull request is not as it should be")
+
+// write applies an edit as the settings say, and returns what came of it, the commit that holds it, and
+// the URL of the pull request, if there is one.
+func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit gitops.Edit) (result gitops.Result, commit, url string, err error) {
+	remote := c.remote(owner.Place)
+	defer c.looks.forget(remote)
+	if !settings.PullRequest {
+		result, err := c.git.Apply(ctx, remote, edit)
+		return result, result.Commit, "", err
+	}
+	host, err := c.forge(settings, owner.Place)
+	if err != nil {
+		return gitops.Result{}, "", "", err
+	}
+	selector := settings.request(owner)
+	edit.Head = selector.Head
+	proposed := remote
+	proposed.Branch = edit.Head
+	defer c.looks.forget(proposed)
+	release, err := c.heads.take(ctx, owner.Place.URL+" "+edit.Head)
+	if err != nil {
+		return gitops.Result{}, "", "", err
+	}
+	defer release()
+	if err := host.Free(ctx, selector); err != nil {
+		return gitops.Result{}, "", "", err
+	}
+	result, err = c.git.Apply(ctx, remote, edit)
+	if err != nil {
+		return gitops.Result{}, "", "", err
+	}
+	if result.HeadCommit == "" {
+		return result, result.Commit, "", closeRequest(ctx, host, selector)
+	}
+	request, err := propose(ctx, host, settings, result.HeadCommit, forge.Wanted{
+		Selector: selector, Title: settings.titleOf(edit, result), Body: bodyOf(edit, result),
+		Labels: settings.Labels, Reviewers: settings.Reviewers,
+	})
+	if err != nil {
+		return gitops.Result{}, "", "", fmt.Errorf("%w: branch %q has it: %w", ErrProposed, edit.Head, err)
+	}
+	if request.MergeCommit != "" {
+		return result, request.MergeCommit, request.URL, nil
+	}
+	return result, result.HeadCommit, request.URL, nil
+}
+
+// propose opens or updates the owner's pull request, and merges it where that is wanted.
+func propose(ctx context.Context, host forge.Host, settings Settings, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
+	request, err := host.Ensure(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if settings.Merge == "" {
+		return request, host.Hold(ctx, request)
+	}
+	return host.Merge(ctx, request, head, settings.Merge)
+}
+
+// closeRequest closes the owner's open request: there is nothing to propose any more.
+func closeRequest(ctx context.Context, host forge.Host, selector forge.Selector) error {
+	request, err := host.Current(ctx, selector)
+	if err != nil || request == nil || request.State != forge.Open {
+		return err
+	}
+	return host.Close(ctx, request)
+}
+
+func (s Settings) titleOf(edit gitops.Edit, result gitops.Result) string {
+	switch {
+	case s.Title != "":
+		return s.Title
+	case edit.Subject != "":
+		subject, _, _ := strings.Cut(edit.Subject, "\n")
+		return subject
+	}
+	var parts []string
+	for _, kind := range []struct {
+		keys []string
+		word string
+	}{{result.Added, "added"}, {result.Changed, "changed"}, {result.Removed, "removed"}} {
+		if len(kind.keys) > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", len(kind.keys), kind.word))
+		}
+	}
+	switch {
+	case edit.Keep:
+		parts = []string{"folders let go"}
+	case edit.Formerly != "" && len(parts) == 0:
+		parts = []string{"takes over from " + edit.Formerly}
+	case len(parts) == 0:
+		parts = []string{"hosts put right"}
+	}
+	return edit.Owner.Name + ": " + strings.Join(parts, ", ")
+}
+
+func bodyOf(edit gitops.Edit, result gitops.Result) string {
+	if edit.Keep {
+		return "The records of this assignment go, and its folders stay.\n"
+	}
+	rows := make([]forge.Change, len(result.Changes))
+	for i, change := range result.Changes {
+		rows[i] = forge.Change{
+			Host: change.Host, DeploymentTarget: change.DeploymentTarget,
+			Action: forge.Action(change.Action), Before: change.Before, After: change.After,
+		}
+	}
+	return forge.Body(rows)
+}
+
+// pending returns the branch to look at for what is deployed: that of the owner's open pull request,
+// which is pending and no drift, or the place's own once it is merged or was closed. An open request that
+// is not the one in the state, or should have been merged at once, is of an apply that failed half-way.
+func (c *Client) pending(ctx context.Context, known *Known) (branch string, err error) {
+	at := known.Owner.Place
+	if !known.Settings.PullRequest {
+		return at.Branch, nil
+	}
+	host, err := c.forge(known.Settings, at)
+	if err != nil {
+		return "", err
+	}
+	selector := known.Settings.request(known.Owner)
+	request, err := host.Current(ctx, selector)
+	if err != nil {
+		return "", err
+	}
+	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Merge != forge.Now {
+		return selector.Head, nil
+	}
+	return at.Branch, nil
+}
+
+// IsProposed says whether what is known of an owner is only proposed, by a request that is still open.
+func (c *Client) IsProposed(ctx context.Context, known *Known) (bool, error) {
+	if known.PullRequest == "" {
+		return false, nil
+	}
+	branch, err := c.pending(ctx, known)
+	return err == nil && branch != known.Owner.Place.Branch, err
+}
+
+// CloseFormer closes the open request of an owner that has other settings or another name now, unless it
+// is the same request.
+func (c *Client) CloseFormer(ctx context.Context, known *Known, owner Owner, settings Settings) (head string, err error) {
+	former := known.Settings.request(known.Owner)
+	if !known.Settings.PullRequest {
+		return "", nil
+	}
+	if settings.PullRequest && known.Owner.Place.URL == owner.Place.URL && settings.request(owner) == former {
+		return "", nil
+	}
+	host, err := c.forge(known.Settings, known.Owner.Place)
+	if err == nil {
+		err = closeRequest(ctx, host, former)
+	}
+	return former.Head, err
+}

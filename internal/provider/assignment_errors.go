@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// addProblems tells what delivery has found, each at its attribute.
+func addProblems(diagnostics *diag.Diagnostics, problems []delivery.Problem) {
+	for _, problem := range problems {
+		if problem.Warning {
+			diagnostics.AddAttributeWarning(path.Root(problem.Attribute), problem.Summary, sentence(problem.Detail))
+			continue
+		}
+		diagnostics.AddAttributeError(path.Root(problem.Attribute), problem.Summary, sentence(problem.Detail))
+	}
+}
+
+// addRepositoryError reports what went wrong with a repository. When creates, one that is not there or
+// cannot be reached is only a warning: it may be made in the same run.
+func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err error, creates bool) {
+	if addEnded(ctx, diagnostics, err) || addForgeError(diagnostics, err) {
+		return
+	}
+	if held := (*delivery.HeldError)(nil); errors.As(err, &held) {
+		addProblems(diagnostics, held.Problems)
+		return
+	}
+	at := path.Root("gitops_repo")
+	detail := sentence(err.Error())
+	switch {
+	case errors.Is(err, git.ErrCommit):
+		diagnostics.AddAttributeError(path.Root("rollback_to"), "Cannot roll back to this commit", detail+
+			" The data source flotilla_history lists the commits that this assignment made.")
+	case errors.Is(err, git.ErrUnauthorized):
+		diagnostics.AddAttributeError(at, "Repository refuses the credentials", detail+
+			" Set the provider's git.token, or git.username and git.password, or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD.")
+	case errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrUnreachable):
+		summary := "Repository cannot be reached"
+		if errors.Is(err, git.ErrNotFound) {
+			summary = "Repository does not exist"
+		}
+		if creates {
+			diagnostics.AddAttributeWarning(at, summary, detail+" If this run creates it, all is well; else apply will fail.")
+			return
+		}
+		diagnostics.AddAttributeError(at, summary, detail)
+	case errors.Is(err, git.ErrHostKey):
+		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
+	case errors.Is(err, gitops.ErrConflict):
+		diagnostics.AddAttributeError(at, "Folder belongs to somebody else", detail)
+	case errors.Is(err, gitops.ErrUnplanned):
+		diagnostics.AddAttributeError(at, "Repository has changed since the plan", detail+" Nothing was written: plan again.")
+	case errors.Is(err, delivery.ErrTwice):
+		diagnostics.AddAttributeError(path.Root("name"), "Two assignments of one name", detail)
+	case errors.Is(err, git.ErrRefused):
+		diagnostics.AddAttributeError(at, "Repository refuses the commit", detail+" Nothing was written.")
+	default:
+		diagnostics.AddAttributeError(at, "Repository cannot be used", detail)
+	}
+}
+
+// addForgeError reports what went wrong with a pull request; false where it is about something else.
+func addForgeError(diagnostics *diag.Diagnostics, err error) bool {
+	at := path.Root("delivery")
+	for _, kind := range []struct {
+		of      error
+		summary string
+	}{
+		{forge.ErrUnauthorized, "Git host refuses the credentials"},
+		{forge.ErrRateLimited, "Git host limits requests"},
+		{forge.ErrNotMergeable, "Pull request cannot be merged"},
+		{forge.ErrHeadMoved, "Pull request moved"},
+		{forge.ErrNotOwned, "Pull request belongs to somebody else"},
+		{forge.ErrReviewer, "Reviewer is not possible"},
+		{forge.ErrUnreachable, "Git host cannot be reached"},
+		{forge.ErrNotFound, "Repository or pull request does not exist"},
+		{forge.ErrRefused, "Git host refuses the pull request"},
+	} {
+		if errors.Is(err, kind.of) {
+			diagnostics.AddAttributeError(at, kind.summary, sentence(err.Error()))
+			return true
+		}
+	}
+	return false
+}

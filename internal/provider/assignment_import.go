@@ -1,0 +1,64 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+)
+
+// ImportState takes "<url>#<branch>:<path>:<name>", and reads from the repository's records what the
+// owner of that name has there.
+func (r *assignmentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	url, rest, _ := strings.Cut(req.ID, "#")
+	parts := strings.Split(rest, ":")
+	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
+		resp.Diagnostics.AddError("Invalid import ID",
+			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
+		return
+	}
+	repo := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
+	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
+	model := assignmentModel{
+		Name:          types.StringValue(parts[2]),
+		GitopsRepo:    types.DynamicValue(types.ObjectValueMust(texts, repo)),
+		Delivery:      types.DynamicNull(),
+		Protection:    types.DynamicNull(),
+		Adopt:         types.BoolNull(),
+		CommitMessage: types.StringNull(),
+		RollbackTo:    types.StringNull(),
+		OnDestroy:     types.StringNull(),
+		Timeouts:      types.DynamicNull(),
+		PullRequest:   types.StringNull(),
+		Fleet:         types.DynamicNull(),
+		Changes:       linesValue(nil),
+	}
+	checkOwnerName(model.Name, &resp.Diagnostics)
+	at, complete := model.place(&resp.Diagnostics)
+	if !complete || resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := defaultTimeouts.during(ctx, forRead)
+	defer cancel()
+	known := &delivery.Known{Owner: delivery.Owner{Place: at, Name: parts[2]}}
+	if err := r.connection.delivery.Refresh(ctx, known); err != nil {
+		addRepositoryError(ctx, &resp.Diagnostics, err, false)
+		return
+	}
+	if len(known.Trees) == 0 {
+		resp.Diagnostics.AddError("Nothing to import",
+			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", parts[2], parts[1], parts[0]))
+		return
+	}
+	model.Commit = types.StringValue(known.Tip)
+	model.Deployed = deployedValue(known.Current())
+	m := &memory{Label: known.Label, Trees: known.Trees, Records: known.Records}
+	m.setDrift(known.Drift)
+	m.keep(ctx, resp.Private, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}

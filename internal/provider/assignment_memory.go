@@ -1,0 +1,207 @@
+package provider
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// memory is what an assignment keeps in private state: what it wrote, and the fleet that this was made
+// of. It may be large, is of no use to people, and a change of it is no change of the resource.
+type memory struct {
+	Environment string            `json:"environment,omitempty"`
+	Label       string            `json:"label,omitempty"`   // name in the labels of what is rendered, where it is not the owner's
+	Trees       rollout.Trees     `json:"trees,omitempty"`   // as written
+	Records     map[string]string `json:"records,omitempty"` // ids of the records, by host
+	Drift       driftMemory       `json:"drift,omitzero"`
+	Model       string            `json:"model,omitempty"`
+	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
+	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
+	GitopsRepo  string            `json:"gitops_repo,omitempty"`
+	Provider    string            `json:"provider,omitempty"` // version that rendered
+}
+
+type driftMemory struct {
+	Trees   map[string]string `json:"trees,omitempty"` // "<host>/<deployment target>" to the tree there, "" for none
+	Touched []string          `json:"touched,omitempty"`
+	Since   map[string]string `json:"since,omitempty"`
+	Gone    bool              `json:"gone,omitempty"`
+}
+
+const (
+	memoryKey = "owner"
+	// memoryFormat is that of the private state. One of a later format is not read: what the repository's
+	// records say takes its place.
+	memoryFormat = 1
+	// maxMemory bounds what is unpacked of a state that somebody may have edited.
+	maxMemory = 256 << 20
+)
+
+// sealed is a memory in private state, which must be JSON.
+type sealed struct {
+	Format int    `json:"format"`
+	Data   string `json:"data"` // base64 of the gzipped JSON of a memory
+}
+
+// privateState is what of Terraform's private state is used.
+type privateState interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+// recall reads the memory; nil where there is none.
+func recall(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *memory {
+	text, diags := private.GetKey(ctx, memoryKey)
+	if diagnostics.Append(diags...); text == nil || diags.HasError() {
+		return nil
+	}
+	m, err := openMemory(text)
+	if err != nil {
+		diagnostics.AddWarning("Private state cannot be read",
+			sentence(fmt.Sprintf("what the assignment wrote is taken from the repository's records instead: %s", err)))
+		return nil
+	}
+	return m
+}
+
+func openMemory(text []byte) (*memory, error) {
+	var s sealed
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	if s.Format != memoryFormat {
+		return nil, fmt.Errorf("it has format %d, of another version of the provider", s.Format)
+	}
+	packed, err := base64.StdEncoding.DecodeString(s.Data)
+	if err != nil {
+		return nil, err
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(unpacked, maxMemory))
+	if err != nil {
+		return nil, err
+	}
+	m := &memory{}
+	if err := json.Unmarshal(content, m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// keep writes the memory.
+func (m *memory) keep(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
+	text, err := m.seal()
+	if err != nil {
+		diagnostics.AddError("Private state cannot be written", err.Error())
+		return
+	}
+	diagnostics.Append(private.SetKey(ctx, memoryKey, text)...)
+}
+
+func (m *memory) seal() ([]byte, error) {
+	content, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := writer.Write(content); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(sealed{Format: memoryFormat, Data: base64.StdEncoding.EncodeToString(packed.Bytes())})
+}
+
+// remember notes the fleet that was written.
+func (m *memory) remember(result *pipeline.Result, gitopsRepo, version string) {
+	m.Environment, m.Model = result.Value.Environment, result.Value.Model
+	m.Config, m.Manifests = changes.Digest(result.Value.Config), hashesOf(result.Value.Manifests)
+	m.GitopsRepo, m.Provider = gitopsRepo, version
+}
+
+// hashesOf shortens texts: 12 hexadecimal digits tell whether one has changed.
+func hashesOf(texts map[string]string) map[string]string {
+	hashes := make(map[string]string, len(texts))
+	for name, text := range texts {
+		hashes[name] = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
+	}
+	return hashes
+}
+
+// version is the fleet as it was, for the causes of changes; nil where it is not known.
+func (m *memory) version() *changes.Version {
+	if m == nil || m.Model == "" {
+		return nil
+	}
+	f, err := fleet.ParseModel(m.Model)
+	if err != nil {
+		return nil
+	}
+	scheduled, findings := schedule.Schedule(f)
+	if len(findings) > 0 {
+		return nil
+	}
+	return &changes.Version{
+		Fleet: f, Config: m.Config, Manifests: m.Manifests, Assignments: scheduled.Assignments,
+		GitopsRepo: m.GitopsRepo, Provider: m.Provider,
+	}
+}
+
+// drift turns the memory into what delivery works with, and back.
+func (m *memory) drift() delivery.Drift {
+	drift := delivery.Drift{Touched: m.Drift.Touched, Gone: m.Drift.Gone}
+	for _, key := range m.Trees.Keys() {
+		name := key.String()
+		if tree, ok := m.Drift.Trees[name]; ok {
+			if drift.Trees == nil {
+				drift.Trees = map[rollout.Key]string{}
+			}
+			drift.Trees[key] = tree
+		}
+		if commit, ok := m.Drift.Since[name]; ok {
+			if drift.Since == nil {
+				drift.Since = map[rollout.Key]string{}
+			}
+			drift.Since[key] = commit
+		}
+	}
+	return drift
+}
+
+func (m *memory) setDrift(drift delivery.Drift) {
+	m.Drift = driftMemory{Touched: drift.Touched, Gone: drift.Gone}
+	for key, tree := range drift.Trees {
+		if m.Drift.Trees == nil {
+			m.Drift.Trees = map[string]string{}
+		}
+		m.Drift.Trees[key.String()] = tree
+	}
+	for key, commit := range drift.Since {
+		if m.Drift.Since == nil {
+			m.Drift.Since = map[string]string{}
+		}
+		m.Drift.Since[key.String()] = commit
+	}
+}

@@ -1,0 +1,375 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// task is one plan or one apply of an assignment: the configuration, what is known of it, and what
+// follows. Plan and apply go the same way.
+type task struct {
+	connection  *connection
+	model       *assignmentModel // what the plan wants; its computed attributes are set
+	prior       *assignmentModel // from state
+	memory      *memory          // from private state; nil where there is none
+	known       *delivery.Known  // nil where the assignment is created
+	intent      delivery.Intent
+	placeKnown  bool
+	diagnostics *diag.Diagnostics
+
+	result    *pipeline.Result    // nil while the fleet is not known, and with rollback_to
+	rendering *pipeline.Rendering // likewise
+	backTo    map[string]gitops.Host
+	decisions rollout.Decisions
+	current   rollout.Trees // what the owner has, by all that the state knows
+	outlook   *delivery.Outlook
+}
+
+func (r *assignmentResource) task(
+	_ context.Context, model, prior *assignmentModel, m *memory, exists bool, diagnostics *diag.Diagnostics,
+) *task {
+	t := &task{connection: r.connection, model: model, prior: prior, memory: m, diagnostics: diagnostics, current: rollout.Trees{}}
+	var place delivery.Place
+	place, t.placeKnown = model.place(diagnostics)
+	t.placeKnown = t.placeKnown && !model.Name.IsUnknown()
+	t.intent = delivery.Intent{
+		Owner:      delivery.Owner{Place: place, Name: model.Name.ValueString()},
+		Settings:   decodeDelivery(model.Delivery, diagnostics),
+		Protection: decodeProtection(model.Protection, diagnostics),
+		Adopt:      model.Adopt.ValueBool(), Leave: model.keeps(),
+		Clusters: t.clusters,
+	}
+	if exists {
+		t.known, _ = r.known(prior, m, diagnostics)
+		t.intent.Known = t.known
+		t.current = t.known.Current()
+	}
+	return t
+}
+
+// clusters names the clusters that hosts stand for, as far as the fleets before and after know them.
+func (t *task) clusters(hosts []string) []string {
+	if t.memory != nil && t.memory.Model != "" {
+		if before, err := fleet.ParseModel(t.memory.Model); err == nil {
+			return pipeline.ClustersOf(before, hosts)
+		}
+	}
+	if t.result != nil {
+		return t.result.ClustersOf(hosts)
+	}
+	return pipeline.ClustersOf(nil, hosts)
+}
+
+// want finds out what the owner is to have: what the fleet comes to, or what the commit has that it goes
+// back to. It returns false while that is not known yet, or something is wrong.
+func (t *task) want(ctx context.Context) bool {
+	if !t.model.RollbackTo.IsNull() {
+		return t.wantBack(ctx)
+	}
+	value, known := decodeFleet(t.model.Fleet, t.diagnostics)
+	if !known || t.diagnostics.HasError() {
+		return false
+	}
+	t.intent.Owner.Environment = value.Environment
+	t.result = t.connection.compute(value, t.diagnostics)
+	if t.result == nil || t.diagnostics.HasError() {
+		return false
+	}
+	addWarnings(t.diagnostics, t.result.Warnings())
+	t.rendering = t.result.Render(
+		pipeline.Destination{Repo: repoOf(t.intent.Owner.Place, t.placeKnown), Owner: t.label(ctx)}, t.current)
+	addErrors(t.diagnostics, t.rendering.Findings)
+	t.decisions = rollout.Decide(t.rendering.Wanted(), nil)
+	return !t.diagnostics.HasError()
+}
+
+// label is the owner's name in the labels of what is rendered: that under which it was written first, so
+// that another name changes no folder.
+func (t *task) label(ctx context.Context) string {
+	switch {
+	case t.memory != nil && t.memory.Label != "":
+		return t.memory.Label
+	case t.known != nil:
+		return t.known.Owner.Name
+	case t.placeKnown && t.connection.canAsk():
+		// What cannot be read is told when the plan looks at the place.
+		if label, err := t.connection.delivery.Label(ctx, t.intent.Owner); err == nil && label != "" {
+			return label
+		}
+	}
+	return t.intent.Owner.Name
+}
+
+// wantBack is want with rollback_to. The fleet is not looked at: going back must be possible while it is
+// wrong.
+func (t *task) wantBack(ctx context.Context) bool {
+	commit := t.model.RollbackTo.ValueString()
+	checkRollback(t.model.RollbackTo, t.diagnostics)
+	if t.model.RollbackTo.IsUnknown() || !t.placeKnown || t.diagnostics.HasError() || !t.connection.canAsk() {
+		return false
+	}
+	t.diagnostics.AddAttributeWarning(path.Root("rollback_to"), "Assignment is rolled back",
+		fmt.Sprintf("The folders of %q are what commit %s has. Changes of the fleet wait until rollback_to is removed.", t.model.Name.ValueString(), commit))
+	if t.memory != nil {
+		t.intent.Owner.Environment = t.memory.Environment
+	}
+	owner := t.intent.Owner
+	if t.known != nil {
+		owner.Name = t.known.Owner.Name // the commit has it under the name of then
+	}
+	hosts, err := t.connection.delivery.AsOf(ctx, owner, commit)
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, t.known == nil)
+		return false
+	}
+	back := rollout.Trees{}
+	for host, folders := range hosts {
+		back[host] = map[string]string{}
+		for target, folder := range folders.Folders {
+			back[host][target] = folder.Tree
+		}
+	}
+	t.backTo, t.decisions = hosts, rollout.Decide(nil, back)
+	return true
+}
+
+// plan sets what is computed.
+func (t *task) plan(ctx context.Context) {
+	t.model.Deployed, t.model.Commit = types.MapUnknown(types.StringType), types.StringUnknown()
+	t.model.Changes, t.model.PullRequest = types.ListUnknown(types.StringType), types.StringNull()
+	if t.intent.Settings.PullRequest {
+		t.model.PullRequest = types.StringUnknown()
+	}
+	t.keepSpelling()
+	if t.placeKnown {
+		t.check()
+	}
+	if t.diagnostics.HasError() || !t.want(ctx) {
+		return
+	}
+	t.intent.After = t.decisions.Trees(t.current)
+	if t.lookAhead(ctx); t.diagnostics.HasError() {
+		return
+	}
+	t.model.Deployed = deployedValue(t.intent.After)
+	if t.isDone(ctx) {
+		t.model.Deployed, t.model.Commit, t.model.Changes = t.prior.Deployed, t.prior.Commit, t.prior.Changes
+		if t.intent.Settings.PullRequest {
+			t.model.PullRequest = t.prior.PullRequest
+		}
+		return
+	}
+	lines, complete := t.describe(ctx)
+	switch {
+	case t.diagnostics.HasError():
+	case complete:
+		t.model.Changes = linesValue(lines)
+	default:
+		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes, as far as they are known", describeLines(lines, changes.MaxLines))
+	}
+}
+
+// keepSpelling keeps the place as the state has it where the configuration says the same in other words:
+// then nothing of it changes.
+func (t *task) keepSpelling() {
+	if t.known == nil || !t.placeKnown || t.known.Owner.Place != t.intent.Owner.Place {
+		return
+	}
+	t.model.GitopsRepo = t.prior.GitopsRepo
+}
+
+// check finds what is wrong without any look at the repository.
+func (t *task) check() {
+	if t.connection == nil {
+		return
+	}
+	if err := t.connection.delivery.Check(t.intent.Settings, t.intent.Owner); err != nil && fleet.IsKnown(plain(t.model.Delivery)) {
+		t.diagnostics.AddAttributeError(path.Root("delivery"), "Invalid delivery", sentence(err.Error()))
+	}
+	if err := t.connection.delivery.Planned(t.intent.Owner, t.known != nil, t.model.fingerprint()); err != nil {
+		t.diagnostics.AddAttributeError(path.Root("name"), "Two assignments of one name", sentence(err.Error()))
+	}
+}
+
+// lookAhead finds at plan what would make the apply fail, and holds it to protection.
+func (t *task) lookAhead(ctx context.Context) {
+	if !t.placeKnown || !t.connection.canAsk() {
+		t.outlook = delivery.Unseen(t.intent)
+		addProblems(t.diagnostics, t.outlook.Problems)
+		return
+	}
+	outlook, err := t.connection.delivery.Plan(ctx, t.intent)
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, t.known == nil)
+		t.outlook = delivery.Unseen(t.intent)
+		return
+	}
+	t.outlook = outlook
+	addProblems(t.diagnostics, outlook.Problems)
+}
+
+// isDone says whether the repository has everything as it is wanted, so that there is nothing to write.
+func (t *task) isDone(ctx context.Context) bool {
+	if t.known == nil || t.outlook.Identity != delivery.Same || !t.known.Drift.IsNone() || !t.model.Deployed.Equal(t.prior.Deployed) {
+		return false
+	}
+	if t.model.Delivery.Equal(t.prior.Delivery) || t.prior.PullRequest.IsNull() {
+		return true
+	}
+	// The request must follow a change of its delivery while it is open, though nothing else changes.
+	if !t.connection.canAsk() {
+		return false
+	}
+	proposed, err := t.connection.delivery.IsProposed(ctx, t.known)
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, false)
+	}
+	return !proposed
+}
+
+// apply writes what is wanted, sets what is computed, and returns what is to be remembered. The error of
+// the delivery is among the diagnostics, too.
+func (t *task) apply(ctx context.Context) (*memory, error) {
+	if t.connection == nil {
+		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
+		return nil, nil
+	}
+	out, quiet := t.diagnostics, diag.Diagnostics{} // the plan has given the warnings
+	t.diagnostics = &quiet
+	ready := t.placeKnown && t.want(ctx)
+	var lines []string
+	if ready {
+		t.intent.After = t.decisions.Trees(t.current)
+		if t.model.Changes.IsUnknown() {
+			t.lookAhead(ctx)
+			lines, _ = t.describe(ctx)
+		}
+	}
+	t.diagnostics = out
+	if out.Append(quiet.Errors()...); !ready || out.HasError() {
+		return nil, nil
+	}
+	return t.deliver(ctx, lines)
+}
+
+// deliver writes, and closes what is left of other ways to deliver.
+func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
+	done, err := t.connection.delivery.Apply(ctx, delivery.Order{
+		Intent: t.intent, Decisions: t.decisions, Contents: t.contents, Subject: t.model.CommitMessage.ValueString(),
+	})
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, false)
+		return nil, err
+	}
+	addProblems(t.diagnostics, done.Problems)
+	if t.known != nil && done.Identity != delivery.Moved { // else a request there may clear the old place
+		head, err := t.connection.delivery.CloseFormer(ctx, t.known, t.intent.Owner, t.intent.Settings)
+		if err != nil {
+			t.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", sentence(fmt.Sprintf(
+				"everything is delivered as it is now wanted, but the request from branch %q could not be closed: %s", head, err)))
+		}
+	}
+	t.model.Deployed = deployedValue(t.intent.After)
+	t.model.Commit, t.model.PullRequest = types.StringValue(done.Commit), types.StringPointerValue(orNil(done.PullRequest))
+	if t.model.Changes.IsUnknown() {
+		t.model.Changes = linesValue(lines)
+	}
+	m := &memory{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records}
+	if t.memory != nil {
+		m.Label = t.memory.Label
+	}
+	if t.result != nil {
+		m.Label = otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name)
+		m.remember(t.result, placeText(t.intent.Owner.Place), t.connection.release)
+	}
+	return m, nil
+}
+
+// contents is what is in a folder that is written.
+func (t *task) contents(host, target string) gitops.Folder {
+	if t.backTo != nil {
+		return t.backTo[host].Folders[target]
+	}
+	i, _ := t.result.Assignment(host, target)
+	record := t.rendering.Record(i)
+	return gitops.Folder{
+		Tree:  t.rendering.Trees[i],
+		Files: func() ([]git.File, error) { return t.rendering.Files(i) },
+		Record: gitops.Record{
+			Workload: record.Workload, DeploymentTarget: record.DeploymentTarget,
+			Policies: record.Policies, ConfigVersion: record.ConfigVersion,
+			OwnerLabel: otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name),
+			Objects:    objectsOf(record.Objects),
+		},
+	}
+}
+
+func objectsOf(rendered []render.Object) []gitops.Object {
+	objects := make([]gitops.Object, len(rendered))
+	for i, object := range rendered {
+		objects[i] = gitops.Object(object)
+	}
+	return objects
+}
+
+// otherThan returns a text, or "" where it is the usual one.
+func otherThan(text, usual string) string {
+	if text == usual {
+		return ""
+	}
+	return text
+}
+
+// planDestroy holds a destroy to the limits that the state has, unless everything stays.
+func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentModel, m *memory, diagnostics *diag.Diagnostics) {
+	known, ok := r.known(state, m, diagnostics)
+	if !ok || r.connection == nil {
+		return
+	}
+	if known.Trees == nil && r.connection.canAsk() {
+		if err := r.connection.delivery.Refresh(ctx, known); err != nil {
+			addRepositoryError(ctx, diagnostics, err, false)
+			return
+		}
+	}
+	t := &task{memory: m}
+	outlook := r.connection.delivery.PlanDestroy(known, decodeProtection(state.Protection, diagnostics), state.keeps(), t.clusters)
+	addProblems(diagnostics, outlook.Problems)
+}
+
+// known is what the state knows of an assignment; false where its place cannot be read.
+func (r *assignmentResource) known(state *assignmentModel, m *memory, diagnostics *diag.Diagnostics) (*delivery.Known, bool) {
+	place, ok := state.place(diagnostics)
+	known := &delivery.Known{
+		Owner:    delivery.Owner{Place: place, Name: state.Name.ValueString()},
+		Settings: decodeDelivery(state.Delivery, diagnostics), PullRequest: state.PullRequest.ValueString(),
+	}
+	if m != nil {
+		known.Owner.Environment = m.Environment
+		known.Trees, known.Records, known.Drift = m.Trees, m.Records, m.drift()
+	}
+	return known, ok && r.connection != nil
+}
+
+// linesValue is the attribute changes.
+func linesValue(lines []string) types.List {
+	values := make([]attr.Value, len(lines))
+	for i, line := range lines {
+		values[i] = types.StringValue(line)
+	}
+	return types.ListValueMust(types.StringType, values)
+}
