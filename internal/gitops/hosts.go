@@ -195,6 +195,7 @@ func (s *staging) otherHosts(marker git.Hash) {
 			if recorded && !s.record(host) {
 				s.change.hosts = append(s.change.hosts, host)
 			}
+			s.formerMarker(host)
 			continue
 		}
 		if s.leave(host, marker, recorded || former || loses[host]) || recorded || former {

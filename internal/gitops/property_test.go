@@ -512,7 +512,13 @@ func (m *model) compare() {
 		}
 	}
 	if !maps.Equal(files, want) {
-		m.t.Fatalf("step %d: files = %q\nwant %q", m.step, files, want)
+		for name, content := range files {
+			if other, ok := want[name]; !ok || other != content {
+				m.t.Errorf("step %d: %s = %q, want %q", m.step, name, content, other)
+			}
+			delete(want, name)
+		}
+		m.t.Fatalf("step %d: missing: %q", m.step, want)
 	}
 	for name, trees := range records {
 		var record struct {
