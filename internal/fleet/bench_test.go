@@ -55,3 +55,33 @@ func BenchmarkParseModel(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkValue is what a function returns of a decoded fleet, and what every reader of it then does.
+func BenchmarkValue(b *testing.B) {
+	for _, size := range sizes {
+		decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(size, 1)))
+		if len(findings) > 0 {
+			b.Fatal(findings)
+		}
+		value, err := decoded.Value()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("make/%d", size), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := decoded.Value(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("read/%d", size), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := value.Fleet(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -26,13 +26,16 @@ type object struct {
 	written map[string]string
 }
 
+// usualAttributes are about as many as an object may have.
+const usualAttributes = 12
+
 // object returns nil where value is not an object; an unknown one is noted in isUnknown.
 func (d *decoder) object(path *Path, value any) (o *object, isUnknown bool) {
 	switch value := value.(type) {
 	case Unknown:
 		return nil, true
 	case map[string]any:
-		return &object{decoder: d, path: path, fields: value}, false
+		return &object{decoder: d, path: path, fields: value, read: make([]string, 0, usualAttributes)}, false
 	case nil:
 		d.report(path, "must be an object, not null")
 	default:
@@ -81,10 +84,15 @@ func (o *object) value(attribute string) any {
 
 // finish reports attributes that nobody asked for, except those that Flotilla's own resources compute.
 func (o *object) finish(computed ...string) {
-	for _, attribute := range slices.Sorted(maps.Keys(o.fields)) {
+	var unknown []string
+	for attribute := range o.fields {
 		if !slices.Contains(o.read, attribute) && !slices.Contains(computed, attribute) {
-			o.report(attribute, "unknown attribute%s", DidYouMean(attribute, o.read))
+			unknown = append(unknown, attribute)
 		}
+	}
+	slices.Sort(unknown)
+	for _, attribute := range unknown {
+		o.report(attribute, "unknown attribute%s", DidYouMean(attribute, o.read))
 	}
 }
 
@@ -155,6 +163,9 @@ const maxLabelName = 63
 
 // CheckLabelName says what is wrong with a name that must be a DNS label, or "".
 func CheckLabelName(name string) string {
+	if isPlain(name) && isLower(name) && !strings.Contains(name, ".") {
+		return ""
+	}
 	if len(validation.IsDNS1123Label(name)) == 0 {
 		return ""
 	}
@@ -163,6 +174,9 @@ func CheckLabelName(name string) string {
 
 // CheckSubdomainName says what is wrong with a name that must be a DNS subdomain, or "".
 func CheckSubdomainName(name string) string {
+	if isPlain(name) && isLower(name) && !strings.Contains(name, ".") {
+		return ""
+	}
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return ""
 	}
@@ -259,13 +273,19 @@ func (o *object) textMap(attribute string) map[string]string {
 		return nil
 	case map[string]any:
 		texts := make(map[string]string, len(value))
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			text, problem := o.scalar(value[key])
+		var wrong []string
+		for key, element := range value {
+			text, problem := o.scalar(element)
 			if problem != "" {
-				o.decoder.report(o.path.Attribute(attribute).Key(key), "%s", problem)
-			} else if value[key] != nil {
+				wrong = append(wrong, key)
+			} else if element != nil {
 				texts[key] = text
 			}
+		}
+		slices.Sort(wrong)
+		for _, key := range wrong {
+			_, problem := o.scalar(value[key])
+			o.decoder.report(o.path.Attribute(attribute).Key(key), "%s", problem)
 		}
 		if len(texts) == 0 {
 			return nil
@@ -280,6 +300,9 @@ func (o *object) textMap(attribute string) map[string]string {
 // labels reads and checks Kubernetes labels.
 func (o *object) labels(attribute string) Labels {
 	labels := Labels(o.textMap(attribute))
+	if arePlain(labels) {
+		return labels
+	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if o.decoder.full() {
 			break // to say what is wrong with a label takes kilobytes
@@ -297,8 +320,51 @@ func (o *object) labels(attribute string) Labels {
 	return labels
 }
 
+// isLower says whether a text has neither upper case letters nor "_".
+func isLower(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; 'A' <= c && c <= 'Z' || c == '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// arePlain says of most labels that nothing is wrong with them, without the regular expressions of
+// Kubernetes.
+func arePlain(labels map[string]string) bool {
+	for key, value := range labels {
+		if !isPlain(key) || value != "" && !isPlain(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlain says whether a text is fit to be the value of a label, and the key of one without a prefix.
+func isPlain(text string) bool {
+	if text == "" || len(text) > maxLabelName {
+		return false
+	}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+		case c == '-' || c == '_' || c == '.':
+			if i == 0 || i == len(text)-1 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // CheckLabelKey says what is wrong with the key of a label, or "".
 func CheckLabelKey(key string) string {
+	if isPlain(key) {
+		return ""
+	}
 	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
 		return fmt.Sprintf("%q is not the key of a label: %s", key, problems[0])
 	}
@@ -307,6 +373,9 @@ func CheckLabelKey(key string) string {
 
 // CheckLabelValue says what is wrong with the value of a label, or "".
 func CheckLabelValue(value string) string {
+	if value == "" || isPlain(value) {
+		return ""
+	}
 	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
 		return fmt.Sprintf("%q is not the value of a label: %s", value, problems[0])
 	}

@@ -284,9 +284,25 @@ func (o *object) labelValues(attribute string) []string {
 	return slices.Compact(values)
 }
 
+// isPlain says of most selectors that nothing is wrong with them, without compiling them.
+func (s *Selector) isPlain() bool {
+	for _, expression := range s.MatchExpressions {
+		if operator := expression.Operator; operator != "In" && operator != "NotIn" {
+			return false
+		}
+		if !isPlain(expression.Key) || len(expression.Values) == 0 {
+			return false
+		}
+		if slices.ContainsFunc(expression.Values, func(value string) bool { return !isPlain(value) }) {
+			return false
+		}
+	}
+	return s.Expression == "" && arePlain(s.MatchLabels)
+}
+
 // checkSelector compiles what was read, where all of it is known.
 func (o *object) checkSelector(selector *Selector, names selectorAttributes) {
-	if o.unknown {
+	if o.unknown || selector.isPlain() {
 		return
 	}
 	_, findings := selector.Compile()

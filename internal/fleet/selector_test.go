@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -121,6 +122,51 @@ func FuzzNames(f *testing.F) {
 		_, findings := fleet.Decode(map[string]any{"environment": text})
 		if (len(findings) == 0) != (fleet.CheckLabelName(text) == "") {
 			t.Errorf("environment %q: %v", text, findings)
+		}
+	})
+}
+
+// What is found to be right without the checks of Kubernetes is right for those.
+func FuzzPlainNames(f *testing.F) {
+	for _, text := range []string{"a", "a-b", "-a", "a.b", "A_b", "a/b", "example.com/a", "", "ä", "a\n", "9", "a_", strings.Repeat("a", 63), strings.Repeat("a", 64)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for name, check := range map[string]struct {
+			ours   func(string) string
+			theirs func(string) []string
+		}{
+			"a DNS label":          {fleet.CheckLabelName, validation.IsDNS1123Label},
+			"a DNS subdomain":      {fleet.CheckSubdomainName, validation.IsDNS1123Subdomain},
+			"the key of a label":   {fleet.CheckLabelKey, validation.IsQualifiedName},
+			"the value of a label": {fleet.CheckLabelValue, validation.IsValidLabelValue},
+		} {
+			if ours, theirs := check.ours(text), check.theirs(text); (ours == "") != (len(theirs) == 0) {
+				t.Errorf("%q as %s: %q, and for Kubernetes %q", text, name, ours, theirs)
+			}
+		}
+		for _, selector := range []fleet.Selector{
+			{MatchLabels: map[string]string{text: "a"}}, {MatchLabels: map[string]string{"a": text}},
+			{MatchExpressions: []fleet.Expression{{Key: text, Operator: "In", Values: []string{"a"}}}},
+			{MatchExpressions: []fleet.Expression{{Key: "a", Operator: "NotIn", Values: []string{"b", text}}}},
+			{MatchExpressions: []fleet.Expression{{Key: "a", Operator: text}}},
+		} {
+			given := map[string]any{}
+			for key, value := range selector.MatchLabels {
+				given["match_labels"] = map[string]any{key: value}
+			}
+			for _, e := range selector.MatchExpressions {
+				values := []any{}
+				for _, value := range e.Values {
+					values = append(values, value)
+				}
+				given["match_expressions"] = []any{map[string]any{"key": e.Key, "operator": e.Operator, "values": values}}
+			}
+			_, want := selector.Compile()
+			_, _, got := fleet.DecodeSelector(given)
+			if (len(got) == 0) != (len(want) == 0) && text != "" && !strings.Contains(text, "\x00") {
+				t.Errorf("%v: %v, and compiled %v", given, got, want)
+			}
 		}
 	})
 }

@@ -94,6 +94,12 @@ func writeCanonical(buffer *bytes.Buffer, value any) error {
 }
 
 func writeString(buffer *bytes.Buffer, text string) error {
+	if isPlainJSON(text) {
+		buffer.WriteByte('"')
+		buffer.WriteString(text)
+		buffer.WriteByte('"')
+		return nil
+	}
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(text); err != nil {
@@ -101,6 +107,16 @@ func writeString(buffer *bytes.Buffer, text string) error {
 	}
 	buffer.Truncate(buffer.Len() - 1) // the encoder's newline
 	return nil
+}
+
+// isPlainJSON says whether a text has nothing that JSON escapes, or may.
+func isPlainJSON(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // Canonical returns a copy of a value with each number as [CanonicalNumber] writes it.
