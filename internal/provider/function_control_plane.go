@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -46,8 +46,7 @@ func (controlPlaneFunction) Definition(_ context.Context, _ function.DefinitionR
 
 // Run decodes and checks the documents; every finding is in the one error that a function can return.
 func (controlPlaneFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var environment types.String
-	var documents types.Dynamic
+	var environment, documents attr.Value // as they are: into any other type the framework would copy them twice
 	if resp.Error = req.Arguments.Get(ctx, &environment, &documents); resp.Error != nil {
 		return
 	}

@@ -3,8 +3,8 @@ package provider
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -52,7 +52,7 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 
 // Run decodes and checks the fleet; every finding is in the one error that a function can return.
 func (fleetFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var argument types.Dynamic
+	var argument attr.Value // as it is: into any other type the framework would copy it twice
 	if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {
 		return
 	}
