@@ -2,9 +2,11 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +23,7 @@ import (
 // file transport, which hands it the environment of a surrounding git hook.
 type localGitServer struct {
 	directory string
+	patience  time.Duration // how long what git has started may hold the pipes; 0 is pushGrace and killDelay
 }
 
 const (
@@ -105,6 +108,7 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 	}
 	s := &service{kill: cancel, stderr: &tail{limit: maxErrorBody}}
 	command.Stderr = s.stderr
+	command.WaitDelay = cmp.Or(g.patience, command.WaitDelay)
 	if name == transport.ReceivePackServiceName {
 		terminate := command.Cancel
 		command.Cancel = func() error {
@@ -113,8 +117,9 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 			return nil
 		}
 	}
+	var stdout io.ReadCloser
 	if s.stdin, err = command.StdinPipe(); err == nil {
-		s.stdout, err = command.StdoutPipe()
+		stdout, err = command.StdoutPipe()
 	}
 	if err == nil {
 		err = command.Start()
@@ -123,8 +128,23 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 		cancel()
 		return nil, fmt.Errorf("git cannot be run: %w", err)
 	}
+	s.stdout = stdout
+	// What git has started may hold its ends of the pipes after it was killed, and
+	// we would read and write for ever.
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(cmp.Or(g.patience, pushGrace+killDelay))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			_, _ = s.stdin.Close(), stdout.Close()
+		case <-ended:
+		}
+	})
 	s.wait = func() {
 		_ = command.Wait()
+		stop()
+		close(ended)
 		cancel()
 	}
 	return s, nil

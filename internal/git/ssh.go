@@ -235,13 +235,16 @@ func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	method, done, err := s.credentials.method(ctx)
+	handshake, cancel := context.WithTimeout(ctx, dialTimeout+handshakeTimeout)
+	defer cancel()
+	method, done, err := s.credentials.method(handshake)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		return nil, err
 	}
 	defer done()
-	handshake, cancel := context.WithTimeout(ctx, dialTimeout+handshakeTimeout)
-	defer cancel()
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 	address := net.JoinHostPort(s.at.host, s.at.port)
 	connection, err := dialer.DialContext(handshake, "tcp", address)

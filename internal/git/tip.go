@@ -316,6 +316,19 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	return errors.New("the server did not send objects that the branch consists of")
 }
 
+// Deepen fetches the upper levels of the commit's trees, counted from 1, the root
+// tree, and no file, in one request. Like NeedBelow it is for one who knows that
+// they will be needed.
+func (t *Tip) Deepen(ctx context.Context, levels int) error {
+	if t.Commit.IsZero() || t.step != topTrees {
+		return nil
+	}
+	if err := t.fetchCommit(ctx, levels); err != nil && !mayStepDown(ctx, err) {
+		return err
+	}
+	return nil
+}
+
 // NeedBelow fetches trees with so many levels of trees below them, counted from
 // the trees themselves, and no file, in one request. It is for one who knows that
 // the levels below will be needed: where the server cannot leave files out so, it

@@ -16,6 +16,7 @@ type Look struct {
 	remote git.Remote
 	lock   chan struct{} // holds one element while somebody uses the tip
 	tip    *git.Tip
+	levels int     // of trees that are here everywhere
 	seen   *layout // what was opened to find owners; its directories are never edited
 }
 
@@ -46,7 +47,7 @@ func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*
 		return nil, err
 	}
 	t.Close()
-	return &Look{remote: remote, lock: make(chan struct{}, 1), tip: t, seen: newLayout(t)}, nil
+	return &Look{remote: remote, lock: make(chan struct{}, 1), tip: t, levels: levels, seen: newLayout(t)}, nil
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.
@@ -75,6 +76,12 @@ func (l *Look) view(ctx context.Context, owner Owner) (*View, error) {
 		return nil, err
 	}
 	defer release()
+	if levels := owner.levels(); levels > l.levels {
+		if err := l.tip.Deepen(ctx, levels); err != nil {
+			return nil, err
+		}
+		l.levels = levels
+	}
 	if err := l.fetchOwners(ctx, owner.Path); err != nil {
 		return nil, err
 	}

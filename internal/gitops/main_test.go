@@ -3,12 +3,15 @@ package gitops_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -31,6 +34,16 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	// Most tests wait for git, for servers and for each other: more of them than
+	// there are processors may run at once, unless somebody says how many.
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if !told {
+		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(giteatest.Main(m))
 }

@@ -28,9 +28,10 @@ func TestRandomEditsAndForeignChanges(t *testing.T) {
 	t.Parallel()
 	for i := range uint64(len(servings)) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
 			r := newRepository(t, servings[i])
 			m := newModel(t, gitBranch{r}, r.remote, gitops.NewClient(), i)
-			m.playSequence(25)
+			m.playSequence(reliabilitytest.Count(15, 25))
 			r.fsck()
 		})
 	}

@@ -73,6 +73,16 @@ func TestSeveralEditsShareACommitAndAPush(t *testing.T) {
 	}
 }
 
+// Waiting is how many edits are in queues.
+func (c *Client) Waiting() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, queue := range c.queues {
+		n += len(queue)
+	}
+	return n
+}
+
 // late has a deadline that has passed, and does not know it yet.
 type late struct{ context.Context }
 

@@ -17,7 +17,7 @@ func TestConcurrentOwnersLoseNothing(t *testing.T) {
 	for _, serving := range []serving{servings[0], servings[2]} {
 		t.Run(serving.name, func(t *testing.T) {
 			t.Parallel()
-			const owners, commits = 8, 5
+			const owners, commits = 4, 3
 			r := newRepository(t, serving)
 			var pushes, committed atomic.Int64
 			var group sync.WaitGroup
@@ -78,7 +78,7 @@ func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 	t.Parallel()
 	remote := git.Remote{URL: filepath.Join(t.TempDir(), "a", "b.git"), Branch: "main"}
 	var group sync.WaitGroup
-	for i := range 6 {
+	for i := range 4 {
 		group.Go(func() {
 			edit := gitops.Edit{Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)}, Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")})}
 			if result, err := gitops.NewClient().Apply(context.Background(), remote, edit); err != nil || !result.Committed {
@@ -87,7 +87,7 @@ func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if got := run(t, remote.URL, "git", "rev-list", "--count", "main"); got != "6\n" {
+	if got := run(t, remote.URL, "git", "rev-list", "--count", "main"); got != "4\n" {
 		t.Errorf("%s commits", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(remote.URL), ".*")); len(left) != 0 {

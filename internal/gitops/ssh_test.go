@@ -88,62 +88,65 @@ func giteaRepository(t *testing.T, passphrase string) (remote git.Remote, look f
 
 func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 	t.Parallel()
-	for _, passphrase := range []string{"", canary} {
-		remote, look := giteaRepository(t, passphrase)
-		client := gitops.NewClient()
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/": {}})
-		first, err := client.Apply(context.Background(), remote, edit)
-		if err != nil || !first.Committed || first.Pushes != 1 {
-			t.Fatalf("first: %+v, %v", first, err)
-		}
-		if again, err := client.Apply(context.Background(), remote, edit); err != nil || again.Committed || again.Commit != first.Commit {
-			t.Errorf("again: %+v, %v", again, err)
-		}
-		view, err := client.Inspect(context.Background(), remote, dev)
-		if err != nil || sprint(deployed(t, view, wanted(edit))) != sprint(wanted(edit)) {
-			t.Errorf("view: %+v, %v", view, err)
-		}
-		if owned, err := view.Owned(context.Background()); err != nil || sprint(owned) != sprint(wanted(edit)) {
-			t.Errorf("owned: %v, %v", owned, err)
-		}
-		edit.Hosts["drone"].Folders["app"] = rendered(t, "a", "2")
-		edit.Head = "flotilla/dev"
-		for _, content := range []string{"2", "3"} {
-			edit.Hosts["drone"].Folders["app"] = rendered(t, "a", content)
-			if proposed, err := client.Apply(context.Background(), remote, edit); err != nil || !proposed.Committed {
-				t.Errorf("proposed: %+v, %v", proposed, err)
+	for name, passphrase := range map[string]string{"a key": "", "a key with a passphrase": canary} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			remote, look := giteaRepository(t, passphrase)
+			client := gitops.NewClient()
+			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/": {}})
+			first, err := client.Apply(context.Background(), remote, edit)
+			if err != nil || !first.Committed || first.Pushes != 1 {
+				t.Fatalf("first: %+v, %v", first, err)
 			}
-		}
-		if got := look("show", "flotilla/dev:dev/drone/app/a"); got != "3" {
-			t.Errorf("on the head: %q", got)
-		}
-		if got := look("rev-parse", "main"); got != first.Commit {
-			t.Errorf("main is at %s", got)
-		}
-		edit.Head = ""
-		second, err := client.Apply(context.Background(), remote, edit)
-		if err != nil || !second.Committed {
-			t.Errorf("second: %+v, %v", second, err)
-		}
-		then, err := view.AsOf(context.Background(), first.Commit)
-		if err != nil {
-			t.Errorf("as of: %v", err)
-		}
-		if back, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev, Hosts: then}); err != nil || !back.Committed {
-			t.Errorf("back: %+v, %v", back, err)
-		}
-		if got := look("show", "main:dev/drone/app/a"); got != "1" {
-			t.Errorf("after going back: %q", got)
-		}
-		read, err := client.History(context.Background(), remote, dev, gitops.HistoryFilter{})
-		if err != nil || len(read.Commits) != 3 || read.Commits[1].Commit != second.Commit || read.Commits[2].Commit != first.Commit {
-			t.Errorf("history: %+v, %v", read, err)
-		}
-		short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-		if _, err := client.Inspect(short, remote, dev); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a short deadline: %v", err)
-		}
-		cancel()
+			if again, err := client.Apply(context.Background(), remote, edit); err != nil || again.Committed || again.Commit != first.Commit {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+			view, err := client.Inspect(context.Background(), remote, dev)
+			if err != nil || sprint(deployed(t, view, wanted(edit))) != sprint(wanted(edit)) {
+				t.Errorf("view: %+v, %v", view, err)
+			}
+			if owned, err := view.Owned(context.Background()); err != nil || sprint(owned) != sprint(wanted(edit)) {
+				t.Errorf("owned: %v, %v", owned, err)
+			}
+			edit.Hosts["drone"].Folders["app"] = rendered(t, "a", "2")
+			edit.Head = "flotilla/dev"
+			for _, content := range []string{"2", "3"} {
+				edit.Hosts["drone"].Folders["app"] = rendered(t, "a", content)
+				if proposed, err := client.Apply(context.Background(), remote, edit); err != nil || !proposed.Committed {
+					t.Errorf("proposed: %+v, %v", proposed, err)
+				}
+			}
+			if got := look("show", "flotilla/dev:dev/drone/app/a"); got != "3" {
+				t.Errorf("on the head: %q", got)
+			}
+			if got := look("rev-parse", "main"); got != first.Commit {
+				t.Errorf("main is at %s", got)
+			}
+			edit.Head = ""
+			second, err := client.Apply(context.Background(), remote, edit)
+			if err != nil || !second.Committed {
+				t.Errorf("second: %+v, %v", second, err)
+			}
+			then, err := view.AsOf(context.Background(), first.Commit)
+			if err != nil {
+				t.Errorf("as of: %v", err)
+			}
+			if back, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev, Hosts: then}); err != nil || !back.Committed {
+				t.Errorf("back: %+v, %v", back, err)
+			}
+			if got := look("show", "main:dev/drone/app/a"); got != "1" {
+				t.Errorf("after going back: %q", got)
+			}
+			read, err := client.History(context.Background(), remote, dev, gitops.HistoryFilter{})
+			if err != nil || len(read.Commits) != 3 || read.Commits[1].Commit != second.Commit || read.Commits[2].Commit != first.Commit {
+				t.Errorf("history: %+v, %v", read, err)
+			}
+			short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+			if _, err := client.Inspect(short, remote, dev); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a short deadline: %v", err)
+			}
+			cancel()
+		})
 	}
 }
 
