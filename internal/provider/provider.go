@@ -124,6 +124,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
 		newConfigSnapshotsDataSource,
+		newDiffDataSource,
 		newHistoryDataSource,
 		newManifestsDataSource,
 		newSchedulingDataSource,

@@ -1,0 +1,136 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// linesOf are the lines of a plan.
+func linesOf(plan *providertest.Plan) []string {
+	change := plan.Change(assignment)
+	if change == nil {
+		return nil
+	}
+	values, _ := field(change.After, "changes").([]any)
+	lines := make([]string, len(values))
+	for i, value := range values {
+		lines[i] = fmt.Sprint(value)
+	}
+	return lines
+}
+
+func TestChangesNameTheObjectOfTheFleetThatMadeThem(t *testing.T) {
+	t.Parallel()
+	containers := func(url, level string) map[string]any {
+		return map[string]any{"config_containers": []any{
+			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": level}},
+			map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": url}},
+		}}
+	}
+	for name, test := range map[string]struct {
+		// change returns what is planned after a first apply.
+		change func(t *testing.T, url string) (fleet any, further map[string]any)
+		want   []string
+	}{
+		"nothing": {
+			func(*testing.T, string) (any, map[string]any) { return fleetOf(nil), nil }, nil,
+		},
+		"a value on one host": {
+			func(*testing.T, string) (any, map[string]any) { return fleetOf(containers("mysql://two", "info")), nil },
+			[]string{
+				"1 host, 1 assignment changes; none is added; none is removed; 3 in all",
+				`platform-config.yaml: data.DATABASE_URL, on large: 1 assignment, by config container "large"`,
+			},
+		},
+		"two values, each of its own container": {
+			func(*testing.T, string) (any, map[string]any) {
+				return fleetOf(containers("mysql://two", "debug")), nil
+			},
+			[]string{
+				"2 hosts, 3 assignments change; none is added; none is removed; 3 in all",
+				`platform-config.yaml: data.LOG_LEVEL, on drone, large: 3 assignments, by config container "all"`,
+				`platform-config.yaml: data.DATABASE_URL, on large: 1 assignment, by config container "large"`,
+			},
+		},
+		"a policy that is gone": {
+			func(*testing.T, string) (any, map[string]any) {
+				return fleetOf(map[string]any{"target_policies": []any{
+					policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
+					policy("core-on-large", map[string]any{"expression": "!edge"}, map[string]any{"match_labels": map[string]any{"size": "large"}}),
+				}}), nil
+			},
+			[]string{
+				"1 host, no assignment changes; none is added; 1 is removed; 2 in all",
+				`- drone/app-edge, by target policy "edge" (removed)`,
+			},
+		},
+		"somebody's hand": {
+			func(t *testing.T, url string) (any, map[string]any) {
+				clone := repository{cloneURL: url}.clone(t, "dev")
+				git(t, clone, "rm", "-q", "clusters/all/large/app-core/namespace.yaml")
+				git(t, clone, "commit", "-qm", "by hand")
+				git(t, clone, "push", "-q")
+				return fleetOf(nil), nil
+			},
+			[]string{
+				"1 host, 1 assignment changes; none is added; none is removed; 3 in all",
+				"namespace.yaml: new file, on large: 1 assignment, by hand, since commit ",
+			},
+		},
+		"another name": {
+			func(*testing.T, string) (any, map[string]any) { return fleetOf(nil), map[string]any{"name": "dev-eu"} },
+			[]string{
+				"no assignment changes; none is added; none is removed; 3 in all",
+				`owner "dev" hands its folders over as they are: nothing is removed`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bare(t)
+			w := providertest.New(startProvider)
+			first := apply(t, w, assigned(url, fleetOf(nil), nil))
+			if lines := linesOf(first); len(lines) > 0 && !strings.HasPrefix(lines[0], "2 hosts, no assignment changes; 3 are added") {
+				t.Errorf("at first the lines are %q", lines)
+			}
+			fleet, further := test.change(t, url)
+			plan, said := w.Plan(t.Context(), assigned(url, fleet, further))
+			if said.Err() != nil {
+				t.Fatal(said.Err())
+			}
+			lines := linesOf(plan)
+			if plan.Empty() {
+				lines = nil
+			}
+			same := slices.EqualFunc(lines, test.want, func(got, want string) bool {
+				return got == want || strings.HasSuffix(want, "since commit ") && strings.HasPrefix(got, want)
+			})
+			if !same {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestChangesOfAMoveShowWhatIsRemoved(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	elsewhere := filepath.ToSlash(filepath.Join(t.TempDir(), "elsewhere.git"))
+	plan, said := w.Plan(t.Context(), assigned(elsewhere, fleetOf(nil), map[string]any{"protection": map[string]any{"max_removed": 3}}))
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	text := strings.Join(linesOf(plan), "\n")
+	for _, want := range []string{"3 are added; 3 are removed", "\n- ", ", at " + url[:40], "\n+ "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}

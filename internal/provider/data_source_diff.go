@@ -1,0 +1,190 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+var (
+	_ datasource.DataSource              = &diffDataSource{}
+	_ datasource.DataSourceWithConfigure = &diffDataSource{}
+)
+
+type diffDataSource struct{ connected }
+
+func newDiffDataSource() datasource.DataSource { return &diffDataSource{} }
+
+// The length of the text, in bytes, unless somebody wants another one, and the most that anybody gets.
+const (
+	defaultDiff = 256 << 10
+	maxDiff     = 16 << 20
+)
+
+// Metadata names the data source.
+func (*diffDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_diff"
+}
+
+// Schema is the assignment, what to narrow it by, and the text.
+func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	attributes := narrowingAttributes()
+	attributes["name"] = schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."}
+	attributes["fleet"] = renderedFleetAttribute()
+	attributes["gitops_repo"] = schema.DynamicAttribute{
+		Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it.",
+	}
+	attributes["limit"] = schema.Int64Attribute{
+		Optional: true,
+		MarkdownDescription: fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
+			defaultDiff, maxDiff),
+	}
+	attributes["diff"] = schema.StringAttribute{
+		Computed:            true,
+		MarkdownDescription: "Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes.",
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "What an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
+			"who may see them. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
+			"down where the fleet is large. It does not look at `delivery`: what a pull request proposes and nobody has merged is part of the difference.",
+		Attributes: attributes,
+	}
+}
+
+type diffModel struct {
+	Name             types.String  `tfsdk:"name"`
+	Fleet            renderedModel `tfsdk:"fleet"`
+	GitopsRepo       types.Dynamic `tfsdk:"gitops_repo"`
+	ClusterType      types.String  `tfsdk:"cluster_type"`
+	Cluster          types.String  `tfsdk:"cluster"`
+	DeploymentTarget types.String  `tfsdk:"deployment_target"`
+	Limit            types.Int64   `tfsdk:"limit"`
+	Diff             types.String  `tfsdk:"diff"`
+}
+
+// Read renders the fleet, and compares it with what the assignment has on the branch.
+func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model diffModel
+	diagnostics := &resp.Diagnostics
+	diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if diagnostics.HasError() {
+		return
+	}
+	checkOwnerName(model.Name, diagnostics)
+	owner := delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString()}
+	owner.Place, _ = (&assignmentModel{GitopsRepo: model.GitopsRepo}).place(diagnostics)
+	limit := int64(defaultDiff)
+	if !model.Limit.IsNull() {
+		limit = model.Limit.ValueInt64()
+	}
+	if limit < 1 || limit > maxDiff {
+		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", fmt.Sprintf("The limit must be from 1 to %d.", maxDiff))
+	}
+	result := d.connection.compute(model.Fleet.value(), diagnostics)
+	if result == nil || diagnostics.HasError() {
+		return
+	}
+	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
+	if wanted.check(result.Fleet, diagnostics); diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := defaultTimeouts.during(ctx, forRead)
+	defer cancel()
+	folders := d.folders(ctx, owner, result, wanted, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	model.Diff = types.StringValue(changes.Unified(folders, owner.Place.Path, int(limit)))
+	diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// folders are those that differ from what the assignment has, with their files.
+func (d *diffDataSource) folders(
+	ctx context.Context, owner delivery.Owner, result *pipeline.Result, narrowed narrowing, diagnostics *diag.Diagnostics,
+) []changes.Folder {
+	label, err := d.connection.delivery.Label(ctx, owner)
+	if err != nil {
+		addRepositoryError(ctx, diagnostics, err, false)
+		return nil
+	}
+	if label == "" {
+		label = owner.Name
+	}
+	intent := delivery.Intent{Owner: owner, Adopt: true}
+	rendering := result.Render(pipeline.Destination{Repo: repoOf(owner.Place, true), Owner: label}, nil)
+	addErrors(diagnostics, rendering.Findings)
+	intent.After = rendering.Wanted()
+	outlook, err := d.connection.delivery.Plan(ctx, intent)
+	if err != nil {
+		addRepositoryError(ctx, diagnostics, err, false)
+	}
+	if diagnostics.HasError() {
+		return nil
+	}
+
+	var folders []changes.Folder
+	wanted := map[rollout.Key][]git.File{}
+	for i, assignment := range result.Schedule.Assignments {
+		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		tree, was := outlook.Before[key.Host][key.DeploymentTarget]
+		if !narrowed.includes(assignment) || was && tree == rendering.Trees[i] {
+			continue
+		}
+		folder := changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Added: !was, WaitsFor: rendering.WaitsFor(i)}
+		if folder.WaitsFor == "" {
+			files, err := rendering.Files(i)
+			if err != nil {
+				diagnostics.AddAttributeError(fleetPath, "Invalid rendering", sentence(err.Error()))
+				return nil
+			}
+			folder.After = textsOf(files)
+			wanted[key] = files
+		}
+		folders = append(folders, folder)
+	}
+	for _, key := range outlook.Remove.Keys() {
+		if narrowed.includesGone(key, result) {
+			folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true})
+			wanted[key] = nil
+		}
+	}
+	present, err := d.connection.delivery.Files(ctx, intent, wanted)
+	if err != nil {
+		addRepositoryError(ctx, diagnostics, err, false)
+		return nil
+	}
+	for i := range folders {
+		key := rollout.Key{Host: folders[i].Host, DeploymentTarget: folders[i].DeploymentTarget}
+		folders[i].Before = textsOf(present[key])
+	}
+	return folders
+}
+
+// includesGone is includes for a folder that the fleet does not want any more.
+func (n narrowing) includesGone(key rollout.Key, result *pipeline.Result) bool {
+	cluster, isCluster := strings.CutPrefix(key.Host, "clusters/")
+	clusterType := key.Host
+	if isCluster {
+		clusterType = ""
+		for _, one := range result.Fleet.Clusters {
+			if one.Name == cluster {
+				clusterType = one.ClusterType
+			}
+		}
+	}
+	return (n.clusterType.IsNull() || n.clusterType.ValueString() == clusterType) &&
+		(n.cluster.IsNull() || isCluster && n.cluster.ValueString() == cluster) &&
+		(n.deploymentTarget.IsNull() || n.deploymentTarget.ValueString() == key.DeploymentTarget)
+}

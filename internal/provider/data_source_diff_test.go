@@ -1,0 +1,98 @@
+package provider_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// readDiff is what flotilla_diff says of the assignment, with further arguments.
+func readDiff(t *testing.T, url string, fleet any, further map[string]any) (string, providertest.Diagnostics) {
+	t.Helper()
+	arguments := map[string]any{
+		"name": "dev", "fleet": fleet,
+		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+	}
+	for name, value := range further {
+		arguments[name] = value
+	}
+	values, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_diff", arguments)
+	text, _ := values["diff"].(string)
+	return text, said
+}
+
+func mustReadDiff(t *testing.T, url string, fleet any, further map[string]any) string {
+	t.Helper()
+	text, said := readDiff(t, url, fleet, further)
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	return text
+}
+
+func TestDiffIsWhatTheApplyThenDoes(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	text := mustReadDiff(t, url, fleetOf(nil), nil)
+	if !strings.Contains(text, "+++ b/clusters/all/drone/app-edge/reconciler.yaml\n") || !strings.Contains(text, "--- /dev/null\n") {
+		t.Errorf("before there is a repository it is\n%s", text)
+	}
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	if text := mustReadDiff(t, url, fleetOf(nil), nil); text != "" {
+		t.Errorf("where nothing changes it is\n%s", text)
+	}
+
+	changed := fleetOf(map[string]any{
+		"target_policies":   []any{policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"})},
+		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}}},
+	})
+	text = mustReadDiff(t, url, changed, nil)
+	for _, want := range []string{
+		"deleted file mode 100644\n--- a/clusters/all/drone/app-edge/reconciler.yaml\n+++ /dev/null\n",
+		"--- a/clusters/all/large/app-core/namespace.yaml\n+++ /dev/null\n",
+		"--- a/clusters/all/drone/app-core/platform-config.yaml\n+++ b/clusters/all/drone/app-core/platform-config.yaml\n",
+		"\n-  LOG_LEVEL: info\n+  LOG_LEVEL: debug\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it has no %q:\n%s", want, text)
+		}
+	}
+	if only := mustReadDiff(t, url, changed, map[string]any{"cluster_type": "large"}); !strings.Contains(only, "/large/") || strings.Contains(only, "/drone/") {
+		t.Errorf("of one cluster type it is\n%s", only)
+	}
+	if cut := mustReadDiff(t, url, changed, map[string]any{"limit": 500}); !strings.HasSuffix(cut, " left out: the difference is longer than 500 bytes.\n") || len(cut) > 700 {
+		t.Errorf("of 500 bytes it is\n%s", cut)
+	}
+
+	// What it says is what a person sees after the apply.
+	apply(t, w, assigned(url, changed, nil))
+	for path := range strings.SplitSeq(git(t, url, "diff", "--name-only", "dev^", "dev", "--", "clusters/all/drone", "clusters/all/large"), "\n") {
+		if strings.HasSuffix(path, ".yaml") && !strings.Contains(text, path) {
+			t.Errorf("the apply changed %s, which was not said", path)
+		}
+	}
+}
+
+func TestDiffRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		arguments map[string]any
+		want      string
+	}{
+		"a limit of nothing":      {map[string]any{"limit": 0}, "The limit must be from 1 to 16777216."},
+		"a limit beyond anything": {map[string]any{"limit": 1 << 40}, "The limit must be from 1 to 16777216."},
+		"a host that is not one":  {map[string]any{"cluster_type": "drne"}, `did you mean "drone"?`},
+		"a name that is not one":  {map[string]any{"name": "Dev!"}, `"Dev!"`},
+		"a place without branch":  {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, said := readDiff(t, bare(t), fleetOf(nil), test.arguments)
+			if said.Err() == nil || !strings.Contains(said.String(), test.want) {
+				t.Errorf("it says %s", said)
+			}
+		})
+	}
+}
