@@ -77,6 +77,13 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 		if n := r.git("rev-list", "--count", "main"); n == commits {
 			t.Error("no commit")
 		}
+		for _, owner := range []gitops.Owner{dev, edit.Owner, {Path: "dev"}} {
+			for _, commit := range history(t, r, owner, gitops.HistoryFilter{}).Commits {
+				if commit.Commit == result.Commit {
+					t.Errorf("in the history of %q: %+v", owner.Name, commit)
+				}
+			}
+		}
 		r.fsck()
 	})
 }

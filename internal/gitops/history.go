@@ -314,8 +314,8 @@ func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 			}
 			oldID, nowID := w.folder(old, oldRecord, target), w.folder(now, nowRecord, target)
 			switch {
-			case oldID == nowID:
-				continue
+			case oldID == nowID, w.below(old, target) == w.below(now, target):
+				continue // or only its owner is another
 			case oldID.IsZero():
 				change.Action, change.Before = Added, ""
 			case nowID.IsZero():
