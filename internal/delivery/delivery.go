@@ -100,7 +100,7 @@ func (c *Client) remote(at Place) git.Remote {
 func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.View, error) {
 	at := owner.Place
 	at.Branch = branch
-	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	look, err := c.looks.at(ctx, c.git, c.remote(at), owner.gitops())
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ type branch struct {
 	look *gitops.Look // nil until the first one that succeeds
 }
 
-func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote) (*gitops.Look, error) {
+// at is the look at a branch. owner may name one whose view will be asked for.
+func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote, owner ...gitops.Owner) (*gitops.Look, error) {
 	kept := l.branch(branchKey{remote.URL, remote.Branch})
 	release, err := kept.turn.take(ctx)
 	if err != nil {
@@ -31,7 +32,7 @@ func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote
 	}
 	defer release()
 	if kept.look == nil {
-		look, err := client.Look(ctx, remote)
+		look, err := client.Look(ctx, remote, owner...)
 		if err != nil {
 			return nil, err // what failed is tried again
 		}
