@@ -406,7 +406,9 @@ func TestAProjectOfSourcesThatAreNotKnownYet(t *testing.T) {
 	}
 	scheduled, _ := schedule.Schedule(f)
 	templates := compile(t, f)
-	templates.Arrange(scheduled.Assignments)
+	if findings, warnings := templates.Arrange(scheduled.Assignments); findings != nil || warnings != nil {
+		t.Error(findings, warnings)
+	}
 	for i, want := range []error{render.ErrUnknown, nil, render.ErrUnknown} {
 		subject := render.Subject{Assignment: scheduled.Assignments[i], Environment: "dev", Owner: "platform"}
 		if _, err := templates.Render(subject); !errors.Is(err, want) {

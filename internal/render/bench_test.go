@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
@@ -18,6 +19,17 @@ var benchmarkSizes = []int{1_000, fleettest.ReferenceAssignments, fleettest.Stre
 // reference is the reference fleet, ready to be rendered.
 func reference(b *testing.B, size int) (*render.Templates, []render.Subject) {
 	b.Helper()
+	f, subjects := referenceFleet(b, size)
+	templates, findings := render.Compile(f)
+	if len(findings) > 0 {
+		b.Fatal(findings)
+	}
+	return templates, subjects
+}
+
+// referenceFleet is the reference fleet, and all of its assignments with their configuration.
+func referenceFleet(b *testing.B, size int) (*fleet.Fleet, []render.Subject) {
+	b.Helper()
 	f, config := fleettest.Reference(size, 1)
 	scheduled, findings := schedule.Schedule(f)
 	if len(findings) > 0 {
@@ -27,10 +39,6 @@ func reference(b *testing.B, size int) (*render.Templates, []render.Subject) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	templates, findings := render.Compile(f)
-	if len(findings) > 0 {
-		b.Fatal(findings)
-	}
 	subjects := make([]render.Subject, len(scheduled.Assignments))
 	for i, assignment := range scheduled.Assignments {
 		subjects[i] = render.Subject{
@@ -38,7 +46,7 @@ func reference(b *testing.B, size int) (*render.Templates, []render.Subject) {
 			ConfigVersion: hydrated.Snapshots[i].Version, Config: hydrated.Snapshots[i].Values(),
 		}
 	}
-	return templates, subjects
+	return f, subjects
 }
 
 // onAllCores calls do for each number below count.
@@ -90,6 +98,27 @@ func BenchmarkCheck(b *testing.B) {
 				onAllCores(len(subjects), func(i int) {
 					if findings := templates.Check(subjects[i], folders[i]); len(findings) > 0 {
 						b.Error(findings)
+					}
+				})
+			}
+			b.ReportMetric(float64(len(subjects)), "assignments")
+		})
+	}
+}
+
+// BenchmarkFirst is what a first apply does: templates that are compiled anew, every folder rendered and
+// checked.
+func BenchmarkFirst(b *testing.B) {
+	for _, size := range benchmarkSizes[:2] {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			f, subjects := referenceFleet(b, size)
+			b.ReportAllocs()
+			for b.Loop() {
+				templates, _ := render.Compile(f)
+				onAllCores(len(subjects), func(i int) {
+					files, err := templates.Render(subjects[i])
+					if findings := templates.Check(subjects[i], files); err != nil || len(findings) > 0 {
+						b.Error(err, findings)
 					}
 				})
 			}

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -171,6 +172,28 @@ func TestRenderedYAMLIsBounded(t *testing.T) {
 	} {
 		if got := check(content).Error(); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%.50q: %.300s, want %q", content, got, want)
+		}
+	}
+}
+
+// A glance is enough for common configurations; else a first apply of a large fleet takes seconds longer.
+func TestCommonConfigMapsAreSimple(t *testing.T) {
+	config := map[string]any{
+		"DATABASE_URL": "postgres://db.example.com:5432/app", "REPLICAS": json.Number("3"), "EMERGENCY": "0911", "DEBUG": true, "EMPTY": "",
+		"FEATURES": map[string]any{"a": true, "rollout": map[string]any{"percent": json.Number("5")}}, "HOSTS": []any{"a", "b"},
+	}
+	content := deployment{config: config}.render(t)["platform-config.yaml"]
+	if !render.IsSimpleConfigMap([]byte(content)) || !render.IsSimpleConfigMap([]byte(deployment{}.render(t)["platform-config.yaml"])) {
+		t.Errorf("not simple:\n%s", content)
+	}
+	for _, other := range []string{
+		strings.Replace(content, "data:", "data: {}\ndata:", 1), content + "  EMPTY: x\n", content + " X: x\n", content + "  X: 1\n", content + "  X: on\n",
+		content + "  on: x\n", content + "  X: 'a' b\n", content + "  a b: x\n", content + "  X: |\n   a\n  b\n", content + "  X: |\n\n    a\n", content + "  X: |\n",
+		content + "X: x\n", content + "---\n", content + "  X: x", content + "  X: \"\\x\"\n", content + "  X: a #b\n", content + "  X: a: b\n", content + "  X:\n",
+		strings.Replace(content, "ConfigMap", "Secret", 1), strings.Replace(content, "namespace: \"d", "namespace: \"D", 1), content + "  X: é\n  Y: \u0085\n",
+	} {
+		if render.IsSimpleConfigMap([]byte(other)) {
+			t.Errorf("simple:\n%s", other)
 		}
 	}
 }

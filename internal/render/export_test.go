@@ -1,4 +1,21 @@
 package render
 
+import "github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+
 // SpecFields are the fields that are known of the spec of a kind.
 func SpecFields(kind string) []string { return specFields[kind] }
+
+// IsSimpleConfigMap says whether Check leaves a file at a glance.
+var IsSimpleConfigMap = isSimpleConfigMap
+
+// FullCheck checks a file with all that Check has.
+func FullCheck(t *Templates, subject Subject, file File) fleet.Findings {
+	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
+	check := &check{assignment: subject.Assignment.Key(), subject: subject, reconciler: host.reconciler, objects: map[identity]place{}}
+	for _, template := range host.templates {
+		if template.file == file.Name {
+			check.content(template, file)
+		}
+	}
+	return check.findings
+}

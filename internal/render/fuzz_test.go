@@ -101,3 +101,53 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSimpleConfigMap: what is certain to be a ConfigMap without a full check has nothing that one would
+// find, and Kubernetes reads what was written.
+func FuzzSimpleConfigMap(f *testing.F) {
+	for _, seed := range []string{
+		`{"A": "b", "URL": "postgres://x:5432/app", "N": 3, "B": true, "E": "", "Q": "yes", "Z": "0911", "C": "key: value # no"}`,
+		`{"O": {"a": [1, {"b": null}], "c": "x y"}, "M": "a\n  b\n\nc\n", "T": "a\nb", "S": " a\nb", "I": "|", "J": ">-"}`,
+		`{"my key": "x", "..": "y", "y": "z", "null": 1, "a.b-c_d": "\u0085", "F": "*a", "G": "&a", "H": "!a", "K": "- a", "L": "a: b"}`,
+		`{"A": "\n", "B": "\n\na", "C": "a\n ", "D": "\ta\nb", "E": "#a\nb", "F": "---\na", "G": "a\n---\nb", "H": "it's", "I": "\"a\""}`,
+	} {
+		f.Add(seed, "")
+	}
+	f.Add(`{"A": "x"}`, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"platform-config\"\n  namespace: \"a\"\n  labels:\n"+
+		"    app.kubernetes.io/managed-by: flotilla\ndata:\n  A: |\n    b\n      c\n  D: 'e'\n  A: x\n")
+	f.Fuzz(func(t *testing.T, text, content string) {
+		value, err := fleet.ParseJSON(text)
+		config, isObject := value.(map[string]any)
+		if err != nil || !isObject {
+			return
+		}
+		deployment := deployment{config: config, namespace: "hello"}
+		templates, subject := deployment.compile(t)
+		files := []render.File{{Name: "platform-config.yaml", Content: []byte(content)}}
+		if content == "" {
+			if files, err = templates.Render(subject); err != nil {
+				return
+			}
+		}
+		for _, file := range files {
+			if file.Name != "platform-config.yaml" || !render.IsSimpleConfigMap(file.Content) {
+				continue
+			}
+			if findings := render.FullCheck(templates, subject, file); len(findings) > 0 {
+				t.Fatalf("%s\n%s", findings, file.Content)
+			}
+			var parsed struct{ Data map[string]any }
+			if err := yaml.UnmarshalStrict(file.Content, &struct{ APIVersion, Kind, Metadata, Data any }{}); err != nil {
+				t.Fatalf("%s\n%s", err, file.Content)
+			}
+			if err := yaml.Unmarshal(file.Content, &parsed); err != nil {
+				t.Fatalf("%s\n%s", err, file.Content)
+			}
+			for key, value := range parsed.Data {
+				if _, isText := value.(string); !isText {
+					t.Fatalf("%s is a %T\n%s", key, value, file.Content)
+				}
+			}
+		}
+	})
+}

@@ -117,7 +117,7 @@ func (e *engine) file(t *Templates, host *host, template *compiled, subject Subj
 		return content, err
 	}
 	switch {
-	case !seen:
+	case !seen && template.kind == "config": // half of all configurations are one assignment's alone
 		t.shapes.put(&key, nil)
 	case shape == nil:
 		t.shapes.put(&key, e.shape(t, template, subject, content))

@@ -12,8 +12,8 @@ import (
 )
 
 // What a built-in template writes for one deployment target differs between its hosts in a few names only.
-// So the second time it is run with marks in their place, and from then on the names are put where the
-// marks were. It is the same with the files of configuration, between assignments that have the same. What
+// So it is run once more with marks in their place, and from then on the names are put where the marks
+// were. It is the same with the files of configuration, between assignments that have the same. What
 // has been checked in one such file has been checked in all, since the names can break nothing: they are
 // DNS labels in quotes.
 
