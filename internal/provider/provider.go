@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -85,7 +86,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", sentence("ca_certificates: "+err.Error()))
 		return
 	}
-	options := []gitops.Option{gitops.WithGit(git.NewClient(append([]git.Option{git.WithHTTPTransport(transport)}, p.git...)...))}
+	options := []gitops.Option{gitops.WithGit(git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithLogger(logDebug)}, p.git...)...))}
 	if settings.signingKey != "" {
 		signer, err := git.NewSigner(settings.signingKey, settings.passphrase)
 		if err != nil {
@@ -102,6 +103,11 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		complete: settings.complete, release: p.version,
 	}
 	resp.ResourceData, resp.DataSourceData = c, c
+}
+
+// logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.
+func logDebug(ctx context.Context, message string, fields map[string]any) {
+	tflog.Debug(ctx, message, fields)
 }
 
 // Resources lists the constructors of all resources.

@@ -1,0 +1,34 @@
+package provider
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-log/tflogtest"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+func TestTheLogSaysWhatHappensAtRepositories(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	ctx := tflogtest.RootLogger(t.Context(), &log)
+	client := git.NewClient(git.WithLogger(logDebug))
+	remote := git.Remote{URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main", Credentials: git.Credentials{Token: "canary"}}
+	if err := client.Create(ctx, remote); err != nil {
+		t.Fatal(err)
+	}
+	client.Log(ctx, remote, "something with canary in a field", map[string]any{"field": "canary", "number": 3})
+	lines, err := tflogtest.MultilineJSONDecode(&log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != 2 || lines[0]["@level"] != "debug" || lines[0]["branch"] != "main" || lines[0]["repository"] != remote.URL {
+		t.Fatalf("log: %v", lines)
+	}
+	if field, ok := lines[1]["field"].(string); !ok || strings.Contains(field, "canary") {
+		t.Errorf("log: %v", lines[1])
+	}
+}
