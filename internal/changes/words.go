@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // maxWord is how many characters of a name or key are shown: a Kubernetes label has 63.
@@ -71,12 +73,7 @@ func names(all []string, what string) string {
 }
 
 // counted is "1 assignment", "2 assignments".
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func counted(n int, what string) string { return wording.Count(n, what, what+"s") }
 
 // are says how many of the assignments something is done to: "none is removed", "2 are removed".
 func are(n int, done string) string {

@@ -10,7 +10,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
+
+// mostListed is how many folders a warning lists, one on a line.
+const mostListed = 50
 
 // Intent is what an owner is to have.
 type Intent struct {
@@ -132,7 +136,7 @@ func (c *Client) arrive(ctx context.Context, intent Intent, o *Outlook) error {
 			"The repository has %s of an assignment called %q at this place, which this state does not know and this fleet does not want: %s.\n\n"+
 				"Should another configuration write there, give this one another name. If they are left from before, set adopt = true: "+
 				"they are then removed, within what protection allows.",
-			count(len(unwanted), "folder", "folders"), intent.Owner.Name, shortened(unwanted))
+			wording.Count(len(unwanted), "folder", "folders"), intent.Owner.Name, wording.List(unwanted, wording.Named))
 	}
 	return nil
 }
@@ -204,7 +208,7 @@ func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error
 		}
 	}
 	if len(adopted) > 0 {
-		o.warn("adopt", "Folders are taken over", "%s", lines(adopted))
+		o.warn("adopt", "Folders are taken over", "%s", wording.Lines(adopted, mostListed))
 	}
 	return nil
 }
@@ -227,7 +231,7 @@ func (c *Client) PlanDestroy(known *Known, protection rollout.Protection, leave 
 	if leave {
 		if removal.Total > 0 {
 			o.warn("on_destroy", "Folders stay", "%s on %s: their folders stay in the repository, and are nobody's until an assignment takes them.",
-				count(removal.Total, "assignment", "assignments"), count(len(removal.Hosts()), "host", "hosts"))
+				wording.Count(removal.Total, "assignment", "assignments"), wording.Count(len(removal.Hosts()), "host", "hosts"))
 		}
 		return o
 	}

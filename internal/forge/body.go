@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Change is one line of a pull request's table: what becomes of one deployment
@@ -44,7 +46,7 @@ func Body(changes []Change) string {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
 	})
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s: %s.\n", counted(len(changes), "deployment target"), counted(hosts(changes), "host"), tally(changes))
+	fmt.Fprintf(&b, "%s on %s: %s.\n", wording.Count(len(changes), "deployment target", "deployment targets"), wording.Count(hosts(changes), "host", "hosts"), tally(changes))
 	b.WriteString("\n| host | deployment target | what | configuration |\n|---|---|---|---|\n")
 	for i, change := range changes {
 		row := fmt.Sprintf("| %s | %s | %s | %s |\n", code(change.Host), code(change.DeploymentTarget), change.Action.word(), change.versions())
@@ -102,13 +104,6 @@ func hosts(changes []Change) int {
 		distinct[change.Host] = true
 	}
 	return len(distinct)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // code shows a name as inline code in a cell of a table. In code no host looks

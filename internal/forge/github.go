@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/go-github/v89/github"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // githubHost is GitHub, or GitHub Enterprise.
@@ -257,7 +259,7 @@ func (g *githubHost) mutate(ctx context.Context, query string, input map[string]
 	if len(result.Errors) == 0 {
 		return nil
 	}
-	said := &answer{status: http.StatusUnprocessableEntity, words: oneLine(result.Errors[0].Message)}
+	said := &answer{status: http.StatusUnprocessableEntity, words: wording.OneLine(result.Errors[0].Message)}
 	switch result.Errors[0].Type {
 	case "FORBIDDEN", "INSUFFICIENT_SCOPES":
 		said.status = http.StatusForbidden

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // How long a host may take. A merge is answered when it is done.
@@ -178,7 +179,7 @@ func (t *transport) refusal(response *http.Response, kind string) error {
 	said := answer{status: response.StatusCode}
 	if kind != "text/html" {
 		// Scrubbed before it is cut, or half a secret would be left.
-		said.words = oneLine(t.secrets.Scrub(words(text)))
+		said.words = wording.OneLine(t.secrets.Scrub(words(text)))
 	}
 	spent := response.Header.Get("X-Ratelimit-Remaining") == "0"
 	after := response.Header.Get("Retry-After")
@@ -263,17 +264,6 @@ func texts(value any) []string {
 		return found
 	}
 	return nil
-}
-
-const maxWords = 300
-
-// oneLine is what a host said, short enough for a diagnostic.
-func oneLine(text string) string {
-	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "")
-	if len(text) > maxWords {
-		text = strings.ToValidUTF8(text[:maxWords], "") + "..."
-	}
-	return text
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

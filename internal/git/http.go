@@ -18,6 +18,7 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // How long a server may take. Reading a pack has no limit of its own: the
@@ -220,7 +221,7 @@ func webError(err error) error {
 		{transport.ErrRepositoryNotFound, http.StatusNotFound},
 	} {
 		if errors.Is(err, known.is) {
-			return &statusError{code: known.code, reason: oneLine(strings.TrimPrefix(err.Error(), known.is.Error()+": "))}
+			return &statusError{code: known.code, reason: wording.OneLine(strings.TrimPrefix(err.Error(), known.is.Error()+": "))}
 		}
 	}
 	var unexpected *plumbing.UnexpectedError
@@ -229,18 +230,7 @@ func webError(err error) error {
 	}
 	var status *githttp.Err
 	if errors.As(err, &status) {
-		return &statusError{code: status.StatusCode(), reason: oneLine(status.Reason)}
+		return &statusError{code: status.StatusCode(), reason: wording.OneLine(status.Reason)}
 	}
 	return err
-}
-
-const maxReason = 300
-
-// oneLine is what a server said, short enough for a diagnostic.
-func oneLine(text string) string {
-	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "")
-	if len(text) > maxReason {
-		text = strings.ToValidUTF8(text[:maxReason], "") + "..."
-	}
-	return text
 }

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // SSHCredentials are what ssh needs. The zero value takes the keys of the agent
@@ -330,7 +332,7 @@ var (
 
 // explain makes an error of what the server said on stderr, in whatever words.
 func (s *sshServer) explain(said string) error {
-	said = oneLine(said)
+	said = wording.OneLine(said)
 	switch {
 	case sshUnauthorized.MatchString(said):
 		return fmt.Errorf("%w: the server says: %s", ErrUnauthorized, said)

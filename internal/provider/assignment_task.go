@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // task is one plan or one apply of an assignment: the configuration, what is known of it, and what
@@ -179,7 +180,7 @@ func (t *task) plan(ctx context.Context) {
 	case complete:
 		t.model.Changes = linesValue(lines)
 	default:
-		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes, as far as they are known", describeLines(lines, changes.MaxLines))
+		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes, as far as they are known", wording.Lines(lines, changes.MaxLines))
 	}
 }
 

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -50,20 +49,4 @@ func addLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T))
 		}
 		add(finding)
 	}
-}
-
-// describeLines is describe with a line for each.
-func describeLines(lines []string, most int) string {
-	if len(lines) <= most {
-		return strings.Join(lines, "\n")
-	}
-	return fmt.Sprintf("%s\n… and %d more", strings.Join(lines[:most], "\n"), len(lines)-most)
-}
-
-// describe joins what a plan's reader wants to know of several names without reading a thousand.
-func describe(names []string, most int) string {
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 const (
@@ -82,14 +84,14 @@ type Refusal struct {
 // Check says what protection holds of a removal; nothing where it may go on. clusters names the clusters
 // of the hosts that lose something, as far as they are known.
 func (p Protection) Check(removal Removal, clusters []string) []Refusal {
-	where := count(len(removal.Hosts()), "host", "hosts")
+	where := wording.Count(len(removal.Hosts()), "host", "hosts")
 	if len(clusters) > 0 {
-		where += " with " + count(len(clusters), "cluster", "clusters")
+		where += " with " + wording.Count(len(clusters), "cluster", "clusters")
 	}
 	if removal.Left == 0 && removal.Total > 0 && len(removal.Keys) == removal.Total && !removal.Everything && !p.AllowEmpty {
 		return []Refusal{{"Nothing would be left", fmt.Sprintf(
 			"%s deployed on %s, and this plan would remove all of them: %s.\n\nIf that is meant, set protection = { %s }.",
-			count(removal.Total, "assignment is", "assignments are"), where, list(removal.Keys),
+			wording.Count(removal.Total, "assignment is", "assignments are"), where, list(removal.Keys),
 			strings.Join(append([]string{"allow_empty = true"}, p.raised(removal)...), ", "))}}
 	}
 	var refusals []Refusal
@@ -100,7 +102,7 @@ func (p Protection) Check(removal Removal, clusters []string) []Refusal {
 		}
 		refusals = append(refusals, Refusal{"Mass deletion", fmt.Sprintf(
 			"This plan would remove %d of %s on %s, %s: %s.\n\nIf that is meant, set protection = { %s }%s.",
-			len(removal.Keys), count(removal.Total, "assignment", "assignments"), where, reason, list(removal.Keys),
+			len(removal.Keys), wording.Count(removal.Total, "assignment", "assignments"), where, reason, list(removal.Keys),
 			strings.Join(p.raised(removal), ", "), then)})
 	}
 	if removal.Everything || removal.Left == 0 {
@@ -120,7 +122,7 @@ func (p Protection) Check(removal Removal, clusters []string) []Refusal {
 		}
 		refusals = append(refusals, Refusal{"A host would lose everything", fmt.Sprintf(
 			"This plan would leave nothing on %s that the fleet still has: %s.\n\nIf that is meant, set protection = { emptied_hosts = [%s] }.",
-			oneOrMany(len(emptied), "a host", "hosts"), shortened(emptied), strings.Join(append(quoted, names...), ", "))})
+			wording.OneOrMany(len(emptied), "a host", "hosts"), wording.List(emptied, wording.Named), strings.Join(append(quoted, names...), ", "))})
 	}
 	return refusals
 }
@@ -157,31 +159,10 @@ func (p Protection) exceeded(removed, total int) string {
 	return ""
 }
 
-func count(number int, one, many string) string {
-	return fmt.Sprintf("%d %s", number, oneOrMany(number, one, many))
-}
-
-func oneOrMany(number int, one, many string) string {
-	if number == 1 {
-		return one
-	}
-	return many
-}
-
-// mostNamed is how many names an error lists.
-const mostNamed = 10
-
 func list(keys []Key) string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		names[i] = key.String()
 	}
-	return shortened(names)
-}
-
-func shortened(names []string) string {
-	if len(names) <= mostNamed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
+	return wording.List(names, wording.Named)
 }

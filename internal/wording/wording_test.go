@@ -1,0 +1,31 @@
+package wording_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+func TestCountsAndListsReadAsSentences(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ got, want string }{
+		{wording.Count(0, "host", "hosts"), "0 hosts"},
+		{wording.Count(1, "host", "hosts"), "1 host"},
+		{wording.Count(2, "policy", "policies"), "2 policies"},
+		{wording.List(nil, 2), ""},
+		{wording.List([]string{"a", "b"}, 2), "a, b"},
+		{wording.List([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
+		{wording.Lines([]string{"a", "b"}, 2), "a\nb"},
+		{wording.Lines([]string{"a", "b", "c"}, 2), "a\nb\n… and 1 more"},
+		{wording.OneLine(" two\r\n\tlines\xff "), "two lines"},
+	} {
+		if test.got != test.want {
+			t.Errorf("got %q, want %q", test.got, test.want)
+		}
+	}
+	if long := wording.OneLine(strings.Repeat("ü", 1000)); len(long) > 303 || !utf8.ValidString(long) || !strings.HasSuffix(long, "...") {
+		t.Errorf("a long text is %q", long)
+	}
+}
