@@ -99,7 +99,6 @@ func failure(diagnostics []*tfprotov6.Diagnostic) error {
 // to be told to, says when it has, and ends with its input, as a plugin does when Terraform ends it.
 const (
 	doomedName = "doomed-provider"
-	doomedID   = "FLOTILLA_TEST_DOOMED" // of the process, for those that it starts
 	ready      = "ready"
 	done       = "done"
 )
@@ -110,8 +109,10 @@ func runDoomed() error {
 	if err := in.Decode(&w); err != nil {
 		return err
 	}
-	if err := os.Setenv(doomedID, strconv.Itoa(os.Getpid())); err != nil {
-		return err
+	if folder := os.Getenv(watchFolder); folder != "" {
+		if err := os.WriteFile(filepath.Join(folder, doomedID), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+			return err
+		}
 	}
 	say := func(what string) { _, _ = fmt.Fprintln(os.Stdout, what) }
 	_, err := w.apply(context.Background(), func() {

@@ -205,9 +205,12 @@ type gitWatcher struct {
 	folder string
 }
 
+// Such a git gets no variable of ours but the PATH. What it has to know is in
+// files beside it.
 const (
-	watchFolder = "FLOTILLA_TEST_WATCH"     // where such a git finds its orders
-	realGit     = "FLOTILLA_TEST_WATCH_GIT" // path
+	watchFolder = "FLOTILLA_TEST_WATCH" // tells the provider that is to be killed where that is
+	realGit     = "real-git"            // path
+	doomedID    = "doomed"              // of the process that is to be killed
 	orders      = "orders"
 	seen        = "seen"
 )
@@ -231,9 +234,8 @@ func (w *gitWatcher) environment() []string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return []string{
-		"PATH=" + w.folder + string(os.PathListSeparator) + os.Getenv("PATH"), watchFolder + "=" + w.folder, realGit + "=" + git,
-	}
+	writeFile(w.t, filepath.Join(w.folder, realGit), git)
+	return []string{"PATH=" + w.folder + string(os.PathListSeparator) + os.Getenv("PATH"), watchFolder + "=" + w.folder}
 }
 
 // watch needs no kill: such a git kills its parent.
@@ -293,7 +295,16 @@ const advertised = "advertised"
 
 // runWatchedGit is such a git.
 func runWatchedGit() error {
-	folder, path := os.Getenv(watchFolder), os.Getenv(realGit)
+	self, err := exec.LookPath("git")
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(self)
+	content, err := os.ReadFile(filepath.Join(folder, realGit))
+	if err != nil {
+		return err
+	}
+	path := string(content)
 	pass := func() error { return syscall.Exec(path, append([]string{"git"}, os.Args[1:]...), os.Environ()) }
 	text, err := os.ReadFile(filepath.Join(folder, orders))
 	if err != nil {
@@ -314,7 +325,8 @@ func runWatchedGit() error {
 	}
 	kill := func() {
 		// While it waits for this process, the id is its own.
-		if id := os.Getppid(); strconv.Itoa(id) == os.Getenv(doomedID) {
+		doomed, _ := os.ReadFile(filepath.Join(folder, doomedID))
+		if id := os.Getppid(); strconv.Itoa(id) == string(doomed) {
 			_ = syscall.Kill(id, syscall.SIGKILL)
 		}
 	}
