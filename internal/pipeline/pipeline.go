@@ -85,6 +85,41 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	return r, nil
 }
 
+// Schedule goes the way from a model to who goes where, without any values, and names the config
+// containers that reach no assignment.
+func Schedule(value fleet.Value) (result *schedule.Result, idleContainers []string, found []Finding) {
+	parsed, _, err := value.Fleet()
+	if err != nil {
+		return nil, nil, []Finding{{"Invalid fleet", err.Error()}}
+	}
+	var errors findings
+	result, wrong := schedule.Schedule(parsed)
+	for _, finding := range wrong {
+		errors.add("Invalid schedule", finding.String())
+	}
+	matched, err := hydrate.Match(parsed, result.Assignments)
+	if err != nil {
+		errors.add("Invalid fleet", err.Error())
+	}
+	reaching := map[string]bool{}
+	seen := map[*string]bool{} // lists are shared
+	for _, containers := range matched {
+		if len(containers) == 0 || seen[&containers[0]] {
+			continue
+		}
+		seen[&containers[0]] = true
+		for _, container := range containers {
+			reaching[container] = true
+		}
+	}
+	for _, container := range parsed.ConfigContainers {
+		if !reaching[container.Name] {
+			idleContainers = append(idleContainers, container.Name)
+		}
+	}
+	return result, idleContainers, errors.list()
+}
+
 // Warnings are what smells of a mistake and does no harm: what somebody should act on. flotilla_scheduling
 // has all of it as data.
 func (r *Result) Warnings() []Finding { return r.warnings }

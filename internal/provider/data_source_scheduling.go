@@ -5,11 +5,14 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 var (
@@ -114,15 +117,15 @@ func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 }
 
 type schedulingModel struct {
-	Fleet                scheduledFleetModel      `tfsdk:"fleet"`
-	Assignments          map[string]assignedModel `tfsdk:"assignments"`
-	DeploymentTargets    map[string]targetModel   `tfsdk:"deployment_targets"`
-	Reconcilers          map[string]string        `tfsdk:"reconcilers"`
-	Unscheduled          []unscheduledModel       `tfsdk:"unscheduled"`
-	Excluded             []excludedModel          `tfsdk:"excluded"`
-	IdlePolicies         []idlePolicyModel        `tfsdk:"idle_policies"`
-	IdleHosts            []string                 `tfsdk:"idle_hosts"`
-	IdleConfigContainers []string                 `tfsdk:"idle_config_containers"`
+	Fleet                scheduledFleetModel    `tfsdk:"fleet"`
+	Assignments          types.Map              `tfsdk:"assignments"`
+	DeploymentTargets    map[string]targetModel `tfsdk:"deployment_targets"`
+	Reconcilers          map[string]string      `tfsdk:"reconcilers"`
+	Unscheduled          []unscheduledModel     `tfsdk:"unscheduled"`
+	Excluded             []excludedModel        `tfsdk:"excluded"`
+	IdlePolicies         []idlePolicyModel      `tfsdk:"idle_policies"`
+	IdleHosts            []string               `tfsdk:"idle_hosts"`
+	IdleConfigContainers []string               `tfsdk:"idle_config_containers"`
 }
 
 type scheduledFleetModel struct {
@@ -131,14 +134,33 @@ type scheduledFleetModel struct {
 	Model       types.String `tfsdk:"model"`
 }
 
-// assignedModel is written once for each assignment, and Terraform writes each of its attributes on a
-// line of its own: what many assignments share is not repeated in it.
-type assignedModel struct {
-	ClusterType      string   `tfsdk:"cluster_type"`
-	Cluster          *string  `tfsdk:"cluster"`
-	DeploymentTarget string   `tfsdk:"deployment_target"`
-	Namespace        string   `tfsdk:"namespace"`
-	Policies         []string `tfsdk:"policies"`
+// assignedTypes are written once for each assignment, and Terraform writes each of the attributes on a
+// line of its own: what many assignments share is not repeated in them.
+var assignedTypes = map[string]attr.Type{
+	"cluster_type": types.StringType, "cluster": types.StringType, "deployment_target": types.StringType,
+	"namespace": types.StringType, "policies": types.ListType{ElemType: types.StringType},
+}
+
+// assignedValue makes the attribute assignments value by value: the framework's reflection takes several
+// times as long for 20,000 of them as all else of a plan.
+func assignedValue(assignments []*schedule.Assignment) types.Map {
+	values := make(map[string]attr.Value, len(assignments))
+	for _, assignment := range assignments {
+		cluster := types.StringNull()
+		if assignment.Host.Cluster != nil {
+			cluster = types.StringValue(assignment.Host.Cluster.Name)
+		}
+		policies := make([]attr.Value, len(assignment.Policies))
+		for i, policy := range assignment.Policies {
+			policies[i] = types.StringValue(policy)
+		}
+		values[assignment.Key()] = types.ObjectValueMust(assignedTypes, map[string]attr.Value{
+			"cluster_type": types.StringValue(assignment.Host.ClusterType.Name), "cluster": cluster,
+			"deployment_target": types.StringValue(assignment.Target.Name), "namespace": types.StringValue(assignment.Namespace),
+			"policies": types.ListValueMust(types.StringType, policies),
+		})
+	}
+	return types.MapValueMust(types.ObjectType{AttrTypes: assignedTypes}, values)
 }
 
 type targetModel struct {
@@ -171,28 +193,19 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	computed := d.connection.compute(fleet.Value{ // without values: who goes where, and who reaches whom
+	result, idle, found := pipeline.Schedule(fleet.Value{
 		Format: model.Fleet.Format.ValueString(), Environment: model.Fleet.Environment.ValueString(), Model: model.Fleet.Model.ValueString(),
-	}, &resp.Diagnostics)
-	if computed == nil || resp.Diagnostics.HasError() {
+	})
+	if addErrors(&resp.Diagnostics, found); resp.Diagnostics.HasError() {
 		return
 	}
-	result := computed.Schedule
 	model.Fleet.Model = types.StringValue(hashOf(model.Fleet.Model.ValueString()))
-	model.Assignments = make(map[string]assignedModel, len(result.Assignments))
+	model.Assignments = assignedValue(result.Assignments)
 	model.DeploymentTargets, model.Reconcilers = map[string]targetModel{}, map[string]string{}
 	for _, assignment := range result.Assignments {
 		workload := assignment.Target.Workload
 		model.DeploymentTargets[assignment.Target.Name] = targetModel{Workload: workload.Name, Workspace: workload.Workspace}
 		model.Reconcilers[assignment.Host.ClusterType.Name] = assignment.Host.ClusterType.Reconciler
-		assigned := assignedModel{
-			ClusterType:      assignment.Host.ClusterType.Name,
-			DeploymentTarget: assignment.Target.Name, Namespace: assignment.Namespace, Policies: orEmpty(assignment.Policies),
-		}
-		if assignment.Host.Cluster != nil {
-			assigned.Cluster = &assignment.Host.Cluster.Name
-		}
-		model.Assignments[assignment.Key()] = assigned
 	}
 	model.Unscheduled = make([]unscheduledModel, len(result.Unscheduled))
 	for i, unscheduled := range result.Unscheduled {
@@ -206,10 +219,10 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 		model.Excluded[i] = excludedModel(excluded)
 	}
 	model.IdleHosts = orEmpty(result.IdleHosts)
-	model.IdleConfigContainers = orEmpty(computed.Snapshots.IdleContainers)
+	model.IdleConfigContainers = orEmpty(idle)
 	model.IdlePolicies = make([]idlePolicyModel, len(result.IdlePolicies))
-	for i, idle := range result.IdlePolicies {
-		model.IdlePolicies[i] = idlePolicyModel(idle)
+	for i, policy := range result.IdlePolicies {
+		model.IdlePolicies[i] = idlePolicyModel(policy)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
