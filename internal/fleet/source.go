@@ -45,7 +45,7 @@ func checkManifestsRepo(storage, repo string) string {
 	case !hasScheme:
 		return `is not the URL of a chart repository, such as "https://charts.example.com" or "oci://registry.example.com/charts"`
 	case !slices.Contains(schemes, scheme):
-		return "must start with " + strings.Join(schemes, "://, ") + "://, with storage \"" + storage + "\", and not with " + scheme + "://"
+		return "must start with " + strings.Join(schemes, "://, ") + "://, with storage \"" + storage + "\""
 	}
 	if parsed, err := url.Parse(repo); err != nil || parsed.Hostname() == "" {
 		return "is not a URL with a host"

@@ -28,12 +28,12 @@ func TestWhereManifestsCannotBe(t *testing.T) {
 		"repo: 'https://'":                              "repo: is not a URL with a host",
 		"repo: 'https:///team/app'":                     "repo: is not a URL with a host",
 		"repo: 'https://git.example.com:port/app'":      "repo: is not a URL with a host",
-		"repo: 'htps://git.example.com/app'":            `repo: must start with https://, http://, ssh://, git://, git+ssh://, git+https://, with storage "git", and not with htps://`,
-		"repo: 'file:///srv/app'":                       "repo: and not with file://",
-		"repo: 'oci://registry.example.com/app'":        "repo: and not with oci://",
+		"repo: 'htps://git.example.com/app'":            `repo: must start with https://, http://, ssh://, git://, git+ssh://, git+https://, with storage "git"`,
+		"repo: 'file:///srv/app'":                       "repo: must start with https://",
+		"repo: 'oci://registry.example.com/app'":        "repo: must start with https://",
 		"repo: 'https://git.example.com/my app'":        "repo: holds a space or a backslash",
 		"{storage: helm, chart: c, repo: stable}":       "repo: is not the URL of a chart repository",
-		"{storage: helm, chart: c, repo: 'ssh://a/b'}":  `repo: must start with https://, http://, oci://, with storage "helm", and not with ssh://`,
+		"{storage: helm, chart: c, repo: 'ssh://a/b'}":  `repo: must start with https://, http://, oci://, with storage "helm"`,
 		"{storage: oci, repo: 'oci://'}":                "repo: is not a URL with a host",
 		"{repo: 'https://x', branch: main}":             "",
 		"{repo: 'https://x', branch: feature/x.y_z-1}":  "",
@@ -113,4 +113,31 @@ func TestObjectsOfListsAreNamed(t *testing.T) {
 			wantFindings(t, findings, want)
 		})
 	}
+}
+
+// FuzzManifests: whatever a source is called, nothing panics, and what is wrong with a URL is said without
+// the URL, which may hold a secret.
+func FuzzManifests(f *testing.F) {
+	for _, text := range []string{"https://user:secret@git.example.com/app", "secret://secret@secret/secret", "ssh://secret:secret@[secret]:secret/secret?secret#secret", "git@git.example.com:app", "oci://x", "a..b", "../x", "refs/heads/x", "https://[::1", "\x7f", "ssh://a b"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, storage := range []string{"git", "helm", "oci"} {
+			for _, attribute := range []string{"repo", "branch", "tag", "path", "version", "chart"} {
+				manifests := map[string]any{"storage": storage, "repo": "https://git.example.com/app"}
+				manifests[attribute] = text
+				_, findings := fleet.Decode(map[string]any{
+					"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}},
+					"workloads": []any{map[string]any{"name": "a", "workspace": "team", "deployment_targets": map[string]any{
+						"t": map[string]any{"environment": "dev", "manifests": manifests},
+					}}},
+				})
+				for _, finding := range findings {
+					if attribute == "repo" && strings.Contains(text, "//") && strings.Contains(finding.Message, "secret") {
+						t.Errorf("%q is repeated: %s", text, finding)
+					}
+				}
+			}
+		}
+	})
 }

@@ -1,0 +1,18 @@
+//go:build unix
+
+package fleettest
+
+import (
+	"syscall"
+	"time"
+)
+
+// processorTime is what this process has had of processors until now: other than the clock, it does not
+// depend on how busy the machine is.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
