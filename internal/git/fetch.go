@@ -1,0 +1,251 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+)
+
+// fetchStep is a way to fetch, the most sparing first. A server that answers one
+// with an error is asked again a step lower.
+type fetchStep int
+
+const (
+	// topTrees: the top levels of trees and no blob, then single objects by id.
+	topTrees fetchStep = iota
+	// treesByDepth: the same with the blobs that these levels have.
+	treesByDepth
+	// allTrees: every tree of the tip, no blob but those asked for by id.
+	allTrees
+	// everything: the tip with all its blobs.
+	everything
+)
+
+// String is what a log says.
+func (s fetchStep) String() string {
+	return [...]string{"trees by depth and objects by id", "trees by depth with their files", "all trees", "everything"}[s]
+}
+
+// fetcher fetches objects of one repository, and keeps them.
+type fetcher struct {
+	wire         wire // nil when the repository does not exist
+	objects      map[Hash]Object
+	capabilities *capability.List // nil when the repository is empty
+	references   map[string]Hash
+	step         fetchStep
+	log          func(ctx context.Context, message string, fields map[string]any)
+}
+
+func (f *fetcher) firstStep() fetchStep {
+	switch {
+	case !f.capabilities.Supports(capability.Filter):
+		return everything
+	case f.takesIDs():
+		return topTrees
+	default:
+		return allTrees
+	}
+}
+
+// takesIDs reports whether the server may give single objects by id. Servers
+// with uploadpack.allowAnySHA1InWant advertise both of these.
+func (f *fetcher) takesIDs() bool {
+	return f.capabilities.Supports(capability.AllowReachableSHA1InWant) &&
+		f.capabilities.Supports(capability.AllowTipSHA1InWant)
+}
+
+// mayStepDown tells an answer that a lower step might change, a server's 500
+// among them, from one that it cannot.
+func mayStepDown(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && (Classify(err) == nil || Transient(err))
+}
+
+func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
+	request := t.request([]Hash{t.Commit})
+	if t.capabilities.Supports(capability.Shallow) {
+		_ = request.Capabilities.Set(capability.Shallow)
+		request.Depth = packp.DepthCommits(1)
+	}
+	switch t.step {
+	case topTrees:
+		request.Filter = packp.FilterCombine(packp.FilterBlobNone(), packp.FilterTreeDepth(uint64(levels)))
+	case treesByDepth:
+		request.Filter = packp.FilterTreeDepth(uint64(levels))
+	case allTrees:
+		request.Filter = packp.FilterBlobNone()
+	case everything:
+	}
+	if err := t.fetch(ctx, request); err != nil {
+		return err
+	}
+	if _, ok := t.objects[t.Commit]; !ok {
+		return errors.New("the server did not send the commit")
+	}
+	t.whole = t.step == everything
+	return nil
+}
+
+func (f *fetcher) request(wants []Hash) *packp.UploadPackRequest {
+	request := packp.NewUploadPackRequest()
+	request.Wants = wants
+	for _, wanted := range []capability.Capability{capability.OFSDelta, capability.NoProgress} {
+		if f.capabilities.Supports(wanted) {
+			_ = request.Capabilities.Set(wanted)
+		}
+	}
+	switch {
+	case f.capabilities.Supports(capability.Sideband64k):
+		_ = request.Capabilities.Set(capability.Sideband64k)
+	case f.capabilities.Supports(capability.Sideband):
+		_ = request.Capabilities.Set(capability.Sideband)
+	}
+	if f.step != everything {
+		_ = request.Capabilities.Set(capability.Filter)
+	}
+	return request
+}
+
+// fetch asks once more before a connection that was dropped, or a server that
+// was busy, costs a step: the next one may be the whole repository.
+func (f *fetcher) fetch(ctx context.Context, request *packp.UploadPackRequest) error {
+	return f.fetchInto(ctx, request, f.objects)
+}
+
+func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackRequest, objects map[Hash]Object) error {
+	read := func(r io.Reader) error { return ReadPack(packStream(request, r), objects) }
+	began, before := time.Now(), len(objects)
+	err := f.wire.fetch(ctx, request, read)
+	if err != nil && ctx.Err() == nil && Transient(err) {
+		f.log(ctx, "a fetch did not get through, and is tried again", map[string]any{"error": err})
+		err = f.wire.fetch(ctx, request, read)
+	}
+	if err == nil {
+		f.log(ctx, "fetched", map[string]any{
+			"wanted": len(request.Wants), "filter": string(request.Filter), "objects": len(objects) - before, "took": time.Since(began),
+		})
+	}
+	return err
+}
+
+// stepDown takes a step that a server may have an answer to.
+func (f *fetcher) stepDown(ctx context.Context, to fetchStep, err error) {
+	fields := map[string]any{"from": f.step.String(), "to": to.String()}
+	if err != nil {
+		fields["error"] = err
+	}
+	f.log(ctx, "the server does not give what was asked for, and is asked for more", fields)
+	f.step = to
+}
+
+// wantsPerRequest bounds one request for objects by id: 32,768 are 1.6 MB,
+// above which proxies begin to object.
+const wantsPerRequest = 32 << 10
+
+// Need makes sure that the objects are here, in as few requests as possible.
+func (t *Tip) Need(ctx context.Context, ids []Hash) error {
+	missing := make([]Hash, 0, len(ids))
+	for _, id := range ids {
+		if _, ok := t.objects[id]; !ok && id != EmptyTree {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
+	missing = slices.Compact(missing)
+
+	if t.capabilities == nil {
+		return errors.New("an object of an empty repository was asked for")
+	}
+	if t.step != everything && t.takesIDs() {
+		err := t.fetchIDs(ctx, missing)
+		if err == nil && t.has(missing) {
+			return nil
+		}
+		if err != nil && !mayStepDown(ctx, err) {
+			return err
+		}
+	}
+	for !t.whole {
+		// The last step may have been taken for another commit.
+		t.stepDown(ctx, min(max(t.step+1, allTrees), everything), nil)
+		err := t.fetchCommit(ctx, 0)
+		if err != nil && t.step == everything {
+			return err
+		}
+		if err != nil && !mayStepDown(ctx, err) {
+			return err
+		}
+		if err == nil && t.has(missing) {
+			return nil
+		}
+	}
+	return errors.New("the server did not send objects that the branch consists of")
+}
+
+// Deepen fetches the upper levels of the commit's trees, counted from 1, the root
+// tree, and no file, in one request. Like NeedBelow it is for one who knows that
+// they will be needed.
+func (t *Tip) Deepen(ctx context.Context, levels int) error {
+	if t.Commit.IsZero() || t.step != topTrees {
+		return nil
+	}
+	if err := t.fetchCommit(ctx, levels); err != nil && !mayStepDown(ctx, err) {
+		return err
+	}
+	return nil
+}
+
+// NeedBelow fetches trees with so many levels of trees below them, counted from
+// the trees themselves, and no file, in one request. It is for one who knows that
+// the levels below will be needed: where the server cannot leave files out so, it
+// does nothing, and Need fetches what is missing.
+func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
+	var missing []Hash
+	for _, id := range ids {
+		if !t.Has(id) {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 || t.step != topTrees || len(missing) > wantsPerRequest {
+		return nil
+	}
+	request := t.request(missing)
+	request.Filter = packp.FilterCombine(packp.FilterBlobNone(), packp.FilterTreeDepth(uint64(levels)))
+	if err := t.fetch(ctx, request); err != nil && !mayStepDown(ctx, err) {
+		return err
+	}
+	return nil
+}
+
+func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
+	for wants := range slices.Chunk(missing, wantsPerRequest) {
+		request := f.request(slices.Clone(wants)) // encoding sorts them
+		// What is asked for by id comes whatever the filter says; of what it
+		// refers to, nothing shall.
+		request.Filter = packp.FilterTreeDepth(0)
+		if f.step == allTrees {
+			request.Filter = packp.FilterBlobNone()
+		}
+		if err := f.fetch(ctx, request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fetcher) has(ids []Hash) bool {
+	for _, id := range ids {
+		if _, ok := f.objects[id]; !ok {
+			return false
+		}
+	}
+	return true
+}
