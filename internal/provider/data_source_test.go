@@ -159,8 +159,14 @@ func TestManifestsAreWhatAnAssignmentWrites(t *testing.T) {
 		resource.Test(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),
 			Steps: []resource.TestStep{{
-				Config: small{}.config(repo) + "data \"flotilla_manifests\" \"all\" {\n  fleet = local.fleet\n}\n",
+				Config: small{}.config(repo) + "data \"flotilla_manifests\" \"all\" {\n  fleet = local.fleet\n}\n" +
+					"data \"flotilla_manifests\" \"named\" {\n  fleet = local.fleet\n  name = \"other\"\n}\n",
 				Check: func(state *terraform.State) error {
+					for name, content := range state.RootModule().Resources["data.flotilla_manifests.named"].Primary.Attributes {
+						if strings.HasSuffix(name, "/reconciler.yaml") && !strings.Contains(content, `flotilla.dev/owner: "other"`) {
+							t.Errorf("%s has another owner:\n%s", name, content)
+						}
+					}
 					shown := map[string]string{}
 					for name, content := range state.RootModule().Resources["data.flotilla_manifests.all"].Primary.Attributes {
 						if path, ok := strings.CutPrefix(name, "files."); ok && path != "%" {
