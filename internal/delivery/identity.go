@@ -54,7 +54,7 @@ func (c *Client) identify(ctx context.Context, known *Known, owner Owner) (forme
 		return former{}, err
 	}
 	if err != nil {
-		return former{identity: Moved, gone: err}, nil
+		return former{identity: Moved, gone: err}, nil //nolint:nilerr // the plan tells of it, and nothing is cleared there
 	}
 	if now != "" && now == then {
 		return former{identity: here}, nil
