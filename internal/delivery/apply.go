@@ -56,6 +56,9 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // gitops.Client.Apply. With all but ErrProposed nothing was written, unless the text says that this is
 // not known.
 func (c *Client) Apply(ctx context.Context, order Order) (Done, error) {
+	if err := c.twice(ctx, order.Owner, true); err != nil {
+		return Done{}, err
+	}
 	outlook, err := c.Plan(ctx, order.Intent)
 	if err != nil {
 		return Done{}, err
@@ -119,6 +122,9 @@ func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
 // be the same place.
 func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, commit string, done *Done) {
 	known := order.Known
+	if c.owners.isPlanned(known.Owner) {
+		return // another assignment of the same configuration has it now
+	}
 	before, _ := c.tip(ctx, known.Owner.Place) // as Plan has seen it
 	c.looks.forget(c.remote(known.Owner.Place))
 	tip, err := c.tip(ctx, known.Owner.Place)
@@ -158,7 +164,7 @@ func (c *Client) Destroy(ctx context.Context, known *Known, protection rollout.P
 	if c.IsReplaced(known.Owner) {
 		return nil
 	}
-	if outlook := c.PlanDestroy(known, protection, leave, nil); outlook.HasError() {
+	if outlook := c.PlanDestroy(ctx, known, protection, leave, nil); outlook.HasError() {
 		return held(outlook)
 	}
 	_, _, _, err := c.write(ctx, known.Settings, known.Owner, c.removal(known, subject, leave))

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -13,8 +14,10 @@ var ErrTwice = errors.New("another flotilla_assignment of this configuration has
 type owners struct {
 	mu      sync.Mutex
 	planned map[ownerKey]map[bool]string // by whether there is a state: what it was planned from
+	places  map[ownerKey]Place
 	written map[ownerKey]bool
 	created map[ownerKey]bool
+	deposed map[ownerKey]bool
 }
 
 type ownerKey struct {
@@ -46,6 +49,47 @@ func (c *Client) Planned(owner Owner, hasState bool, configuration string) error
 		return fmt.Errorf("%w: %q on branch %q at path %q", ErrTwice, owner.Name, owner.Place.Branch, owner.Place.Path)
 	}
 	o.planned[key][hasState] = configuration
+	if o.places == nil {
+		o.places = map[ownerKey]Place{}
+	}
+	o.places[key] = owner.Place
+	return nil
+}
+
+// namesakes are the places at other URLs of planned owners of the same name, branch and path: mirrors, may be.
+func (o *owners) namesakes(owner Owner) []Place {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	own := keyOfOwner(owner)
+	var places []Place
+	for key, place := range o.places {
+		if key != own && key.name == own.name && key.place.Branch == own.place.Branch && key.place.Path == own.place.Path {
+			places = append(places, place)
+		}
+	}
+	return places
+}
+
+// twice fails for an owner at a mirror of a place where another planned owner of its name is: the tip of the
+// one is the tip of the other. afresh looks at both again.
+func (c *Client) twice(ctx context.Context, owner Owner, afresh bool) error {
+	for _, place := range c.owners.namesakes(owner) {
+		if afresh {
+			c.looks.forget(c.remote(place))
+			c.looks.forget(c.remote(owner.Place))
+		}
+		there, err := c.tip(ctx, place)
+		if err != nil {
+			continue // it will be said of that owner
+		}
+		here, err := c.tip(ctx, owner.Place)
+		if err != nil {
+			return err
+		}
+		if here != "" && here == there {
+			return fmt.Errorf("%w: %q on branch %q at path %q, which is also at %s", ErrTwice, owner.Name, owner.Place.Branch, owner.Place.Path, place.URL)
+		}
+	}
 	return nil
 }
 
@@ -72,3 +116,36 @@ func (o *owners) wasCreated(owner Owner) bool {
 	defer o.mu.Unlock()
 	return o.created[keyOfOwner(owner)]
 }
+
+// PlansDeposed says whether the end of an owner that is being planned is that of an object that was replaced
+// with create_before_destroy: in a process that writes, Terraform plans no other end.
+func (c *Client) PlansDeposed(owner Owner) bool {
+	o := &c.owners
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.written) == 0 {
+		return false
+	}
+	if o.deposed == nil {
+		o.deposed = map[ownerKey]bool{}
+	}
+	o.deposed[keyOfOwner(owner)] = true
+	return true
+}
+
+// IsDeposed says whether PlansDeposed has said so of the owner.
+func (c *Client) IsDeposed(owner Owner) bool {
+	c.owners.mu.Lock()
+	defer c.owners.mu.Unlock()
+	return c.owners.deposed[keyOfOwner(owner)]
+}
+
+// isPlanned says whether this process plans an owner of this name at this place.
+func (o *owners) isPlanned(owner Owner) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.planned[keyOfOwner(owner)] != nil
+}
+
+// Key is the same for a place however its URL is spelt, as far as the URL alone shows that.
+func (p Place) Key() string { return spelling(p.URL) + "#" + p.Branch + ":" + p.Path }

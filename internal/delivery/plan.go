@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,6 +77,9 @@ func (o *Outlook) warn(attribute, summary, format string, arguments ...any) {
 //
 // The error is one of a look at the repository. What is wrong with the intent is among the problems.
 func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
+	if err := c.twice(ctx, intent.Owner, false); err != nil {
+		return nil, err
+	}
 	former, err := c.identify(ctx, intent.Known, intent.Owner)
 	if err != nil {
 		return nil, err
@@ -224,9 +228,30 @@ func Unseen(intent Intent) *Outlook {
 	return o
 }
 
+// dropTaken drops from what is known what others have taken over: no destroy removes that. Where nobody can be
+// asked, all of it stays known.
+func (c *Client) dropTaken(ctx context.Context, known *Known) *Known {
+	view, err := c.view(ctx, known.Owner, known.Owner.Place.Branch)
+	if err != nil {
+		return known
+	}
+	current := gitops.Deployed(known.Current())
+	conflicts, err := view.Conflicts(ctx, current, current, "")
+	if err != nil || len(conflicts) == 0 {
+		return known
+	}
+	own := *known
+	own.Trees, own.Drift.Trees = known.Trees.Clone(), maps.Clone(known.Drift.Trees)
+	for _, conflict := range conflicts {
+		delete(own.Trees[conflict.Host], conflict.DeploymentTarget)
+		delete(own.Drift.Trees, rollout.Key{Host: conflict.Host, DeploymentTarget: conflict.DeploymentTarget})
+	}
+	return &own
+}
+
 // PlanDestroy holds a destroy to what protection allows.
-func (c *Client) PlanDestroy(known *Known, protection rollout.Protection, leave bool, clusters func([]string) []string) *Outlook {
-	o := &Outlook{Identity: Same, Before: known.Current()}
+func (c *Client) PlanDestroy(ctx context.Context, known *Known, protection rollout.Protection, leave bool, clusters func([]string) []string) *Outlook {
+	o := &Outlook{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
 	removal := rollout.RemovalOf(o.Before, nil)
 	if leave {
 		if removal.Total > 0 {

@@ -338,7 +338,7 @@ func otherThan(text, usual string) string {
 // planDestroy holds a destroy to the limits that the state has, unless everything stays.
 func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentModel, m *memory, diagnostics *diag.Diagnostics) {
 	known, ok := r.known(state, m, diagnostics)
-	if !ok || r.connection == nil {
+	if !ok || r.connection == nil || r.connection.delivery.PlansDeposed(known.Owner) {
 		return
 	}
 	if known.Trees == nil && r.connection.canAsk() {
@@ -348,7 +348,7 @@ func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentM
 		}
 	}
 	t := &task{memory: m}
-	outlook := r.connection.delivery.PlanDestroy(known, decodeProtection(state.Protection, diagnostics), state.keeps(), t.clusters)
+	outlook := r.connection.delivery.PlanDestroy(ctx, known, decodeProtection(state.Protection, diagnostics), state.keeps(), t.clusters)
 	addProblems(diagnostics, outlook.Problems)
 }
 

@@ -2,15 +2,18 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 var (
@@ -192,6 +195,9 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 	plan.Fleet = types.DynamicNull()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	if req.State.Raw.IsNull() && resp.Private != nil {
+		creation{Place: task.intent.Owner.Place.Key(), Protection: task.intent.Protection}.note(ctx, resp.Private, &resp.Diagnostics)
+	}
 }
 
 // Create writes what the plan promised.
@@ -282,6 +288,13 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	if resp.Diagnostics.HasError() || !ok {
 		return
 	}
+	protection, created := decodeProtection(state.Protection, &resp.Diagnostics), creationOf(ctx, req.Private, &resp.Diagnostics)
+	if created != nil {
+		if created.Place == known.Owner.Place.Key() {
+			return // the creating half comes right after, and takes what is there as it is
+		}
+		protection = created.Protection
+	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
 	defer cancel()
 	if known.Trees == nil {
@@ -290,9 +303,43 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 			return
 		}
 	}
-	protection := decodeProtection(state.Protection, &resp.Diagnostics)
 	err := r.connection.delivery.Destroy(ctx, known, protection, state.keeps(), state.CommitMessage.ValueString())
-	if err != nil {
+	switch {
+	case errors.Is(err, delivery.ErrHeld) && r.connection.delivery.IsDeposed(known.Owner):
+		// Nobody could lift that any more: the object is in no configuration, and its state cannot be changed.
+		resp.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
+			"The assignment %q was replaced, and protection holds what it has at its former place, branch %q at path %q: it stays there. %s",
+			known.Owner.Name, known.Owner.Place.Branch, known.Owner.Place.Path, sentence(err.Error())))
+	case err != nil:
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 	}
+}
+
+// creation is in the private state of a plan that creates. Terraform destroys an object that it replaces with the
+// private state of the plan for the new one: that is how a destroy knows that it is half of a replacement.
+type creation struct {
+	Place      string             `json:"place"` // delivery.Place.Key of the new object
+	Protection rollout.Protection `json:"protection"`
+}
+
+const creationKey = "creates"
+
+func (c creation) note(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		diagnostics.AddError("Private state cannot be written", err.Error())
+		return
+	}
+	diagnostics.Append(private.SetKey(ctx, creationKey, text)...)
+}
+
+// creationOf is nil for a destroy that is no half of a replacement.
+func creationOf(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *creation {
+	text, diags := private.GetKey(ctx, creationKey)
+	diagnostics.Append(diags...)
+	c := &creation{}
+	if text == nil || json.Unmarshal(text, c) != nil {
+		return nil
+	}
+	return c
 }
