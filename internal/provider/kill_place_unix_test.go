@@ -3,6 +3,9 @@
 package provider_test
 
 import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +19,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -79,6 +83,7 @@ type place struct {
 	stop func()
 
 	state   []byte           // what Terraform has
+	private []byte           // and keeps for the provider
 	current int              // the variant that was applied last
 	trees   [variants]string // what undisturbed applies make of the branch
 }
@@ -109,8 +114,14 @@ func (p *place) wish(n int) wish {
 	assignment, err := json.Marshal(map[string]any{
 		"name": "dev",
 		"fleet": map[string]any{
-			"format": known.Format, "environment": known.Environment, "model": known.Model,
-			"config": known.Config, "manifests": known.Manifests,
+			"type": []any{"object", map[string]any{
+				"format": "string", "environment": "string", "model": "string",
+				"config": []any{"map", "string"}, "manifests": []any{"map", "string"},
+			}},
+			"value": map[string]any{
+				"format": known.Format, "environment": known.Environment, "model": known.Model,
+				"config": known.Config, "manifests": known.Manifests,
+			},
 		},
 		"gitops_repo": dynamic(map[string]string{"url": p.repository.url, "branch": branch}),
 		"delivery":    dynamic(p.delivery),
@@ -122,17 +133,17 @@ func (p *place) wish(n int) wish {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return wish{Provider: provider, Assignment: assignment, State: p.state}
+	return wish{Provider: provider, Assignment: assignment, State: p.state, Private: p.private}
 }
 
 // apply is one that nobody disturbs, in the test's own process.
 func (p *place) apply(n int) {
 	p.t.Helper()
-	state, err := p.wish(n).apply(p.t.Context(), func() {})
+	state, private, err := p.wish(n).apply(p.t.Context(), func() {})
 	if err != nil {
 		p.t.Fatalf("apply: %s", err)
 	}
-	p.state, p.current = state, n
+	p.state, p.private, p.current = state, private, n
 }
 
 // look returns a fresh clone, bare, with which git finds nothing wrong; "" where no repository is yet.
@@ -163,15 +174,45 @@ func (p *place) exists() bool {
 	return p.directory == "" || !errors.Is(err, fs.ErrNotExist)
 }
 
-// tip is the commit that a branch is at, and its tree; empty where there is none.
-func tip(t *testing.T, directory, branch string) (commit, tree string) {
+// tip is the commit that a branch is at, and what it has; empty where there is none.
+func tip(t *testing.T, directory, branch string) (commit, has string) {
 	t.Helper()
 	if directory == "" || git(t, directory, "for-each-ref", "refs/heads/"+branch) == "" {
 		return "", ""
 	}
-	ids := strings.Fields(git(t, directory, "rev-parse", "refs/heads/"+branch, "refs/heads/"+branch+"^{tree}"))
-	return ids[0], ids[1]
+	commit = git(t, directory, "rev-parse", "refs/heads/"+branch)
+	return commit, content(t, directory, commit)
 }
+
+// content is a hash of a commit's files, but for what depends on the way that led there: when a folder
+// changed and what it was before, and markers of hosts that were left.
+func content(t *testing.T, directory, commit string) string {
+	t.Helper()
+	files := tar.NewReader(strings.NewReader(git(t, directory, "archive", "--format=tar", commit)))
+	hash := sha256.New()
+	for {
+		header, err := files.Next()
+		if err != nil {
+			return hex.EncodeToString(hash.Sum(nil))
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		text, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(header.Name, ".flotilla/") {
+			text = dates.ReplaceAll(text, nil)
+		}
+		if !isLeft(string(text)) {
+			fmt.Fprintf(hash, "%s %d\n%s", header.Name, len(text), text)
+		}
+	}
+}
+
+// dates are what records say of when and from what.
+var dates = regexp.MustCompile(`,\n *"(changed|tree_before)": "[^"]*"`)
 
 // learn applies every variant undisturbed, and remembers what each makes of the branch.
 func (p *place) learn() {
@@ -194,7 +235,7 @@ func (p *place) judge(before string, n int) (after bool) {
 		return false
 	}
 	if tree != p.trees[n] {
-		p.t.Errorf("the branch is between: at commit %s with tree %s, want commit %q or tree %s", commit, tree, before, p.trees[n])
+		p.t.Errorf("the branch is between: at commit %s with content %s, want commit %q or content %s", commit, tree, before, p.trees[n])
 	}
 	if parent := git(p.t, directory, "log", "-1", "--format=%P", commit); parent != before {
 		p.t.Errorf("the branch's commit has the parent %q, want %q", parent, before)
@@ -211,7 +252,7 @@ func (p *place) converges(before string, n int) {
 	directory := p.look()
 	commit, tree := tip(p.t, directory, branch)
 	if tree != p.trees[n] {
-		p.t.Errorf("the next apply makes tree %s, want %s", tree, p.trees[n])
+		p.t.Errorf("the next apply makes content %s, want %s", tree, p.trees[n])
 	}
 	since := []string{"rev-list", "--count", commit}
 	if before != "" {
@@ -221,7 +262,7 @@ func (p *place) converges(before string, n int) {
 		p.t.Errorf("%s commits came of it, want one", made)
 	}
 	if commit[0] < '8' {
-		p.state = nil
+		p.state, p.private = nil, nil
 	}
 	p.apply(n)
 	if again, _ := tip(p.t, p.look(), branch); again != commit {

@@ -165,7 +165,7 @@ func (p *place) proposes(n int, tree string, open int) {
 				continue
 			}
 			found++
-			if is := git(p.t, directory, "rev-parse", one.Head.SHA+"^{tree}"); is != p.trees[n] {
+			if is := content(p.t, directory, one.Head.SHA); is != p.trees[n] {
 				p.t.Errorf("the open request asks for tree %s, want %s", is, p.trees[n])
 			}
 		}

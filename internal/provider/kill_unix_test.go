@@ -44,45 +44,61 @@ type wish struct {
 	Provider   json.RawMessage // configuration of the provider
 	Assignment json.RawMessage // configuration of a flotilla_assignment
 	State      []byte          // its state, in MessagePack; empty where there is none
+	Private    []byte          // what the provider keeps in it
 }
 
 // apply does what Terraform does: refresh, plan, apply. It calls begin before it applies, and returns
-// the state after.
-func (w wish) apply(ctx context.Context, begin func()) ([]byte, error) {
+// the state after, and what the provider keeps in it.
+func (w wish) apply(ctx context.Context, begin func()) (state, private []byte, err error) {
 	const name = "flotilla_assignment"
 	server, err := factories()["flotilla"]()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	configured, err := server.ConfigureProvider(ctx, &tfprotov6.ConfigureProviderRequest{Config: &tfprotov6.DynamicValue{JSON: w.Provider}})
 	if err != nil || failure(configured.Diagnostics) != nil {
-		return nil, cmp.Or(err, failure(configured.Diagnostics))
+		return nil, nil, cmp.Or(err, failure(configured.Diagnostics))
 	}
-	config, state := &tfprotov6.DynamicValue{JSON: w.Assignment}, &tfprotov6.DynamicValue{MsgPack: w.State}
+	config, prior, kept := &tfprotov6.DynamicValue{JSON: w.Assignment}, &tfprotov6.DynamicValue{MsgPack: w.State}, w.Private
 	if len(w.State) > 0 {
-		read, err := server.ReadResource(ctx, &tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: state})
+		read, err := server.ReadResource(ctx, &tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: prior, Private: kept})
 		if err != nil || failure(read.Diagnostics) != nil {
-			return nil, cmp.Or(err, failure(read.Diagnostics))
+			return nil, nil, cmp.Or(err, failure(read.Diagnostics))
 		}
-		state = read.NewState
+		prior, kept = read.NewState, read.Private
 	} else {
-		state.MsgPack = []byte{0xc0} // null
+		prior.MsgPack = []byte{0xc0} // null
 	}
 	// The provider plans every computed attribute itself: nothing of the state need be proposed.
+	proposed, err := w.proposed()
+	if err != nil {
+		return nil, nil, err
+	}
 	planned, err := server.PlanResourceChange(ctx, &tfprotov6.PlanResourceChangeRequest{
-		TypeName: name, PriorState: state, ProposedNewState: config, Config: config,
+		TypeName: name, PriorState: prior, ProposedNewState: proposed, Config: config, PriorPrivate: kept,
 	})
 	if err != nil || failure(planned.Diagnostics) != nil {
-		return nil, cmp.Or(err, failure(planned.Diagnostics))
+		return nil, nil, cmp.Or(err, failure(planned.Diagnostics))
 	}
 	begin()
 	applied, err := server.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: name, PriorState: state, PlannedState: planned.PlannedState, Config: config, PlannedPrivate: planned.PlannedPrivate,
+		TypeName: name, PriorState: prior, PlannedState: planned.PlannedState, Config: config, PlannedPrivate: planned.PlannedPrivate,
 	})
 	if err != nil || failure(applied.Diagnostics) != nil {
-		return nil, cmp.Or(err, failure(applied.Diagnostics))
+		return nil, nil, cmp.Or(err, failure(applied.Diagnostics))
 	}
-	return applied.NewState.MsgPack, nil
+	return applied.NewState.MsgPack, applied.Private, nil
+}
+
+// proposed is the configuration without what is never in a state.
+func (w wish) proposed() (*tfprotov6.DynamicValue, error) {
+	var attributes map[string]json.RawMessage
+	if err := json.Unmarshal(w.Assignment, &attributes); err != nil {
+		return nil, err
+	}
+	delete(attributes, "fleet")
+	text, err := json.Marshal(attributes)
+	return &tfprotov6.DynamicValue{JSON: text}, err
 }
 
 func failure(diagnostics []*tfprotov6.Diagnostic) error {
@@ -115,7 +131,7 @@ func runDoomed() error {
 		}
 	}
 	say := func(what string) { _, _ = fmt.Fprintln(os.Stdout, what) }
-	_, err := w.apply(context.Background(), func() {
+	_, _, err := w.apply(context.Background(), func() {
 		say(ready)
 		var proceed bool
 		_ = in.Decode(&proceed)
