@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -414,5 +415,77 @@ func TestAProjectOfSourcesThatAreNotKnownYet(t *testing.T) {
 		if _, err := templates.Render(subject); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", scheduled.Assignments[i].Key(), err, want)
 		}
+	}
+}
+
+// Whatever shares namespaces, on cluster types and clusters: no cluster gets an object twice, everything
+// that is waited for is there, and a namespace is written wherever something is in it.
+func TestNoClusterGetsAnObjectTwice(t *testing.T) {
+	rendered := 0
+	for seed := range uint64(150) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		targets := map[string]neighbour{}
+		for i := range 2 + random.IntN(5) {
+			target := neighbour{manifests: []fleet.Manifests{fromGit(), helmChart, ociChart, ociManifests}[random.IntN(4)]}
+			if target.hosts = []string{"drone"}; random.IntN(2) == 0 {
+				target.hosts = [][]string{{"clusters/drone-1"}, {"clusters/drone-1", "clusters/drone-2"}}[random.IntN(2)]
+			}
+			if random.IntN(2) == 0 {
+				target.namespace = []string{"shared", "common"}[random.IntN(2)]
+			}
+			if random.IntN(2) == 0 {
+				target.configAs = fleet.ConfigAs{fmt.Sprintf("configmap:own-%d", i)}
+			}
+			if random.IntN(8) == 0 {
+				target.workspace = "other"
+			}
+			if i > 0 && random.IntN(3) == 0 && targets["w0"].hosts[0] == "drone" {
+				target.requires = []string{"w0"}
+			}
+			targets[fmt.Sprintf("w%d", i)] = target
+		}
+		team := fleet.Workspace{
+			Name: "kaizen", ReaderGroups: []string{"auditors"}, NetworkPolicy: "isolated",
+			ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true},
+		}
+		reconciler := []string{"flux", "argocd", "fleet"}[random.IntN(3)]
+		files, findings, _ := neighbours{reconciler, nil, []fleet.Workspace{team, {Name: "other"}}, targets}.render(t)
+		if findings != nil {
+			continue
+		}
+		rendered++
+		for _, cluster := range []string{"clusters/drone-1/", "clusters/drone-2/"} {
+			there := map[string]string{}
+			for path, content := range files {
+				if strings.HasPrefix(path, "drone/") || strings.HasPrefix(path, cluster) {
+					there[path] = content
+				}
+			}
+			found := identities(t, there)
+			for identity, paths := range found {
+				if len(paths) > 1 {
+					t.Fatalf("seed %d: %s is in %q", seed, identity, paths)
+				}
+				if _, in, _ := strings.Cut(identity, " "); strings.HasPrefix(identity, "ConfigMap") {
+					namespace, _, _ := strings.Cut(in, "/")
+					if found["Namespace /"+namespace] == nil {
+						t.Fatalf("seed %d: namespace %q is written nowhere", seed, namespace)
+					}
+				}
+			}
+			for path, content := range there {
+				for _, document := range documentsOf(t, []byte(content)) {
+					needed, _ := at(document, "spec.dependsOn").([]any)
+					for _, one := range needed {
+						if name := textAt(one, "name"); name != "" && !strings.Contains(fmt.Sprint(slices.Sorted(maps.Keys(found))), "/"+name) {
+							t.Fatalf("seed %d: %s waits for %q, which is not there", seed, path, name)
+						}
+					}
+				}
+			}
+		}
+	}
+	if rendered < 40 {
+		t.Errorf("%d of the fleets could be rendered", rendered)
 	}
 }
