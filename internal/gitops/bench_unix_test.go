@@ -97,6 +97,11 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	remote := servedApart(b, r)
 	version := 0
 
+	first, err := gitops.NewClient().Apply(context.Background(), remote, edit)
+	if err != nil {
+		b.Fatal(err)
+	}
+	edit.Previously, edit.Records = first.Deployed, first.Records // as the state has them
 	b.Run("apply", func(b *testing.B) {
 		b.ReportAllocs()
 		var spent time.Duration

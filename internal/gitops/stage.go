@@ -145,9 +145,6 @@ func (s *staging) readOwned(ctx context.Context) error {
 				continue
 			}
 			s.asLeft[host] = true
-			for target := range s.edit.Previously[host] {
-				s.owned[key{host, target}] = true
-			}
 		}
 		return read
 	}
@@ -237,6 +234,9 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 	known := map[key]bool{}
 	var lost, wanted []key
 	for host, targets := range s.edit.Previously {
+		if s.asLeft[host] {
+			continue
+		}
 		for target := range targets {
 			k := key{host, target}
 			known[k] = true
@@ -246,6 +246,9 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 		}
 	}
 	for host, targets := range s.want {
+		if s.asLeft[host] {
+			continue
+		}
 		for target := range targets {
 			if k := (key{host, target}); !s.owned[k] {
 				wanted = append(wanted, k)
@@ -352,6 +355,10 @@ func (s *staging) folders() {
 	for host, h := range s.edit.Hosts {
 		s.change.deployed[host] = make(map[string]string, len(h.Folders))
 		for target, folder := range h.Folders {
+			if s.asLeft[host] && folder.Action != Keep {
+				s.change.deployed[host][target] = s.want[host][target]
+				continue
+			}
 			s.folder(key{host, target}, folder)
 		}
 	}
