@@ -111,7 +111,8 @@ func TestACacheComputesAFleetOnce(t *testing.T) {
 			t.Fatal("one fleet was computed twice")
 		}
 	}
-	if results[0].Render(destination, nil) != results[0].Render(destination, nil) {
+	first, second := results[0].Render(destination, nil), results[0].Render(destination, nil)
+	if first != second {
 		t.Error("one fleet was rendered twice for one destination")
 	}
 	other := value
