@@ -8,7 +8,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
@@ -141,8 +143,8 @@ var assignedTypes = map[string]attr.Type{
 	"namespace": types.StringType, "policies": types.ListType{ElemType: types.StringType},
 }
 
-// assignedValue makes the attribute assignments value by value: the framework's reflection takes several
-// times as long for 20,000 of them as all else of a plan.
+// assignedValue makes the attribute assignments value by value, and setAssigned puts it past the
+// framework's reflection, which takes longer for 20,000 of them than all that computes them.
 func assignedValue(assignments []*schedule.Assignment) types.Map {
 	values := make(map[string]attr.Value, len(assignments))
 	for _, assignment := range assignments {
@@ -200,7 +202,6 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 		return
 	}
 	model.Fleet.Model = types.StringValue(hashOf(model.Fleet.Model.ValueString()))
-	model.Assignments = assignedValue(result.Assignments)
 	model.DeploymentTargets, model.Reconcilers = map[string]targetModel{}, map[string]string{}
 	for _, assignment := range result.Assignments {
 		workload := assignment.Target.Workload
@@ -224,7 +225,28 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	for i, policy := range result.IdlePolicies {
 		model.IdlePolicies[i] = idlePolicyModel(policy)
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	model.Assignments = types.MapNull(types.ObjectType{AttrTypes: assignedTypes})
+	if resp.Diagnostics.Append(resp.State.Set(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	if err := setAssigned(ctx, &resp.State, result.Assignments); err != nil {
+		resp.Diagnostics.AddError("Assignments have no Terraform form", err.Error())
+	}
+}
+
+// setAssigned sets the attribute assignments of a state that has all others.
+func setAssigned(ctx context.Context, state *tfsdk.State, assignments []*schedule.Assignment) error {
+	value, err := assignedValue(assignments).ToTerraformValue(ctx)
+	if err != nil {
+		return err
+	}
+	attributes := map[string]tftypes.Value{}
+	if err := state.Raw.As(&attributes); err != nil {
+		return err
+	}
+	attributes["assignments"] = value
+	state.Raw = tftypes.NewValue(state.Raw.Type(), attributes)
+	return nil
 }
 
 // hashOf stands in the state for a text that nobody looks up there.

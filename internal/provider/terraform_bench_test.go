@@ -32,7 +32,7 @@ func BenchmarkTerraform(b *testing.B) {
 		b.Skip("terraform is not on this machine")
 	}
 	// In a process of its own the provider logs only when it is told to.
-	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO"} {
+	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO", "TF_LOG_PROVIDER"} {
 		b.Setenv(variable, "off")
 	}
 	for _, assignments := range []int{1000, 20000} {
