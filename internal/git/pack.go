@@ -184,8 +184,15 @@ type Pack struct {
 	buffer  bytes.Buffer
 	zlib    *zlib.Writer
 	present map[Hash]bool
+	entries []packEntry // in the order of the buffer
 
 	finished bool // has its checksum
+}
+
+// packEntry is an object in a pack's buffer.
+type packEntry struct {
+	id    Hash
+	start int
 }
 
 const packHeader = 12 // "PACK", version, count
@@ -206,6 +213,7 @@ func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
 		return
 	}
 	p.present[id] = true
+	p.entries = append(p.entries, packEntry{id, p.buffer.Len()})
 	size := uint64(len(content))
 	c := byte(kind)<<4 | byte(size&0xf)
 	for size >>= 4; size > 0; size >>= 7 {
@@ -238,6 +246,23 @@ func (p *Pack) AddFolder(h *Hasher, files []File) (Hash, error) {
 
 // Add adds an object of any kind.
 func (p *Pack) Add(id Hash, o Object) { p.add(id, o.Kind, o.Content) }
+
+// Join adds what another pack has; that one cannot be used after it.
+func (p *Pack) Join(other *Pack) {
+	content := other.buffer.Bytes()
+	for i, entry := range other.entries {
+		if p.present[entry.id] {
+			continue
+		}
+		end := len(content)
+		if i+1 < len(other.entries) {
+			end = other.entries[i+1].start
+		}
+		p.present[entry.id] = true
+		p.entries = append(p.entries, packEntry{entry.id, p.buffer.Len()})
+		p.buffer.Write(content[entry.start:end])
+	}
+}
 
 // Finish returns the pack; nothing can be added to it any more.
 func (p *Pack) Finish() []byte {

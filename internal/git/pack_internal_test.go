@@ -211,3 +211,23 @@ func FuzzParseTree(f *testing.F) {
 		}
 	})
 }
+
+func TestPacksThatAreJoinedHoldEachObjectOnce(t *testing.T) {
+	h := NewHasher()
+	whole, one, other := NewPack(), NewPack(), NewPack()
+	for i := range 20 {
+		content := []byte(strings.Repeat("text ", i))
+		id := h.Blob(content)
+		whole.AddFile(id, content)
+		if i < 12 {
+			one.AddFile(id, content)
+		}
+		if i >= 8 {
+			other.AddFile(id, content)
+		}
+	}
+	one.Join(other)
+	if got, want := one.Finish(), whole.Finish(); !bytes.Equal(got, want) {
+		t.Errorf("the joined pack has %d bytes, want the %d of the whole one", len(got), len(want))
+	}
+}

@@ -3,10 +3,12 @@ package gitops
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
 
 // Result is what an Apply came to.
@@ -272,8 +274,32 @@ func (a *application) commit(
 
 // pack adds the files and folders that the change writes.
 func (c *change) pack(pack *git.Pack) error {
+	// Compressing the folders is most of the work of a large apply.
+	size := max(smallestPart, (len(c.put)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	parts := slices.Collect(slices.Chunk(c.put, size))
+	if len(parts) <= 1 {
+		return packFiles(pack, c.put)
+	}
+	packs, failures := make([]*git.Pack, len(parts)), make([]error, len(parts))
+	parallel.EachPart(len(parts), func(i int) {
+		packs[i] = git.NewPack()
+		failures[i] = packFiles(packs[i], parts[i])
+	})
+	for i := range parts {
+		if failures[i] != nil {
+			return failures[i]
+		}
+		pack.Join(packs[i])
+	}
+	return nil
+}
+
+// smallestPart is how many files and folders are worth a goroutine.
+const smallestPart = 512
+
+func packFiles(pack *git.Pack, put []putFile) error {
 	h := git.NewHasher()
-	for _, file := range c.put {
+	for _, file := range put {
 		if file.there {
 			continue
 		}
