@@ -100,8 +100,9 @@ func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
 	switch outlook.Identity {
 	case Renamed:
 		edit.Formerly = order.Known.Owner.Name
+		edit.Previously, edit.Records = gitops.Deployed(order.Known.Trees), order.Known.Records
 	case Same:
-		edit.Records = order.Known.Records
+		edit.Previously, edit.Records = gitops.Deployed(order.Known.Trees), order.Known.Records
 	case Created, Moved:
 	}
 	for host, targets := range order.Decisions {
