@@ -29,6 +29,8 @@ func (controlPlaneFunction) Definition(_ context.Context, _ function.DefinitionR
 			"(`ClusterType`, `Workload`, `WorkloadRegistration`, `SchedulingPolicy`, `Template`, `ConfigSchema`; `Environment`, " +
 			"`GitOpsRepo` and `BaseRepo` are passed over), `ConfigMap` with the label `platform-config: \"true\"`, and the JSON models " +
 			"`Application`, `Cluster`, `Namespace` and `TargetPolicy`. Any other kind is an error.\n\n" +
+			"Names, versions, tags, refs and labels are text, and must be in quotes where YAML would read a number or a bool. A document may " +
+			"have 1.5 MiB, and 1 MiB with its aliases expanded, as may a value of a `ConfigMap`.\n\n" +
 			"Values merge as Kalypso merges them: by name, lists of objects by their `name`, and text that is a YAML map or list is one.",
 		Parameters: []function.Parameter{
 			function.StringParameter{

@@ -35,6 +35,7 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 			"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge. `precedence` decides between containers of equal " +
 			"priority: `specificity` (default), the number of labels, then the name; or `name` alone.\n" +
 			"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
+			"Names, versions, tags, refs and labels are text: a number in place of one is an error, since `1.10` would become 1.1.\n\n" +
 			"Unknown keys are errors, wherever they are. An unknown value makes only its container's entry of `config` unknown, or its " +
 			"deployment target's entry of `manifests`; an unknown name or label makes `model` unknown. A fleet that another version " +
 			"of the provider made is an error where its `format` is another one.\n\n" +
