@@ -56,6 +56,11 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // gitops.Client.Apply. With all but ErrProposed nothing was written, unless the text says that this is
 // not known.
 func (c *Client) Apply(ctx context.Context, order Order) (Done, error) {
+	release, err := c.names.take(ctx, order.Owner.Place.Branch+" "+order.Owner.Place.Path+" "+order.Owner.Name)
+	if err != nil {
+		return Done{}, err
+	}
+	defer release()
 	if err := c.twice(ctx, order.Owner, true); err != nil {
 		return Done{}, err
 	}
@@ -123,7 +128,7 @@ func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
 // be the same place.
 func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, commit string, done *Done) {
 	known := order.Known
-	if c.owners.isPlanned(known.Owner) {
+	if c.owners.isPlanned(known.Owner) || errors.Is(c.twice(ctx, known.Owner, true), ErrTwice) {
 		return // another assignment of the same configuration has it now
 	}
 	before, _ := c.tip(ctx, known.Owner.Place) // as Plan has seen it

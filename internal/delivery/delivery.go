@@ -69,6 +69,7 @@ type Client struct {
 
 	looks  looks
 	heads  turns // by repository and branch that is proposed
+	names  turns // by branch, path and name of an owner: one at a time, whatever its repository is called
 	owners owners
 }
 

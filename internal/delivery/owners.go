@@ -147,5 +147,19 @@ func (o *owners) isPlanned(owner Owner) bool {
 	return o.planned[keyOfOwner(owner)] != nil
 }
 
-// Key is the same for a place however its URL is spelt, as far as the URL alone shows that.
-func (p Place) Key() string { return spelling(p.URL) + "#" + p.Branch + ":" + p.Path }
+// IsSamePlace says whether two places are one, or mirrors of each other. The name of the repository decides
+// where nobody can be asked.
+func (c *Client) IsSamePlace(ctx context.Context, one, other Place) bool {
+	if one.Path != other.Path || one.Branch != other.Branch {
+		return false
+	}
+	if spelling(one.URL) == spelling(other.URL) {
+		return true
+	}
+	here, err := c.tip(ctx, one)
+	if err != nil || here == "" {
+		return false
+	}
+	there, err := c.tip(ctx, other)
+	return err == nil && here == there
+}

@@ -88,15 +88,20 @@ func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
 	switch o.Identity {
 	case Same:
 		o.Before = intent.Known.Current()
+		if len(intent.Known.Drift.Touched) > 0 { // somebody else may have written under this name
+			err = c.arrive(ctx, intent, intent.Owner, o)
+		}
 	case Renamed:
 		o.Before = intent.Known.Current()
-		if err := c.arrive(ctx, intent, o); err != nil {
-			return nil, err
+		formerly := Owner{Place: intent.Owner.Place, Name: intent.Known.Owner.Name}
+		if err = c.arrive(ctx, intent, formerly, o); err == nil {
+			err = c.arrive(ctx, intent, intent.Owner, o)
 		}
 	case Created, Moved:
-		if err := c.arrive(ctx, intent, o); err != nil {
-			return nil, err
-		}
+		err = c.arrive(ctx, intent, intent.Owner, o)
+	}
+	if err != nil {
+		return nil, err
 	}
 	o.Remove = without(o.Before, intent.After)
 	c.leave(intent, former, o)
@@ -107,10 +112,9 @@ func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
 	return o, err
 }
 
-// arrive finds what is at a place where the owner of this name was not before, by all that the state
-// knows.
-func (c *Client) arrive(ctx context.Context, intent Intent, o *Outlook) error {
-	view, err := c.view(ctx, intent.Owner, intent.Owner.Place.Branch)
+// arrive finds what an owner has at the place that the state does not know.
+func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outlook) error {
+	view, err := c.view(ctx, owner, owner.Place.Branch)
 	if err != nil {
 		return err
 	}
@@ -140,7 +144,7 @@ func (c *Client) arrive(ctx context.Context, intent Intent, o *Outlook) error {
 			"The repository has %s of an assignment called %q at this place, which this state does not know and this fleet does not want: %s.\n\n"+
 				"Should another configuration write there, give this one another name. If they are left from before, set adopt = true: "+
 				"they are then removed, within what protection allows.",
-			wording.Count(len(unwanted), "folder", "folders"), intent.Owner.Name, wording.List(unwanted, wording.Named))
+			wording.Count(len(unwanted), "folder", "folders"), owner.Name, wording.List(unwanted, wording.Named))
 	}
 	return nil
 }

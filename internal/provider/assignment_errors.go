@@ -42,7 +42,8 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 			" The data source flotilla_history lists the commits that this assignment made.")
 	case errors.Is(err, git.ErrUnauthorized):
 		diagnostics.AddAttributeError(at, "Repository refuses the credentials", detail+
-			" Set the provider's git.token, or git.username and git.password, or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD.")
+			" Set the provider's git.token, or git.username and git.password, for ssh git.ssh_private_key, for this URL alone git.credentials; "+
+			"or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD, FLOTILLA_SSH_PRIVATE_KEY.")
 	case errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrUnreachable):
 		summary := "Repository cannot be reached"
 		if errors.Is(err, git.ErrNotFound) {

@@ -30,6 +30,7 @@ type task struct {
 	known       *delivery.Known  // nil where the assignment is created
 	intent      delivery.Intent
 	placeKnown  bool
+	replaces    bool // Terraform plans a replacement without its state, after it has done so with it
 	diagnostics *diag.Diagnostics
 
 	result    *pipeline.Result    // nil while the fleet is not known, and with rollback_to
@@ -201,7 +202,10 @@ func (t *task) check() {
 	if err := t.connection.delivery.Check(t.intent.Settings, t.intent.Owner); err != nil && fleet.IsKnown(plain(t.model.Delivery)) {
 		t.diagnostics.AddAttributeError(path.Root("delivery"), "Invalid delivery", sentence(err.Error()))
 	}
-	if err := t.connection.delivery.Planned(t.intent.Owner, t.known != nil, t.model.fingerprint()); err != nil {
+	if t.replaces { // the same resource has been planned with its state
+		return
+	}
+	if err := t.connection.delivery.Planned(t.intent.Owner, true, t.model.fingerprint()); err != nil {
 		t.diagnostics.AddAttributeError(path.Root("name"), "Two assignments of one name", sentence(err.Error()))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
-// owned is one person with one assignment of 18 folders, at a Git host in memory.
+// owned is one person with one assignment of 15 folders, at a Git host in memory.
 type owned struct {
 	*sequence
 	*person
@@ -188,7 +188,7 @@ func TestASecondStateOfOneNameRemovesNothingUnasked(t *testing.T) {
 	another.refused(t, "Mass deletion")
 	another.w.protection = "free"
 	plan, _, after := another.applied(t)
-	if len(after.folders) != 1 || !strings.Contains(changesOf(plan), "17 are removed") {
+	if len(after.folders) != 1 || !strings.Contains(changesOf(plan), "14 are removed") {
 		t.Errorf("%d folders are left, and the plan says %q", len(after.folders), changesOf(plan))
 	}
 }
@@ -208,7 +208,7 @@ func TestAMoveIsShownAndHeldByProtection(t *testing.T) {
 		if len(after.folders) != len(before.folders) {
 			t.Errorf("%s: of %d folders %d are left", name, len(before.folders), len(after.folders))
 		}
-		if text := changesOf(plan); !strings.Contains(text, "18 are added; 18 are removed") {
+		if text := changesOf(plan); !strings.Contains(text, "15 are added; 15 are removed") {
 			t.Errorf("%s: the plan says %q", name, text)
 		}
 		for folder := range before.folders {

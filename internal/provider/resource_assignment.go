@@ -189,6 +189,10 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
 	task := r.task(ctx, &plan, &prior, before, !req.State.Raw.IsNull(), &resp.Diagnostics)
+	if req.State.Raw.IsNull() { // the private state of the first plan is all that tells
+		var ignored diag.Diagnostics
+		task.replaces = recall(ctx, req.Private, &ignored) != nil
+	}
 	task.plan(ctx)
 	if resp.Diagnostics.HasError() {
 		return
@@ -196,7 +200,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	plan.Fleet = types.DynamicNull()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 	if req.State.Raw.IsNull() && resp.Private != nil {
-		creation{Place: task.intent.Owner.Place.Key(), Protection: task.intent.Protection}.note(ctx, resp.Private, &resp.Diagnostics)
+		creation{Place: task.intent.Owner.Place, Protection: task.intent.Protection}.note(ctx, resp.Private, &resp.Diagnostics)
 	}
 }
 
@@ -290,7 +294,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	protection, created := decodeProtection(state.Protection, &resp.Diagnostics), creationOf(ctx, req.Private, &resp.Diagnostics)
 	if created != nil {
-		if created.Place == known.Owner.Place.Key() {
+		if r.connection.delivery.IsSamePlace(ctx, created.Place, known.Owner.Place) {
 			return // the creating half comes right after, and takes what is there as it is
 		}
 		protection = created.Protection
@@ -318,7 +322,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 // creation is in the private state of a plan that creates. Terraform destroys an object that it replaces with the
 // private state of the plan for the new one: that is how a destroy knows that it is half of a replacement.
 type creation struct {
-	Place      string             `json:"place"` // delivery.Place.Key of the new object
+	Place      delivery.Place     `json:"place"` // of the new object
 	Protection rollout.Protection `json:"protection"`
 }
 
