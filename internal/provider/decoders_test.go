@@ -1,0 +1,145 @@
+package provider_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// Every attribute of an assignment is read strictly: what is wrong is an error at it, at plan, with what to do.
+func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	repo := func(further map[string]any) map[string]any {
+		place := map[string]any{"url": "https://git.example.com/team/one.git", "branch": "dev"}
+		maps.Copy(place, further)
+		return place
+	}
+	pull := func(further map[string]any) map[string]any {
+		delivery := map[string]any{"mode": "pull_request", "forge": "gitea"}
+		maps.Copy(delivery, further)
+		return delivery
+	}
+	for name, c := range map[string]struct {
+		attribute string
+		value     any
+		want      string // "" for none
+	}{
+		"a name that is no label":       {"name", "Dev_1", `"Dev_1" `},
+		"an empty name":                 {"name", "", `"" `},
+		"a repository that is a text":   {"gitops_repo", "https://git.example.com", ""},
+		"no url":                        {"gitops_repo", map[string]any{"branch": "dev"}, "url"},
+		"a misspelt key":                {"gitops_repo", repo(map[string]any{"pth": "x"}), `did you mean "path"?`},
+		"a url with a password":         {"gitops_repo", repo(map[string]any{"url": "https://me:hunter2@git.example.com/x"}), "credentials"},
+		"a url of another scheme":       {"gitops_repo", repo(map[string]any{"url": "ftp://git.example.com/x"}), `"ftp" is not supported`},
+		"a branch that cannot be one":   {"gitops_repo", repo(map[string]any{"branch": "a..b"}), "branch"},
+		"a path that leaves":            {"gitops_repo", repo(map[string]any{"path": "../x"}), "path"},
+		"a number for a branch":         {"gitops_repo", repo(map[string]any{"branch": 1}), "branch"},
+		"delivery, a text":              {"delivery", "push", "Must be an object"},
+		"delivery, null attributes":     {"delivery", map[string]any{"mode": "push", "forge": nil, "labels": nil}, "-"},
+		"delivery, a misspelt key":      {"delivery", map[string]any{"mod": "push"}, `did you mean "mode"?`},
+		"delivery, another mode":        {"delivery", map[string]any{"mode": "email"}, "Attribute mode must be one of push, pull_request"},
+		"delivery, push with a forge":   {"delivery", map[string]any{"mode": "push", "forge": "gitea"}, "there is nothing else to set"},
+		"delivery, another forge":       {"delivery", pull(map[string]any{"forge": "svn"}), "Attribute forge must be one of"},
+		"delivery, another merge":       {"delivery", pull(map[string]any{"merge": "later"}), "Attribute merge must be one of"},
+		"delivery, a wrong branch":      {"delivery", pull(map[string]any{"branch": "a b"}), `Branch "a b"`},
+		"delivery, labels, a text":      {"delivery", pull(map[string]any{"labels": "x"}), "Attribute labels must be a list of names"},
+		"delivery, reviewers, numbers":  {"delivery", pull(map[string]any{"reviewers": []any{1}}), "Attribute reviewers must be a list of names"},
+		"delivery, a title, no text":    {"delivery", pull(map[string]any{"title": true}), "Attribute title must be a string"},
+		"protection, a text":            {"protection", "all", "Must be an object"},
+		"protection, null attributes":   {"protection", map[string]any{"max_removed": nil}, "-"},
+		"protection, a misspelt key":    {"protection", map[string]any{"max_remved": 1}, `did you mean "max_removed"?`},
+		"protection, below zero":        {"protection", map[string]any{"max_removed": -1}, "max_removed does not take this value"},
+		"protection, half an object":    {"protection", map[string]any{"max_removed": 1.5}, "max_removed does not take this value"},
+		"protection, 101 %":             {"protection", map[string]any{"max_removed_percent": 101}, "max_removed_percent does not take this value"},
+		"protection, no bool":           {"protection", map[string]any{"allow_empty": "yes"}, "allow_empty does not take this value"},
+		"protection, hosts, a text":     {"protection", map[string]any{"emptied_hosts": "t1"}, "emptied_hosts does not take this value"},
+		"on_destroy, something else":    {"on_destroy", "kep", `did you mean "keep"?`},
+		"rollback_to, a short id":       {"rollback_to", "1a2b3c", "commit"},
+		"rollback_to, no id":            {"rollback_to", strings.Repeat("x", 40), "commit"},
+		"timeouts, a number":            {"timeouts", 5, "Must be an object"},
+		"timeouts, a misspelt key":      {"timeouts", map[string]any{"creat": "5m"}, `did you mean "create"?`},
+		"timeouts, no duration":         {"timeouts", map[string]any{"read": "5 minutes"}, "Attribute read must be a duration above zero"},
+		"timeouts, zero":                {"timeouts", map[string]any{"read": "0s"}, "Attribute read must be a duration above zero"},
+		"timeouts, a number of seconds": {"timeouts", map[string]any{"read": 5}, "Attribute read must be a duration above zero"},
+		"timeouts, null":                {"timeouts", map[string]any{"read": nil}, "-"},
+		"a fleet by hand":               {"fleet", map[string]any{"environment": "dev"}, "provider::flotilla::fleet"},
+		"a fleet that is a text":        {"fleet", "dev", "provider::flotilla::fleet"},
+		"a fleet with a broken model":   {"fleet", map[string]any{"format": "1", "environment": "dev", "model": "{", "config": map[string]any{}}, ""},
+		"everything unknown": {"delivery", map[string]any{
+			"mode": providertest.Unknown{Then: "push"}, "forge": providertest.Unknown{},
+		}, "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			world := newMemoryWorld(t, true)
+			w := providertest.New(world.start)
+			configuration := assigned("https://git.example.com/team/one.git", shape{goes: [hostCount]uint8{1, 1, 1}}.fleet(), map[string]any{c.attribute: c.value})
+			_, said := w.Plan(t.Context(), configuration)
+			if c.want == "-" {
+				if said.Err() != nil {
+					t.Errorf("said is %s", said)
+				}
+				return
+			}
+			found := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+				return d.Error && strings.HasPrefix(d.At, `AttributeName("`+c.attribute+`")`) && strings.Contains(d.Detail, c.want)
+			})
+			if !found || said.Bugs() != nil {
+				t.Errorf("said is %s, want %q", said, c.want)
+			}
+			if strings.Contains(said.String(), "hunter2") {
+				t.Errorf("said has a secret in it: %s", said)
+			}
+		})
+	}
+}
+
+// All that is wrong is said at once, and equal errors once.
+func TestAllThatIsWrongWithAnAssignmentIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	configuration := assigned("https://git.example.com/team/one.git", fleetOf(nil), map[string]any{
+		"name": "_", "on_destroy": "x", "rollback_to": "y", "timeouts": map[string]any{"read": "z"},
+		"protection": map[string]any{"a": 1}, "delivery": map[string]any{"b": 2},
+	})
+	_, said := w.Plan(t.Context(), configuration)
+	at := map[string]int{}
+	for _, diagnostic := range said {
+		at[diagnostic.At]++
+	}
+	want := map[string]int{
+		`AttributeName("name")`: 1, `AttributeName("on_destroy")`: 1, `AttributeName("rollback_to")`: 1, `AttributeName("timeouts")`: 1,
+		`AttributeName("protection")`: 1, `AttributeName("delivery")`: 1,
+	}
+	if !maps.Equal(at, want) {
+		t.Errorf("said is %s", said)
+	}
+}
+
+func TestSSHWithoutAnyKeyIsAnErrorThatSaysSo(t *testing.T) {
+	t.Setenv("SSH_AUTH_SOCK", "")
+	w := providertest.New(startProvider)
+	configuration := assigned("git@git.example.com:team/one.git", fleetOf(nil), nil)
+	configuration.Provider = map[string]any{"git": map[string]any{"ssh_known_hosts": "git.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"}}
+	_, said := w.Plan(t.Context(), configuration)
+	if said.Err() == nil || !strings.Contains(said.String(), "ssh needs a private key") || !strings.Contains(said.String(), "git.ssh_private_key") {
+		t.Errorf("said is %s", said)
+	}
+}
+
+func TestHistoryIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	for attribute, value := range map[string]any{
+		"gitops_repo": map[string]any{"url": "ftp://x", "branch": "dev"}, "limit": 0, "since": "yesterday",
+	} {
+		attributes := map[string]any{"gitops_repo": map[string]any{"url": "/srv/x.git", "branch": "dev"}, attribute: value}
+		_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", attributes)
+		if len(said) != 1 || said[0].At != `AttributeName("`+attribute+`")` {
+			t.Errorf("%s: said is %s", attribute, said)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package provider_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
+)
+
+// bareWorld is bare repositories in a folder.
+type bareWorld struct {
+	t      *testing.T
+	folder string
+}
+
+func newBareWorld(t *testing.T) *bareWorld {
+	w := &bareWorld{t: t, folder: t.TempDir()}
+	for _, name := range w.repositories() {
+		gittest.Run(t, w.folder, "git", "init", "--quiet", "--bare", name+".git")
+		if err := os.Symlink(name+".git", filepath.Join(w.folder, name+"-link")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func (w *bareWorld) repositories() []string { return []string{"one", "two"} }
+
+func (w *bareWorld) spell(repository string, way int) string {
+	path := filepath.ToSlash(filepath.Join(w.folder, repository+".git"))
+	switch way {
+	case 1:
+		return "file://" + path
+	case 2:
+		return path + "/"
+	case 3:
+		return filepath.ToSlash(filepath.Join(w.folder, repository+"-link"))
+	case 4:
+		return filepath.ToSlash(w.folder) + "/./" + repository + ".git"
+	}
+	return path
+}
+
+func (w *bareWorld) git(repository string, input []byte, arguments ...string) (string, error) {
+	if input != nil {
+		gittest.Feed(w.t, filepath.Join(w.folder, repository+".git"), input, arguments...)
+		return "", nil
+	}
+	return gittest.TryRun(w.t, filepath.Join(w.folder, repository+".git"), "git", arguments...)
+}
+
+func (w *bareWorld) files(repository, branch string) map[string]string {
+	if _, err := w.git(repository, nil, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch); err != nil {
+		return nil
+	}
+	archive, err := w.git(repository, nil, "archive", "--format=tar", branch)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	files, reader := map[string]string{}, tar.NewReader(strings.NewReader(archive))
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if header.Typeflag == tar.TypeReg {
+			content, err := io.ReadAll(reader)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			files[header.Name] = string(content)
+		}
+	}
+}
+
+func (w *bareWorld) commit(repository, branch string, files map[string]string) {
+	var stream bytes.Buffer
+	fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter A <a@example.com> 0 +0000\ndata 7\nby hand\n", branch)
+	if w.commits(repository, branch) > 0 {
+		fmt.Fprintf(&stream, "from refs/heads/%s^0\n", branch)
+	}
+	stream.WriteString("deleteall\n")
+	for name, content := range files {
+		fmt.Fprintf(&stream, "M 100644 inline %s\ndata %d\n%s\n", name, len(content), content)
+	}
+	_, _ = w.git(repository, stream.Bytes(), "fast-import", "--quiet")
+}
+
+func (w *bareWorld) commits(repository, branch string) int {
+	count, err := w.git(repository, nil, "rev-list", "--count", "refs/heads/"+branch)
+	if err != nil {
+		return 0 // there is no such branch
+	}
+	number, _ := strconv.Atoi(strings.TrimSpace(count))
+	return number
+}
+
+func (w *bareWorld) check() {
+	for _, repository := range w.repositories() {
+		if said, err := w.git(repository, nil, "fsck", "--strict", "--no-dangling"); err != nil {
+			w.t.Errorf("git fsck: %s", said)
+		}
+	}
+}
+
+// The same sequences hold with local repositories, whose paths can be spelt by symbolic links, too.
+func TestSequencesOfAssignmentsInLocalRepositories(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			newSequence(t, 1000+seed, newBareWorld(t), providertest.New(startProvider), providertest.New(startProvider)).play(25)
+		})
+	}
+}
+
+// The same sequences hold with Terraform and OpenTofu themselves.
+func TestReliabilitySequencesWithTerraform(t *testing.T) {
+	t.Parallel()
+	const steps = 20
+	for name, tool := range tools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(reliabilitytest.Count(6, 24)) {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					t.Parallel()
+					runners := make([]providertest.Runner, 2)
+					for i := range runners {
+						runners[i] = providertest.NewTerraform(t, tool, "flotilla/flotilla", startProvider)
+					}
+					newSequence(t, 2000+seed, newBareWorld(t), runners...).play(steps)
+				})
+			}
+		})
+	}
+}

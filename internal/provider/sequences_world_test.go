@@ -1,0 +1,113 @@
+package provider_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	gitclient "github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
+)
+
+// memoryWorld is repositories of a Git host in memory.
+type memoryWorld struct {
+	t    *testing.T
+	host *gittest.Host
+	at   map[string]*gittest.Repository
+}
+
+func newMemoryWorld(t *testing.T, filters bool) *memoryWorld {
+	w := &memoryWorld{t: t, host: gittest.NewHost(), at: map[string]*gittest.Repository{}}
+	for _, name := range w.repositories() {
+		w.at[name] = w.host.Create("team/"+name, filters)
+		w.host.Alias("mirrors/"+name, w.at[name])
+	}
+	return w
+}
+
+// start starts a provider that reaches the host.
+func (w *memoryWorld) start() (tfprotov6.ProviderServer, error) {
+	return providerserver.NewProtocol6WithError(provider.NewWithGit(gitclient.WithTransport(w.host))())()
+}
+
+func (w *memoryWorld) repositories() []string { return []string{"one", "two"} }
+
+func (w *memoryWorld) spell(repository string, way int) string {
+	return fmt.Sprintf([]string{
+		"https://git.example.com/team/%s.git", "https://git.example.com/team/%s", "https://git.example.com/team/%s/",
+		"https://GIT.example.com/team/%s.git", "https://mirror.example.com/mirrors/%s",
+	}[way], repository)
+}
+
+func (w *memoryWorld) files(repository, branch string) map[string]string {
+	if w.at[repository].Tip(branch).IsZero() {
+		return nil
+	}
+	return w.at[repository].Files(branch)
+}
+
+func (w *memoryWorld) commit(repository, branch string, files map[string]string) {
+	w.at[repository].Write(branch, files)
+}
+
+func (w *memoryWorld) commits(repository, branch string) int {
+	return w.at[repository].Commits(branch, gitclient.Hash{})
+}
+
+// check lets git check all objects.
+func (w *memoryWorld) check() {
+	for _, repository := range w.at {
+		directory := w.t.TempDir()
+		gittest.Run(w.t, directory, "git", "init", "--quiet", "--bare")
+		gittest.Feed(w.t, directory, repository.Pack(), "index-pack", "--strict", "--stdin")
+	}
+}
+
+// In no sequence of renames, moves, respellings, replacements, losses of states, imports, changes by hand and
+// two owners of one name does a folder leave a branch that no plan showed and protection allowed, and no state
+// gets stuck.
+func TestReliabilitySequencesOfAssignments(t *testing.T) {
+	t.Parallel()
+	const steps, batch = 50, 20
+	sequences := reliabilitytest.Count(10*batch, 100*batch)
+	if testing.Short() {
+		sequences = batch
+	}
+	var all struct{ steps, applied, refused, removed, renamed atomic.Int64 }
+	t.Run("seeds", func(t *testing.T) {
+		for first := 0; first < sequences; first += batch {
+			t.Run(fmt.Sprintf("%d-%d", first, first+batch-1), func(t *testing.T) {
+				t.Parallel()
+				for seed := uint64(first); seed < uint64(first+batch); seed++ {
+					world := newMemoryWorld(t, seed%2 == 0)
+					runners := make([]providertest.Runner, 2)
+					for i := range runners {
+						workspace := providertest.New(world.start)
+						workspace.RefreshesOrphans = seed%3 == 0
+						runners[i] = workspace
+					}
+					s := newSequence(t, seed, world, runners...)
+					s.say("seed %d", seed)
+					s.play(steps)
+					all.steps.Add(int64(s.tally.steps))
+					all.applied.Add(int64(s.tally.applied))
+					all.refused.Add(int64(s.tally.refused))
+					all.removed.Add(int64(s.tally.removed))
+					all.renamed.Add(int64(s.tally.renamed))
+				}
+			})
+		}
+	})
+	reliabilitytest.Report(t, "57-assignments",
+		"random sequences of 50 renames, moves, respellings, replacements, lost states, imports and changes by hand",
+		"in memory, through the provider", fmt.Sprint(sequences),
+		fmt.Sprintf("%d steps, %d applies and %d refusals; %d folders removed, each shown by a plan and let by protection; %d renames and "+
+			"respellings that changed no folder; foreign files byte-identical, no state stuck",
+			all.steps.Load(), all.applied.Load(), all.refused.Load(), all.removed.Load(), all.renamed.Load()))
+}
