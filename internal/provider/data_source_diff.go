@@ -51,6 +51,7 @@ func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, res
 		MarkdownDescription: fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
 			defaultDiff, maxDiff),
 	}
+	attributes["timeouts"] = readTimeoutAttribute()
 	attributes["diff"] = schema.StringAttribute{
 		Computed:            true,
 		MarkdownDescription: "Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes.",
@@ -71,6 +72,7 @@ type diffModel struct {
 	Cluster          types.String  `tfsdk:"cluster"`
 	DeploymentTarget types.String  `tfsdk:"deployment_target"`
 	Limit            types.Int64   `tfsdk:"limit"`
+	Timeouts         types.Dynamic `tfsdk:"timeouts"`
 	Diff             types.String  `tfsdk:"diff"`
 }
 
@@ -92,6 +94,7 @@ func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	if limit < 1 || limit > maxDiff {
 		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", fmt.Sprintf("The limit must be from 1 to %d.", maxDiff))
 	}
+	deadlines := decodeReadTimeout(model.Timeouts, diagnostics)
 	result := d.connection.compute(model.Fleet.value(), diagnostics)
 	if result == nil || diagnostics.HasError() {
 		return
@@ -100,7 +103,7 @@ func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	if wanted.check(result.Fleet, diagnostics); diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := defaultTimeouts.during(ctx, forRead)
+	ctx, cancel := deadlines.during(ctx, forRead)
 	defer cancel()
 	folders := d.folders(ctx, owner, result, wanted, diagnostics)
 	if diagnostics.HasError() {

@@ -43,6 +43,7 @@ func (d *historyDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 			"deployment_target": schema.StringAttribute{Optional: true, MarkdownDescription: "Only this deployment target's folders, by its full name."},
 			"since":             schema.StringAttribute{Optional: true, MarkdownDescription: "Only commits from then on, as in `2026-01-31T00:00:00Z` (RFC 3339)."},
 			"limit":             schema.Int64Attribute{Optional: true, MarkdownDescription: "How many commits at most. Default 100."},
+			"timeouts":          readTimeoutAttribute(),
 			"complete":          schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether that is all."},
 			"commits": schema.ListNestedAttribute{
 				Computed:            true,
@@ -82,6 +83,7 @@ type historyModel struct {
 	DeploymentTarget types.String         `tfsdk:"deployment_target"`
 	Since            types.String         `tfsdk:"since"`
 	Limit            types.Int64          `tfsdk:"limit"`
+	Timeouts         types.Dynamic        `tfsdk:"timeouts"`
 	Complete         types.Bool           `tfsdk:"complete"`
 	Commits          []historyCommitModel `tfsdk:"commits"`
 }
@@ -131,10 +133,11 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		}
 		filter.Since = since
 	}
+	deadlines := decodeReadTimeout(model.Timeouts, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := defaultTimeouts.during(ctx, forRead)
+	ctx, cancel := deadlines.during(ctx, forRead)
 	defer cancel()
 	history, err := d.connection.delivery.History(ctx, delivery.Owner{Place: delivery.Place(repo), Name: model.Name.ValueString()}, filter)
 	if err != nil {

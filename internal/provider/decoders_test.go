@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -134,12 +135,29 @@ func TestHistoryIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	for attribute, value := range map[string]any{
-		"gitops_repo": map[string]any{"url": "ftp://x", "branch": "dev"}, "limit": 0, "since": "yesterday",
+		"gitops_repo": map[string]any{"url": "ftp://x", "branch": "dev"}, "limit": 0, "since": "yesterday", "timeouts": map[string]any{"create": "5m"},
 	} {
 		attributes := map[string]any{"gitops_repo": map[string]any{"url": "/srv/x.git", "branch": "dev"}, attribute: value}
 		_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", attributes)
 		if len(said) != 1 || said[0].At != `AttributeName("`+attribute+`")` {
 			t.Errorf("%s: said is %s", attribute, said)
 		}
+	}
+}
+
+func TestHistoryHasADeadline(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // which never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	w := providertest.New(startProvider)
+	_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{
+		"gitops_repo": map[string]any{"url": "http://" + listener.Addr().String() + "/x.git", "branch": "dev"},
+		"timeouts":    map[string]any{"read": "200ms"},
+	})
+	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms", is over`) {
+		t.Errorf("said is %s", said)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -34,8 +35,25 @@ var defaultTimeouts = timeouts{
 
 // decodeTimeouts reads the attribute timeouts, strictly.
 func decodeTimeouts(value types.Dynamic, diagnostics *diag.Diagnostics) timeouts {
+	return decodeTimeoutsOf([]string{forCreate, forRead, forUpdate, forDelete}, value, diagnostics)
+}
+
+// decodeReadTimeout is decodeTimeouts for a data source.
+func decodeReadTimeout(value types.Dynamic, diagnostics *diag.Diagnostics) timeouts {
+	return decodeTimeoutsOf([]string{forRead}, value, diagnostics)
+}
+
+// readTimeoutAttribute is the attribute timeouts of a data source that asks a repository.
+func readTimeoutAttribute() datasource.Attribute {
+	return datasource.DynamicAttribute{
+		Optional:            true,
+		MarkdownDescription: "How long reading may take, connecting included: `{read}`, a duration such as `\"90s\"`. Default: `5m`.",
+	}
+}
+
+func decodeTimeoutsOf(operations []string, value types.Dynamic, diagnostics *diag.Diagnostics) timeouts {
 	t := maps.Clone(defaultTimeouts)
-	object := settings("timeouts", value, []string{forCreate, forRead, forUpdate, forDelete}, diagnostics)
+	object := settings("timeouts", value, operations, diagnostics)
 	for _, operation := range slices.Sorted(maps.Keys(object)) {
 		text, _ := object[operation].(string)
 		after, err := time.ParseDuration(text)
