@@ -309,10 +309,10 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	err := r.connection.delivery.Destroy(ctx, known, protection, state.keeps(), state.CommitMessage.ValueString())
 	switch {
-	case errors.Is(err, delivery.ErrHeld) && r.connection.delivery.IsDeposed(known.Owner):
-		// Nobody could lift that any more: the object is in no configuration, and its state cannot be changed.
+	case err != nil && r.connection.delivery.IsDeposed(known.Owner):
+		// Left deposed, it could never go: it is in no configuration, and nobody can lift the protection in its state.
 		resp.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
-			"The assignment %q was replaced, and protection holds what it has at its former place, branch %q at path %q: it stays there. %s",
+			"The assignment %q was replaced, and what it has at its former place, branch %q at path %q, stays there: %s",
 			known.Owner.Name, known.Owner.Place.Branch, known.Owner.Place.Path, sentence(err.Error())))
 	case err != nil:
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
