@@ -65,10 +65,41 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 			known.Drift.Trees[key] = tree
 		}
 	}
+	if err := known.passOver(ctx, view); err != nil {
+		return err
+	}
 	if len(known.Drift.Trees) > 0 && branch == known.Owner.Place.Branch {
 		known.Drift.Since, err = c.since(ctx, known)
 	}
 	return err
+}
+
+// passOver takes folders that another owner has taken over for no drift: what becomes of them is for an
+// apply that changes something to say.
+func (k *Known) passOver(ctx context.Context, view *gitops.View) error {
+	there := gitops.Deployed{}
+	for key, tree := range k.Drift.Trees {
+		if tree == "" {
+			continue
+		}
+		if there[key.Host] == nil {
+			there[key.Host] = map[string]string{}
+		}
+		there[key.Host][key.DeploymentTarget] = tree
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	claimed, err := view.Conflicts(ctx, there, nil, "") // those that our record lists are ours
+	if err != nil {
+		return err
+	}
+	for _, conflict := range claimed {
+		if conflict.Owner != "" {
+			delete(k.Drift.Trees, rollout.Key{Host: conflict.Host, DeploymentTarget: conflict.DeploymentTarget})
+		}
+	}
+	return nil
 }
 
 // readRecords takes what the owner's records say for what was written.
