@@ -1,3 +1,5 @@
+//go:build !race
+
 package fleettest_test
 
 import (
