@@ -56,7 +56,11 @@ func TestAnAssignmentIsAsMuchWorkAtEverySize(t *testing.T) {
 			if size == 1_000 && (name == allocatedBefore || name == allocatedByRendering) {
 				continue // what is done once for all weighs there
 			}
-			if want := reference[name]; got < want*0.9 || got > want*1.1 {
+			tolerance := 0.1
+			if name == allocatedBefore || name == allocatedByRendering {
+				tolerance = 0.2 // maps grow in steps, and what collections leave in pools is left to chance
+			}
+			if want := reference[name]; got < want*(1-tolerance) || got > want*(1+tolerance) {
 				t.Errorf("%s per assignment: %.2f at %d assignments, %.2f at %d", name, got, size, want, fleettest.ReferenceAssignments)
 			}
 		}
