@@ -2,13 +2,11 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -290,9 +288,3 @@ func without(one, other rollout.Trees) rollout.Trees {
 }
 
 func hasMore(one, other rollout.Trees) bool { return len(without(one, other)) > 0 }
-
-// IsPlaceError says whether an error means that the repository is not there, or cannot be reached: it may
-// be made in the same run.
-func IsPlaceError(err error) bool {
-	return errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrUnreachable)
-}
