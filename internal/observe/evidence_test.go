@@ -1,0 +1,274 @@
+package observe_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+const (
+	tip    = "1111111111111111111111111111111111111111"
+	older  = "2222222222222222222222222222222222222222"
+	gone   = "3333333333333333333333333333333333333333"
+	treeA  = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	treeB  = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	asText = `{"format":"1","time":"2026-11-22T01:30:00Z","tip":"` + tip + `","clusters":{` +
+		`"drone-1":{"type":"drone","commit":"` + older + `","verdict":"failed","since":"2026-11-22T01:00:00Z","message":"no space","assignments":{` +
+		`"drone/db-main":{"verdict":"ready","message":""},"drone/web-main":{"commit":"` + tip + `","since":""}}},` +
+		`"drone-2":{"type":"drone","commit":"","verdict":"unknown"},` +
+		`"large-1":{"type":"large","commit":"` + gone + `","verdict":"unknown"}},` +
+		`"trees":{"` + older + `":{"drone/db-main":"` + treeA + `","drone/old-main":""}}}`
+)
+
+func evidence() *observe.Evidence {
+	at := time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
+	return &observe.Evidence{
+		Time: at.Add(30 * time.Minute), Tip: tip,
+		Clusters: map[string]observe.Cluster{
+			"drone-1": {Type: "drone", Commit: older, Status: observe.Status{Verdict: observe.Failed, Since: at, Message: "no space"},
+				Assignments: map[string]observe.AssignmentStatus{
+					"drone/db-main":  {Commit: older, Status: observe.Status{Verdict: observe.Ready, Since: at}},
+					"drone/web-main": {Commit: tip, Status: observe.Status{Verdict: observe.Failed, Message: "no space"}},
+				}},
+			"drone-2": {Type: "drone", Status: observe.Status{Verdict: observe.Unknown}},
+			"large-1": {Type: "large", Commit: gone, Status: observe.Status{Verdict: observe.Unknown}},
+		},
+		Trees: map[string]map[string]string{older: {"drone/db-main": treeA, "drone/old-main": ""}},
+	}
+}
+
+func TestEvidenceIsWrittenAndReadAsItIs(t *testing.T) {
+	t.Parallel()
+	if got := string(evidence().Marshal()); got != asText {
+		t.Errorf("got  %s\nwant %s", got, asText)
+	}
+	read, err := observe.Parse([]byte(asText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(read, evidence()) {
+		t.Errorf("got  %+v\nwant %+v", read, evidence())
+	}
+	same := evidence()
+	same.Clusters["drone-1"].Assignments["drone/same-main"] = observe.AssignmentStatus{
+		Commit: older, Status: observe.Status{Verdict: observe.Failed, Since: same.Clusters["drone-1"].Since, Message: "no space"},
+	}
+	if got := string(same.Marshal()); got != asText {
+		t.Errorf("an assignment that says what its cluster says is written: %s", got)
+	}
+}
+
+// jsonencode(jsondecode()) orders attributes by name and escapes more than it has to.
+func TestEvidenceIsReadInAnyOrderAndIndentation(t *testing.T) {
+	t.Parallel()
+	var decoded map[string]any
+	if err := json.Unmarshal([]byte(asText), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	decoded["clusters"].(map[string]any)["drone-1"].(map[string]any)["message"] = "a <b> & \"c\"\n\t\\ \u2028 ü"
+	text, err := json.MarshalIndent(decoded, " ", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := observe.Parse(append([]byte(" \r\n"), append(text, ' ', '\n')...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read.Clusters["drone-1"].Message, "a <b> & \"c\"\n\t\\ \u2028 ü"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := read.Clusters["drone-1"].Assignments["drone/web-main"].Message; got != read.Clusters["drone-1"].Message {
+		t.Errorf("an assignment has %q of its cluster", got)
+	}
+	again, err := observe.Parse(read.Marshal())
+	if err != nil || !reflect.DeepEqual(again, read) {
+		t.Errorf("got %+v, %v", again, err)
+	}
+}
+
+func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
+	t.Parallel()
+	replace := func(old, by string) string {
+		if !strings.Contains(asText, old) {
+			t.Fatalf("%q is not in the text", old)
+		}
+		return strings.Replace(asText, old, by, 1)
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"nothing":                {"", "an object is missing at byte 0"},
+		"no object":              {`"a"`, "an object is missing at byte 0"},
+		"an empty object":        {`{}`, `it has no "format"`},
+		"half":                   {asText[:len(asText)/2], "has no end"},
+		"no end":                 {asText[:len(asText)-1], "the end of an object is missing"},
+		"text after it":          {asText + "{}", "text follows it"},
+		"another format":         {replace(`"format":"1"`, `"format":"2"`), `it has the format "2", and this version of the provider reads "1"; use one version everywhere`},
+		"a newer format":         {`{"format":"2","clusters":[]}`, `it has the format "2"`},
+		"a number":               {replace(`"format":"1"`, `"format":1`), "a text in quotes is missing"},
+		"no time":                {replace(`"time":"2026-11-22T01:30:00Z",`, ``), `it has no "time"`},
+		"a time that is none":    {replace(`2026-11-22T01:30:00Z`, `yesterday`), `"yesterday" is not a time as in 2026-01-31T00:00:00Z (RFC 3339)`},
+		"an empty time":          {replace(`2026-11-22T01:30:00Z`, ``), `"" is not a time`},
+		"an unknown member":      {replace(`"tip":`, `"top":`), `"top" does not belong here`},
+		"a member twice":         {replace(`"format":"1"`, `"format":"1","format":"1"`), `"format" comes twice`},
+		"a cluster twice":        {replace(`"drone-2"`, `"drone-1"`), `"drone-1" comes twice`},
+		"a cluster without name": {replace(`"drone-2"`, `""`), `a cluster needs a name`},
+		"a misspelt verdict":     {replace(`"verdict":"ready"`, `"verdict":"redy"`), `"drone-1": "drone/db-main": the verdict "redy" is none of failed, unknown, behind, progressing, ready`},
+		"no verdict":             {replace(`"commit":"","verdict":"unknown"`, `"commit":""`), `"drone-2": it has no "verdict"`},
+		"cluster's member":       {replace(`"type":"large"`, `"typ":"large"`), `"large-1": "typ" does not belong here`},
+		"cluster's member twice": {replace(`"type":"large"`, `"type":"large","type":"large"`), `"large-1": "type" comes twice`},
+		"own member":             {replace(`{"verdict":"ready",`, `{"tree":"ready",`), `"tree" does not belong here`},
+		"own member twice":       {replace(`{"verdict":"ready",`, `{"verdict":"ready","verdict":"ready",`), `"verdict" comes twice`},
+		"an assignment twice":    {replace(`drone/web-main`, `drone/db-main`), `"drone-1": "drone/db-main" comes twice`},
+		"a key without a host":   {replace(`drone/web-main`, `web-main`), `"web-main": it is not the key of an assignment`},
+		"a tree's key":           {replace(`drone/old-main`, `drone/`), `"drone/": it is not the key of an assignment`},
+		"a short commit":         {replace(`"tip":"`+tip, `"tip":"`+tip[:7]), `is not the id of a commit`},
+		"a short tree":           {replace(treeA, treeA[:7]), `is not the id of a tree`},
+		"trees of no commit":     {replace(`"trees":{"`+older, `"trees":{"dev`), `"dev": it is not the id of a commit`},
+		"a long text":            {replace(`no space`, strings.Repeat("x", 5000)), "longer than 4096 bytes"},
+		"a bad escape":           {replace(`no space`, `no \x space`), "is not valid"},
+		"a line break":           {replace(`no space`, "no\nspace"), "is not valid"},
+		"no UTF-8":               {replace(`no space`, "no \xff space"), "is not valid"},
+		"an escape at the end":   {`{"format":"\`, "has no end"},
+		"too long":               {strings.Repeat(" ", 64<<20+1), "it is longer than 64 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read, err := observe.Parse([]byte(test.text))
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "the evidence is not what flotilla_compliance gives: ") {
+				t.Errorf("got %v, %v, want %q", read, err, test.want)
+			}
+		})
+	}
+}
+
+func TestEvidenceSaysWhatAClusterHasOfAnAssignment(t *testing.T) {
+	t.Parallel()
+	e := evidence()
+	for _, test := range []struct {
+		cluster, key          string
+		known, atTip          bool
+		tree                  string
+		verdict               observe.Verdict
+		has, hasOther, hasNot bool // treeA, treeB and none, where the tip has treeB
+	}{
+		{"drone-1", "drone/db-main", true, false, treeA, observe.Ready, true, false, false},
+		{"drone-1", "drone/old-main", true, false, "", observe.Failed, false, false, true},
+		{"drone-1", "drone/same-main", true, true, "", observe.Failed, false, true, false},
+		{"drone-1", "drone/web-main", true, true, "", observe.Failed, false, true, false}, // has the tip itself
+		{"drone-2", "drone/db-main", false, false, "", observe.Unknown, false, false, false},
+		{"large-1", "large/db-main", false, false, "", observe.Unknown, false, false, false}, // a commit that the branch does not have
+		{"nobody", "drone/db-main", false, false, "", observe.Unknown, false, false, false},
+	} {
+		got := e.Assignment(test.cluster, test.key)
+		if got.Known != test.known || got.AtTip != test.atTip || got.Tree != test.tree || got.Verdict != test.verdict {
+			t.Errorf("%s %s: %+v", test.cluster, test.key, got)
+		}
+		if got.Has(treeA, treeB) != test.has || got.Has(treeB, treeB) != test.hasOther || got.Has("", treeB) != test.hasNot {
+			t.Errorf("%s %s: %v %v %v", test.cluster, test.key, got.Has(treeA, treeB), got.Has(treeB, treeB), got.Has("", treeB))
+		}
+	}
+	want := map[string][]string{"drone": {"drone-1", "drone-2"}, "large": {"large-1"}}
+	if got := e.ClustersByType(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// FuzzEvidence reads any text: what is read is written and read again as the same, encoding/json agrees
+// that it is JSON, and it takes no more than any input may.
+func FuzzEvidence(f *testing.F) {
+	f.Add([]byte(asText))
+	f.Add([]byte(`{"trees":{},"clusters":{},"tip":"","time":"2026-11-22T02:30:00.5+01:00","format":"1"}`))
+	f.Add([]byte(`{"format":"1","time":"2026-11-22T01:30:00Z","tip":"","clusters":{"\u00fc":{"assignments":{"a/b":{}},"type":"","commit":"","verdict":"ready"}},"trees":{}}`))
+	f.Add(small().Marshal())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var e *observe.Evidence
+		var err error
+		fleettest.Bounded(t, string(text), func() { e, err = observe.Parse(text) })
+		if err != nil {
+			return
+		}
+		if !json.Valid(text) {
+			t.Fatalf("%q is no JSON", text)
+		}
+		written := e.Marshal()
+		again, err := observe.Parse(written)
+		if err != nil {
+			t.Fatalf("%s: %v", written, err)
+		}
+		if string(again.Marshal()) != string(written) {
+			t.Fatalf("%s is not %s", again.Marshal(), written)
+		}
+	})
+}
+
+// small is evidence with all that evidence can have.
+func small() *observe.Evidence { return made(3, 5, 2) }
+
+// made is evidence of some clusters, of types that have some assignments each.
+func made(types, clusters, assignments int) *observe.Evidence {
+	random := rand.New(rand.NewPCG(1, 2))
+	at := time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC)
+	e := &observe.Evidence{Time: at, Tip: tip, Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{older: {}}}
+	for i := range types {
+		of := fmt.Sprintf("type-%04d", i)
+		for j := range assignments {
+			key := fmt.Sprintf("%s/workload-%04d-main", of, (i+j)%500)
+			if random.IntN(4) == 0 {
+				e.Trees[older][key] = treeA
+			}
+			for k := range clusters {
+				name := fmt.Sprintf("%s-%02d", of, k)
+				c, ok := e.Clusters[name]
+				if !ok {
+					c = observe.Cluster{Type: of, Commit: older, Assignments: map[string]observe.AssignmentStatus{},
+						Status: observe.Status{Verdict: observe.Ready, Since: at.Add(-time.Minute)}}
+				}
+				c.Assignments[key] = observe.AssignmentStatus{Commit: older,
+					Status: observe.Status{Verdict: observe.Ready, Since: at.Add(-time.Duration(random.IntN(1000)) * time.Second)}}
+				e.Clusters[name] = c
+			}
+		}
+	}
+	return e
+}
+
+// BenchmarkEvidence is of the reference fleet, where every assignment on every cluster became ready at
+// another time: reading it, and looking up each.
+func BenchmarkEvidence(b *testing.B) {
+	e := made(500, 6, 40)
+	text := e.Marshal()
+	b.Run("parse", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			if _, err := observe.Parse(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("marshal", func(b *testing.B) {
+		for b.Loop() {
+			e.Marshal()
+		}
+	})
+	b.Run("look up", func(b *testing.B) {
+		names := slices.Sorted(maps.Keys(e.Clusters))
+		for b.Loop() {
+			for _, name := range names {
+				for key := range e.Clusters[name].Assignments {
+					if !e.Assignment(name, key).Known {
+						b.Fatal(name, key)
+					}
+				}
+			}
+		}
+	})
+}
