@@ -124,6 +124,16 @@ func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (map[stri
 	return view.AsOf(ctx, commit)
 }
 
+// Commits looks up commits that clusters report in the history of the place's branch, and reads what the
+// owner's wanted folders are there; see gitops.View.Commits.
+func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error) {
+	view, err := c.view(ctx, owner, owner.Place.Branch)
+	if err != nil {
+		return nil, err
+	}
+	return view.Commits(ctx, ids, gitops.Deployed(want))
+}
+
 // Files reads the files that folders have now. wanted gives, for each of them, the files that it gets:
 // those that are there already are not fetched. A folder that is not there is absent.
 func (c *Client) Files(ctx context.Context, intent Intent, wanted map[rollout.Key][]git.File) (map[rollout.Key][]git.File, error) {

@@ -201,32 +201,6 @@ func HasParent(commits map[Hash]CommitHead, parent Hash) bool {
 	return false
 }
 
-// Past fetches the last commits of the branch, so many of each line of them;
-// some may have come before. complete says that the server has no way to give
-// fewer than all, and has given them.
-func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
-	if !t.takesIDs() {
-		t.step = everything
-	}
-	shallow := t.capabilities.Supports(capability.Shallow)
-	commits, err = t.fetchCommits(ctx, func() *packp.UploadPackRequest {
-		request := t.request([]Hash{t.Commit})
-		if shallow {
-			_ = request.Capabilities.Set(capability.Shallow)
-			request.Depth = packp.DepthCommits(depth)
-		}
-		return request
-	})
-	return commits, !shallow, err
-}
-
-// FirstDepth is how many commits one who walks back asks Past for at first, to
-// ask for four times as many each time, up to LastDepth: some megabytes.
-const (
-	FirstDepth = 64
-	LastDepth  = 16 << 10
-)
-
 // RootOf returns the tree of a commit that the tip contains, having fetched the
 // commit. ErrCommit says that the tip does not contain it.
 func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {

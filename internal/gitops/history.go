@@ -91,18 +91,17 @@ func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, fi
 	if filter.Limit <= 0 {
 		filter.Limit = defaultHistory
 	}
-	w := &walk{Tip: t, owner: owner, filter: filter, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
+	w := &walk{pastTrees: pastTrees{Tip: t}, owner: owner, filter: filter, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
 	return w.run(ctx)
 }
 
 // walk is a history that is being read.
 type walk struct {
-	*git.Tip
+	pastTrees
 	owner   Owner
 	filter  HistoryFilter
 	commits map[git.Hash]git.CommitHead
 	next    git.Hash // the commit to look at next; zero after the first of all
-	missing []git.Hash
 	history History
 }
 
@@ -188,37 +187,6 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 		}
 		return nil
 	}
-}
-
-// entries reads a tree; one that is not here is noted, and has none for now.
-func (w *walk) entries(id git.Hash) []git.Entry {
-	if id.IsZero() || id == git.EmptyTree {
-		return nil
-	}
-	if !w.Has(id) {
-		w.missing = append(w.missing, id)
-		return nil
-	}
-	entries, err := w.Entries(id)
-	if err != nil {
-		return nil // malformed: nothing of ours is in it
-	}
-	return entries
-}
-
-// below is the id of the tree at a path; zero when there is none.
-func (w *walk) below(id git.Hash, at string) git.Hash {
-	for segment := range strings.SplitSeq(at, "/") {
-		if segment == "" {
-			continue
-		}
-		e := git.Search(w.entries(id), segment, true)
-		if e == nil {
-			return git.Hash{}
-		}
-		id = e.ID
-	}
-	return id
 }
 
 // records are the ids of an owner's records, by host.

@@ -14,10 +14,12 @@ import (
 // context lasts.
 type Look struct {
 	remote git.Remote
+	git    *git.Client
 	lock   chan struct{} // holds one element while somebody uses the tip
 	tip    *git.Tip
-	levels int     // of trees that are here everywhere
-	seen   *layout // what was opened to find owners; its directories are never edited
+	levels int      // of trees that are here everywhere
+	seen   *layout  // what was opened to find owners; its directories are never edited
+	past   *lineage // the history of the tip; nil until somebody asks
 }
 
 // Look reads the tip of a branch. owners may name some whose views will be asked
@@ -47,7 +49,7 @@ func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*
 		return nil, err
 	}
 	t.Close()
-	return &Look{remote: remote, lock: make(chan struct{}, 1), tip: t, levels: levels, seen: newLayout(t)}, nil
+	return &Look{remote: remote, git: c.git, lock: make(chan struct{}, 1), tip: t, levels: levels, seen: newLayout(t)}, nil
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.

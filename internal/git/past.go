@@ -1,0 +1,107 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+)
+
+// FirstDepth is how many commits one who walks back asks Past for at first, to
+// ask for four times as many each time, up to LastDepth: some megabytes.
+const (
+	FirstDepth = 64
+	LastDepth  = 16 << 10
+)
+
+// lastTreesDepth is LastDepth where commits come with all their trees.
+const lastTreesDepth = 1 << 10
+
+// Past fetches the last commits of the branch, so many of each line of them;
+// some may have come before. complete says that the server has no way to give
+// fewer than all, and has given them. Where the server gives no files by their
+// ids, all that the commits have comes with them.
+func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
+	if !t.takesIDs() {
+		t.step = everything
+	}
+	return t.past(ctx, depth)
+}
+
+// PastCommits is Past for one who needs no files: with the commits come no
+// trees where NeedPast can fetch them, and else no files where the server can
+// leave those out. What the server refuses costs the tip no step.
+func (t *Tip) PastCommits(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
+	return t.apart().past(ctx, depth)
+}
+
+func (t *Tip) past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
+	shallow := t.capabilities.Supports(capability.Shallow)
+	commits, err = t.fetchCommits(ctx, func() *packp.UploadPackRequest {
+		return t.pastRequest(depth)
+	})
+	return commits, !shallow, err
+}
+
+func (t *Tip) pastRequest(depth int) *packp.UploadPackRequest {
+	request := t.request([]Hash{t.Commit})
+	if t.capabilities.Supports(capability.Shallow) {
+		_ = request.Capabilities.Set(capability.Shallow)
+		request.Depth = packp.DepthCommits(depth)
+	}
+	return request
+}
+
+// MaxPast is how many commits PastCommits should be asked for at most.
+func (t *Tip) MaxPast() int {
+	if t.takesIDs() && t.step < allTrees {
+		return LastDepth
+	}
+	return lastTreesDepth
+}
+
+// NeedPast makes sure that trees of past commits are here, of which PastCommits
+// was asked for so many. It is Need, but that what the server refuses makes it
+// fetch more of the past, and not of the tip.
+func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
+	missing := slices.DeleteFunc(slices.Clone(ids), t.Has)
+	if len(missing) == 0 {
+		return nil
+	}
+	if t.capabilities == nil {
+		return errors.New("an object of an empty repository was asked for")
+	}
+	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
+	missing = slices.Compact(missing)
+	asked := t.apart()
+	if asked.step != everything && asked.takesIDs() {
+		err := asked.fetchIDs(ctx, missing)
+		if err == nil && asked.has(missing) {
+			return nil
+		}
+		if err != nil && !mayStepDown(ctx, err) {
+			return err
+		}
+	}
+	for step := max(asked.step, allTrees); step <= everything; step++ {
+		asked.stepDown(ctx, step, nil)
+		objects := map[Hash]Object{}
+		request := asked.pastRequest(depth)
+		if step == allTrees {
+			request.Filter = packp.FilterBlobNone()
+		}
+		err := asked.fetchInto(ctx, request, objects)
+		if err != nil && (step == everything || !mayStepDown(ctx, err)) {
+			return err
+		}
+		maps.Copy(t.objects, objects)
+		if t.has(missing) {
+			return nil
+		}
+	}
+	return errors.New("the server did not send trees that past commits consist of")
+}
