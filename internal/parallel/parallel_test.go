@@ -1,6 +1,7 @@
 package parallel_test
 
 import (
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -17,6 +18,24 @@ func TestEachCallsEveryNumberOnce(t *testing.T) {
 					t.Errorf("%s of %d: number %d was worked on %d times", name, count, i, got)
 				}
 			}
+		}
+	}
+}
+
+func TestAtMostSoManyWorkAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, count := range []int{0, 1, 3, 100} {
+		var now, most, done atomic.Int64
+		parallel.EachAtMost(count, 3, func(int) {
+			if n := now.Add(1); n > 3 {
+				most.Store(n)
+			}
+			runtime.Gosched()
+			now.Add(-1)
+			done.Add(1)
+		})
+		if most.Load() > 0 || done.Load() != int64(count) {
+			t.Errorf("%d: %d were done, up to %d at once", count, done.Load(), most.Load())
 		}
 	}
 }

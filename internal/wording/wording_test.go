@@ -29,3 +29,15 @@ func TestCountsAndListsReadAsSentences(t *testing.T) {
 		t.Errorf("a long text is %q", long)
 	}
 }
+
+func TestTheNearestWordIsSuggested(t *testing.T) {
+	t.Parallel()
+	candidates := []string{"token", "tokens", "kubeconfig"}
+	for word, want := range map[string]string{
+		"tokn": `; did you mean "token"?`, "kubeconifg": `; did you mean "kubeconfig"?`, "zzzzzz": "", "token": `; did you mean "token"?`,
+	} {
+		if got := wording.DidYouMean(word, candidates); got != want {
+			t.Errorf("%s: got %q, want %q", word, got, want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package kube
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+)
+
+// Options say how clusters are asked. The zero value is of use.
+type Options struct {
+	// Deadline bounds everything that one cluster takes: its exec command, connecting, all answers. 0: 8 s.
+	Deadline time.Duration
+	// Parallel is how many clusters are asked at once. 0: 256.
+	Parallel int
+	// UserAgent is what API servers see in their audit logs. Empty: terraform-provider-flotilla.
+	UserAgent string
+}
+
+func (o Options) withDefaults() Options {
+	if o.Deadline <= 0 {
+		o.Deadline = 8 * time.Second
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = 256
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "terraform-provider-flotilla"
+	}
+	return o
+}
+
+// Answer is what one cluster answered. Where there is an error, the value is what was known until then.
+type Answer[T any] struct {
+	Value T
+	Err   error // an *Error, or nil
+}
+
+// Ask asks all clusters, several at once, and returns when the last has answered or its deadline has passed. ask is
+// called in several goroutines, and must end when its context does, as a Client does; what it returns for a cluster
+// is in the answers under that cluster's name, so that these do not depend on the order in which clusters answer.
+// When ctx ends, clusters that have not answered have an error of ReasonCanceled.
+func Ask[T any](ctx context.Context, clusters map[string]Cluster, options Options, ask func(ctx context.Context, name string, client *Client) (T, error)) map[string]Answer[T] {
+	options = options.withDefaults()
+	names := slices.Sorted(maps.Keys(clusters))
+	answers := make([]Answer[T], len(names))
+	running := newCommands()
+	parallel.EachAtMost(len(names), options.Parallel, func(i int) {
+		name := names[i]
+		answers[i].Err = askOne(ctx, clusters[name], options, running, func(ctx context.Context, client *Client) (err error) {
+			answers[i].Value, err = ask(ctx, name, client)
+			return err
+		})
+	})
+	found := make(map[string]Answer[T], len(names))
+	for i, name := range names {
+		found[name] = answers[i]
+	}
+	return found
+}
+
+// askOne asks one cluster within its deadline.
+func askOne(whole context.Context, cluster Cluster, options Options, running *commands, ask func(context.Context, *Client) error) error {
+	var printed []string
+	scrubber := func() secret.Scrubber { return cluster.scrubber(printed...) }
+	if whole.Err() != nil {
+		return leaving(whole, whole, whole.Err(), options, scrubber)
+	}
+	made, err := configOf(cluster)
+	if err != nil {
+		return leaving(whole, whole, err, options, scrubber)
+	}
+	if made.exec != nil {
+		if err := running.acquire(whole); err != nil {
+			return leaving(whole, whole, err, options, scrubber)
+		}
+	}
+	ctx, cancel := context.WithTimeout(whole, options.Deadline)
+	defer cancel()
+	if made.exec != nil {
+		printed, err = running.signIn(ctx, made)
+		running.release()
+		if err != nil {
+			return leaving(whole, ctx, err, options, scrubber)
+		}
+	}
+	client, err := made.newClient(options)
+	if err != nil {
+		return leaving(whole, ctx, err, options, scrubber)
+	}
+	defer client.close()
+	return leaving(whole, ctx, ask(ctx, client), options, scrubber)
+}

@@ -1,0 +1,152 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// maxAnswer bounds one answer in bytes, uncompressed. Objects are read one after the other, so that this is not
+	// what is held in memory.
+	maxAnswer = 256 << 20
+	// maxRefusal bounds what is read of an answer that is none of success.
+	maxRefusal = 64 << 10
+	// tries is how often a server is asked that is too busy.
+	tries = 4
+	// maxWait is the longest that is waited before it is asked again.
+	maxWait = 2 * time.Second
+)
+
+// Client asks one cluster. It may be used by several goroutines.
+type Client struct {
+	server string // URL, without a slash at the end
+	http   *http.Client
+	close  func()
+
+	mu       sync.Mutex
+	versions map[Kind]string // that were served
+	genuine  bool            // it has answered as only Kubernetes does
+}
+
+// get asks for a path. The caller closes the body of the answer, which is one of success.
+// A 404 of a whole kind is errNoKind, that of an object errNoObject, an outdated continue token errExpired.
+func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.Response, error) {
+	for try := 1; ; try++ {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, http.NoBody)
+		if err != nil {
+			return nil, failf(ReasonConfiguration, "the URL of the API server cannot be asked")
+		}
+		request.Header.Set("Accept", "application/json")
+		response, err := c.http.Do(request)
+		if err != nil {
+			return nil, transportError(err)
+		}
+		if response.StatusCode == http.StatusOK {
+			return response, nil
+		}
+		said := readStatus(response)
+		_ = response.Body.Close()
+		again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
+		if !again || try == tries || !pause(ctx, waitFor(response, try)) {
+			return nil, c.refused(response, said, verb, kind)
+		}
+	}
+}
+
+func (c *Client) refused(response *http.Response, said status, verb string, kind Kind) error {
+	switch {
+	case response.StatusCode == http.StatusGone && said.Kind == "Status":
+		return errExpired
+	case response.StatusCode != http.StatusNotFound:
+	case said.Kind == "Status" && said.Details.Name != "":
+		return errNoObject
+	case said.Kind == "Status" || said.Message == notFoundPage:
+		return errNoKind
+	}
+	return refusal(response, said, verb, kind)
+}
+
+// notFoundPage is what an API server answers where it serves nothing.
+const notFoundPage = "404 page not found"
+
+// readStatus reads why a request was refused; a text is its message.
+func readStatus(response *http.Response) status {
+	var said status
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the code says enough
+	if json.Unmarshal(text, &said) != nil || said.Kind != "Status" {
+		said = status{Message: string(bytes.TrimSpace(text))}
+	}
+	return said
+}
+
+// waitFor is how long a busy server wants to be left alone.
+func waitFor(response *http.Response, try int) time.Duration {
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
+		return min(time.Duration(seconds)*time.Second, maxWait)
+	}
+	return min(100*time.Millisecond<<try, maxWait)
+}
+
+// pause waits; it says whether there was time for it.
+func pause(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// checkGenuine tells a cluster without such a kind from a server that is no API server at all: both say 404.
+func (c *Client) checkGenuine(ctx context.Context) error {
+	c.mu.Lock()
+	known := c.genuine
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	response, err := c.get(ctx, "/version", "get", Kind{Resource: "the version"})
+	switch {
+	case ReasonOf(err) == ReasonForbidden: // said by its access control
+		err = nil
+	case err == errNoKind || err == errNoObject || err == errExpired: //nolint:errorlint // made here, never wrapped
+		err = notKubernetes()
+	case err == nil:
+		var version struct {
+			GitVersion string `json:"gitVersion"`
+		}
+		if json.NewDecoder(io.LimitReader(response.Body, maxRefusal)).Decode(&version) != nil || version.GitVersion == "" {
+			err = notKubernetes()
+		}
+		_ = response.Body.Close()
+	}
+	if err == nil {
+		c.isGenuine()
+	}
+	return err
+}
+
+func (c *Client) isGenuine() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.genuine = true
+}
+
+func notKubernetes() error {
+	return serverf(ReasonGarbage, "does not answer as an API server of Kubernetes does; is its URL right?")
+}
+
+// isJSON says whether an answer is what was asked for.
+func isJSON(response *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}

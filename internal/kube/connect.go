@@ -1,0 +1,148 @@
+package kube
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+)
+
+// config is a cluster as client-go reaches it, and the command that has its credential, if any.
+type config struct {
+	rest *rest.Config
+	exec *Exec
+	// Only kubeconfigs have these.
+	provideClusterInfo bool
+	installHint        string
+}
+
+// configOf makes one of a cluster whose Check finds nothing. Files that a kubeconfig names are read here.
+func configOf(cluster Cluster) (*config, error) {
+	if problems := cluster.Check(); len(problems) > 0 {
+		return nil, failf(ReasonConfiguration, "its configuration is wrong: %s", strings.TrimSpace(problems[0].Path+" "+problems[0].Message))
+	}
+	if cluster.Kubeconfig == "" {
+		made := &config{exec: cluster.Exec, rest: &rest.Config{
+			Host: cluster.Host, BearerToken: cluster.Token,
+			TLSClientConfig: rest.TLSClientConfig{
+				ServerName: cluster.TLSServerName, CAData: []byte(cluster.ClusterCACertificate),
+				CertData: []byte(cluster.ClientCertificate), KeyData: []byte(cluster.ClientKey),
+			},
+		}}
+		if cluster.ProxyURL != "" {
+			proxy, err := url.Parse(cluster.ProxyURL)
+			if err != nil {
+				return nil, failf(ReasonConfiguration, "proxy_url cannot be parsed")
+			}
+			made.rest.Proxy = http.ProxyURL(proxy)
+		}
+		return made, nil
+	}
+	read := readKubeconfig(cluster)
+	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*read.config, read.context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	if err != nil {
+		return nil, failf(ReasonConfiguration, "its kubeconfig cannot be used: %s", err)
+	}
+	made := &config{rest: restConfig}
+	if given := restConfig.ExecProvider; given != nil {
+		made.exec, made.provideClusterInfo, made.installHint = execOf(given), given.ProvideClusterInfo, given.InstallHint
+	}
+	return made, nil
+}
+
+// readKubeconfig is the context of a cluster's kubeconfig; nil when it has none that can be read.
+func readKubeconfig(cluster Cluster) *kubeconfig {
+	var ignored problems
+	parsed := parseKubeconfig(&ignored, cluster.Kubeconfig)
+	if parsed == nil {
+		return nil
+	}
+	return selectContext(&ignored, parsed, cluster.Context)
+}
+
+// newClient makes the client of a cluster whose credentials are complete. Each has connections of its own: no two
+// clusters need to trust the same authority.
+func (c *config) newClient(options Options) (*Client, error) {
+	restConfig := rest.CopyConfig(c.rest)
+	restConfig.ExecProvider = nil // has been run
+	restConfig.UserAgent = options.UserAgent
+	restConfig.BearerTokenFile = "" // has been read
+	tlsConfig, err := rest.TLSConfigFor(restConfig)
+	if err != nil {
+		return nil, failf(ReasonConfiguration, "its certificates cannot be used: %s", err)
+	}
+	connections := utilnet.SetTransportDefaults(&http.Transport{
+		TLSClientConfig: tlsConfig, Proxy: restConfig.Proxy, DisableCompression: restConfig.DisableCompression,
+		TLSHandshakeTimeout: options.Deadline, ResponseHeaderTimeout: options.Deadline,
+		MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
+	})
+	signed, err := rest.HTTPWrappersForConfig(restConfig, connections)
+	if err != nil {
+		return nil, failf(ReasonConfiguration, "its credentials cannot be used: %s", err)
+	}
+	server, err := url.Parse(restConfig.Host)
+	if err != nil {
+		return nil, failf(ReasonConfiguration, "the URL of its API server cannot be parsed")
+	}
+	return &Client{
+		server: strings.TrimSuffix(server.String(), "/"),
+		http: &http.Client{
+			Transport: signed,
+			// Another server must not get the credentials.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		close: connections.CloseIdleConnections,
+	}, nil
+}
+
+// scrubber knows all secrets of a cluster, and further ones.
+func (c Cluster) scrubber(further ...string) secret.Scrubber {
+	found := append(slices.Clone(further), c.Token, c.ClientKey, c.ClientCertificate, c.Kubeconfig, passwordOf(c.ProxyURL))
+	if c.Exec != nil {
+		found = append(found, c.Exec.secrets()...)
+	}
+	if c.Kubeconfig != "" {
+		if read := readKubeconfig(c); read != nil {
+			found = append(found, read.secrets()...)
+		}
+	}
+	for _, text := range slices.Clone(found) { // what is not kept as it was given
+		found = append(found, strings.TrimSpace(text))
+	}
+	return secret.NewScrubber(found)
+}
+
+// secrets are the values of a command's environment, and those of its arguments that may be some. The shortest are
+// words like "true", which would be taken out of every sentence.
+func (e *Exec) secrets() []string {
+	var found []string
+	for _, value := range e.Env {
+		if len(value) > 5 {
+			found = append(found, value)
+		}
+	}
+	for _, argument := range e.Args {
+		if _, value, isOption := strings.Cut(argument, "="); isOption {
+			argument = value
+		}
+		if len(argument) > 15 {
+			found = append(found, argument)
+		}
+	}
+	return found
+}
+
+func passwordOf(text string) string {
+	address, err := url.Parse(text)
+	if err != nil || address.User == nil {
+		return ""
+	}
+	password, _ := address.User.Password()
+	return password
+}

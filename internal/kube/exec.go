@@ -1,0 +1,211 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientauthentication "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+const (
+	// maxCredential bounds what a command may print, in bytes.
+	maxCredential = 1 << 20
+	// maxCommands is how many commands run at once. Each is a process, of which some take 100 MiB.
+	maxCommands = 16
+	// killGrace is how long is waited for what a killed command has left behind.
+	killGrace = time.Second
+)
+
+// commands runs the exec commands of one question: those that are alike only once, and few at a time. client-go's
+// own way of running them cannot be interrupted, and shows what they write to standard error.
+type commands struct {
+	slots chan struct{}
+	mu    sync.Mutex
+	runs  map[string]*run
+}
+
+// run is a command that has been started; done is closed when it has ended.
+type run struct {
+	done       chan struct{}
+	credential *clientauthentication.ExecCredentialStatus
+	err        error
+}
+
+func newCommands() *commands {
+	return &commands{slots: make(chan struct{}, maxCommands), runs: map[string]*run{}}
+}
+
+// acquire waits for a place among the commands that run. The deadline of a cluster begins after that.
+func (c *commands) acquire(ctx context.Context) error {
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *commands) release() { <-c.slots }
+
+// signIn gives the configuration the credential that its command prints. It returns the secrets in that.
+func (c *commands) signIn(ctx context.Context, made *config) (secrets []string, err error) {
+	info, err := made.execInfo()
+	if err != nil {
+		return nil, failf(ReasonConfiguration, "the exec command cannot be told about its cluster: %s", err)
+	}
+	key, err := json.Marshal([]any{made.exec, info})
+	if err != nil {
+		return nil, failf(ReasonConfiguration, "the exec command cannot be told about its cluster: %s", err)
+	}
+	credential, err := c.once(ctx, string(key), func() (*clientauthentication.ExecCredentialStatus, error) {
+		return made.exec.run(ctx, info, made.installHint)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if credential.Token != "" {
+		made.rest.BearerToken = credential.Token
+	}
+	if credential.ClientCertificateData != "" {
+		made.rest.CertData, made.rest.KeyData = []byte(credential.ClientCertificateData), []byte(credential.ClientKeyData)
+		made.rest.CertFile, made.rest.KeyFile = "", ""
+	}
+	return []string{credential.Token, credential.ClientKeyData, credential.ClientCertificateData}, nil
+}
+
+// once runs what has no result yet, or waits for it.
+func (c *commands) once(ctx context.Context, key string, start func() (*clientauthentication.ExecCredentialStatus, error)) (*clientauthentication.ExecCredentialStatus, error) {
+	c.mu.Lock()
+	known, isKnown := c.runs[key]
+	if !isKnown {
+		known = &run{done: make(chan struct{})}
+		c.runs[key] = known
+	}
+	c.mu.Unlock()
+	if !isKnown {
+		known.credential, known.err = start()
+		close(known.done)
+	}
+	select {
+	case <-known.done:
+		return known.credential, known.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// execInfo is what the command reads about itself and its cluster in KUBERNETES_EXEC_INFO.
+func (c *config) execInfo() (string, error) {
+	spec := clientauthentication.ExecCredentialSpec{}
+	if c.provideClusterInfo {
+		cluster, err := rest.ConfigToExecCluster(c.rest)
+		if err != nil {
+			return "", err
+		}
+		spec.Cluster = &clientauthentication.Cluster{
+			Server: cluster.Server, TLSServerName: cluster.TLSServerName, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
+			CertificateAuthorityData: cluster.CertificateAuthorityData, ProxyURL: cluster.ProxyURL,
+			DisableCompression: cluster.DisableCompression,
+		}
+		if unknown, ok := cluster.Config.(*runtime.Unknown); ok {
+			spec.Cluster.Config = runtime.RawExtension{Raw: unknown.Raw}
+		}
+	}
+	info, err := json.Marshal(clientauthentication.ExecCredential{
+		TypeMeta: metav1.TypeMeta{APIVersion: c.exec.APIVersion, Kind: "ExecCredential"}, Spec: spec,
+	})
+	return string(info), err
+}
+
+// run runs the command until the context ends, and reads what it prints. Nothing that it writes is in an error: it
+// may be a credential.
+func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthentication.ExecCredentialStatus, error) {
+	path, err := exec.LookPath(e.Command)
+	if err != nil {
+		return nil, e.missing(err, installHint)
+	}
+	command := exec.CommandContext(ctx, path, e.Args...)
+	command.Env = os.Environ()
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		command.Env = append(command.Env, name+"="+e.Env[name])
+	}
+	command.Env = append(command.Env, "KUBERNETES_EXEC_INFO="+info)
+	printed := &limited{}
+	command.Stdout = printed
+	command.WaitDelay = killGrace
+	killWhole(command)
+	err = command.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, failf(ReasonTimeout, "the exec command %q was stopped: it did not end in time", e.Command)
+	case errors.As(err, &exit):
+		return nil, failf(ReasonCommand, "the exec command %q fails (%s); run it by hand to see what it says", e.Command, exit.ProcessState)
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return nil, failf(ReasonCommand, "the exec command %q cannot be run: %s", e.Command, wording.OneLine(err.Error()))
+	case printed.over:
+		return nil, failf(ReasonCommand, "the exec command %q prints more than a credential", e.Command)
+	}
+	return e.read(printed.Bytes())
+}
+
+func (e *Exec) missing(err error, installHint string) error {
+	if hint := wording.OneLine(installHint); hint != "" {
+		hint = ": " + hint
+		return failf(ReasonCommand, "the exec command %q is not installed%s", e.Command, hint)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return failf(ReasonCommand, "the exec command %q may not be run", e.Command)
+	}
+	return failf(ReasonCommand, "the exec command %q is not installed where Terraform runs", e.Command)
+}
+
+// read reads the credential that the command has printed.
+func (e *Exec) read(printed []byte) (*clientauthentication.ExecCredentialStatus, error) {
+	var credential clientauthentication.ExecCredential
+	if err := json.Unmarshal(printed, &credential); err != nil || credential.Kind != "ExecCredential" {
+		return nil, failf(ReasonCommand, "the exec command %q prints no ExecCredential", e.Command)
+	}
+	status := credential.Status
+	switch {
+	case credential.APIVersion != e.APIVersion:
+		return nil, failf(ReasonCommand, "the exec command %q prints an ExecCredential of another version than %q", e.Command, e.APIVersion)
+	case status == nil || status.Token == "" && status.ClientCertificateData == "" && status.ClientKeyData == "":
+		return nil, failf(ReasonCommand, "the exec command %q prints an ExecCredential without a credential", e.Command)
+	case (status.ClientCertificateData == "") != (status.ClientKeyData == ""):
+		return nil, failf(ReasonCommand, "the exec command %q prints a certificate without its key, or a key without its certificate", e.Command)
+	case strings.ContainsAny(status.Token, "\r\n"):
+		return nil, failf(ReasonCommand, "the exec command %q prints a token with a line break in it", e.Command)
+	}
+	return status, nil
+}
+
+// limited keeps what is written to it up to a limit.
+type limited struct {
+	bytes.Buffer
+	over bool
+}
+
+func (l *limited) Write(text []byte) (int, error) {
+	if l.Len()+len(text) > maxCredential {
+		l.over = true
+		return 0, fmt.Errorf("more than %d bytes", maxCredential)
+	}
+	return l.Buffer.Write(text)
+}

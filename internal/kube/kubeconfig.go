@@ -1,0 +1,201 @@
+package kube
+
+import (
+	"crypto/tls"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// maxKubeconfig bounds the text of a kubeconfig, in bytes. One of a thousand clusters is smaller.
+const maxKubeconfig = 8 << 20
+
+var linePattern = regexp.MustCompile(`line (\d+)`)
+
+// kubeconfig is one context of a kubeconfig, and what it is made of.
+type kubeconfig struct {
+	config  *api.Config
+	context string
+	cluster *api.Cluster
+	user    *api.AuthInfo
+}
+
+// checkKubeconfig finds what is wrong with a kubeconfig, and with the context of it that is used.
+func checkKubeconfig(found *problems, text, context string, unknownContext bool) {
+	config := parseKubeconfig(found, text)
+	if config == nil || unknownContext {
+		return
+	}
+	read := selectContext(found, config, context)
+	if read == nil {
+		return
+	}
+	var inside problems
+	if read.cluster.Server == "" {
+		inside.add("server", "is missing")
+	}
+	checkServer(&inside, "server", read.cluster.Server)
+	checkProxy(&inside, "proxy-url", read.cluster.ProxyURL)
+	checkCA(&inside, "certificate-authority-data", string(read.cluster.CertificateAuthorityData))
+	read.checkFiles(&inside)
+	read.checkUser(&inside)
+	for _, problem := range inside {
+		found.add("kubeconfig", "is wrong in its context %q: %s %s", read.context, problem.Path, problem.Message)
+	}
+}
+
+// parseKubeconfig reads the text of a kubeconfig; nil when it is none.
+func parseKubeconfig(found *problems, text string) *api.Config {
+	trimmed := strings.TrimSpace(text)
+	switch {
+	case len(text) > maxKubeconfig:
+		found.add("kubeconfig", "is larger than 8 MiB")
+		return nil
+	case !strings.Contains(trimmed, "\n") && !strings.HasPrefix(trimmed, "{"):
+		found.add("kubeconfig", "must be the text of a kubeconfig, and is a single line; file() reads the file at a path")
+		return nil
+	}
+	config, err := clientcmd.Load([]byte(text))
+	if err != nil {
+		// What the parser says may quote the text, and that is secret.
+		at := ""
+		if line := linePattern.FindString(err.Error()); line != "" {
+			at = " (" + line + ")"
+		}
+		found.add("kubeconfig", "cannot be read: it is no YAML or JSON of the kind Config%s", at)
+		return nil
+	}
+	return config
+}
+
+// selectContext finds a context, the current one when name is empty; nil when there is none.
+func selectContext(found *problems, config *api.Config, name string) *kubeconfig {
+	names, current := slices.Sorted(maps.Keys(config.Contexts)), name == ""
+	if current {
+		name = config.CurrentContext
+	}
+	context := config.Contexts[name]
+	switch {
+	case len(names) == 0:
+		found.add("kubeconfig", "has no contexts; it must be the text of a kubeconfig")
+	case name == "":
+		found.add("kubeconfig", "has no current-context; set context to one of its contexts: %s", wording.List(names, wording.Named))
+	case context == nil && current:
+		found.add("kubeconfig", "has the current-context %q, and no such context%s", name, wording.DidYouMean(name, names))
+	case context == nil:
+		found.add("context", "is %q, which the kubeconfig does not have%s", name, wording.DidYouMean(name, names))
+	}
+	if context == nil {
+		return nil
+	}
+	read := &kubeconfig{config: config, context: name, cluster: config.Clusters[context.Cluster], user: config.AuthInfos[context.AuthInfo]}
+	if read.cluster == nil {
+		found.add("kubeconfig", "has no cluster %q, which its context %q is about%s", context.Cluster, name,
+			wording.DidYouMean(context.Cluster, slices.Sorted(maps.Keys(config.Clusters))))
+	}
+	switch {
+	case read.user != nil:
+	case context.AuthInfo == "":
+		read.user = &api.AuthInfo{} // anonymous
+	default:
+		found.add("kubeconfig", "has no user %q, as whom its context %q signs in%s", context.AuthInfo, name,
+			wording.DidYouMean(context.AuthInfo, slices.Sorted(maps.Keys(config.AuthInfos))))
+	}
+	if read.cluster == nil || read.user == nil {
+		return nil
+	}
+	return read
+}
+
+// checkFiles finds references to files that only who knows the place of the kubeconfig could resolve.
+func (k *kubeconfig) checkFiles(found *problems) {
+	for _, file := range []struct{ attribute, instead, path string }{
+		{"certificate-authority", "certificate-authority-data", k.cluster.CertificateAuthority},
+		{"client-certificate", "client-certificate-data", k.user.ClientCertificate},
+		{"client-key", "client-key-data", k.user.ClientKey},
+		{"tokenFile", "token", k.user.TokenFile},
+	} {
+		if file.path != "" && !filepath.IsAbs(file.path) {
+			found.add(file.attribute, "is the relative path %q, and a text has no folder; write an absolute path, or %s", file.path, file.instead)
+		}
+	}
+	if exec := k.user.Exec; exec != nil && filepath.Base(exec.Command) != exec.Command && !filepath.IsAbs(exec.Command) {
+		found.add("exec.command", "is the relative path %q, and a text has no folder; write an absolute path, or a name that is in PATH", exec.Command)
+	}
+}
+
+// checkUser finds what is wrong with how the context signs in.
+func (k *kubeconfig) checkUser(found *problems) {
+	user := k.user
+	checkPEM(found, "client-certificate-data", string(user.ClientCertificateData), "CERTIFICATE")
+	checkPEM(found, "client-key-data", string(user.ClientKeyData), "PRIVATE KEY")
+	certificate := user.ClientCertificate != "" || len(user.ClientCertificateData) > 0
+	key := user.ClientKey != "" || len(user.ClientKeyData) > 0
+	switch {
+	case certificate && !key:
+		found.add("client-key-data", "is missing: the private key of the client certificate")
+	case key && !certificate:
+		found.add("client-certificate-data", "is missing: the certificate of the client key")
+	case len(user.ClientCertificateData) > 0 && len(user.ClientKeyData) > 0 &&
+		pemProblem(string(user.ClientCertificateData), "CERTIFICATE") == "" && pemProblem(string(user.ClientKeyData), "PRIVATE KEY") == "":
+		if _, err := tls.X509KeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
+			found.add("client-key-data", "is not the private key of the client certificate")
+		}
+	}
+	if (user.Token != "" || user.TokenFile != "") && (user.Username != "" || user.Password != "") {
+		found.add("token", "is given beside username and password; only one of them can be used")
+	}
+	if user.AuthProvider != nil {
+		found.add("auth-provider", "is %q, and Flotilla runs no auth providers; use exec, with a command such as kubelogin", user.AuthProvider.Name)
+	}
+	if exec := user.Exec; exec != nil {
+		if exec.Command == "" {
+			found.add("exec.command", "is missing: the command that prints a credential")
+		}
+		checkAPIVersion(found, "exec.apiVersion", exec.APIVersion, false)
+		if exec.InteractiveMode == api.AlwaysExecInteractiveMode {
+			found.add("exec.interactiveMode", "is %q, and Terraform has no terminal for the command; it must be Never or IfAvailable", exec.InteractiveMode)
+		}
+	}
+	if plainServer(k.cluster.Server) && (user.Token != "" || user.TokenFile != "" || user.Exec != nil || user.Password != "" || certificate) {
+		found.add("server", "is reached over plain http, where everybody on the way can read the credentials; it must begin with https://")
+	}
+	if user.Impersonate == "" && (user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0) {
+		found.add("act-as", "is missing: it belongs to act-as-uid, act-as-groups and act-as-user-extra")
+	}
+}
+
+// secrets are the credentials of all users in the kubeconfig.
+func (k *kubeconfig) secrets() []string {
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(k.config.AuthInfos)) {
+		user := k.config.AuthInfos[name]
+		found = append(found, user.Token, user.Password, string(user.ClientKeyData), string(user.ClientCertificateData))
+		if exec := user.Exec; exec != nil {
+			found = append(found, execOf(exec).secrets()...)
+		}
+		if user.AuthProvider != nil {
+			found = append(found, slices.Collect(maps.Values(user.AuthProvider.Config))...)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.config.Clusters)) {
+		found = append(found, passwordOf(k.config.Clusters[name].ProxyURL))
+	}
+	return found
+}
+
+// execOf is the exec command of a kubeconfig in this package's words.
+func execOf(given *api.ExecConfig) *Exec {
+	exec := &Exec{APIVersion: given.APIVersion, Command: given.Command, Args: given.Args, Env: map[string]string{}}
+	for _, variable := range given.Env {
+		exec.Env[variable.Name] = variable.Value
+	}
+	return exec
+}

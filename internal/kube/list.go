@@ -1,0 +1,206 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// pageSize is how many objects are asked for at once, as kubectl does.
+	pageSize = 500
+	// maxObjects bounds what is listed of one kind on one cluster.
+	maxObjects = 200_000
+	// restarts is how often a list whose continue token has expired is begun again in pages, before it is asked
+	// for as a whole.
+	restarts = 2
+)
+
+// What an API server says about what is not there. They do not leave the package.
+var (
+	errNoKind   = errors.New("no such kind")
+	errNoObject = errors.New("no such object")
+	errExpired  = errors.New("the continue token has expired")
+)
+
+// Kind names objects of one kind.
+type Kind struct {
+	Group    string // "" for the core group
+	Versions string // those that are understood, the preferred first, separated by commas: "v2,v2beta2"
+	Resource string // plural: "kustomizations"
+}
+
+func (k Kind) String() string {
+	if k.Group == "" {
+		return k.Resource
+	}
+	return k.Resource + "." + k.Group
+}
+
+// ListOptions narrow a list.
+type ListOptions struct {
+	Namespace     string // empty: all
+	LabelSelector string
+	// Trim takes away what is not needed of an object as soon as it was read, so that memory stays small. The managed
+	// fields are always taken away.
+	Trim func(*unstructured.Unstructured)
+}
+
+// List is what a cluster has of a kind.
+type List struct {
+	// Served is false when the cluster has no such kind: its CRD is not installed.
+	Served  bool
+	Version string
+	// Items are ordered by namespace and name.
+	Items []*unstructured.Unstructured
+}
+
+// List reads all objects of a kind, in pages.
+func (c *Client) List(ctx context.Context, kind Kind, options ListOptions) (List, error) {
+	for _, version := range c.versionsOf(kind) {
+		items, err := c.listVersion(ctx, kind, version, options)
+		if errors.Is(err, errNoKind) {
+			continue
+		}
+		if err != nil {
+			return List{}, err
+		}
+		c.serves(kind, version)
+		return List{Served: true, Version: version, Items: items}, nil
+	}
+	return List{}, c.checkGenuine(ctx)
+}
+
+// Get reads one object: nil when it is not there. served is false when the cluster has no such kind.
+func (c *Client) Get(ctx context.Context, kind Kind, namespace, name string) (object *unstructured.Unstructured, served bool, err error) {
+	for _, version := range c.versionsOf(kind) {
+		object, err := c.getVersion(ctx, kind, version, namespace, name)
+		switch {
+		case errors.Is(err, errNoKind):
+			continue
+		case errors.Is(err, errNoObject):
+			c.serves(kind, version)
+			return nil, true, nil
+		case err != nil:
+			return nil, false, err
+		}
+		c.serves(kind, version)
+		return object, true, nil
+	}
+	return nil, false, c.checkGenuine(ctx)
+}
+
+// versionsOf lists the versions to try: the one that is served when that is known.
+func (c *Client) versionsOf(kind Kind) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if served := c.versions[kind]; served != "" {
+		return []string{served}
+	}
+	return strings.Split(kind.Versions, ",")
+}
+
+func (c *Client) serves(kind Kind, version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.versions == nil {
+		c.versions = map[Kind]string{}
+	}
+	c.versions[kind], c.genuine = version, true
+}
+
+func (c *Client) listVersion(ctx context.Context, kind Kind, version string, options ListOptions) ([]*unstructured.Unstructured, error) {
+	var items []*unstructured.Unstructured
+	var err error
+	for try := 0; ; try++ {
+		limit := pageSize
+		if try > restarts {
+			limit = 0 // the whole list at once, of which no token can expire
+		}
+		items, err = c.listPages(ctx, kind, version, options, limit)
+		if !errors.Is(err, errExpired) {
+			break
+		}
+		if limit == 0 {
+			return nil, serverf(ReasonServer, "does not finish a list of %s: it says that the list has expired", kind)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(items, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	return items, nil
+}
+
+func (c *Client) listPages(ctx context.Context, kind Kind, version string, options ListOptions, limit int) ([]*unstructured.Unstructured, error) {
+	query := url.Values{}
+	if options.LabelSelector != "" {
+		query.Set("labelSelector", options.LabelSelector)
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	page := pageReader{kind: kind, trim: options.Trim}
+	seen := map[string]bool{}
+	for {
+		response, err := c.get(ctx, pathOf(kind, version, options.Namespace, "")+encoded(query), "list", kind)
+		if err != nil {
+			return nil, err
+		}
+		token, err := page.read(response)
+		_ = response.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		if token == "" {
+			return page.items, nil
+		}
+		if seen[token] || limit == 0 {
+			return nil, serverf(ReasonGarbage, "lists %s in pages that never end", kind)
+		}
+		seen[token] = true
+		query.Set("continue", token)
+	}
+}
+
+func (c *Client) getVersion(ctx context.Context, kind Kind, version, namespace, name string) (*unstructured.Unstructured, error) {
+	response, err := c.get(ctx, pathOf(kind, version, namespace, name), "get", kind)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return readObject(response, kind)
+}
+
+// pathOf is where an API server has the objects of a kind, or one of them.
+func pathOf(kind Kind, version, namespace, name string) string {
+	segments := []string{"apis", kind.Group, version}
+	if kind.Group == "" {
+		segments = []string{"api", version}
+	}
+	if namespace != "" {
+		segments = append(segments, "namespaces", namespace)
+	}
+	segments = append(segments, kind.Resource)
+	if name != "" {
+		segments = append(segments, name)
+	}
+	for i, segment := range segments {
+		segments[i] = url.PathEscape(segment)
+	}
+	return "/" + strings.Join(segments, "/")
+}
+
+func encoded(query url.Values) string {
+	if len(query) == 0 {
+		return ""
+	}
+	return "?" + query.Encode()
+}
