@@ -24,6 +24,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 )
 
 // Server is a running Gitea. Its methods may be called from parallel tests.
@@ -39,7 +41,8 @@ type Server struct {
 	SSHHostKey string
 
 	admin   User
-	process *process
+	folder  string
+	process *processtest.Process
 }
 
 // User is an account of its own, without repositories.
@@ -66,7 +69,7 @@ func Main(m *testing.M) int {
 	shared.managed = true
 	defer func() {
 		if shared.server != nil {
-			shared.server.process.stop()
+			shared.server.stop()
 		}
 	}()
 	return m.Run()

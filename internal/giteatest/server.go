@@ -18,13 +18,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 )
 
 // startTimeout is generous: three seconds are usual, but a cold disk under a
 // parallel build has taken twenty.
 const startTimeout = 2 * time.Minute
-
-var errPortTaken = errors.New("another process took the port")
 
 // launch starts a server, and again on other ports when one of those that were
 // free a moment ago is taken: Gitea cannot be handed an open socket.
@@ -35,7 +35,7 @@ func launch(ctx context.Context) (*Server, error) {
 	}
 	for attempt := 1; ; attempt++ {
 		server, err := start(ctx, binary, assets)
-		if err == nil || attempt == 3 || !errors.Is(err, errPortTaken) {
+		if err == nil || attempt == 3 || !errors.Is(err, processtest.ErrPortTaken) {
 			return server, err
 		}
 	}
@@ -46,7 +46,7 @@ func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(ctx, 2)
+	ports, err := processtest.FreePorts(ctx, 2)
 	if err != nil {
 		_ = os.RemoveAll(folder)
 		return nil, err
@@ -55,11 +55,11 @@ func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
 	server := &Server{
 		URL:     "http://127.0.0.1:" + strconv.Itoa(web),
 		SSHAddr: "127.0.0.1:" + strconv.Itoa(ssh),
-		process: &process{folder: folder},
+		folder:  folder,
 	}
 	defer func() {
 		if err != nil {
-			server.process.stop()
+			server.stop()
 		}
 	}()
 
@@ -71,30 +71,40 @@ func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
 	if err := os.WriteFile(config, []byte(configuration(folder, assets, hostKey, web, ssh)), 0o600); err != nil {
 		return nil, err
 	}
-	if err := server.process.start(ctx, binary, "web", "--config", config, "--work-path", folder); err != nil {
+	server.process, err = processtest.Start(ctx, processtest.Command{
+		Name:        "gitea",
+		Binary:      binary,
+		Args:        []string{"web", "--config", config, "--work-path", folder},
+		Folder:      folder,
+		Environment: environment(folder),
+	})
+	if err != nil {
 		return nil, err
 	}
-
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := server.ready(ctx); err != nil {
+	if err := server.process.Ready(ctx, startTimeout, server.answers); err != nil {
 		return nil, err
 	}
 	return server, server.signUp(ctx)
 }
 
-// freePorts returns loopback ports that nothing listens on.
-func freePorts(ctx context.Context, n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+// environment is the test's own without what would steer Gitea or Git: tests
+// may run inside a Git hook, whose GIT_DIR every child would follow.
+func environment(folder string) []string {
+	var environment []string
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "GITEA_") || name == "HOME" {
+			continue
 		}
-		defer func() { _ = listener.Close() }()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
+		environment = append(environment, variable)
 	}
-	return ports, nil
+	return append(environment, "HOME="+folder, "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true")
+}
+
+// stop ends Gitea and removes what it wrote.
+func (s *Server) stop() {
+	s.process.Stop()
+	processtest.RemoveFolder(s.folder)
 }
 
 // writeHostKey makes the key of the SSH server, which would otherwise spend
@@ -189,27 +199,7 @@ ENABLED = false
 `, folder, assets, hostKey, web, ssh)
 }
 
-// ready returns once both servers answer.
-func (s *Server) ready(ctx context.Context) error {
-	for {
-		err := s.answers(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-s.process.exited:
-			log := s.process.log()
-			if strings.Contains(log, "address already in use") {
-				return errPortTaken
-			}
-			return fmt.Errorf("Gitea ended before it was ready; its output:\n%s", log)
-		case <-ctx.Done():
-			return fmt.Errorf("Gitea was not ready after %s: %w; its output:\n%s", startTimeout, err, s.process.log())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
+// answers tells whether both servers do.
 func (s *Server) answers(ctx context.Context) error {
 	if err := s.call(ctx, User{}, http.MethodGet, "/version", nil, nil); err != nil {
 		return err

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package processtest
+
+import (
+	"os"
+	"syscall"
+)
+
+// attributes are none where the kernel offers neither groups nor a signal at
+// the end of the parent: there a killed test binary leaves its servers behind.
+func attributes() *syscall.SysProcAttr { return nil }
+
+func kill(process *os.Process) { _ = process.Kill() }
