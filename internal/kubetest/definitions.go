@@ -1,0 +1,76 @@
+package kubetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// published are the modules that hold the definitions of the kinds of agents,
+// and where in them. notification-controller's are not on the module proxy.
+var published = []struct{ module, pattern string }{
+	{"github.com/fluxcd/source-controller@v1.9.5", "config/crd/bases/*.yaml"},
+	{"github.com/fluxcd/kustomize-controller@v1.9.5", "config/crd/bases/*.yaml"},
+	{"github.com/fluxcd/helm-controller@v1.6.0", "config/crd/bases/*.yaml"},
+	{"github.com/argoproj/argo-cd/v3@v3.2.11", "manifests/crds/*-crd.yaml"},
+	{"github.com/rancher/fleet@v0.15.0", "charts/fleet-crd/templates/crds.yaml"},
+}
+
+// Definitions returns the files with the definitions of the kinds of Flux, Argo
+// CD and Rancher Fleet, by module, from the module cache or the module proxy.
+// An error names the module that could not be had.
+func Definitions(ctx context.Context) (map[string][][]byte, error) {
+	definitions := map[string][][]byte{}
+	for _, source := range published {
+		folder, err := download(ctx, source.module)
+		if err != nil {
+			return nil, err
+		}
+		paths, err := filepath.Glob(filepath.Join(folder, filepath.FromSlash(source.pattern)))
+		if err != nil || len(paths) == 0 {
+			return nil, fmt.Errorf("%s holds no %s: %w", source.module, source.pattern, err)
+		}
+		slices.Sort(paths)
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			definitions[source.module] = append(definitions[source.module], text)
+		}
+	}
+	return definitions, nil
+}
+
+// download makes sure that a module is in the module cache, and returns its
+// folder there.
+func download(ctx context.Context, module string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir = os.TempDir() // outside of the module of the test
+	output, err := cmd.Output()
+	var downloaded struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(output, &downloaded); jsonErr != nil || downloaded.Dir == "" {
+		return "", fmt.Errorf("%s cannot be downloaded: %w: %s", module, err, downloaded.Error)
+	}
+	return downloaded.Dir, nil
+}
+
+// define has the API know the kinds of agents.
+func (s *Server) define(ctx context.Context) error {
+	definitions, err := Definitions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, source := range published {
+		for _, text := range definitions[source.module] {
+			if _, err := s.objects.applyAll(ctx, string(text)); err != nil {
+				return fmt.Errorf("%s: %w", source.module, err)
+			}
+		}
+	}
+	return nil
+}
