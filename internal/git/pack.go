@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -182,7 +183,6 @@ func deltaTargetSize(content []byte) (int64, error) {
 // cost more than sending a few small files whole.
 type Pack struct {
 	buffer  bytes.Buffer
-	zlib    *zlib.Writer
 	present map[Hash]bool
 	entries []packEntry // in the order of the buffer
 
@@ -201,11 +201,17 @@ const packHeader = 12 // "PACK", version, count
 func NewPack() *Pack {
 	w := &Pack{present: map[Hash]bool{}}
 	w.buffer.Write(make([]byte, packHeader))
-	// The fastest level: manifests shrink nearly as far, and the default one
-	// clears half a megabyte before each object, however small.
-	w.zlib, _ = zlib.NewWriterLevel(&w.buffer, zlib.BestSpeed)
 	return w
 }
+
+// compressors are kept for other packs: making one takes longer than all that a
+// small pack needs of it. They have the fastest level: manifests shrink nearly
+// as far, and the default one clears half a megabyte before each object, however
+// small.
+var compressors = sync.Pool{New: func() any {
+	w, _ := zlib.NewWriterLevel(io.Discard, zlib.BestSpeed)
+	return w
+}}
 
 // add writes one object; the second time it is passed over.
 func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
@@ -221,10 +227,13 @@ func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
 		c = byte(size & 0x7f)
 	}
 	p.buffer.WriteByte(c)
-	p.zlib.Reset(&p.buffer)
+	compressor := compressors.Get().(*zlib.Writer)
+	compressor.Reset(&p.buffer)
 	// Neither can fail: they write to memory.
-	_, _ = p.zlib.Write(content)
-	_ = p.zlib.Close()
+	_, _ = compressor.Write(content)
+	_ = compressor.Close()
+	compressor.Reset(io.Discard) // or it would hold the buffer
+	compressors.Put(compressor)
 }
 
 // AddFile adds a file.

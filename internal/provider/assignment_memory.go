@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -115,16 +116,21 @@ func (m *memory) keep(ctx context.Context, private privateState, diagnostics *di
 	diagnostics.Append(private.SetKey(ctx, memoryKey, text)...)
 }
 
+// compressors are used again: making one takes longer than a small memory does.
+var compressors = sync.Pool{New: func() any {
+	writer, _ := gzip.NewWriterLevel(io.Discard, gzip.BestCompression)
+	return writer
+}}
+
 func (m *memory) seal() ([]byte, error) {
 	content, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
 	var packed bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
+	writer := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(writer)
+	writer.Reset(&packed)
 	if _, err := writer.Write(content); err != nil {
 		return nil, err
 	}
