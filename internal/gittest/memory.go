@@ -21,6 +21,7 @@ import (
 // than processes can. What it stores has to be checked by git.
 type Memory struct {
 	objects map[git.Hash]git.Object
+	packed  map[git.Hash]*git.Pack // each object that was sent before
 	tip     git.Hash
 	filters bool
 }
@@ -28,7 +29,7 @@ type Memory struct {
 // NewMemory returns an empty repository, whose server can filter or cannot. A
 // client that is given it by git.WithTransport reaches it by every http URL.
 func NewMemory(filters bool) *Memory {
-	return &Memory{objects: map[git.Hash]git.Object{}, filters: filters}
+	return &Memory{objects: map[git.Hash]git.Object{}, packed: map[git.Hash]*git.Pack{}, filters: filters}
 }
 
 // NewUploadPackSession makes it a transport.Transport.
@@ -97,7 +98,11 @@ func (m *Memory) leadTo(commits []git.Hash, id git.Hash) bool {
 // send writes an object, and so many levels of trees of what it refers to.
 func (m *Memory) send(w *git.Pack, id git.Hash, levels int, blobs bool) {
 	o := m.objects[id]
-	w.Add(id, o)
+	if m.packed[id] == nil {
+		m.packed[id] = git.NewPack()
+		m.packed[id].Add(id, o)
+	}
+	w.Join(m.packed[id])
 	if levels == 0 {
 		return
 	}

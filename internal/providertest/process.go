@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -14,24 +15,63 @@ type Start func() (tfprotov6.ProviderServer, error)
 
 // process is one provider process.
 type process struct {
-	server tfprotov6.ProviderServer
-	schema *tfprotov6.GetProviderSchemaResponse
-	known  bool // whether what is unknown while planning is known by now
+	server  tfprotov6.ProviderServer
+	schema  *tfprotov6.GetProviderSchemaResponse
+	answers *answers
+	known   bool // whether what is unknown while planning is known by now
 
 	refreshesOrphans bool
 }
 
-func (s Start) process(ctx context.Context, known bool) (*process, error) {
-	server, err := s()
+func (w *Workspace) process(ctx context.Context, known bool) (*process, error) {
+	server, err := w.Start()
 	if err != nil {
 		return nil, err
 	}
-	schema, err := server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
+	schema, err := w.answers.schemaOf(ctx, server)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{server: server, schema: schema, known: known}
+	p := &process{server: server, schema: schema, answers: w.answers, known: known}
 	return p, fromProtocol("", schema.Diagnostics).Err()
+}
+
+// answers are what a provider says that is the same in each of its processes: its schemas, and the results of
+// its functions, which are pure. Core asks again in each of its own processes; here that would only take time.
+type answers struct {
+	mu      sync.Mutex
+	schema  *tfprotov6.GetProviderSchemaResponse
+	results map[string]*tfprotov6.CallFunctionResponse // by the function, and its arguments on the wire
+}
+
+func newAnswers() *answers { return &answers{results: map[string]*tfprotov6.CallFunctionResponse{}} }
+
+func (a *answers) schemaOf(ctx context.Context, server tfprotov6.ProviderServer) (*tfprotov6.GetProviderSchemaResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var err error
+	if a.schema == nil {
+		a.schema, err = server.GetProviderSchema(ctx, &tfprotov6.GetProviderSchemaRequest{})
+	}
+	return a.schema, err
+}
+
+func (a *answers) call(ctx context.Context, server tfprotov6.ProviderServer, request *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
+	key := request.Name
+	for _, argument := range request.Arguments {
+		key += fmt.Sprintf(" %d %s", len(argument.MsgPack), argument.MsgPack)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	result := a.results[key]
+	if result == nil {
+		var err error
+		if result, err = server.CallFunction(ctx, request); err != nil {
+			return nil, err
+		}
+		a.results[key] = result
+	}
+	return result, nil
 }
 
 // check asks the provider about its block.
@@ -193,7 +233,7 @@ func (p *process) call(ctx context.Context, expression Call) (any, error) {
 		}
 		request.Arguments = append(request.Arguments, &dynamic)
 	}
-	response, err := p.server.CallFunction(ctx, request)
+	response, err := p.answers.call(ctx, p.server, request)
 	switch {
 	case err != nil:
 		return nil, err

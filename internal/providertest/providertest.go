@@ -38,10 +38,14 @@ type Workspace struct {
 	// RefreshesOrphans says whether the end of an object that is not in the configuration any more is planned
 	// from what the refresh found, as OpenTofu and later Terraform do, or from the state.
 	RefreshesOrphans bool
+
+	answers *answers
 }
 
 // New makes a workspace with an empty state.
-func New(start Start) *Workspace { return &Workspace{Start: start, State: State{}} }
+func New(start Start) *Workspace {
+	return &Workspace{Start: start, State: State{}, answers: newAnswers()}
+}
 
 // parallelism is how many resources Terraform works on at once.
 const parallelism = 10
@@ -202,7 +206,7 @@ func configuredOnly(schema *tfprotov6.SchemaBlock, config tftypes.Value) tftypes
 
 // Evaluate calls functions, as an output would show their result.
 func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
-	p, err := w.Start.process(ctx, false)
+	p, err := w.process(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +224,7 @@ func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
 // validate is what comes before every plan: the configuration is checked by a process of its own, which is not
 // configured.
 func (w *Workspace) validate(ctx context.Context, configuration Configuration) Diagnostics {
-	p, err := w.Start.process(ctx, false)
+	p, err := w.process(ctx, false)
 	if err != nil {
 		return broken("", err)
 	}
@@ -242,7 +246,7 @@ func (w *Workspace) validate(ctx context.Context, configuration Configuration) D
 
 // begin starts and configures a provider.
 func (w *Workspace) begin(ctx context.Context, configuration Configuration, known bool) (*process, Diagnostics) {
-	p, err := w.Start.process(ctx, known)
+	p, err := w.process(ctx, known)
 	if err != nil {
 		return nil, broken("", err)
 	}
