@@ -6,10 +6,25 @@ terraform {
   }
 }
 
-# The token can also come from the environment: FLOTILLA_GIT_TOKEN.
+# Ephemeral: it gets into no plan and no state.
+variable "edge_token" {
+  type      = string
+  ephemeral = true
+  default   = null
+}
+
+# The token for Git can also come from the environment: FLOTILLA_GIT_TOKEN.
 provider "flotilla" {
   git = {
     author_name  = "Platform Team"
     author_email = "platform@example.com"
+  }
+
+  # How to ask clusters what they run.
+  clusters = {
+    edge-1 = {
+      host  = "https://edge-1.example.com:6443"
+      token = var.edge_token
+    }
   }
 }

@@ -41,6 +41,7 @@ type connection struct {
 	delivery *delivery.Client
 	// complete is false while a credential is unknown: nobody can be asked yet.
 	complete bool
+	clusters clusterSettings
 	release  string
 	fleets   pipeline.Cache
 }
@@ -61,23 +62,28 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Rancher Fleet or Zarf reconcile, and commits " +
 			"it to a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
-			"git": gitAttribute(),
+			"clusters": clustersAttribute(),
+			"git":      gitAttribute(),
 		},
 	}
 }
 
 // ValidateConfig checks what needs no server.
 func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
-	var value types.Dynamic
+	var value, clusters types.Dynamic
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
 	decodeGit(value, &resp.Diagnostics)
+	decodeClusters(clusters, &resp.Diagnostics)
 }
 
-// Configure reads credentials; nothing is asked of a repository yet.
+// Configure reads credentials; nothing is asked of a repository or a cluster yet.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
-	var value types.Dynamic
+	var value, clusters types.Dynamic
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
 	settings := decodeGit(value, &resp.Diagnostics)
+	reached := decodeClusters(clusters, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -100,7 +106,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 			Git: gitops.NewClient(options...), Credentials: settings.credentials, Over: transport, Author: settings.author,
 			Release: p.version,
 		}),
-		complete: settings.complete, release: p.version,
+		complete: settings.complete, clusters: reached, release: p.version,
 	}
 	resp.ResourceData, resp.DataSourceData = c, c
 }

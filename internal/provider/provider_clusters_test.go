@@ -1,0 +1,121 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// aKubeconfig is a kubeconfig with two contexts.
+const aKubeconfig = `apiVersion: v1
+kind: Config
+current-context: eu-1
+contexts:
+- {name: eu-1, context: {cluster: eu, user: me}}
+- {name: us-1, context: {cluster: us, user: me}}
+clusters:
+- {name: eu, cluster: {server: "https://eu.example.com"}}
+- {name: us, cluster: {server: "https://us.example.com"}}
+users:
+- {name: me, user: {token: hunter2}}
+`
+
+// Everything that is wrong with a cluster is an error at validate already, names the attribute, and holds no secret.
+func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	one := func(attributes map[string]any) map[string]any { return map[string]any{"eu-1": attributes} }
+	host := func(further map[string]any) map[string]any {
+		attributes := map[string]any{"host": "https://eu.example.com"}
+		maps.Copy(attributes, further)
+		return one(attributes)
+	}
+	exec := func(further map[string]any) map[string]any {
+		attributes := map[string]any{"api_version": "client.authentication.k8s.io/v1", "command": "aws"}
+		maps.Copy(attributes, further)
+		return host(map[string]any{"exec": attributes})
+	}
+	unknown := providertest.Unknown{}
+	for name, c := range map[string]struct {
+		clusters any
+		want     string // "" for none
+	}{
+		"nothing":                    {},
+		"none":                       {clusters: map[string]any{}},
+		"a null":                     {clusters: map[string]any{"eu-1": nil}},
+		"everything unknown":         {clusters: unknown},
+		"an unknown entry":           {clusters: map[string]any{"eu-1": unknown}},
+		"an unknown host":            {clusters: one(map[string]any{"host": unknown, "token": unknown})},
+		"only an unknown kubeconfig": {clusters: one(map[string]any{"kubeconfig": unknown})},
+		"an unknown context":         {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": unknown})},
+		"an unknown exec":            {clusters: host(map[string]any{"exec": unknown})},
+		"an unknown command":         {clusters: exec(map[string]any{"command": unknown, "args": []any{unknown}, "env": map[string]any{"A": unknown, "B": nil}})},
+		"unknown args":               {clusters: exec(map[string]any{"args": unknown, "env": unknown, "api_version": unknown})},
+		"a certificate, unknown key": {clusters: host(map[string]any{"client_certificate": unknown, "client_key": unknown})},
+		"a host":                     {clusters: host(map[string]any{"token": "hunter2", "proxy_url": "http://proxy:3128", "tls_server_name": "eu"})},
+		"a kubeconfig":               {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": "us-1", "host": nil})},
+		"a command":                  {clusters: exec(map[string]any{"args": []any{"eks", "get-token"}, "env": map[string]any{"AWS_PROFILE": "hunter2"}})},
+
+		"no object":              {clusters: "hunter2", want: "Must be an object with an entry for each cluster"},
+		"a list":                 {clusters: []any{map[string]any{"host": "https://x"}}, want: "Must be an object with an entry for each cluster"},
+		"an entry, no object":    {clusters: map[string]any{"eu-1": "hunter2"}, want: `clusters["eu-1"] must be an object: {host`},
+		"a cluster of nothing":   {clusters: one(map[string]any{}), want: `clusters["eu-1"] has neither host nor kubeconfig`},
+		"a cluster of no name":   {clusters: map[string]any{"": map[string]any{"host": "https://x"}}, want: `clusters[""] has no name`},
+		"a misspelt key":         {clusters: host(map[string]any{"tokn": "hunter2"}), want: `clusters["eu-1"] has the unknown attribute "tokn"; did you mean "token"?`},
+		"a number":               {clusters: host(map[string]any{"token": 5}), want: `clusters["eu-1"].token must be a text`},
+		"a misspelt key in exec": {clusters: exec(map[string]any{"arg": []any{}}), want: `clusters["eu-1"].exec has the unknown attribute "arg"; did you mean "args"?`},
+		"exec, no object":        {clusters: host(map[string]any{"exec": "hunter2"}), want: `clusters["eu-1"].exec must be an object: {api_version`},
+		"args, no list":          {clusters: exec(map[string]any{"args": "hunter2"}), want: `clusters["eu-1"].exec.args must be a list of texts`},
+		"an argument, no text":   {clusters: exec(map[string]any{"args": []any{"a", 5}}), want: `clusters["eu-1"].exec.args[1] must be a text`},
+		"env, no map":            {clusters: exec(map[string]any{"env": []any{"hunter2"}}), want: `clusters["eu-1"].exec.env must be a map of texts`},
+		"env of a number":        {clusters: exec(map[string]any{"env": map[string]any{"A": true}}), want: `clusters["eu-1"].exec.env["A"] must be a text`},
+		"a command of nothing":   {clusters: exec(map[string]any{"command": nil}), want: `clusters["eu-1"].exec.command is missing`},
+		"both ways":              {clusters: host(map[string]any{"kubeconfig": aKubeconfig}), want: `clusters["eu-1"].host is given beside kubeconfig`},
+		"a context, not there":   {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": "us-2"}), want: `clusters["eu-1"].context is "us-2", which the kubeconfig does not have; did you mean "us-1"?`},
+		"a path":                 {clusters: one(map[string]any{"kubeconfig": "~/.kube/hunter2"}), want: `clusters["eu-1"].kubeconfig must be the text of a kubeconfig, and is a single line`},
+		"no YAML":                {clusters: one(map[string]any{"kubeconfig": "a: b\nhunter2: [\n"}), want: `clusters["eu-1"].kubeconfig cannot be read: it is no YAML or JSON of the kind Config`},
+		"plain http":             {clusters: one(map[string]any{"host": "http://eu.example.com", "token": "hunter2"}), want: `clusters["eu-1"].token would be sent over plain http`},
+		"the key of nothing":     {clusters: host(map[string]any{"client_key": "hunter2"}), want: `clusters["eu-1"].client_key must be PEM`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := providertest.New(startProvider)
+			_, said := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": c.clusters}})
+			if c.want == "" {
+				if len(said) > 0 {
+					t.Errorf("said is %s", said)
+				}
+				return
+			}
+			if len(said) == 0 || said[0].At != `AttributeName("clusters")` || !strings.Contains(said.String(), c.want) {
+				t.Errorf("said is %s, want %q", said, c.want)
+			}
+			if strings.Contains(said.String(), "hunter2") {
+				t.Errorf("said has the secret in it: %s", said)
+			}
+		})
+	}
+}
+
+// What is wrong is said all at once; what is wrong with many clusters is said once.
+func TestEveryMistakeInTheProvidersClustersIsSaid(t *testing.T) {
+	t.Parallel()
+	clusters := map[string]any{
+		"a": map[string]any{"host": "eu.example.com", "client_certificate": "x", "tls_server_name": "a:b"},
+		"b": map[string]any{"kubeconfig": aKubeconfig, "context": "zzz"},
+	}
+	for i := range 50 {
+		clusters[fmt.Sprintf("many-%02d", i)] = map[string]any{"host": "https://x", "tokn": "y"}
+	}
+	w := providertest.New(startProvider)
+	_, said := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
+	if len(said) != 6 {
+		t.Errorf("said is %s", said)
+	}
+	want := `clusters["many-00"] has the unknown attribute "tokn"; did you mean "token"? The same is wrong with 49 other clusters: many-01, many-02,`
+	if !strings.Contains(said.String(), want) {
+		t.Errorf("said is %s, want %q", said, want)
+	}
+}
