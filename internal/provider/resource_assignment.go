@@ -176,6 +176,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
 		before = recall(ctx, req.Private, &resp.Diagnostics)
+		takeCreation(ctx, resp.Private, &resp.Diagnostics) // of a replacement that came to nothing
 	}
 	if req.Plan.Raw.IsNull() {
 		r.planDestroy(ctx, &prior, before, &resp.Diagnostics)
@@ -292,7 +293,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	if resp.Diagnostics.HasError() || !ok {
 		return
 	}
-	protection, created := decodeProtection(state.Protection, &resp.Diagnostics), creationOf(ctx, req.Private, &resp.Diagnostics)
+	protection, created := decodeProtection(state.Protection, &resp.Diagnostics), takeCreation(ctx, resp.Private, &resp.Diagnostics)
 	if created != nil {
 		if r.connection.delivery.IsSamePlace(ctx, created.Place, known.Owner.Place) {
 			return // the creating half comes right after, and takes what is there as it is
@@ -337,12 +338,18 @@ func (c creation) note(ctx context.Context, private privateState, diagnostics *d
 	diagnostics.Append(private.SetKey(ctx, creationKey, text)...)
 }
 
-// creationOf is nil for a destroy that is no half of a replacement.
-func creationOf(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *creation {
+// takeCreation reads the note and removes it: an object that is left because its destroy was refused keeps its
+// private state, and a later destroy is no half of that replacement any more. It returns nil for a destroy that is
+// no half of a replacement.
+func takeCreation(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *creation {
 	text, diags := private.GetKey(ctx, creationKey)
 	diagnostics.Append(diags...)
+	if text == nil {
+		return nil
+	}
+	diagnostics.Append(private.SetKey(ctx, creationKey, nil)...)
 	c := &creation{}
-	if text == nil || json.Unmarshal(text, c) != nil {
+	if json.Unmarshal(text, c) != nil {
 		return nil
 	}
 	return c
