@@ -167,7 +167,7 @@ func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
 //
 // Errors: as of Apply.
 func (c *Client) Destroy(ctx context.Context, known *Known, protection rollout.Protection, leave bool, subject string) error {
-	if c.IsReplaced(known.Owner) {
+	if c.owners.livesOn(known.Owner) {
 		return nil
 	}
 	if outlook := c.PlanDestroy(ctx, known, protection, leave, nil); outlook.HasError() {

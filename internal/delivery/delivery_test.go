@@ -265,23 +265,15 @@ func TestALostStateIsNoDisaster(t *testing.T) {
 func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
 	s := newSite(t)
 	at, client := s.place("gitops.git", "dev"), s.process()
-	if err := client.Planned(owner(at, "dev"), false, "one"); err != nil {
+	if err := client.Planned(owner(at, "dev")); err != nil {
 		t.Fatal(err)
 	}
 	respelt := delivery.Place{URL: at.URL + "/", Branch: "dev"}
-	if err := client.Planned(owner(respelt, "dev"), false, "two"); !errors.Is(err, delivery.ErrTwice) {
-		t.Errorf("two that are created: %v", err)
+	if err := client.Planned(owner(respelt, "dev")); !errors.Is(err, delivery.ErrTwice) {
+		t.Errorf("two that are planned: %v", err)
 	}
-	if err := client.Planned(owner(at, "other"), false, "two"); err != nil {
+	if err := client.Planned(owner(at, "other")); err != nil {
 		t.Error(err)
-	}
-	replaced := s.process()
-	if err := errors.Join(replaced.Planned(owner(at, "dev"), true, "one"), replaced.Planned(owner(at, "dev"), false, "one")); err != nil {
-		t.Errorf("a replacement is planned twice: %v", err)
-	}
-	mixed := s.process()
-	if err := errors.Join(mixed.Planned(owner(at, "dev"), true, "one"), mixed.Planned(owner(at, "dev"), false, "two")); !errors.Is(err, delivery.ErrTwice) {
-		t.Errorf("one with a state and another one: %v", err)
 	}
 	after := wanted(t, "1", 1, "drone")
 	if _, err := client.Apply(context.Background(), order(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")); err != nil {

@@ -13,11 +13,12 @@ var ErrTwice = errors.New("another flotilla_assignment of this configuration has
 // owners remembers which owners this process has planned and written. The zero value is ready.
 type owners struct {
 	mu      sync.Mutex
-	planned map[ownerKey]map[bool]string // by whether there is a state: what it was planned from
-	places  map[ownerKey]Place
+	planned map[ownerKey]Place
 	written map[ownerKey]bool
 	created map[ownerKey]bool
 	deposed map[ownerKey]bool
+	read    map[ownerKey]int // how many objects of the state
+	ends    map[ownerKey]bool
 }
 
 type ownerKey struct {
@@ -29,30 +30,20 @@ func keyOfOwner(owner Owner) ownerKey {
 	return ownerKey{place: Place{URL: spelling(owner.Place.URL), Branch: owner.Place.Branch, Path: owner.Place.Path}, name: owner.Name}
 }
 
-// Planned notes that an owner is planned, and fails for a second one of its name. configuration is any
-// text that is the same for the same resource. Terraform plans a resource that it replaces twice: with
-// its state, and then, from the same configuration, without.
-func (c *Client) Planned(owner Owner, hasState bool, configuration string) error {
+// Planned notes that an owner is planned, and fails for a second one of its name. Terraform plans a resource that it
+// replaces twice: that is for the caller to know.
+func (c *Client) Planned(owner Owner) error {
 	o := &c.owners
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := keyOfOwner(owner)
-	if o.planned == nil {
-		o.planned = map[ownerKey]map[bool]string{}
-	}
-	if o.planned[key] == nil {
-		o.planned[key] = map[bool]string{}
-	}
-	_, again := o.planned[key][hasState]
-	other, both := o.planned[key][!hasState]
-	if again || both && (hasState || other != configuration) {
+	if _, again := o.planned[key]; again {
 		return fmt.Errorf("%w: %q on branch %q at path %q", ErrTwice, owner.Name, owner.Place.Branch, owner.Place.Path)
 	}
-	o.planned[key][hasState] = configuration
-	if o.places == nil {
-		o.places = map[ownerKey]Place{}
+	if o.planned == nil {
+		o.planned = map[ownerKey]Place{}
 	}
-	o.places[key] = owner.Place
+	o.planned[key] = owner.Place
 	return nil
 }
 
@@ -62,7 +53,7 @@ func (o *owners) namesakes(owner Owner) []Place {
 	defer o.mu.Unlock()
 	own := keyOfOwner(owner)
 	var places []Place
-	for key, place := range o.places {
+	for key, place := range o.planned {
 		if key != own && key.name == own.name && key.place.Branch == own.place.Branch && key.place.Path == own.place.Path {
 			places = append(places, place)
 		}
@@ -109,12 +100,45 @@ func (o *owners) writes(owner Owner, creates bool) error {
 	return nil
 }
 
-// wasCreated says whether this process has created the owner anew: then the destroy of the one before is
-// the second half of a replacement, and leaves what is there.
-func (o *owners) wasCreated(owner Owner) bool {
+// livesOn says whether this process has created the owner anew, or plans it: then the destroy of an object of that
+// owner is the second half of a replacement, or one object of two, and leaves what is there.
+func (o *owners) livesOn(owner Owner) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.created[keyOfOwner(owner)]
+	key := keyOfOwner(owner)
+	_, planned := o.planned[key]
+	return planned || o.created[key]
+}
+
+// Read notes that an object of the state is read.
+func (c *Client) Read(owner Owner) {
+	o := &c.owners
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.read == nil {
+		o.read = map[ownerKey]int{}
+	}
+	o.read[keyOfOwner(owner)]++
+}
+
+// PlansEnd notes that the end of an object is planned.
+func (c *Client) PlansEnd(owner Owner) {
+	o := &c.owners
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ends == nil {
+		o.ends = map[ownerKey]bool{}
+	}
+	o.ends[keyOfOwner(owner)] = true
+}
+
+// HasAnother says whether the state has another object of an owner that is planned and does not end: one that was
+// deposed by a replacement, which was interrupted before it could end it.
+func (c *Client) HasAnother(owner Owner) bool {
+	c.owners.mu.Lock()
+	defer c.owners.mu.Unlock()
+	key := keyOfOwner(owner)
+	return c.owners.read[key] > 1 || c.owners.ends[key]
 }
 
 // PlansDeposed says whether the end of an owner that is being planned is that of an object that was replaced
@@ -144,7 +168,8 @@ func (c *Client) IsDeposed(owner Owner) bool {
 func (o *owners) isPlanned(owner Owner) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.planned[keyOfOwner(owner)] != nil
+	_, planned := o.planned[keyOfOwner(owner)]
+	return planned
 }
 
 // IsSamePlace says whether two places are one, or mirrors of each other. The name of the repository decides

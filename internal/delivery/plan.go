@@ -267,10 +267,6 @@ func (c *Client) PlanDestroy(ctx context.Context, known *Known, protection rollo
 	return o
 }
 
-// IsReplaced says whether this process has created the owner anew: then its destroy is the second half
-// of a replacement, and leaves what is there.
-func (c *Client) IsReplaced(owner Owner) bool { return c.owners.wasCreated(owner) }
-
 // without returns the folders of one that the other has not. Hosts without any are left out.
 func without(one, other rollout.Trees) rollout.Trees {
 	left := rollout.Trees{}

@@ -119,24 +119,6 @@ func settings(name string, value types.Dynamic, keys []string, diagnostics *diag
 	return known
 }
 
-// fingerprint is the same for the same configuration of the resource.
-func (m *assignmentModel) fingerprint() string {
-	h := sha256.New()
-	var ignored diag.Diagnostics
-	value, _ := decodeFleet(m.Fleet, &ignored)
-	for _, text := range []string{value.Environment, value.Model} { // as text of the attribute it would be slow
-		h.Write([]byte(text))
-		h.Write([]byte{0})
-	}
-	for _, value := range []attr.Value{
-		m.Name, m.GitopsRepo, m.Delivery, m.Protection, m.Adopt, m.CommitMessage, m.RollbackTo, m.OnDestroy, m.Timeouts,
-	} {
-		h.Write([]byte(value.String()))
-		h.Write([]byte{0})
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
 // decodeFleet reads what provider::flotilla::fleet or control_plane returned. known is false while its
 // model is not known.
 func decodeFleet(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value fleet.Value, known bool) {

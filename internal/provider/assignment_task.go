@@ -173,6 +173,7 @@ func (t *task) plan(ctx context.Context) {
 		if t.intent.Settings.PullRequest {
 			t.model.PullRequest = t.prior.PullRequest
 		}
+		t.takeOver()
 		return
 	}
 	lines, complete := t.describe(ctx)
@@ -183,6 +184,18 @@ func (t *task) plan(ctx context.Context) {
 	default:
 		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes, as far as they are known", wording.Lines(lines, changes.MaxLines))
 	}
+}
+
+// takeOver plans an update that writes nothing where the state has another object of this assignment, which an
+// interrupted replacement has left deposed: Terraform ends that one after the update, and what this process plans
+// stays there.
+func (t *task) takeOver() {
+	if t.connection == nil || !t.connection.delivery.HasAnother(t.known.Owner) {
+		return
+	}
+	t.model.Commit = types.StringUnknown()
+	t.diagnostics.AddAttributeWarning(path.Root("name"), "A replacement was interrupted", fmt.Sprintf(
+		"The state has another object of the assignment %q. It goes from the state, and the folders stay.", t.known.Owner.Name))
 }
 
 // keepSpelling keeps the place as the state has it where the configuration says the same in other words:
@@ -205,7 +218,7 @@ func (t *task) check() {
 	if t.replaces { // the same resource has been planned with its state
 		return
 	}
-	if err := t.connection.delivery.Planned(t.intent.Owner, true, t.model.fingerprint()); err != nil {
+	if err := t.connection.delivery.Planned(t.intent.Owner); err != nil {
 		t.diagnostics.AddAttributeError(path.Root("name"), "Two assignments of one name", sentence(err.Error()))
 	}
 }
@@ -345,6 +358,7 @@ func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentM
 	if !ok || r.connection == nil || r.connection.delivery.PlansDeposed(known.Owner) {
 		return
 	}
+	r.connection.delivery.PlansEnd(known.Owner)
 	if known.Trees == nil && r.connection.canAsk() {
 		if err := r.connection.delivery.Refresh(ctx, known); err != nil {
 			addRepositoryError(ctx, diagnostics, err, false)
@@ -353,6 +367,12 @@ func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentM
 	}
 	t := &task{memory: m}
 	outlook := r.connection.delivery.PlanDestroy(ctx, known, decodeProtection(state.Protection, diagnostics), state.keeps(), t.clusters)
+	for i := range outlook.Problems {
+		if problem := &outlook.Problems[i]; !problem.Warning {
+			problem.Detail += "\n\nAn object that an interrupted replacement has left deposed is in no configuration: \"terraform state rm\" " +
+				"forgets it, and \"terraform import\" takes the assignment back."
+		}
+	}
 	addProblems(diagnostics, outlook.Problems)
 }
 

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
@@ -64,4 +65,56 @@ func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testi
 			t.Errorf("%d folders are left", left)
 		}
 	}
+}
+
+// interrupted is an assignment whose replacement, created first, was interrupted: the state still has the object
+// from before, deposed.
+func interrupted(t *testing.T, change func(w *wanted)) owned {
+	t.Helper()
+	o := newOwned(t)
+	o.w.first, o.w.protection = true, "free"
+	o.applied(t)
+	former := o.runner.Now()[addresses[0]].Current
+	change(o.w)
+	o.applied(t, providertest.Replace(addresses[0]))
+	workspace, _ := o.runner.(*providertest.Workspace)
+	workspace.State[addresses[0]] = providertest.Instance{Current: workspace.State[addresses[0]].Current, Deposed: []*providertest.Object{former}}
+	return o
+}
+
+func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T) {
+	t.Parallel()
+	o := interrupted(t, func(*wanted) {})
+	before := o.look()
+	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person))
+	if said.Err() != nil || !said.Has("A replacement was interrupted") {
+		t.Fatalf("said is %s", said)
+	}
+	if action := plan.Change(addresses[0]).Action; action != providertest.Update {
+		t.Errorf("the plan is to %s", action)
+	}
+	unchanged(t, before, o.look(), 0)
+	if left := o.runner.Now()[addresses[0]]; left.Current == nil || len(left.Deposed) > 0 {
+		t.Errorf("the state has %v", left)
+	}
+	o.applied(t)
+}
+
+func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndTold(t *testing.T) {
+	t.Parallel()
+	o := newOwned(t)
+	o.w.first = true
+	o.applied(t)
+	former := o.runner.Now()[addresses[0]].Current
+	o.w.branch = "live"
+	o.runner.Taint(addresses[0])
+	o.applied(t)
+	workspace, _ := o.runner.(*providertest.Workspace)
+	workspace.State[addresses[0]] = providertest.Instance{Current: workspace.State[addresses[0]].Current, Deposed: []*providertest.Object{former}}
+	if said := o.refused(t, "Mass deletion"); !strings.Contains(said.String(), "terraform state rm") {
+		t.Errorf("said is %s", said)
+	}
+	o.runner.Lose(addresses[0])
+	o.importIt(o.person, addresses[0])
+	o.applied(t)
 }

@@ -233,6 +233,7 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	if resp.Diagnostics.HasError() || !ok || !r.connection.canAsk() {
 		return
 	}
+	r.connection.delivery.Read(known.Owner)
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
 	if err := r.connection.delivery.Refresh(ctx, known); err != nil {

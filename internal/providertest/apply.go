@@ -26,6 +26,16 @@ func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 	}
 	return append(said, w.each(names(changes), func(address string) Diagnostics {
 		var said Diagnostics
+		// What is deposed goes after the current object is made or changed.
+		slices.SortStableFunc(changes[address], func(a, b *Change) int {
+			switch {
+			case a.Deposed == b.Deposed:
+				return 0
+			case a.Deposed:
+				return 1
+			}
+			return -1
+		})
 		for _, change := range changes[address] {
 			said = append(said, run.apply(ctx, plan.Configuration.Resources[address], change)...)
 		}

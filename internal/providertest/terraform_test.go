@@ -153,7 +153,8 @@ var scenarios = map[string][]move{
 		{does: "create", attempt: map[string]any{"name": "a", "wrong": "fail delete"}, first: true},
 		{does: "rename", attempt: map[string]any{"name": "b"}, first: true},
 		{does: "again", attempt: map[string]any{"name": "b"}, first: true, parallel: true},
-		{does: "gone", hand: func(w *world) { delete(w.toys, "a") }, attempt: map[string]any{"name": "b"}, first: true, parallel: true},
+		{does: "update", attempt: map[string]any{"name": "b", "size": "m"}, first: true, parallel: true},
+		{does: "gone", hand: func(w *world) { delete(w.toys, "a") }, attempt: map[string]any{"name": "b", "size": "m"}, first: true, parallel: true},
 	},
 	"a deposed object that the plan refuses to destroy": {
 		{does: "create", attempt: map[string]any{"name": "a", "wrong": "refuse destroy"}, first: true},
