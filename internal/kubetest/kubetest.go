@@ -103,31 +103,34 @@ func Start(t testing.TB, options Options) *Server {
 	// The servers outlive the test that happens to start them.
 	ctx := context.WithoutCancel(t.Context())
 	shared.once.Do(func() { shared.server, shared.err = launch(ctx) })
-	if errors.Is(shared.err, os.ErrNotExist) {
-		t.Skipf("needs a Kubernetes API: %v; `make kubernetes` builds it", shared.err)
-	}
-	if shared.err != nil {
-		t.Fatalf("kubetest: %v", shared.err)
-	}
+	check(t, shared.err)
 	server := shared.server
 	if options.Agents {
 		server.agents.once.Do(func() { server.agents.err = server.define(ctx) })
-		if server.agents.err != nil {
-			t.Fatalf("kubetest: %v", server.agents.err)
-		}
+		check(t, server.agents.err)
 	}
 	if options.Controllers {
 		server.controllers.once.Do(func() { server.controllers.process, server.controllers.err = server.startControllers(ctx) })
-		if server.controllers.err != nil {
-			t.Fatalf("kubetest: %v", server.controllers.err)
-		}
+		check(t, server.controllers.err)
 	}
 	t.Cleanup(func() {
-		if t.Failed() && os.Getenv("FLOTILLA_SERVER_LOGS") != "" {
-			t.Logf("kube-apiserver printed:\n%s", server.apiserver.Log())
+		if t.Failed() && testing.Verbose() {
+			t.Logf("kube-apiserver printed last:\n%s", server.apiserver.Log())
 		}
 	})
 	return server
+}
+
+// check skips the test where a program has not been built, and fails it where
+// one does not run.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skipf("needs a Kubernetes API: %v; `make tools` builds it", err)
+	}
+	if err != nil {
+		t.Fatalf("kubetest: %v", err)
+	}
 }
 
 // Client reads and writes every kind.

@@ -44,7 +44,7 @@ func find() (binaries, error) {
 		return filepath.Join(folder, name)
 	}
 	found := binaries{program("etcd"), program("kube-apiserver"), program("kube-controller-manager")}
-	for _, path := range []string{found.etcd, found.apiserver, found.controllers} {
+	for _, path := range []string{found.etcd, found.apiserver} {
 		if _, err := os.Stat(path); err != nil {
 			return binaries{}, err
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
@@ -222,16 +223,20 @@ func documents(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4<<10)
 	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		switch {
-		case errors.Is(err, io.EOF):
+		var text runtime.RawExtension
+		if err := decoder.Decode(&text); errors.Is(err, io.EOF) {
 			return objects, nil
-		case err != nil:
+		} else if err != nil {
 			return nil, err
-		case len(object.Object) > 0:
-			objects = append(objects, object)
 		}
+		if empty := string(text.Raw); empty == "" || empty == "null" {
+			continue
+		}
+		object := &unstructured.Unstructured{} // which reads whole numbers as such
+		if err := object.UnmarshalJSON(text.Raw); err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
 	}
 }
 
@@ -242,10 +247,6 @@ func moveGenerations(status map[string]any, by int64) {
 		case int64:
 			if key == "observedGeneration" && value > 0 {
 				status[key] = max(0, value+by)
-			}
-		case float64:
-			if key == "observedGeneration" && value > 0 {
-				status[key] = max(0, int64(value)+by)
 			}
 		case map[string]any:
 			moveGenerations(value, by)
