@@ -2,11 +2,11 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"log"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 )
@@ -17,11 +17,13 @@ var version = "dev"
 func main() {
 	debug := flag.Bool("debug", false, "serve for a debugger, and print how Terraform finds this process")
 	flag.Parse()
-	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
-		Address:         "registry.terraform.io/flotilla/flotilla",
-		Debug:           *debug,
-		ProtocolVersion: 6,
-	})
+	var options []tf6server.ServeOpt
+	if *debug {
+		options = append(options, tf6server.WithManagedDebug())
+	}
+	err := tf6server.Serve("registry.terraform.io/flotilla/flotilla", func() tfprotov6.ProviderServer {
+		return provider.Server(provider.New(version)())
+	}, options...)
 	if err != nil {
 		log.Fatal(err)
 	}

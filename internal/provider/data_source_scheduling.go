@@ -8,13 +8,12 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
 )
 
 var (
@@ -143,8 +142,7 @@ var assignedTypes = map[string]attr.Type{
 	"namespace": types.StringType, "policies": types.ListType{ElemType: types.StringType},
 }
 
-// assignedValue makes the attribute assignments value by value, and setAssigned puts it past the
-// framework's reflection, which takes longer for 20,000 of them than all that computes them.
+// assignedValue is the attribute assignments.
 func assignedValue(assignments []*schedule.Assignment) types.Map {
 	values := make(map[string]attr.Value, len(assignments))
 	for _, assignment := range assignments {
@@ -163,6 +161,32 @@ func assignedValue(assignments []*schedule.Assignment) types.Map {
 		})
 	}
 	return types.MapValueMust(types.ObjectType{AttrTypes: assignedTypes}, values)
+}
+
+// writeAssigned writes what assignedValue makes.
+func writeAssigned(w *wire.Writer, assignments []*schedule.Assignment) {
+	w.Map(len(assignments))
+	for _, assignment := range assignments {
+		w.Text(assignment.Key())
+		w.Map(len(assignedTypes))
+		w.Text("cluster")
+		if assignment.Host.Cluster != nil {
+			w.Text(assignment.Host.Cluster.Name)
+		} else {
+			w.Null()
+		}
+		w.Text("cluster_type")
+		w.Text(assignment.Host.ClusterType.Name)
+		w.Text("deployment_target")
+		w.Text(assignment.Target.Name)
+		w.Text("namespace")
+		w.Text(assignment.Namespace)
+		w.Text("policies")
+		w.List(len(assignment.Policies))
+		for _, policy := range assignment.Policies {
+			w.Text(policy)
+		}
+	}
 }
 
 type targetModel struct {
@@ -226,27 +250,10 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 		model.IdlePolicies[i] = idlePolicyModel(policy)
 	}
 	model.Assignments = types.MapNull(types.ObjectType{AttrTypes: assignedTypes})
-	if resp.Diagnostics.Append(resp.State.Set(ctx, &model)...); resp.Diagnostics.HasError() {
-		return
+	if !setAside(ctx, "assignments", func(w *wire.Writer) { writeAssigned(w, result.Assignments) }) {
+		model.Assignments = assignedValue(result.Assignments)
 	}
-	if err := setAssigned(ctx, &resp.State, result.Assignments); err != nil {
-		resp.Diagnostics.AddError("Assignments have no Terraform form", err.Error())
-	}
-}
-
-// setAssigned sets the attribute assignments of a state that has all others.
-func setAssigned(ctx context.Context, state *tfsdk.State, assignments []*schedule.Assignment) error {
-	value, err := assignedValue(assignments).ToTerraformValue(ctx)
-	if err != nil {
-		return err
-	}
-	attributes := map[string]tftypes.Value{}
-	if err := state.Raw.As(&attributes); err != nil {
-		return err
-	}
-	attributes["assignments"] = value
-	state.Raw = tftypes.NewValue(state.Raw.Type(), attributes)
-	return nil
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
 // hashOf stands in the state for a text that nobody looks up there.

@@ -13,11 +13,13 @@ var _ function.Function = fleetFunction{}
 
 type fleetFunction struct{}
 
+const fleetFunctionName = "fleet"
+
 func newFleetFunction() function.Function { return fleetFunction{} }
 
 // Metadata names the function.
 func (fleetFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = "fleet"
+	resp.Name = fleetFunctionName
 }
 
 // Definition describes the function. Unknown values are let in: a fleet is planned before everything
@@ -53,11 +55,15 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 
 // Run decodes and checks the fleet; every finding is in the one error that a function can return.
 func (fleetFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
-	var argument attr.Value // as it is: into any other type the framework would copy it twice
-	if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {
-		return
+	input, read := argumentOf(ctx)
+	if !read {
+		var argument attr.Value // as it is: into any other type the framework would copy it twice
+		if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {
+			return
+		}
+		input = plain(argument)
 	}
-	decoded, findings := fleet.Decode(plain(argument))
+	decoded, findings := fleet.Decode(input)
 	if len(findings) > 0 {
 		resp.Error = function.NewArgumentFuncError(0, "\n"+findings.Error())
 		return

@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 // factories serve the provider inside the test's own process.
 func factories() map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
-		"flotilla": providerserver.NewProtocol6WithError(provider.New("test")()),
+		"flotilla": func() (tfprotov6.ProviderServer, error) { return provider.Server(provider.New("test")()), nil },
 	}
 }
 

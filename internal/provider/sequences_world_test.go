@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	gitclient "github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -33,7 +32,7 @@ func newMemoryWorld(t *testing.T, filters bool) *memoryWorld {
 
 // start starts a provider that reaches the host.
 func (w *memoryWorld) start() (tfprotov6.ProviderServer, error) {
-	return providerserver.NewProtocol6WithError(provider.NewWithGit(gitclient.WithTransport(w.host))())()
+	return provider.Server(provider.NewWithGit(gitclient.WithTransport(w.host))()), nil
 }
 
 func (w *memoryWorld) repositories() []string { return []string{"one", "two"} }

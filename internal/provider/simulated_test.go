@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
@@ -17,7 +16,7 @@ import (
 
 // startProvider is a new provider process.
 func startProvider() (tfprotov6.ProviderServer, error) {
-	return providerserver.NewProtocol6WithError(provider.New("test")())()
+	return provider.Server(provider.New("test")()), nil
 }
 
 // fleetOf is what provider::flotilla::fleet makes of a small fleet with further attributes: "edge" goes to

@@ -21,14 +21,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 )
 
-// BenchmarkTerraform plans and applies fleets through the real tool. Provider time is reported apart
-// from the wall time, which is mostly the tool's own.
+// BenchmarkTerraform plans and applies fleets through the real tool. How long the provider's calls take is
+// reported apart, and what provider and tool had of processors, which hardly depends on how busy the machine is.
 func BenchmarkTerraform(b *testing.B) {
-	tool := os.Getenv("TF_ACC_TERRAFORM_PATH")
-	if tool == "" {
-		tool, _ = exec.LookPath("terraform")
+	terraform := os.Getenv("TF_ACC_TERRAFORM_PATH")
+	if terraform == "" {
+		terraform, _ = exec.LookPath("terraform")
 	}
-	if tool == "" {
+	if terraform == "" {
 		b.Skip("terraform is not on this machine")
 	}
 	// In a process of its own the provider logs only when it is told to.
@@ -66,14 +66,17 @@ resource "flotilla_assignment" "all" {
 					b.Fatal(err)
 				}
 			}
+			var tool time.Duration
 			run := func(b *testing.B, arguments ...string) {
 				b.Helper()
-				command := exec.CommandContext(b.Context(), tool, arguments...)
+				command := exec.CommandContext(b.Context(), terraform, arguments...)
 				command.Dir = folder
 				command.Env = append(os.Environ(), "TF_REATTACH_PROVIDERS="+server.reattach, "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1")
-				if output, err := command.CombinedOutput(); err != nil {
+				output, err := command.CombinedOutput()
+				if err != nil {
 					b.Fatalf("%s: %s", err, output[max(0, len(output)-4000):])
 				}
+				tool += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 			}
 			run(b, "init")
 			for _, step := range []struct {
@@ -89,10 +92,14 @@ resource "flotilla_assignment" "all" {
 						b.Skip("a plan is applied once: run with -benchtime 1x")
 					}
 					server.spent.Store(0)
+					tool = 0
+					before := fleettest.ProcessorTime()
 					for b.Loop() {
 						run(b, step.arguments...)
 					}
 					b.ReportMetric(time.Duration(server.spent.Load()).Seconds()/float64(b.N), "provider-s/op")
+					b.ReportMetric((fleettest.ProcessorTime()-before).Seconds()/float64(b.N), "provider-processor-s/op")
+					b.ReportMetric(tool.Seconds()/float64(b.N), "tool-processor-s/op")
 					if state, err := os.Stat(filepath.Join(folder, "terraform.tfstate")); err == nil {
 						b.ReportMetric(float64(state.Size())/(1<<20), "state-MiB")
 					}

@@ -19,9 +19,9 @@ func Bounded(t testing.TB, input string, read func()) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := processorTime()
+	start := ProcessorTime()
 	read()
-	took := processorTime() - start
+	took := ProcessorTime() - start
 	runtime.ReadMemStats(&after)
 	if len(input) >= maxInput || withRaceDetector { // whose own memory and time would be measured
 		return

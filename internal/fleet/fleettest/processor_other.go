@@ -4,5 +4,5 @@ package fleettest
 
 import "time"
 
-// processorTime is the clock's, where nothing better is known.
-func processorTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
+// ProcessorTime is the clock's, where nothing better is known.
+func ProcessorTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

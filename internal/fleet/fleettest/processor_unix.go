@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// processorTime is what this process has had of processors until now: other than the clock, it does not
+// ProcessorTime is what this process has had of processors until now: other than the clock, it does not
 // depend on how busy the machine is.
-func processorTime() time.Duration {
+func ProcessorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return 0
