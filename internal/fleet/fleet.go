@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -255,8 +256,11 @@ func encode(value any) (string, error) {
 	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))), nil
 }
 
-// parseStrictly reads one JSON value that has no attributes but those of the type.
+// parseStrictly reads one JSON value that has no attributes but those of the type, within bounds.
 func parseStrictly(text string, into any) error {
+	if err := checkMemory(text, reflect.TypeOf(into).Elem()); err != nil {
+		return err
+	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	decoder.DisallowUnknownFields()
