@@ -70,7 +70,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "bitbucket"}, `"bitbucket" is none of`},
 		{forge.Repository{URL: "git@github.com:owner/gitops"}, "cannot be parsed"},
 		{forge.Repository{URL: "ssh://git@github.com/owner/gitops"}, `scheme of the url is "ssh"`},
-		{forge.Repository{URL: "/repositories/gitops.git"}, "need an http or https URL"},
+		{forge.Repository{URL: "/repositories/gitops.git"}, "need an http or https URL of a Git host"},
 		{forge.Repository{URL: "https://person:c4n4ry@github.com/owner/gitops"}, "has credentials in it"},
 		{forge.Repository{URL: "https://github.com/owner/gitops?token=c4n4ry"}, "query"},
 		{forge.Repository{URL: "https://github.com/owner/gitops#x"}, "fragment"},

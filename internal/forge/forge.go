@@ -1,7 +1,8 @@
 // Package forge opens, updates, merges and closes pull requests on Git hosts:
 // Gitea and Forgejo, GitHub and GitHub Enterprise, GitLab, whose merge requests
-// are called pull requests here too. It knows neither Terraform nor fleets, and
-// nothing of Git but the names of branches and commits.
+// are called pull requests here too. It reads the statuses of commits there. It
+// knows neither Terraform nor fleets, and nothing of Git but the names of
+// branches and commits.
 //
 // A pull request belongs to an owner: its body carries the owner's mark, an HTML
 // comment, and its head is a branch of the same repository. Whatever does not
@@ -61,7 +62,7 @@ func (c Credentials) String() string { return "(credentials)" }
 // GoString does the same for %#v.
 func (c Credentials) GoString() string { return "forge.Credentials{}" }
 
-// Host is the pull requests of one repository. It is safe for concurrent use,
+// Host is the pull requests and the commit statuses of one repository. It is safe for concurrent use,
 // as long as each owner is seen to by one call at a time.
 //
 // Every call ends with its context. A call waits for a host that limits
@@ -101,6 +102,11 @@ type Host interface {
 	// Close closes the request without merging it. One that is merged or closed
 	// already is no error. Of the request its Number, Owner and Head are read.
 	Close(ctx context.Context, request *PullRequest) error
+
+	// Statuses returns what was told the host about a commit, which is given by
+	// its full id: the latest of each context, ordered by context. A commit of
+	// which nobody told anything has none.
+	Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
 // Selector names the pull request of one owner.
@@ -186,7 +192,7 @@ func WithPatience(limit time.Duration) Option {
 	return func(o *options) { o.patience = limit }
 }
 
-// NewHost returns the pull requests of a repository. Nobody is asked yet.
+// NewHost returns the pull requests and commit statuses of a repository. Nobody is asked yet.
 func NewHost(repository Repository, given ...Option) (Host, error) {
 	o := options{patience: time.Minute}
 	for _, option := range given {

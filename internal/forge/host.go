@@ -37,6 +37,9 @@ type api interface {
 	arrange(ctx context.Context, r *request, headCommit string) error
 	// hold takes that back, if it was arranged.
 	hold(ctx context.Context, r *request) error
+
+	// statuses returns at least the latest of each context, in any order.
+	statuses(ctx context.Context, commit string) ([]status, error)
 }
 
 // request is a pull request with what only this package needs to know of it.

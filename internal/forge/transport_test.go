@@ -50,6 +50,8 @@ func every(ctx context.Context, host forge.Host, check func(name string, err err
 	}
 	check("Hold", host.Hold(ctx, request))
 	check("Close", host.Close(ctx, request))
+	_, err = host.Statuses(ctx, newHead)
+	check("Statuses", err)
 }
 
 func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {

@@ -49,6 +49,36 @@ func (v *View) Commits(ctx context.Context, ids []string, want Deployed) (map[st
 	return commits, describe(v.remote, err)
 }
 
+// Recent returns the newest commits of the branch, newest first, and none before
+// one that it contains; fewer where there are fewer. It looks where the branch is
+// now.
+//
+// Errors: as of Look.
+func (l *Look) Recent(ctx context.Context, limit int) ([]string, error) {
+	release, err := l.hold(ctx)
+	if err != nil {
+		return nil, describe(l.remote, err)
+	}
+	defer release()
+	recent, err := l.recent(ctx, limit)
+	return recent, describe(l.remote, err)
+}
+
+func (l *Look) recent(ctx context.Context, limit int) ([]string, error) {
+	if l.past == nil {
+		l.past = newLineage(l.tip)
+	}
+	if _, err := l.lookAgain(ctx); err != nil {
+		return nil, err
+	}
+	for l.past.depth < limit && !l.past.over() {
+		if err := l.deepen(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l.past.newest(limit), nil
+}
+
 func (l *Look) commits(ctx context.Context, owner Owner, ids []string, want Deployed) (map[string]Commit, error) {
 	for host := range want {
 		if err := checkHost(host); err != nil {

@@ -395,3 +395,41 @@ func TestCommitsOfWhatCannotBeAskedAreAnError(t *testing.T) {
 		t.Errorf("nobody there: %v", err)
 	}
 }
+
+func TestRecentCommitsAreTheNewestOfWhereTheBranchIsNow(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		recent := func(look *gitops.Look, limit int) string {
+			t.Helper()
+			commits, err := look.Recent(t.Context(), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Join(commits, "\n")
+		}
+		look, err := gitops.NewClient().Look(t.Context(), r.remote)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := recent(look, 20); got != "" {
+			t.Errorf("of an empty branch: %s", got)
+		}
+		imported(r, "main", "", 70)
+		imported(r, "side", "main~6", 4)
+		w := r.clone()
+		run(t, w.directory, "git", "merge", "--quiet", "--strategy", "ours", "--message", "merge", "origin/side")
+		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
+		if look, err = gitops.NewClient().Look(t.Context(), r.remote); err != nil {
+			t.Fatal(err)
+		}
+		for _, limit := range []int{1, 20, 68, 1000} {
+			if got, want := recent(look, limit), r.git("rev-list", "--date-order", fmt.Sprintf("--max-count=%d", limit), "main"); got != want {
+				t.Errorf("the last %d are\n%s\nwant\n%s", limit, got, want)
+			}
+		}
+		r.byHand(func(w *workTree) { w.write("README.md", "y") })
+		if got, want := recent(look, 1), r.git("rev-parse", "main"); got != want {
+			t.Errorf("the last one is %s, want %s", got, want)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -164,6 +165,41 @@ func (l *lineage) lag(tip git.Hash) func(commit git.Hash) (behind int, since tim
 		}
 		return behind, since, false
 	}
+}
+
+// newest are the newest commits, none before one that it contains; at one time,
+// by their ids.
+func (l *lineage) newest(limit int) []string {
+	if len(l.times) == 0 {
+		return nil
+	}
+	ids := make([]git.Hash, len(l.times))
+	for id, number := range l.numbers {
+		ids[number] = id
+	}
+	newestFirst := func(a, b int) int {
+		return cmp.Or(l.times[b].Compare(l.times[a]), bytes.Compare(ids[a][:], ids[b][:]))
+	}
+	// How many commits that are here, and were not taken yet, contain each.
+	children := make([]int, len(l.times))
+	for _, parents := range l.parents {
+		for _, parent := range parents {
+			children[parent]++
+		}
+	}
+	var found []string
+	for next := []int{l.numbers[l.tip.Commit]}; len(next) > 0 && len(found) < limit; {
+		slices.SortFunc(next, newestFirst)
+		taken := next[0]
+		next = next[1:]
+		found = append(found, ids[taken].String())
+		for _, parent := range l.parents[taken] {
+			if children[parent]--; children[parent] == 0 {
+				next = append(next, parent)
+			}
+		}
+	}
+	return found
 }
 
 // contained says of each commit whether it is this one or before it.

@@ -1,0 +1,157 @@
+package delivery_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+)
+
+// toldHost is a Git host with a repository owner/r.git, and what it was told about commits.
+type toldHost struct {
+	*site
+	place delivery.Place
+	// answer gives the contexts of a commit, or a status of HTTP.
+	answer func(commit string) (contexts []string, status int)
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func newToldHost(t *testing.T) *toldHost {
+	t.Helper()
+	h := &toldHost{site: newSite(t)}
+	h.git(".", "init", "--quiet", "--bare", "--initial-branch=main", "owner/r.git")
+	h.git("owner/r.git", "config", "http.receivepack", "true")
+	backend := &cgi.Handler{
+		Path:   filepath.Join(h.git(".", "--exec-path"), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + h.folder, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
+		Stderr: io.Discard,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		commit, ok := strings.CutPrefix(r.URL.Path, "/api/v1/repos/owner/r/commits/")
+		if !ok {
+			if strings.HasPrefix(r.URL.Path, "/api/") {
+				fmt.Fprint(w, "{}")
+				return
+			}
+			backend.ServeHTTP(w, r)
+			return
+		}
+		commit = strings.TrimSuffix(commit, "/status")
+		if r.URL.Query().Get("page") != "1" {
+			fmt.Fprint(w, `{"statuses": []}`)
+			return
+		}
+		h.mu.Lock()
+		h.asked = append(h.asked, commit)
+		h.mu.Unlock()
+		contexts, status := h.answer(commit)
+		if status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+		statuses := []map[string]any{}
+		for i, context := range contexts {
+			statuses = append(statuses, map[string]any{"id": i, "context": context, "status": "success"})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"statuses": statuses})
+	}))
+	t.Cleanup(server.Close)
+	h.place = delivery.Place{URL: server.URL + "/owner/r.git", Branch: "main"}
+	var known *delivery.Known
+	for version := range 4 {
+		text := fmt.Sprint(version)
+		known = h.mustApply(delivery.Intent{Owner: owner(h.place, "dev"), After: wanted(t, text, 1, "drone"), Known: known}, text)
+	}
+	return h
+}
+
+func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
+	h := newToldHost(t)
+	commits := strings.Fields(h.git("owner/r.git", "rev-list", "main"))
+	if len(commits) < 4 {
+		t.Fatalf("there are %d commits", len(commits))
+	}
+	h.answer = func(commit string) ([]string, int) {
+		if commit == commits[0] {
+			return nil, http.StatusNotFound // not noticed yet
+		}
+		return []string{"flotilla/" + commit[:4]}, 0
+	}
+	settings := delivery.Settings{Forge: forge.Gitea}
+	for name, test := range map[string]struct {
+		limit, enough int
+		heard, asked  []string
+	}{
+		"enough":     {20, 2, commits[1:3], commits[:3]},
+		"the limit":  {3, 20, commits[1:3], commits[:3]},
+		"all":        {20, 20, commits[1:], commits},
+		"not a word": {1, 20, nil, commits[:1]},
+	} {
+		h.asked = nil
+		heard, err := h.process().Statuses(t.Context(), settings, h.place, test.limit, func(heard []delivery.CommitStatuses) bool {
+			return len(heard) == test.enough
+		})
+		if (err != nil) != (test.heard == nil) || err != nil && !errors.Is(err, forge.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var got []string
+		for _, of := range heard {
+			got = append(got, of.Commit)
+			if len(of.Statuses) != 1 || of.Statuses[0].Context != "flotilla/"+of.Commit[:4] || of.Statuses[0].State != forge.Success {
+				t.Errorf("%s: %+v", name, of)
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(test.heard, " ") || strings.Join(h.asked, " ") != strings.Join(test.asked, " ") {
+			t.Errorf("%s: heard of %v by asking for %v", name, got, h.asked)
+		}
+	}
+	h.answer = func(commit string) ([]string, int) {
+		if commit == commits[1] {
+			return nil, http.StatusForbidden
+		}
+		return []string{"a"}, 0
+	}
+	heard, err := h.process().Statuses(t.Context(), settings, h.place, 20, func([]delivery.CommitStatuses) bool { return false })
+	if !errors.Is(err, forge.ErrUnauthorized) || len(heard) != 1 {
+		t.Errorf("refused: %+v, %v", heard, err)
+	}
+}
+
+func TestARepositoryWithoutAGitHostHasNoStatuses(t *testing.T) {
+	s := newSite(t)
+	for url, want := range map[string]string{
+		s.folder + "/r.git":                      "need an http or https URL of a Git host, and the scheme of the url is \"\"",
+		"file://" + s.folder + "/r.git":          "the scheme of the url is \"file\"",
+		"ssh://git@git.example.com/owner/r":      "the scheme of the url is \"ssh\"",
+		"git@git.example.com:owner/r.git":        "cannot be parsed as the http or https URL of a Git host",
+		"https://git.example.com/owner/r.git":    "set forge to gitea, forgejo, github or gitlab",
+		"https://github.com/owner/group/r.git":   "owner/name",
+		"https://token@github.com/owner/r.git":   "credentials in it",
+		"https://gitea.com/owner/../owner/r.git": "\"..\"",
+	} {
+		place := delivery.Place{URL: url, Branch: "main"}
+		client := s.process()
+		if err := client.CheckStatuses(delivery.Settings{}, place); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
+		}
+		_, err := client.Statuses(t.Context(), delivery.Settings{}, place, 20, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if err := s.process().CheckStatuses(delivery.Settings{}, delivery.Place{URL: "https://github.com/owner/r.git"}); err != nil {
+		t.Error(err)
+	}
+}

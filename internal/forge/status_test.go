@@ -1,0 +1,280 @@
+package forge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+)
+
+const (
+	hubStatuses = "GET " + hub + "/commits/" + newHead + "/status?page=1&per_page=100"
+	labStatuses = "GET /api/v4/projects/owner%2Fgitops/repository/commits/" + newHead + "/statuses?page=1&per_page=100"
+	teaStatuses = "GET " + tea + "/commits/" + newHead + "/status?limit=50&page=1"
+)
+
+func hubSaid(id int, context, state, at string) fields {
+	return fields{
+		"id": id, "context": context, "state": state, "description": "said " + state, "target_url": "https://ci.example.com/" + context,
+		"created_at": at, "updated_at": at,
+	}
+}
+
+func hubCombined(statuses ...fields) fields {
+	return fields{"state": "failure", "sha": newHead, "total_count": 4, "statuses": append([]fields{}, statuses...), "commit_url": "https://x/commit", "url": "https://x/status"}
+}
+
+func labSaid(id int, name, status, at string, changes ...fields) fields {
+	return with(fields{
+		"id": id, "sha": newHead, "ref": "main", "status": status, "name": name, "target_url": "https://ci.example.com/" + name,
+		"description": "said " + status, "created_at": "2026-01-26T19:00:00.000Z", "started_at": nil, "finished_at": at, "allow_failure": false,
+		"author": fields{"id": 2, "username": "bot"},
+	}, changes...)
+}
+
+func teaSaid(id int, context, status, at string) fields {
+	return fields{
+		"id": id, "context": context, "status": status, "description": "said " + status, "target_url": "https://ci.example.com/" + context,
+		"url": "https://x/status", "creator": fields{"id": 2, "login": "bot"}, "created_at": "2026-01-26T19:00:00Z", "updated_at": at,
+	}
+}
+
+func teaCombined(statuses ...fields) fields {
+	return fields{"state": "failure", "sha": newHead, "total_count": 50, "statuses": statuses}
+}
+
+func said(context string, state forge.StatusState, word, creator string, minute int) forge.Status {
+	return forge.Status{
+		Context: context, State: state, Description: "said " + word, Time: time.Date(2026, 1, 26, 19, minute, 0, 0, time.UTC),
+		URL: "https://ci.example.com/" + context, Creator: creator,
+	}
+}
+
+func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
+	t.Parallel()
+	second := func(request string) string { return strings.Replace(request, "page=1", "page=2", 1) }
+	third := func(request string) string { return strings.Replace(request, "page=1", "page=3", 1) }
+	at := func(minute int) string { return fmt.Sprintf("2026-01-26T19:%02d:00Z", minute) }
+	for name, test := range map[string]struct {
+		kind      forge.Forge
+		exchanges []exchange
+		creator   string
+	}{
+		"github": {forge.GitHub, []exchange{
+			{
+				request: hubStatuses, header: map[string]string{"Link": `<https://x/status?page=2>; rel="next"`},
+				answer: hubCombined(hubSaid(9, "b", "error", at(3)), hubSaid(8, "a", "success", at(2))),
+			},
+			{request: second(hubStatuses), answer: hubCombined(hubSaid(7, "d", "pending", at(4)), hubSaid(6, "c", "failure", at(1)))},
+		}, ""},
+		"gitlab": {forge.GitLab, []exchange{
+			{
+				request: labStatuses, header: map[string]string{"X-Next-Page": "2", "X-Page": "1"}, answer: []fields{
+					labSaid(9, "b", "canceled", at(2)), labSaid(10, "b", "failed", at(2), fields{"description": "said error"}),
+					labSaid(8, "a", "success", at(2)), labSaid(5, "a", "failed", at(1)),
+					labSaid(91, "deploy", "success", at(9), fields{"target_url": "https://gitlab.example.com/owner/gitops/-/jobs/91"}),
+					labSaid(92, "test", "failed", at(9), fields{"target_url": "https://gitlab.example.com/owner/gitops/builds/92"}),
+				},
+			},
+			{request: second(labStatuses), answer: []fields{
+				labSaid(7, "d", "running", "", fields{"finished_at": nil, "started_at": at(4), "description": "said pending"}),
+				labSaid(6, "c", "failed", at(1), fields{"description": "said failure"}),
+			}},
+		}, "bot"},
+		"gitea": {forge.Gitea, []exchange{
+			{request: teaStatuses, answer: teaCombined(teaSaid(9, "b", "error", at(3)), teaSaid(8, "a", "success", at(2)))},
+			{request: second(teaStatuses), answer: teaCombined(teaSaid(7, "d", "pending", at(4)), teaSaid(6, "c", "failure", at(1)))},
+			{request: third(teaStatuses), answer: teaCombined()},
+		}, "bot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := scripted(t, test.kind, "/owner/gitops.git", test.exchanges).Statuses(t.Context(), strings.ToUpper(newHead))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []forge.Status{
+				said("a", forge.Success, "success", test.creator, 2), said("b", forge.Error, "error", test.creator, 3),
+				said("c", forge.Failure, "failure", test.creator, 1), said("d", forge.Pending, "pending", test.creator, 4),
+			}
+			if test.kind == forge.GitLab { // has no errors
+				want[1].State, want[1].Time = forge.Failure, want[0].Time
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestNoWordOfAHostIsTakenForSuccessButSuccess(t *testing.T) {
+	t.Parallel()
+	want := map[string]forge.StatusState{
+		"success": forge.Success, "failed": forge.Failure, "failure": forge.Failure, "canceled": forge.Failure, "warning": forge.Failure, "error": forge.Error,
+		"pending": forge.Pending, "running": forge.Pending, "created": forge.Pending, "manual": forge.Pending, "skipped": forge.Pending,
+		"": forge.Pending, "SUCCESS": forge.Pending, "succeeded": forge.Pending, "new": forge.Pending,
+	}
+	for word, state := range want {
+		host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+			{request: teaStatuses, answer: teaCombined(teaSaid(1, "a", word, "2026-01-26T19:00:00Z"))},
+			{request: strings.Replace(teaStatuses, "page=1", "page=2", 1), answer: teaCombined()},
+		})
+		got, err := host.Statuses(t.Context(), newHead)
+		if err != nil || len(got) != 1 || got[0].State != state {
+			t.Errorf("%q: %+v, %v", word, got, err)
+		}
+	}
+}
+
+func TestACommitOfWhichNobodyToldAnythingHasNoStatuses(t *testing.T) {
+	t.Parallel()
+	for kind, exchanges := range map[forge.Forge][]exchange{
+		forge.GitHub:  {{request: hubStatuses, answer: hubCombined()}},
+		forge.GitLab:  {{request: labStatuses, answer: []fields{}}},
+		forge.Gitea:   {{request: teaStatuses, answer: teaCombined()}},
+		forge.Forgejo: {{request: teaStatuses, answer: fields{"state": "", "statuses": nil}}},
+	} {
+		if got, err := scripted(t, kind, "/owner/gitops.git", exchanges).Statuses(t.Context(), newHead); err != nil || len(got) != 0 {
+			t.Errorf("%s: %+v, %v", kind, got, err)
+		}
+	}
+}
+
+func TestStatusesOfWhatIsNotThereSayWhat(t *testing.T) {
+	t.Parallel()
+	noCommit := "No commit found for SHA: " + newHead
+	for name, test := range map[string]struct {
+		kind      forge.Forge
+		exchanges []exchange
+		is        error
+		says      string
+	}{
+		"github": {forge.GitHub, []exchange{{request: hubStatuses, status: 404, answer: hubRefusal("Not Found")}}, forge.ErrNotFound, "404"},
+		"gitlab": {forge.GitLab, []exchange{{request: labStatuses, status: 404, answer: fields{"message": "404 Commit Not Found"}}}, forge.ErrNotFound, "Commit Not Found"},
+		"gitea's commit": {forge.Gitea, []exchange{
+			{request: teaStatuses, status: 404, answer: fields{"message": noCommit}},
+			{request: "GET " + tea, answer: fields{"id": 5}},
+		}, forge.ErrNotFound, noCommit},
+		"gitea's repository": {forge.Gitea, []exchange{
+			{request: teaStatuses, status: 404, answer: fields{"message": "not this one"}},
+			{request: "GET " + tea, status: 404, answer: fields{"message": "nor this"}},
+			{request: "GET /api/v1/user", answer: fields{"id": 2}},
+		}, forge.ErrNotFound, "nor this"},
+		"gitea's user": {forge.Gitea, []exchange{
+			{request: teaStatuses, status: 404, answer: fields{"message": "not this one"}},
+			{request: "GET " + tea, status: 404, answer: fields{"message": "nor this"}},
+			{request: "GET /api/v1/user", status: 401, answer: fields{"message": "token is required"}},
+		}, forge.ErrUnauthorized, "token is required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := scripted(t, test.kind, "/owner/gitops.git", test.exchanges).Statuses(t.Context(), newHead)
+			wantError(t, err, test.is, test.says)
+			if !strings.Contains(err.Error(), "statuses of commit "+newHead) {
+				t.Errorf("err = %v", err)
+			}
+		})
+	}
+	for _, commit := range []string{"", "main", newHead[:39], newHead + "2", "../../../user"} {
+		host := scripted(t, forge.Gitea, "/owner/gitops.git", nil)
+		if _, err := host.Statuses(t.Context(), commit); err == nil || !strings.Contains(err.Error(), "full id of a commit") {
+			t.Errorf("%q: %v", commit, err)
+		}
+	}
+}
+
+// A host that says of every page that there is another one.
+func TestStatusesWithoutEndAreAnError(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"statuses": [{"id": %d, "context": "c-%d", "status": "success"}]}`, n, n)
+	}))
+	t.Cleanup(server.Close)
+	_, err := hostAt(t, forge.Gitea, server.URL+"/owner/gitops.git").Statuses(t.Context(), newHead)
+	wantError(t, err, forge.ErrRefused, "more than 200 pages")
+}
+
+func TestALimitThatOutlastsTheDeadlineIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, header := range map[string][2]string{
+		"seconds": {"Retry-After", "50"},
+		"a date":  {"X-RateLimit-Reset", fmt.Sprint(time.Now().Add(50 * time.Second).Unix())},
+	} {
+		handler := func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(header[0], header[1])
+			w.Header().Set("X-RateLimit-Remaining", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+		t.Run(name, func(t *testing.T) {
+			forEachForge(t, handler, func(t *testing.T, host forge.Host) {
+				ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+				defer cancel()
+				_, err := host.Statuses(ctx, newHead)
+				if !errors.Is(err, forge.ErrRateLimited) || !strings.Contains(err.Error(), "asks to wait until") || ctx.Err() != nil {
+					t.Errorf("err = %v", err)
+				}
+			})
+		})
+	}
+}
+
+// What controllers told a real Gitea of hundreds of clusters.
+func TestAllStatusesOfHundredsOfClustersAreRead(t *testing.T) {
+	p := newProject(t)
+	clusters := []int{600, 60, 60}
+	var commits []string
+	for depth := range 3 {
+		commits = append(commits, p.commit("main", "", fmt.Sprintf("file-%d", depth), "x"))
+	}
+	tell := func(commit, context, state, description string) {
+		p.api("POST", "/statuses/"+commit, map[string]any{"context": context, "state": state, "description": description}, nil)
+	}
+	for depth, commit := range commits {
+		for cluster := range clusters[depth] {
+			if cluster%10 == depth || cluster%10 == 5 {
+				tell(commit, fmt.Sprintf("kustomization/apps/%08x", cluster), "pending", "Progressing")
+			}
+			if cluster%10 != depth {
+				tell(commit, fmt.Sprintf("kustomization/apps/%08x", cluster), "success", "ReconciliationSucceeded")
+			}
+		}
+	}
+	for depth, commit := range commits {
+		statuses, err := p.host.Statuses(t.Context(), commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(statuses) != clusters[depth] {
+			t.Errorf("commit %d has %d statuses", depth, len(statuses))
+		}
+		for i, s := range statuses {
+			want := forge.Status{
+				Context: fmt.Sprintf("kustomization/apps/%08x", i), State: forge.Success, Description: "ReconciliationSucceeded", Creator: p.user.Name, Time: s.Time,
+			}
+			if i%10 == depth {
+				want.State, want.Description = forge.Pending, "Progressing"
+			}
+			if s != want || time.Since(s.Time).Abs() > time.Hour {
+				t.Fatalf("commit %d: %+v, want %+v", depth, s, want)
+			}
+		}
+	}
+	if statuses, err := p.host.Statuses(t.Context(), p.commit("main", "", "last", "x")); err != nil || len(statuses) != 0 {
+		t.Errorf("of a fresh commit: %v, %v", statuses, err)
+	}
+	_, err := p.host.Statuses(t.Context(), newHead)
+	wantError(t, err, forge.ErrNotFound, "404")
+	_, err = p.as(forge.Credentials{Token: "0123456789012345678901234567890123456789"}).Statuses(t.Context(), commits[0])
+	wantError(t, err, forge.ErrUnauthorized, "")
+}

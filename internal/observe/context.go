@@ -1,0 +1,102 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Contexts tells by the context of a commit status which cluster it is of.
+type Contexts struct{ patterns []contextPattern }
+
+// contextPattern are the segments of a context.
+type contextPattern []contextSegment
+
+// contextSegment is a text; or anything; or, where it names, the name of a cluster between two texts.
+type contextSegment struct {
+	before, after string
+	names, any    bool
+}
+
+// clusterName is what stands for the name of a cluster in a pattern.
+const clusterName = "{cluster}"
+
+var placeholder = regexp.MustCompile(`\{[^{}]*\}?|\}`)
+
+// ParseContext reads a pattern such as "flotilla/{cluster}" or "kustomization/root-{cluster}/*": {cluster}
+// is the name of a cluster, and * a segment of any text. It is what a Flux Alert's commitStatusExpr, or a
+// template of Argo CD's notifications, makes contexts by.
+func ParseContext(pattern string) (Contexts, error) {
+	switch {
+	case pattern == "":
+		return Contexts{}, errors.New("the context is empty; it is a pattern such as \"flotilla/{cluster}\"")
+	case strings.Count(pattern, clusterName) > 1:
+		return Contexts{}, fmt.Errorf("context %q: has {cluster} more than once", pattern)
+	}
+	for _, found := range placeholder.FindAllString(pattern, -1) {
+		if found != clusterName {
+			return Contexts{}, fmt.Errorf("context %q: %q stands for nothing; only {cluster} does", pattern, found)
+		}
+	}
+	if !strings.Contains(pattern, clusterName) {
+		return Contexts{}, fmt.Errorf("context %q: has no {cluster}, so that nothing says which cluster a status is of", pattern)
+	}
+	var parsed contextPattern
+	for text := range strings.SplitSeq(pattern, "/") {
+		before, after, names := strings.Cut(text, clusterName)
+		if text != "*" && strings.Contains(text, "*") {
+			return Contexts{}, fmt.Errorf("context %q: * stands for a whole segment, and %q has more than that", pattern, text)
+		}
+		parsed = append(parsed, contextSegment{before: before, after: after, names: names, any: text == "*"})
+	}
+	return Contexts{[]contextPattern{parsed}}, nil
+}
+
+// DefaultContexts understands the contexts that agents give by themselves, as far as they hold the name of
+// a cluster: Flux' "kustomization/<name>/<id>", "argocd/<name>" and "continuous-delivery/<name>" of Argo
+// CD's notifications, and "flotilla/<name>"; where the name is that of the cluster, or that with
+// "flotilla-" or "flotilla-<environment>-" before it.
+func DefaultContexts(environment string) Contexts {
+	var contexts Contexts
+	for _, prefix := range []string{"", "flotilla-", "flotilla-" + environment + "-"} {
+		name := contextSegment{before: prefix, names: true}
+		for _, kind := range []string{"flotilla", "argocd", "continuous-delivery"} {
+			contexts.patterns = append(contexts.patterns, contextPattern{{before: kind}, name})
+		}
+		contexts.patterns = append(contexts.patterns, contextPattern{{before: "kustomization"}, name, {any: true}})
+	}
+	return contexts
+}
+
+// Cluster returns the cluster that a status is of; known says which ones there are.
+func (c Contexts) Cluster(context string, known func(cluster string) bool) (string, bool) {
+	segments := strings.Split(context, "/")
+	for _, pattern := range c.patterns {
+		if cluster, ok := pattern.cluster(segments); ok && known(cluster) {
+			return cluster, true
+		}
+	}
+	return "", false
+}
+
+func (p contextPattern) cluster(segments []string) (cluster string, ok bool) {
+	if len(segments) != len(p) {
+		return "", false
+	}
+	for i, segment := range p {
+		switch text := segments[i]; {
+		case segment.any:
+		case segment.names:
+			rest, hasBefore := strings.CutPrefix(text, segment.before)
+			name, hasAfter := strings.CutSuffix(rest, segment.after)
+			if !hasBefore || !hasAfter {
+				return "", false
+			}
+			cluster = name
+		case text != segment.before:
+			return "", false
+		}
+	}
+	return cluster, cluster != ""
+}

@@ -1,0 +1,111 @@
+package observe_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+func anyCluster(string) bool { return true }
+
+func TestAContextSaysWhichClusterAStatusIsOf(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ pattern, context, cluster string }{
+		{"flotilla/{cluster}", "flotilla/store-17", "store-17"},
+		{"flotilla/{cluster}", "flotilla/", ""},
+		{"flotilla/{cluster}", "flotilla", ""},
+		{"flotilla/{cluster}", "flotilla/a/b", ""},
+		{"flotilla/{cluster}", "Flotilla/a", ""},
+		{"flotilla/{cluster}", "ci/test", ""},
+		{"{cluster}", "a", "a"},
+		{"fleet/eu/{cluster}/root", "fleet/eu/a/root", "a"},
+		{"fleet/eu/{cluster}/root", "fleet/eu/a/leaf", ""},
+		{"kustomization/{cluster}/*", "kustomization/store-1/c2b30f33", "store-1"},
+		{"kustomization/root-{cluster}-x/*", "kustomization/root-a-b-x/c2b30f33", "a-b"},
+		{"kustomization/root-{cluster}-x/*", "kustomization/root-x/c2b30f33", ""},
+		{"kustomization/root-{cluster}-x/*", "kustomization/root-a/c2b30f33", ""},
+		{"kustomization/{cluster}/*", "kustomization/store-1", ""},
+		{"*/{cluster}", "anything/a", "a"},
+		{"a.c/{cluster}", "abc/a", ""},
+	} {
+		contexts, err := observe.ParseContext(test.pattern)
+		if err != nil {
+			t.Errorf("%s: %v", test.pattern, err)
+			continue
+		}
+		if got, ok := contexts.Cluster(test.context, anyCluster); got != test.cluster || ok != (test.cluster != "") {
+			t.Errorf("%s: %s is of %q, want %q", test.pattern, test.context, got, test.cluster)
+		}
+	}
+}
+
+func TestAContextWithoutAClusterIsAnError(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{
+		"":                       "is empty",
+		"flotilla":               "has no {cluster}",
+		"flotilla/{cluster":      "\"{cluster\" stands for nothing",
+		"flotilla/cluster}":      "\"}\" stands for nothing",
+		"flotilla/{clusters}":    "\"{clusters}\" stands for nothing",
+		"{env}/{cluster}":        "\"{env}\" stands for nothing",
+		"{cluster}/{cluster}":    "more than once",
+		"{{cluster}}":            "stands for nothing",
+		"flotilla/${cluster}/{}": "\"{}\" stands for nothing",
+		"flotilla/{cluster}*":    "* stands for a whole segment",
+		"a*/{cluster}":           "* stands for a whole segment",
+	} {
+		if _, err := observe.ParseContext(pattern); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: err = %v, want one with %q", pattern, err, want)
+		}
+	}
+}
+
+func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
+	t.Parallel()
+	clusters := map[string]bool{"argo": true, "flux": true, "store-1": true, "flotilla-x": true}
+	known := func(cluster string) bool { return clusters[cluster] }
+	contexts := observe.DefaultContexts("dev")
+	for context, want := range map[string]string{
+		"argocd/flotilla-dev-argo":                 "argo", // as recorded
+		"kustomization/flotilla-dev-flux/c2b30f33": "flux",
+		"kustomization/flux/c2b30f33":              "flux",
+		"kustomization/flotilla-store-1/c2b30f33":  "store-1",
+		"continuous-delivery/store-1":              "store-1",
+		"flotilla/store-1":                         "store-1",
+		"flotilla/flotilla-x":                      "flotilla-x",
+		"kustomization/flux-system/c2b30f33":       "", // says of no cluster
+		"kustomization/flux":                       "",
+		"argocd/flotilla-prod-argo":                "",
+		"argocd/argo/more":                         "",
+		"helmrelease/flux/c2b30f33":                "",
+		"":                                         "",
+	} {
+		if got, ok := contexts.Cluster(context, known); got != want || ok != (want != "") {
+			t.Errorf("%q is of %q, want %q", context, got, want)
+		}
+	}
+}
+
+func FuzzContext(f *testing.F) {
+	f.Add("flotilla/{cluster}", "flotilla/a")
+	f.Add("kustomization/root-{cluster}/*", "kustomization/root-a/1")
+	f.Add("*/{cluster}-x", "/-x")
+	f.Fuzz(func(t *testing.T, pattern, context string) {
+		contexts, err := observe.ParseContext(pattern)
+		if err != nil {
+			return
+		}
+		cluster, ok := contexts.Cluster(context, anyCluster)
+		if ok != (cluster != "") || strings.Contains(cluster, "/") {
+			t.Errorf("%q: %q is of %q, %t", pattern, context, cluster, ok)
+		}
+		// The pattern finds each cluster that it was made for.
+		for _, name := range []string{"a", "store-17", "x.y"} {
+			made := strings.ReplaceAll(strings.ReplaceAll(pattern, "*", "any"), "{cluster}", name)
+			if got, ok := contexts.Cluster(made, anyCluster); !ok || got != name {
+				t.Errorf("%q: %q is of %q", pattern, made, got)
+			}
+		}
+	})
+}
