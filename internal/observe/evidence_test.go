@@ -120,7 +120,7 @@ func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
 		"a member twice":         {replace(`"format":"1"`, `"format":"1","format":"1"`), `"format" comes twice`},
 		"a cluster twice":        {replace(`"drone-2"`, `"drone-1"`), `"drone-1" comes twice`},
 		"a cluster without name": {replace(`"drone-2"`, `""`), `a cluster needs a name`},
-		"a misspelt verdict":     {replace(`"verdict":"ready"`, `"verdict":"redy"`), `"drone-1": "drone/db-main": the verdict "redy" is none of failed, unknown, behind, progressing, ready`},
+		"a misspelt verdict":     {replace(`"verdict":"ready"`, `"verdict":"redy"`), `"drone-1": "drone/db-main": the verdict "redy" is none of failed, behind, progressing, unknown, ready`},
 		"no verdict":             {replace(`"commit":"","verdict":"unknown"`, `"commit":""`), `"drone-2": it has no "verdict"`},
 		"cluster's member":       {replace(`"type":"large"`, `"typ":"large"`), `"large-1": "typ" does not belong here`},
 		"cluster's member twice": {replace(`"type":"large"`, `"type":"large","type":"large"`), `"large-1": "type" comes twice`},

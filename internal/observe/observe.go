@@ -2,7 +2,11 @@
 // verdicts and evidence out. It is pure: it asks nobody, and reads no clock.
 package observe
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Verdict is what is known of an assignment on a cluster, or of a cluster.
 type Verdict string
@@ -17,7 +21,7 @@ const (
 )
 
 // Verdicts are all verdicts, the worst first: a cluster has the worst of its assignments.
-var Verdicts = []Verdict{Failed, Unknown, Behind, Progressing, Ready}
+var Verdicts = []Verdict{Failed, Behind, Progressing, Unknown, Ready}
 
 // Status is a verdict with its reason.
 type Status struct {
@@ -27,4 +31,19 @@ type Status struct {
 	Since time.Time
 	// Message is the reason, in one line; where there is one, in the words of the cluster.
 	Message string
+}
+
+// worse orders verdicts: negative when a is worse than b.
+func worse(a, b Verdict) int {
+	return cmp.Compare(slices.Index(Verdicts, a), slices.Index(Verdicts, b))
+}
+
+// worst is the worse one of two; of equally bad ones the first, with the later time.
+func worst(a, b Status) Status {
+	if order := worse(a.Verdict, b.Verdict); order > 0 {
+		return b
+	} else if order == 0 && b.Since.After(a.Since) {
+		a.Since = b.Since
+	}
+	return a
 }

@@ -162,7 +162,7 @@ func (r *evidenceReader) id(of string) (string, error) {
 func (r *evidenceReader) verdict() (Verdict, error) {
 	text, err := r.string()
 	if err == nil && !slices.Contains(Verdicts, Verdict(text)) {
-		err = fmt.Errorf("the verdict %q is none of failed, unknown, behind, progressing, ready", text)
+		err = fmt.Errorf("the verdict %q is none of failed, behind, progressing, unknown, ready", text)
 	}
 	return Verdict(text), err
 }

@@ -1,0 +1,282 @@
+package observe
+
+import (
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// application says what an Argo CD Application says of itself: it is ready when it is healthy and synced,
+// both with what it is to have now, and known later than the last sync.
+func (o *objects) application(a *object) Status {
+	since := a.time("status", "health", "lastTransitionTime")
+	if since.IsZero() {
+		since = a.time("metadata", "creationTimestamp")
+	}
+	if at := a.time("metadata", "deletionTimestamp"); !at.IsZero() {
+		return a.say(Progressing, at, "is being deleted")
+	}
+	sync, health := a.text("status", "sync", "status"), a.text("status", "health", "status")
+	if wrong, at := a.applicationError(); wrong != "" {
+		return a.say(Failed, at, "%s", wrong)
+	}
+	if sync == "" || health == "" {
+		return a.say(Progressing, since, "says nothing of itself yet")
+	}
+	if !a.isCompared() {
+		return a.say(Progressing, since, "was changed, and its status is older")
+	}
+	if said, ok := a.operation(); ok {
+		return said
+	}
+	switch sync {
+	case "Synced":
+	case "OutOfSync":
+		return a.say(Progressing, a.time("status", "reconciledAt"), "is out of sync%s", a.which("status", "OutOfSync"))
+	default:
+		return a.say(Unknown, a.time("status", "reconciledAt"), "does not know whether it is in sync")
+	}
+	if reconciled, finished := a.time("status", "reconciledAt"), a.time("status", "operationState", "finishedAt"); reconciled.Before(finished) {
+		return a.say(Progressing, finished, "was synced at %s, and its health is older", formatTime(finished))
+	}
+	message := a.text("status", "health", "message")
+	if message != "" {
+		message = ": " + message
+	}
+	switch health {
+	case "Healthy":
+		return a.say(Ready, latest(since, a.deployed()), "is healthy")
+	case "Degraded":
+		return a.say(Failed, since, "is degraded%s%s", message, a.which("health", "Degraded"))
+	case "Progressing":
+		return a.say(Progressing, since, "is progressing%s%s", message, a.which("health", "Progressing"))
+	case "Suspended":
+		return a.say(Progressing, since, "is suspended%s%s", message, a.which("health", "Suspended"))
+	case "Missing":
+		return a.say(Progressing, since, "has objects that are not there%s%s", message, a.which("health", "Missing"))
+	}
+	return a.say(Unknown, since, "does not know its health%s", message)
+}
+
+// applicationError is the error among an Application's conditions; its warnings are none. That a sync would
+// take away all that there is is no error of what runs.
+func (o *object) applicationError() (string, time.Time) {
+	for _, one := range o.list("status", "conditions") {
+		if kind := one.text("type"); strings.HasSuffix(kind, "Error") && !strings.Contains(one.text("message"), "auto-sync will wipe out") {
+			return cmpText(one.text("message"), kind), one.time("lastTransitionTime")
+		}
+	}
+	return "", time.Time{}
+}
+
+// operation is what the last sync says, unless it is over and well.
+func (o *object) operation() (Status, bool) {
+	started, message := o.time("status", "operationState", "startedAt"), o.text("status", "operationState", "message")
+	phase := o.text("status", "operationState", "phase")
+	retries, _ := o.number("status", "operationState", "retryCount")
+	switch {
+	case phase == "Failed" || phase == "Error", phase == "Running" && retries > 0:
+		return o.say(Failed, latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", cmpText(message, phase)), true
+	case phase == "Running" || phase == "Terminating":
+		return o.say(Progressing, started, "is being synced: %s", cmpText(message, phase)), true
+	case o.has("operation"):
+		return o.say(Progressing, o.time("status", "reconciledAt"), "is about to be synced"), true
+	}
+	return Status{}, false
+}
+
+// isCompared reports whether the status is about the Application as it is.
+func (o *object) isCompared() bool {
+	compared := o.value("status", "sync", "comparedTo")
+	if compared == nil {
+		return true // older versions do not say
+	}
+	for _, field := range []string{"source", "sources"} {
+		if !sameValue(withoutDefaults(o.value("spec", field)), withoutDefaults(o.value("status", "sync", "comparedTo", field))) {
+			return false
+		}
+	}
+	was, is := o.value("status", "sync", "comparedTo", "destination"), o.value("spec", "destination")
+	return was == nil || sameValue(withoutDefaults(is), withoutDefaults(was))
+}
+
+// withoutDefaults leaves out what is empty: Argo CD writes an empty `jsonnet` where nothing was.
+func withoutDefaults(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		left := map[string]any{}
+		for key, one := range value {
+			if one = withoutDefaults(one); one != nil {
+				left[key] = one
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		return left
+	case []any:
+		left := make([]any, len(value))
+		for i, one := range value {
+			left[i] = withoutDefaults(one)
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		return left
+	case string:
+		if value == "" {
+			return nil
+		}
+	case bool:
+		if !value {
+			return nil
+		}
+	case int64:
+		return float64(value)
+	}
+	return value
+}
+
+func sameValue(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+// which names the objects of an Application that are in a state, where it says so.
+func (o *object) which(field, state string) string {
+	var names []string
+	for _, resource := range o.list("status", "resources") {
+		is := resource.text(field)
+		if field == "health" {
+			is = resource.text("health", "status")
+		}
+		if is == state {
+			name := resourceName(resource).String()
+			if message := resource.text("health", "message"); field == "health" && message != "" {
+				name += " (" + wording.OneLine(message) + ")"
+			}
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return ": " + wording.List(names, 3)
+}
+
+func resourceName(resource entry) ObjectName {
+	return ObjectName{resource.text("kind"), resource.text("namespace"), resource.text("name")}
+}
+
+// deployed is when an Application was synced last with something new.
+func (o *object) deployed() time.Time {
+	var last time.Time
+	for _, one := range o.list("status", "history") {
+		last = latest(last, one.time("deployedAt"))
+	}
+	return last
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// argoRoots finds the Applications that follow a folder of the place, and what they say. cluster is the one
+// that they deploy to where they are on a hub; "" where they are on the cluster itself.
+func (o *objects) argoRoots(at Place, host, cluster string) []root {
+	var roots []root
+	for _, a := range o.all {
+		if a.Kind != "Application" || a.group != groupArgo || cluster != "" && !a.deploysTo(cluster) {
+			continue
+		}
+		sources, several := a.list("spec", "sources"), true
+		if len(sources) == 0 {
+			source, _ := a.value("spec", "source").(map[string]any)
+			sources, several = []entry{source}, false
+		}
+		for i, source := range sources {
+			branch := source.text("targetRevision")
+			if source.text("chart") != "" || clean(source.text("path")) != path.Join(at.Path, host) ||
+				branch != "" && branch != "HEAD" && strings.TrimPrefix(branch, "refs/heads/") != at.Branch {
+				continue
+			}
+			roots = append(roots, root{
+				object: a, sameRepository: sameRepository(source.text("repoURL"), at.URL),
+				applied: o.argoApplied(a, i, several),
+			})
+			break
+		}
+	}
+	return roots
+}
+
+// deploysTo reports whether an Application on a hub is for a cluster.
+func (o *object) deploysTo(cluster string) bool {
+	return o.text("spec", "destination", "name") == cluster
+}
+
+// argoApplied is what a root Application has applied. Its sync status is about a commit that may be newer
+// than the one that it has applied.
+func (o *objects) argoApplied(a *object, source int, several bool) Applied {
+	revision := func(of entry) string {
+		text := of.text("revision")
+		if several {
+			list, _ := of["revisions"].([]any)
+			text = ""
+			if source < len(list) {
+				text, _ = list[source].(string)
+			}
+		}
+		if !isID(text) {
+			return ""
+		}
+		return text
+	}
+	at := func(fields ...string) entry {
+		value, _ := a.value(fields...).(map[string]any)
+		return value
+	}
+	is := Applied{Root: a.ObjectName, Status: o.application(a), Compared: revision(at("status", "sync"))}
+	for _, one := range a.list("status", "history") {
+		if commit := revision(one); commit != "" {
+			is.History = append(is.History, Moment{commit, one.time("deployedAt")})
+		}
+	}
+	slices.SortStableFunc(is.History, func(a, b Moment) int { return a.Time.Compare(b.Time) })
+	if last := len(is.History) - 1; last >= 0 {
+		is.Commit = is.History[last].Commit
+	}
+	if a.text("status", "sync", "status") == "Synced" && is.Compared != "" {
+		is.Commit = is.Compared
+	}
+	is.Attempted = is.Compared
+	phase := a.text("status", "operationState", "phase")
+	if tried := revision(at("status", "operationState", "syncResult")); tried != "" && phase != "Succeeded" && phase != "" {
+		is.Attempted = tried
+		for _, resource := range a.list("status", "operationState", "syncResult", "resources") {
+			if resource.text("status") == "Synced" {
+				is.Arrived = append(is.Arrived, resourceName(resource))
+			}
+		}
+	}
+	if is.Attempted == is.Commit {
+		is.Attempted, is.Arrived = "", nil
+	}
+	for _, resource := range a.list("status", "resources") {
+		switch prune, _ := resource["requiresPruning"].(bool); {
+		case prune:
+			is.ToPrune = append(is.ToPrune, resourceName(resource))
+		case resource.text("status") == "OutOfSync":
+			is.OutOfSync = append(is.OutOfSync, resourceName(resource))
+		}
+	}
+	slices.SortFunc(is.OutOfSync, compareNames)
+	slices.SortFunc(is.ToPrune, compareNames)
+	slices.SortFunc(is.Arrived, compareNames)
+	return is
+}

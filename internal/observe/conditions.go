@@ -1,0 +1,111 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// condition is one of the conditions of an object.
+type condition struct {
+	status, reason, message string
+	changed                 time.Time // when the status changed, which from ready to ready it does not
+	generation              int64     // that it is about; 0 where it does not say
+}
+
+// condition finds a condition; one without a status is none.
+func (o *object) condition(of string) (condition, bool) {
+	for _, one := range o.list("status", "conditions") {
+		if one.text("type") == of && one.text("status") != "" {
+			generation, _ := number(one["observedGeneration"])
+			changed := one.time("lastTransitionTime")
+			if changed.IsZero() {
+				changed = one.time("lastUpdateTime") // which Rancher Fleet has instead
+			}
+			return condition{one.text("status"), one.text("reason"), one.text("message"), changed, generation}, true
+		}
+	}
+	return condition{}, false
+}
+
+// say makes a status of an object, in its own words where it has some.
+func (o *object) say(verdict Verdict, since time.Time, format string, arguments ...any) Status {
+	return Status{verdict, since, o.String() + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
+}
+
+// waitingReasons are those of conditions that are false because something else comes first.
+var waitingReasons = []string{
+	"Progressing", "ProgressingWithRetry", "DependencyNotReady", "SourceNotReady", "ArtifactNotReady", "NewRevision",
+	"HealthCheckCanceled", "Initializing",
+}
+
+// ready says what the conditions of an object say, as kstatus reads them and more strictly: without the
+// condition Ready nothing is ready, a refusal of the latest generation is a failure at once, and so is one
+// that will be tried again. waits says of a reason and message that something else has to come first.
+func (o *object) ready(waits func(condition) bool) Status {
+	ready, ok := o.condition("Ready")
+	if o.text("metadata", "deletionTimestamp") != "" {
+		return o.say(Progressing, o.time("metadata", "deletionTimestamp"), "is being deleted")
+	}
+	if o.flag("spec", "suspend") || o.flag("spec", "paused") {
+		return o.say(Progressing, ready.changed, "is suspended")
+	}
+	if stalled, is := o.condition("Stalled"); is && stalled.status == "True" && o.isCurrent(stalled) {
+		return o.say(Failed, stalled.changed, "has stalled: %s", cmpText(stalled.message, stalled.reason))
+	}
+	switch {
+	case !ok:
+		return o.say(Progressing, o.time("metadata", "creationTimestamp"), "says nothing of itself yet")
+	case !o.isCurrent(ready):
+		return o.say(Progressing, ready.changed, "was changed, and its status is older")
+	case ready.status == "False" && !slices.Contains(waitingReasons, ready.reason) && (waits == nil || !waits(ready)):
+		return o.say(Failed, ready.changed, "is not ready: %s", cmpText(ready.message, ready.reason))
+	case ready.status != "True":
+		return o.say(Progressing, ready.changed, "is not ready yet: %s", o.progress(ready))
+	}
+	result, err := status.Compute(o.from)
+	switch {
+	case err != nil:
+		return o.say(Unknown, ready.changed, "cannot be understood: %s", err)
+	case result.Status != status.CurrentStatus:
+		return o.say(Progressing, ready.changed, "is not ready yet: %s", result.Message)
+	}
+	return o.say(Ready, ready.changed, "is ready")
+}
+
+// isCurrent reports whether a condition is about the object as it is.
+func (o *object) isCurrent(c condition) bool {
+	generation, known := o.number("metadata", "generation")
+	observed, has := o.number("status", "observedGeneration")
+	switch {
+	case !known:
+		return true
+	case c.generation != 0:
+		return c.generation >= generation
+	case has:
+		return observed >= generation
+	}
+	return true
+}
+
+// progress is what an object that is not ready is doing.
+func (o *object) progress(ready condition) string {
+	if doing, ok := o.condition("Reconciling"); ok && doing.status == "True" && doing.message != "" {
+		return doing.message
+	}
+	return cmpText(ready.message, ready.reason)
+}
+
+// cmpText is the first text that says something.
+func cmpText(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return "it does not say why"
+}

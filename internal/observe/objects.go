@@ -1,0 +1,171 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The API groups of agents.
+const (
+	groupKustomize = "kustomize.toolkit.fluxcd.io"
+	groupHelm      = "helm.toolkit.fluxcd.io"
+	groupSource    = "source.toolkit.fluxcd.io"
+	groupArgo      = "argoproj.io"
+	groupFleet     = "fleet.cattle.io"
+)
+
+// Kinds are what has to be listed on a cluster, so that its agent's words are all heard: every version that
+// the cluster serves is understood.
+var Kinds = []schema.GroupKind{
+	{Group: groupKustomize, Kind: "Kustomization"},
+	{Group: groupHelm, Kind: "HelmRelease"},
+	{Group: groupSource, Kind: "GitRepository"},
+	{Group: groupSource, Kind: "OCIRepository"},
+	{Group: groupSource, Kind: "HelmRepository"},
+	{Group: groupSource, Kind: "HelmChart"},
+	{Group: groupSource, Kind: "Bucket"},
+	{Group: groupArgo, Kind: "Application"},
+	{Group: groupFleet, Kind: "GitRepo"},
+	{Group: groupFleet, Kind: "HelmOp"},
+	{Group: groupFleet, Kind: "Bundle"},
+	{Group: groupFleet, Kind: "BundleDeployment"},
+}
+
+// ObjectName names an object of one of the [Kinds].
+type ObjectName struct{ Kind, Namespace, Name string }
+
+func (n ObjectName) String() string {
+	if n.Namespace == "" {
+		return n.Kind + " " + n.Name
+	}
+	return n.Kind + " " + n.Namespace + "/" + n.Name
+}
+
+func compareNames(a, b ObjectName) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// objects are those of one cluster, in order, each once.
+type objects struct {
+	all    []*object
+	byName map[ObjectName]*object
+}
+
+// object is one of a cluster's objects. What of it is not of the form that it should have is as if it
+// were not there.
+type object struct {
+	ObjectName
+	group string
+	from  *unstructured.Unstructured
+}
+
+// index puts what a cluster listed in order. Objects of other kinds are left out.
+func index(listed []*unstructured.Unstructured) *objects {
+	o := &objects{byName: map[ObjectName]*object{}}
+	sorted := slices.DeleteFunc(slices.Clone(listed), func(u *unstructured.Unstructured) bool {
+		return u == nil || !slices.Contains(Kinds, u.GroupVersionKind().GroupKind()) || u.GetName() == ""
+	})
+	// Of an object in two versions either says the same.
+	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(compareNames(nameOf(a), nameOf(b)), cmp.Compare(b.GetAPIVersion(), a.GetAPIVersion()))
+	})
+	for _, u := range sorted {
+		name := nameOf(u)
+		if o.byName[name] == nil {
+			o.byName[name] = &object{name, u.GroupVersionKind().Group, u}
+			o.all = append(o.all, o.byName[name])
+		}
+	}
+	return o
+}
+
+func nameOf(u *unstructured.Unstructured) ObjectName {
+	return ObjectName{u.GetKind(), u.GetNamespace(), u.GetName()}
+}
+
+// find returns an object, or nil. One whose namespace is not known is the only one of its name.
+func (o *objects) find(name ObjectName) *object {
+	if found := o.byName[name]; found != nil || name.Namespace != "" {
+		return found
+	}
+	var found *object
+	for _, one := range o.all {
+		if one.Kind == name.Kind && one.Name == name.Name {
+			if found != nil {
+				return nil
+			}
+			found = one
+		}
+	}
+	return found
+}
+
+func (o *object) text(fields ...string) string {
+	text, _, _ := unstructured.NestedString(o.from.Object, fields...)
+	return text
+}
+
+func (o *object) flag(fields ...string) bool {
+	flag, _, _ := unstructured.NestedBool(o.from.Object, fields...)
+	return flag
+}
+
+func (o *object) number(fields ...string) (int64, bool) { return number(o.value(fields...)) }
+
+// number reads a whole number, however it was decoded.
+func number(value any) (int64, bool) {
+	switch number := value.(type) {
+	case int64:
+		return number, true
+	case float64:
+		return int64(number), true
+	}
+	return 0, false
+}
+
+func (o *object) value(fields ...string) any {
+	value, _, err := unstructured.NestedFieldNoCopy(o.from.Object, fields...)
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+func (o *object) has(fields ...string) bool { return o.value(fields...) != nil }
+
+// entry is an object in a list.
+type entry map[string]any
+
+func (e entry) text(fields ...string) string {
+	text, _, _ := unstructured.NestedString(e, fields...)
+	return text
+}
+
+func (e entry) time(fields ...string) time.Time { return parseTime(e.text(fields...)) }
+
+// list reads a list of objects; what else is in it is left out.
+func (o *object) list(fields ...string) []entry {
+	list, _ := o.value(fields...).([]any)
+	entries := make([]entry, 0, len(list))
+	for _, one := range list {
+		if fields, ok := one.(map[string]any); ok {
+			entries = append(entries, fields)
+		}
+	}
+	return entries
+}
+
+func (o *object) time(fields ...string) time.Time { return parseTime(o.text(fields...)) }
+
+// parseTime reads a time in whole seconds; zero when it is none.
+func parseTime(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC().Truncate(time.Second)
+}

@@ -1,0 +1,143 @@
+package observe
+
+import (
+	"path"
+	"slices"
+)
+
+// The labels by which Rancher Fleet's objects belong together.
+const (
+	fleetRepoLabel   = "fleet.cattle.io/repo-name"
+	fleetHelmLabel   = "fleet.cattle.io/fleet-helm-name"
+	fleetCommitLabel = "fleet.cattle.io/commit"
+	fleetBundleLabel = "fleet.cattle.io/bundle-name"
+)
+
+// gitRepo says what a Rancher Fleet GitRepo or HelmOp and the Bundles that were made of it say. A GitRepo
+// names a commit before its Bundles have it, and a Bundle is ready before its BundleDeployments are.
+func (o *objects) gitRepo(g *object) Status {
+	own := g.ready(func(condition) bool { return !g.isRefused() })
+	for _, name := range []string{"Accepted", "GitPolling"} {
+		if c, ok := g.condition(name); ok && c.status == "False" && g.isCurrent(c) {
+			return g.say(Failed, c.changed, "cannot be read: %s", cmpText(c.message, c.reason))
+		}
+	}
+	if own.Verdict == Failed || g.text("metadata", "deletionTimestamp") != "" {
+		return own
+	}
+	label := fleetRepoLabel
+	if g.Kind == "HelmOp" {
+		label = fleetHelmLabel
+	}
+	bundles := 0
+	for _, b := range o.all {
+		if b.Kind != "Bundle" || b.Namespace != g.Namespace || b.from.GetLabels()[label] != g.Name {
+			continue
+		}
+		bundles++
+		commit, has := g.text("status", "commit"), b.from.GetLabels()[fleetCommitLabel]
+		if commit != "" && has != "" && commit != has {
+			own = worst(own, b.say(Progressing, own.Since, "has commit %s, and its GitRepo has %s", has, commit))
+			continue
+		}
+		own = worst(own, o.bundle(b))
+	}
+	if bundles == 0 && own.Verdict == Ready {
+		return g.say(Progressing, own.Since, "has no Bundles yet")
+	}
+	return own
+}
+
+// bundle says what a Bundle and its BundleDeployments say.
+func (o *objects) bundle(b *object) Status {
+	own := b.ready(func(condition) bool { return !b.isRefused() })
+	ready, _ := b.number("status", "summary", "ready")
+	desired, known := b.number("status", "summary", "desiredReady")
+	if own.Verdict == Ready && known && ready < desired {
+		own = b.say(Progressing, own.Since, "is ready on %d of %d clusters", ready, desired)
+	}
+	for _, d := range o.all {
+		if d.Kind == "BundleDeployment" && d.from.GetLabels()[fleetBundleLabel] == b.Name {
+			own = worst(own, o.bundleDeployment(d))
+		}
+	}
+	return own
+}
+
+// isRefused reports whether a Bundle, or one of a GitRepo, could not be applied somewhere.
+func (o *object) isRefused() bool {
+	refused, _ := o.number("status", "summary", "errApplied")
+	return refused > 0
+}
+
+// bundleDeployment says what became of a Bundle on one cluster.
+func (o *objects) bundleDeployment(d *object) Status {
+	deployed, known := d.condition("Deployed")
+	if known && deployed.status == "False" {
+		return d.say(Failed, deployed.changed, "cannot be deployed: %s", cmpText(deployed.message, deployed.reason))
+	}
+	wanted := d.text("spec", "deploymentID")
+	if applied := d.text("status", "appliedDeploymentID"); wanted == "" || applied != wanted {
+		return d.say(Progressing, deployed.changed, "has not deployed what it is to deploy yet")
+	}
+	own := d.ready(func(condition) bool { return true })
+	if own.Verdict != Ready {
+		return own
+	}
+	if value, is := d.value("status", "nonModified").(bool); is && !value {
+		return d.say(Progressing, own.Since, "has objects that were changed on the cluster")
+	}
+	if !d.flag("status", "ready") {
+		return d.say(Progressing, own.Since, "is not ready yet")
+	}
+	return own
+}
+
+// fleetRoots finds the GitRepos that follow a folder of the place, and what they say.
+func (o *objects) fleetRoots(at Place, host string) []root {
+	var roots []root
+	for _, g := range o.all {
+		if g.Kind != "GitRepo" || g.text("spec", "branch") != "" && g.text("spec", "branch") != at.Branch {
+			continue
+		}
+		paths, _ := g.value("spec", "paths").([]any)
+		if !slices.ContainsFunc(paths, func(p any) bool {
+			text, ok := p.(string)
+			return ok && clean(text) == path.Join(at.Path, host)
+		}) {
+			continue
+		}
+		roots = append(roots, root{
+			object: g, applied: o.fleetApplied(g), sameRepository: sameRepository(g.text("spec", "repo"), at.URL),
+		})
+	}
+	return roots
+}
+
+// fleetApplied is what a root GitRepo has applied. It names the commit that it has read; what it has applied
+// is what its Bundles are deployed of.
+func (o *objects) fleetApplied(g *object) Applied {
+	is := Applied{Root: g.ObjectName, Status: o.gitRepo(g)}
+	read := g.text("status", "commit")
+	if !isID(read) {
+		return is
+	}
+	for _, b := range o.all {
+		if b.Kind != "Bundle" || b.Namespace != g.Namespace || b.from.GetLabels()[fleetRepoLabel] != g.Name {
+			continue
+		}
+		has := b.from.GetLabels()[fleetCommitLabel]
+		deployed := has == read && b.isCurrent(condition{})
+		for _, d := range o.all {
+			if d.Kind == "BundleDeployment" && d.from.GetLabels()[fleetBundleLabel] == b.Name {
+				deployed = deployed && d.text("status", "appliedDeploymentID") == d.text("spec", "deploymentID")
+			}
+		}
+		if !deployed {
+			is.Attempted = read
+			return is
+		}
+	}
+	is.Commit = read
+	return is
+}

@@ -1,0 +1,94 @@
+package observe
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Place is where an owner's folders are.
+type Place struct{ URL, Branch, Path string }
+
+// Applied is what a cluster has applied of a folder.
+type Applied struct {
+	// Root is the object that follows the folder; zero where that is not known.
+	Root ObjectName
+	// Commit is the commit whose content is there; "" for none.
+	Commit string
+	// Attempted is the commit that is being applied, or could not be; "" for none.
+	Attempted string
+	// Compared is the commit with which the cluster was compared to find OutOfSync; "" for none.
+	Compared string
+	// OutOfSync are objects that are not as that commit has them.
+	OutOfSync []ObjectName
+	// ToPrune are objects that the commit does not have any more, and the cluster still has.
+	ToPrune []ObjectName
+	// Arrived are the objects that have come with Attempted already.
+	Arrived []ObjectName
+	// History are commits whose content was there, each with the time from which on it was, the oldest first.
+	History []Moment
+	// Status is that of the root: of all that is in the folder and of what follows from it.
+	Status
+}
+
+// Commits are all commits of which the trees have to be known.
+func (a *Applied) Commits() []string {
+	commits := []string{a.Commit, a.Attempted, a.Compared}
+	for _, moment := range a.History {
+		commits = append(commits, moment.Commit)
+	}
+	slices.Sort(commits)
+	return slices.DeleteFunc(slices.Compact(commits), func(commit string) bool { return commit == "" })
+}
+
+// Moment is when a commit was applied.
+type Moment struct {
+	Commit string
+	Time   time.Time
+}
+
+// root is an object that follows a folder.
+type root struct {
+	object         *object
+	applied        Applied
+	sameRepository bool
+}
+
+// choose finds the root that is meant: the one of our repository, or the only one. Clusters may know the
+// repository by another address, and where it is another one, the branch does not have its commits.
+func choose(roots []root) (root, bool) {
+	var ours []root
+	for _, r := range roots {
+		if r.sameRepository {
+			ours = append(ours, r)
+		}
+	}
+	if len(ours) > 0 {
+		return ours[0], true // in the order of names
+	}
+	if len(roots) == 1 {
+		return roots[0], true
+	}
+	return root{}, false
+}
+
+// sameRepository reports whether two addresses surely are of one repository, however they are spelt.
+func sameRepository(a, b string) bool {
+	a, b = plainURL(a), plainURL(b)
+	return a != "" && a == b
+}
+
+// plainURL leaves of an address what tells repositories apart: host and path.
+func plainURL(address string) string {
+	address = strings.TrimSpace(address)
+	if at, path, ok := strings.Cut(address, ":"); ok && !strings.Contains(address, "://") && !strings.Contains(at, "/") {
+		address = "ssh://" + at + "/" + path // as in git@host:path
+	}
+	parsed, err := url.Parse(address)
+	if err != nil || address == "" {
+		return ""
+	}
+	path := strings.TrimSuffix(strings.Trim(parsed.Path, "/"), ".git")
+	return strings.ToLower(parsed.Hostname()) + "/" + path
+}

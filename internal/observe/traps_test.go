@@ -1,0 +1,287 @@
+package observe_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+func objectsOf(t testing.TB, documents string) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(documents, "\n---\n") {
+		text, err := yaml.YAMLToJSON([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(text); err != nil {
+			t.Fatalf("%s: %v", document, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+const (
+	readyKustomization = `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: web, namespace: flux-system, generation: 2}
+spec: {path: ./web, wait: true, sourceRef: {kind: GitRepository, name: web}}
+status:
+  observedGeneration: 2
+  lastAppliedRevision: main@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b
+  conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, message: Applied revision, observedGeneration: 2, lastTransitionTime: "2026-11-21T20:00:00Z"}]`
+	readySource = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: web, namespace: flux-system, generation: 1}
+spec: {url: "https://git.example.com/web", ref: {tag: v1}}
+status:
+  observedGeneration: 1
+  artifact: {revision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b, lastUpdateTime: "2026-11-21T19:00:00Z"}
+  conditions: [{type: Ready, status: "True", reason: Succeeded, message: stored, observedGeneration: 1, lastTransitionTime: "2026-11-21T19:00:00Z"}]`
+	readyRelease = `
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: flux-system, generation: 1}
+spec: {chart: {spec: {chart: web, version: 1.2.3, sourceRef: {kind: HelmRepository, name: web}}}}
+status:
+  observedGeneration: 1
+  lastAttemptedRevision: 1.2.3
+  history: [{chartVersion: 1.2.3, lastDeployed: "2026-11-21T21:00:00Z"}]
+  conditions: [{type: Ready, status: "True", reason: UpgradeSucceeded, message: upgraded, observedGeneration: 1, lastTransitionTime: "2026-11-21T20:00:00Z"}]`
+	readyApplication = `
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web, namespace: argocd, generation: 25}
+spec:
+  destination: {server: "https://kubernetes.default.svc", namespace: web}
+  source: {repoURL: "https://git.example.com/web", path: web, targetRevision: v1}
+status:
+  health: {status: Healthy, lastTransitionTime: "2026-11-21T20:00:00Z"}
+  reconciledAt: "2026-11-21T20:30:00Z"
+  operationState: {phase: Succeeded, startedAt: "2026-11-21T20:00:00Z", finishedAt: "2026-11-21T20:10:00Z", message: successfully synced}
+  history: [{revision: effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b, deployedAt: "2026-11-21T20:10:00Z"}]
+  sync:
+    status: Synced
+    revision: effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b
+    comparedTo:
+      destination: {server: "https://kubernetes.default.svc", namespace: web}
+      source: {repoURL: "https://git.example.com/web", path: web, targetRevision: v1, directory: {jsonnet: {}}}`
+	readyRepo = `
+apiVersion: fleet.cattle.io/v1alpha1
+kind: GitRepo
+metadata: {name: web, namespace: fleet-local, generation: 1}
+spec: {repo: "https://git.example.com/web", branch: main, paths: [web]}
+status:
+  observedGeneration: 1
+  commit: effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b
+  summary: {ready: 1, desiredReady: 1}
+  conditions: [{type: Ready, status: "True", lastUpdateTime: "2026-11-21T20:00:00Z"}, {type: Accepted, status: "True"}]
+---
+apiVersion: fleet.cattle.io/v1alpha1
+kind: Bundle
+metadata:
+  name: web-web
+  namespace: fleet-local
+  generation: 3
+  labels: {fleet.cattle.io/repo-name: web, fleet.cattle.io/commit: effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b}
+spec: {}
+status:
+  observedGeneration: 3
+  summary: {ready: 1, desiredReady: 1}
+  conditions: [{type: Ready, status: "True", lastUpdateTime: "2026-11-21T20:00:00Z"}]
+---
+apiVersion: fleet.cattle.io/v1alpha1
+kind: BundleDeployment
+metadata: {name: web-web, namespace: cluster-fleet-local-local, generation: 4, labels: {fleet.cattle.io/bundle-name: web-web}}
+spec: {deploymentID: s-1:o-1}
+status:
+  appliedDeploymentID: s-1:o-1
+  ready: true
+  nonModified: true
+  conditions: [{type: Ready, status: "True", lastUpdateTime: "2026-11-21T20:00:00Z"}, {type: Deployed, status: "True"}]`
+)
+
+// judged reads the folder of one assignment that is reconciled by one object, on a cluster that has applied
+// it.
+func judged(t *testing.T, documents string) observe.AssignmentResult {
+	t.Helper()
+	const rootOf = `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: root, namespace: flux-system, generation: 1}
+spec: {path: ./drone, sourceRef: {kind: GitRepository, name: root}}
+status:
+  observedGeneration: 1
+  lastAppliedRevision: dev@sha1:` + tip + `
+  lastAttemptedRevision: dev@sha1:` + tip + `
+  conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T18:00:00Z"}]
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: root, namespace: flux-system, generation: 1}
+spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
+---
+`
+	listed := observe.Listed{Objects: objectsOf(t, rootOf+strings.TrimSpace(documents))}
+	kind := listed.Objects[2].GetKind()
+	at := observe.Place{URL: "git@git.example.com:gitops", Branch: "dev"}
+	in := observe.Input{
+		Time: listed.Objects[0].GetCreationTimestamp().Time, Tip: tip, Types: map[string]string{"drone-1": "drone"},
+		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
+		Commits: map[string]observe.Commit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
+			Objects: []observe.ObjectName{{Kind: kind, Namespace: listed.Objects[2].GetNamespace(), Name: "web"}}}},
+	}
+	return observe.Observe(in).Clusters[0].Assignments[0]
+}
+
+func TestTraps(t *testing.T) {
+	t.Parallel()
+	argo := func(old, by string) string { return replaced(t, readyApplication, old, by) }
+	flux := func(old, by string) string { return replaced(t, readyKustomization, old, by) }
+	source := func(old, by string) string {
+		return readyKustomization2() + "\n---" + replaced(t, readySource, old, by)
+	}
+	helm := func(old, by string) string { return replaced(t, readyRelease, old, by) }
+	fleet := func(old, by string) string { return replaced(t, readyRepo, old, by) }
+	for name, test := range map[string]struct {
+		documents string
+		want      said
+	}{
+		"a Kustomization that is ready": {readyKustomization, said{observe.Ready, ""}},
+		"its source is ready, too":      {source("stored", "stored"), said{observe.Ready, ""}},
+		"a HelmRelease that is ready":   {readyRelease, said{observe.Ready, ""}},
+		"an Application that is ready":  {readyApplication, said{observe.Ready, ""}},
+		"a GitRepo that is ready":       {readyRepo, said{observe.Ready, ""}},
+
+		"a stale observedGeneration":              {flux("generation: 2}", "generation: 3}"), said{observe.Progressing, "was changed, and its status is older"}},
+		"a condition of an older generation":      {flux("observedGeneration: 2, last", "observedGeneration: 1, last"), said{observe.Progressing, "was changed"}},
+		"a status of an older generation":         {flux("  observedGeneration: 2\n", "  observedGeneration: 1\n"), said{observe.Progressing, "observed generation is 1"}},
+		"a generation that is none":               {flux("  observedGeneration: 2\n", "  observedGeneration: x\n"), said{observe.Unknown, "cannot be understood"}},
+		"no status at all":                        {flux(`type: Ready`, `type: Other`), said{observe.Progressing, "says nothing of itself yet"}},
+		"conditions that are none":                {flux(`conditions: [{type: Ready`, `conditions: [1, {type: 5`), said{observe.Progressing, "says nothing of itself yet"}},
+		"suspended":                               {flux("wait: true", "wait: true, suspend: true"), said{observe.Progressing, "is suspended"}},
+		"stalled":                                 {flux(`conditions: [`, `conditions: [{type: Stalled, status: "True", message: no such field, observedGeneration: 2}, `), said{observe.Failed, "has stalled: no such field"}},
+		"being deleted":                           {flux("namespace: flux-system,", `namespace: flux-system, deletionTimestamp: "2026-11-21T20:00:00Z",`), said{observe.Progressing, "is being deleted"}},
+		"no health checks":                        {flux("wait: true, ", ""), said{observe.Unknown, "neither `wait` nor health checks"}},
+		"health checks of its own":                {flux("wait: true", "healthChecks: [{kind: Deployment, name: web}]"), said{observe.Ready, ""}},
+		"its health checks have failed":           {flux(`status: "True", reason: ReconciliationSucceeded, message: Applied revision`, `status: "False", reason: HealthCheckFailed, message: "Deployment web: no space"`), said{observe.Failed, "is not ready: Deployment web: no space"}},
+		"its source is about to come":             {flux(`status: "True", reason: ReconciliationSucceeded, message: Applied revision`, `status: "False", reason: ArtifactFailed, message: "Source artifact not found, retrying in 2s"`), said{observe.Progressing, "Source artifact not found"}},
+		"its source does not have its path":       {flux(`status: "True", reason: ReconciliationSucceeded, message: Applied revision`, `status: "False", reason: ArtifactFailed, message: "kustomization path not found"`), said{observe.Failed, "kustomization path not found"}},
+		"its source has something newer":          {source("v1@sha1:effd5e", "v1@sha1:000000"), said{observe.Progressing, "and its source has v1@sha1:000000"}},
+		"its source was changed":                  {source("namespace: flux-system, generation: 1", "namespace: flux-system, generation: 2"), said{observe.Progressing, "GitRepository flux-system/web was changed"}},
+		"its source has no such tag":              {failing(source(`ref: {tag: v1}`, `ref: {tag: v2}`), "v2 not found"), said{observe.Failed, "GitRepository flux-system/web is not ready: v2 not found"}},
+		"its source cannot be asked for a while":  {failing(source(`stored`, `stored`), "timeout"), said{observe.Ready, ""}},
+		"a chart's version in place of a commit":  {helm("web, version", "web, version"), said{observe.Ready, ""}},
+		"a HelmRelease that does not wait":        {helm("spec: {chart: {spec", "spec: {upgrade: {disableWait: true}, chart: {spec"), said{observe.Unknown, "it has `disableWait`"}},
+		"a HelmRelease that failed":               {helm(`status: "True", reason: UpgradeSucceeded, message: upgraded`, `status: "False", reason: UpgradeFailed, message: timed out`), said{observe.Failed, "timed out"}},
+		"a HelmRelease whose chart is to come":    {helm(`status: "True", reason: UpgradeSucceeded, message: upgraded`, `status: "False", reason: ArtifactFailed, message: "HelmChart 'web' is not ready"`), said{observe.Progressing, "is not ready"}},
+		"a health older than the last sync":       {argo(`reconciledAt: "2026-11-21T20:30:00Z"`, `reconciledAt: "2026-11-21T20:05:00Z"`), said{observe.Progressing, "was synced at 2026-11-21T20:10:00Z, and its health is older"}},
+		"an Application that was changed":         {argo(`targetRevision: v1}`, `targetRevision: v2}`), said{observe.Progressing, "was changed, and its status is older"}},
+		"a sync that succeeded, out of sync":      {argo("status: Synced", "status: OutOfSync"), said{observe.Progressing, "is out of sync"}},
+		"a sync state that is not known":          {argo("status: Synced", "status: Unknown"), said{observe.Unknown, "does not know whether it is in sync"}},
+		"a sync that runs":                        {argo("phase: Succeeded", "phase: Running"), said{observe.Progressing, "is being synced"}},
+		"a sync that is to run":                   {argo("spec:\n", "operation: {sync: {}}\nspec:\n"), said{observe.Progressing, "is about to be synced"}},
+		"a sync that failed":                      {argo("phase: Succeeded, startedAt: \"2026-11-21T20:00:00Z\", finishedAt: \"2026-11-21T20:10:00Z\", message: successfully synced", "phase: Failed, message: no such kind"), said{observe.Failed, "cannot be synced: no such kind"}},
+		"a sync that is tried again":              {argo("phase: Succeeded", "phase: Running, retryCount: 2"), said{observe.Failed, "cannot be synced"}},
+		"an Application that is not healthy":      {argo("status: Healthy,", "status: Degraded, message: no space,"), said{observe.Failed, "is degraded: no space"}},
+		"an autoscaler that scales":               {argo("status: Healthy", "status: Progressing") + resources("HorizontalPodAutoscaler", "Progressing", "scaling"), said{observe.Progressing, "is progressing: HorizontalPodAutoscaler web/web (scaling)"}},
+		"a Deployment that is paused":             {argo("status: Healthy", "status: Suspended") + resources("Deployment", "Suspended", ""), said{observe.Progressing, "is suspended: Deployment web/web"}},
+		"objects that are missing":                {argo("status: Healthy", "status: Missing"), said{observe.Progressing, "has objects that are not there"}},
+		"a health that is not known":              {argo("status: Healthy", "status: Unknown"), said{observe.Unknown, "does not know its health"}},
+		"no health":                               {argo("status: Healthy, ", ""), said{observe.Progressing, "says nothing of itself yet"}},
+		"an Application with an error":            {argo("status:\n  health", "status:\n  conditions: [{type: InvalidSpecError, message: no such project}, {type: SharedResourceWarning}]\n  health"), said{observe.Failed, "no such project"}},
+		"an Application with a warning":           {argo("status:\n  health", "status:\n  conditions: [{type: SharedResourceWarning, message: shared}]\n  health"), said{observe.Ready, ""}},
+		"an Application with several sources":     {severalSources(t), said{observe.Ready, ""}},
+		"one of several sources was changed":      {strings.Replace(severalSources(t), "targetRevision: 1.2.3", "targetRevision: 1.2.4", 1), said{observe.Progressing, "was changed"}},
+		"an Application that is being deleted":    {argo("namespace: argocd,", `namespace: argocd, deletionTimestamp: "2026-11-21T20:00:00Z",`), said{observe.Progressing, "is being deleted"}},
+		"a GitRepo without Bundles":               {strings.Split(readyRepo, "\n---\n")[0], said{observe.Progressing, "has no Bundles yet"}},
+		"a GitRepo that cannot be read":           {fleet(`{type: Accepted, status: "True"}`, `{type: Accepted, status: "False", message: no such branch}`), said{observe.Failed, "cannot be read: no such branch"}},
+		"a GitRepo that is paused":                {fleet("spec: {repo", "spec: {paused: true, repo"), said{observe.Progressing, "is suspended"}},
+		"a Bundle of an older commit":             {fleet("fleet.cattle.io/commit: effd5e", "fleet.cattle.io/commit: 000000"), said{observe.Progressing, "has commit 000000"}},
+		"a Bundle that waits for clusters":        {waiting(t), said{observe.Progressing, "is ready on 0 of 1 clusters"}},
+		"a Bundle that could not be applied":      {strings.ReplaceAll(readyRepo, `summary: {ready: 1, desiredReady: 1}`+"\n"+`  conditions: [{type: Ready, status: "True"`, `summary: {errApplied: 1, desiredReady: 1}`+"\n"+`  conditions: [{type: Ready, message: "ErrApplied(1)", status: "False"`), said{observe.Failed, "ErrApplied(1)"}},
+		"a BundleDeployment that is not deployed": {fleet("appliedDeploymentID: s-1:o-1", "appliedDeploymentID: s-0:o-1"), said{observe.Progressing, "has not deployed what it is to deploy yet"}},
+		"a BundleDeployment that failed":          {fleet(`{type: Deployed, status: "True"}`, `{type: Deployed, status: "False", message: no space}`), said{observe.Failed, "cannot be deployed: no space"}},
+		"a BundleDeployment that is not ready":    {fleet(`ready: true`, `ready: false`), said{observe.Progressing, "is not ready yet"}},
+		"a BundleDeployment that was edited":      {fleet(`nonModified: true`, `nonModified: false`), said{observe.Progressing, "were changed on the cluster"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := judged(t, test.documents)
+			if got.Verdict != test.want.verdict || !strings.Contains(got.Message, test.want.reason) || test.want.reason == "" && got.Message != "" {
+				t.Errorf("%s: %s, want %+v", got.Verdict, got.Message, test.want)
+			}
+			if !got.Known || got.Tree != treeA || got.Commit != tip {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func replaced(t *testing.T, in, old, by string) string {
+	t.Helper()
+	if !strings.Contains(in, old) {
+		t.Fatalf("%q is not in %s", old, in)
+	}
+	return strings.Replace(in, old, by, 1)
+}
+
+// readyKustomization2 has what the tag of the source has.
+func readyKustomization2() string {
+	return strings.Replace(readyKustomization, "main@sha1", "v1@sha1", 1)
+}
+
+// failing makes a source fail.
+func failing(documents, message string) string {
+	return strings.Replace(documents, `status: "True", reason: Succeeded, message: stored`, `status: "False", reason: GitOperationFailed, message: "`+message+`"`, 1)
+}
+
+func resources(kind, health, message string) string {
+	return "\n  resources: [{kind: " + kind + ", namespace: web, name: web, status: Synced, health: {status: " + health + ", message: \"" + message + "\"}}]"
+}
+
+func waiting(t *testing.T) string {
+	t.Helper()
+	repo, bundles, _ := strings.Cut(readyRepo, "\n---\n")
+	return repo + "\n---\n" + replaced(t, bundles, "summary: {ready: 1,", "summary: {ready: 0,")
+}
+
+func severalSources(t *testing.T) string {
+	t.Helper()
+	const one = `{repoURL: "https://git.example.com/web", path: web, targetRevision: v1}`
+	const sources = `sources: [` + one + `, {repoURL: "https://charts.example.com", chart: web, targetRevision: 1.2.3}]`
+	text := replaced(t, readyApplication, "source: "+one, sources)
+	text = replaced(t, text, `source: {repoURL: "https://git.example.com/web", path: web, targetRevision: v1, directory: {jsonnet: {}}}`, sources)
+	return replaced(t, text, "revision: effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b\n    compared", "revisions: [effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b, 1.2.3]\n    compared")
+}
+
+// A condition that stays true does not say since when what it is about now is ready.
+func TestATransitionThatDoesNotMoveIsNotSinceWhenContentIsReady(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ documents, want string }{
+		"HelmRelease":   {readyRelease, "2026-11-21T21:00:00Z"},
+		"Application":   {readyApplication, "2026-11-21T20:10:00Z"},
+		"Kustomization": {readyKustomization + "\n  history: [{metadata: {revision: main@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b}, firstReconciled: \"2026-11-21T20:20:00Z\"}]", "2026-11-21T20:20:00Z"},
+	} {
+		if got := judged(t, test.documents).Since.Format("2006-01-02T15:04:05Z"); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestAnObjectThatIsNotThereIsNotReady(t *testing.T) {
+	t.Parallel()
+	got := judged(t, strings.Replace(readyKustomization, "name: web, namespace: flux-system, gen", "name: other, namespace: flux-system, gen", 1))
+	if got.Verdict != observe.Progressing || got.Message != "Kustomization flux-system/web is not there" {
+		t.Errorf("%+v", got.Status)
+	}
+}
