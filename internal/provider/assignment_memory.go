@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -138,6 +140,27 @@ func (m *memory) seal() ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(sealed{Format: memoryFormat, Data: base64.StdEncoding.EncodeToString(packed.Bytes())})
+}
+
+// refreshed is the memory with what a refresh has found. There may be none before.
+func (m *memory) refreshed(known *delivery.Known) *memory {
+	after := memory{Label: known.Label}
+	if m != nil {
+		after = *m
+	}
+	after.Trees, after.Records = known.Trees, known.Records
+	after.setDrift(known.Drift)
+	return &after
+}
+
+// equal says whether two memories say the same, as far as a refresh changes them.
+func (m *memory) equal(other *memory) bool {
+	return m != nil && other != nil &&
+		maps.EqualFunc(m.Trees, other.Trees, maps.Equal[map[string]string]) && maps.Equal(m.Records, other.Records) && m.Drift.equal(other.Drift)
+}
+
+func (d driftMemory) equal(other driftMemory) bool {
+	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Gone == other.Gone
 }
 
 // remember notes the fleet that was written.

@@ -89,6 +89,43 @@ func TestMemoryIsWhatItWas(t *testing.T) {
 	}
 }
 
+func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
+	t.Parallel()
+	first := rollout.Key{Host: "large", DeploymentTarget: "web-all"}
+	found := func(change func(*delivery.Known)) *delivery.Known {
+		known := &delivery.Known{
+			Trees: rollout.Trees{"large": {"web-all": "1"}, "small": {}}, Records: map[string]string{"large": "2"},
+			Drift: delivery.Drift{Trees: map[rollout.Key]string{}},
+		}
+		change(known)
+		return known
+	}
+	nothing := found(func(*delivery.Known) {})
+	var none *memory
+	before := none.refreshed(nothing)
+	before.Model, before.Label = "{}", "first"
+	if none.equal(before) || before.equal(nil) {
+		t.Error("no memory is the same as one")
+	}
+	after := before.refreshed(nothing)
+	if !before.equal(after) || after.Model != "{}" || after.Label != "first" {
+		t.Errorf("nothing was found, and %+v became %+v", before, after)
+	}
+	for name, change := range map[string]func(*delivery.Known){
+		"another tree":      func(k *delivery.Known) { k.Trees["large"]["web-all"] = "3" },
+		"another host":      func(k *delivery.Known) { k.Trees["tiny"] = map[string]string{} },
+		"another record":    func(k *delivery.Known) { k.Records["large"] = "4" },
+		"drift":             func(k *delivery.Known) { k.Drift.Trees[first] = "5" },
+		"drift by a commit": func(k *delivery.Known) { k.Drift.Since = map[rollout.Key]string{first: "6"} },
+		"a touched host":    func(k *delivery.Known) { k.Drift.Touched = []string{"large"} },
+		"nothing there":     func(k *delivery.Known) { k.Drift.Gone = true },
+	} {
+		if after := before.refreshed(found(change)); before.equal(after) {
+			t.Errorf("%s: nothing is written of %+v", name, after)
+		}
+	}
+}
+
 func TestMemoryHoldsNoValue(t *testing.T) {
 	t.Parallel()
 	m := &memory{}

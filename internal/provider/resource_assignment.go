@@ -229,7 +229,8 @@ func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequ
 func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	known, ok := r.known(&state, recall(ctx, req.Private, &resp.Diagnostics), &resp.Diagnostics)
+	before := recall(ctx, req.Private, &resp.Diagnostics)
+	known, ok := r.known(&state, before, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || !ok || !r.connection.canAsk() {
 		return
 	}
@@ -246,13 +247,9 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 	state.Deployed = deployedValue(known.Current())
 	state.Changes = types.ListValueMust(types.StringType, nil)
-	m := recall(ctx, req.Private, &resp.Diagnostics)
-	if m == nil {
-		m = &memory{Label: known.Label}
+	if after := before.refreshed(known); !before.equal(after) { // sealing takes longer than all else of a refresh
+		after.keep(ctx, resp.Private, &resp.Diagnostics)
 	}
-	m.Trees, m.Records = known.Trees, known.Records
-	m.setDrift(known.Drift)
-	m.keep(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
