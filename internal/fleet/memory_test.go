@@ -73,8 +73,8 @@ func TestHostileManifestsTakeNeitherMemoryNorTime(t *testing.T) {
 	for text, want := range map[string]string{
 		nearlyMiB(`{"parameters":{"a":[`, `{"":0}`, `]}}`):         "has too much in too few bytes: it would take more than 48 MiB of memory",
 		`{"parameters":{"a":` + nested("[", "", "]", 2_000) + `}}`: "nested deeper than 1000 levels",
-		`{"repo":1}`:                                   "has something else than what belongs there at offset 8",
-		`{"repo":"a","storage":"git"} `:                "",
+		`{"repo":1}`:         "has something else than what belongs there at offset 8",
+		"{\"repo\":\"a\"}\n": "",
 		`{"repo":"a","parameters":{"a":1e9999999999}}`: "",
 	} {
 		value.Manifests = map[string]string{"a-b": text}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 )
 
@@ -64,6 +65,7 @@ func FuzzSchema(f *testing.F) {
 		f.Add(schema, `{"A":"911","B":{"x":[1,"2",null]}}`)
 	}
 	f.Fuzz(func(t *testing.T, schema, data string) {
+		fleettest.Bounded(t, schema, func() { _ = hydrate.CheckSchema(schema) })
 		if value, err := fleet.ParseJSON(data); err != nil || len(data) > 1000 || len(schema) > 4000 {
 			t.Skip("not values")
 		} else if _, ok := value.(map[string]any); !ok {

@@ -68,6 +68,9 @@ func readSchema(text string) (made *schema, err error) {
 	if isExtreme(document) {
 		return nil, errors.New("holds a number that is too large or too small to be checked")
 	}
+	if err := checkSchemaSize(document); err != nil {
+		return nil, err
+	}
 	if object, ok := document.(map[string]any); ok {
 		if err := checkDraft(object); err != nil {
 			return nil, err
@@ -87,6 +90,7 @@ func readSchema(text string) (made *schema, err error) {
 	}()
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat = true
+	compiler.Formats = map[string]func(any) bool{"regex": isPattern}
 	compiler.LoadURL = func(url string) (io.ReadCloser, error) { return nil, &remoteError{url} }
 	if err := compiler.AddResource(schemaURL, strings.NewReader(text)); err != nil {
 		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
@@ -94,6 +98,9 @@ func readSchema(text string) (made *schema, err error) {
 	root, err := compiler.Compile(schemaURL)
 	if err != nil {
 		return nil, compileError(err)
+	}
+	if err := checkSchemaPaths(root); err != nil {
+		return nil, err
 	}
 	// These look at what encloses them, which is not there when a value is checked by itself.
 	early := !mentions(document, "$dynamicRef") && !mentions(document, "$recursiveRef")

@@ -20,7 +20,8 @@ var configSchemaResource = newStateOnly(object{
 			"labels":      labelsAttribute(),
 			"schema": schema.StringAttribute{
 				Required:            true,
-				MarkdownDescription: "Text of the JSON Schema, of draft 4 to 2020-12. Nothing is fetched for it: a remote `$ref` is an error.",
+				MarkdownDescription: "Text of the JSON Schema, of draft 4 to 2020-12. Nothing is fetched for it: a remote `$ref` is an error. " +
+					"It may have 4,000 objects and booleans.",
 			},
 		},
 	},

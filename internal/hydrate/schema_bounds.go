@@ -1,0 +1,254 @@
+package hydrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+// The bounds of a JSON Schema.
+const (
+	// maxSchemaParts is how many objects and booleans it may have: the compiler compares each with all others.
+	maxSchemaParts = 4_000
+	// maxSchemaMemory is what compiling it may take, about.
+	maxSchemaMemory = 44 << 20
+	// maxSchemaPaths is how many schemas may apply to one value, each time counted that one is referred to:
+	// thirty that refer twice to the next are a billion.
+	maxSchemaPaths = 100_000
+)
+
+// What compiling takes of memory, about, everything that is thrown away included. All of it was measured.
+const (
+	partMemory    = 9_500  // of an object or a boolean, which may be a schema
+	valueMemory   = 750    // of any other value
+	wrongMemory   = 2_200  // of a value that may be wrong where it stands, and is complained about then
+	pointerMemory = 16     // of each character of the way to a part
+	digitMemory   = 24     // of each digit that a number has when it is written without exponent
+	patternMemory = 600    // of each character of a pattern
+	repeatMemory  = 500    // of each character that a repetition stands for
+	classMemory   = 40_000 // of a class of characters by a name of Unicode
+)
+
+// schemaSize adds up what compiling a schema would take.
+type schemaSize struct{ parts, memory int }
+
+// checkSchemaSize refuses a schema that would take too much to compile.
+func checkSchemaSize(document any) error {
+	size := &schemaSize{}
+	size.add("", document, 0)
+	switch {
+	case size.parts > maxSchemaParts:
+		return fmt.Errorf("has more than %d objects and booleans, which is what a schema may have", maxSchemaParts)
+	case size.memory > maxSchemaMemory:
+		return fmt.Errorf("is too large: it would take more than %d MiB of memory to compile", maxSchemaMemory>>20)
+	}
+	return nil
+}
+
+func (s *schemaSize) isTooLarge() bool { return s.parts > maxSchemaParts || s.memory > maxSchemaMemory }
+
+// Keywords of whose values the compiler never complains, or not where they are text, or whole numbers.
+var (
+	freeKeywords   = []string{"enum", "const", "default", "examples"}
+	textKeywords   = []string{"$comment", "title", "description", "format", "contentEncoding", "contentMediaType", "required"}
+	numberKeywords = []string{
+		"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "multipleOf",
+		"exclusiveMinimum", "exclusiveMaximum",
+	}
+	typeNames = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+)
+
+// add adds the value of a keyword, or an element of it. The pointer to it has so many characters.
+func (s *schemaSize) add(keyword string, value any, pointer int) {
+	if s.isTooLarge() {
+		return
+	}
+	isFree := slices.Contains(freeKeywords, keyword)
+	switch value := value.(type) {
+	case bool:
+		s.part(pointer)
+	case map[string]any:
+		s.part(pointer)
+		for key, member := range value {
+			if text, ok := member.(string); ok && key == "pattern" {
+				s.pattern(text)
+			}
+			if patterns, ok := member.(map[string]any); ok && key == "patternProperties" {
+				for text := range patterns {
+					s.pattern(text)
+				}
+			}
+			about := key
+			if isFree {
+				about = keyword
+			}
+			s.add(about, member, pointer+1+escapedLength(key))
+		}
+	case []any:
+		s.memory += valueMemory
+		for i, element := range value {
+			s.add(keyword, element, pointer+1+len(strconv.Itoa(i)))
+		}
+	case string:
+		right := isFree || slices.Contains(textKeywords, keyword) || keyword == "type" && slices.Contains(typeNames, value)
+		s.scalar(right)
+	case json.Number:
+		s.memory += digitMemory * digitsOf(value)
+		s.scalar(isFree || slices.Contains(numberKeywords, keyword) && value != "0" && !strings.ContainsAny(string(value), "-.eE"))
+	default:
+		s.scalar(isFree)
+	}
+}
+
+func (s *schemaSize) scalar(right bool) {
+	s.memory += valueMemory
+	if !right {
+		s.memory += wrongMemory
+	}
+}
+
+func (s *schemaSize) part(pointer int) {
+	s.parts++
+	s.memory += partMemory + pointerMemory*pointer
+}
+
+// escapedLength is that of a key in a URL.
+func escapedLength(key string) int {
+	length := len(key)
+	for i := range len(key) {
+		if c := key[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"%/<>[\]^{|}~`, c) >= 0 {
+			length += 2
+		}
+	}
+	return length
+}
+
+// digitsOf is how many digits a number has when it is written without exponent; one that isExtreme has too many
+// anyway.
+func digitsOf(number json.Number) int {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(number)), "e")
+	shift, err := strconv.Atoi(exponent)
+	if err != nil {
+		return len(mantissa)
+	}
+	return len(mantissa) + max(shift, -shift)
+}
+
+// pattern adds a regular expression. What is none is left to the compiler, which parses no more of it.
+func (s *schemaSize) pattern(text string) {
+	s.memory += patternMemory * len(text)
+	s.memory += classMemory * (strings.Count(text, `\p`) + strings.Count(text, `\P`))
+	if s.isTooLarge() {
+		return
+	}
+	if parsed, err := syntax.Parse(text, syntax.Perl); err == nil {
+		s.memory += repeatMemory * min(lengthOf(parsed), maxSchemaMemory)
+	}
+}
+
+// lengthOf is how many characters a pattern has once its repetitions are written out. The parser allows no more
+// than some millions.
+func lengthOf(pattern *syntax.Regexp) int {
+	length := 1
+	if pattern.Op == syntax.OpLiteral {
+		length = len(pattern.Rune)
+	}
+	for _, sub := range pattern.Sub {
+		length += lengthOf(sub)
+	}
+	if pattern.Op == syntax.OpRepeat {
+		length *= max(pattern.Min, pattern.Max, 1)
+	}
+	return length
+}
+
+// checkSchemaPaths refuses a schema in which too many others apply to the same value.
+func checkSchemaPaths(root *jsonschema.Schema) error {
+	paths := &schemaPaths{known: map[*jsonschema.Schema]int{}}
+	if paths.visit(root); paths.tooMany {
+		return fmt.Errorf("refers to itself in more than %d ways for one value", maxSchemaPaths)
+	}
+	return nil
+}
+
+// schemaPaths counts the ways from schemas to those that apply to the same value.
+type schemaPaths struct {
+	known   map[*jsonschema.Schema]int // 0 while it is being counted
+	tooMany bool
+}
+
+// visit counts the ways from a schema, and visits all that it leads to.
+func (p *schemaPaths) visit(s *jsonschema.Schema) int {
+	if s == nil || p.tooMany {
+		return 0
+	}
+	if count, seen := p.known[s]; seen {
+		return count // the compiler has refused loops
+	}
+	p.known[s] = 0
+	count := 1
+	for _, same := range sameValue(s) {
+		count = min(count+p.visit(same), maxSchemaPaths+1)
+	}
+	p.known[s] = count
+	p.tooMany = p.tooMany || count > maxSchemaPaths
+	for _, below := range membersOf(s) {
+		p.visit(below)
+	}
+	return count
+}
+
+// sameValue are the schemas that apply to the same value as one does.
+func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
+	all := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.DynamicRef, s.Not, s.If, s.Then, s.Else}
+	all = append(append(append(all, s.AllOf...), s.AnyOf...), s.OneOf...)
+	for _, dependent := range s.DependentSchemas {
+		all = append(all, dependent)
+	}
+	for _, dependent := range s.Dependencies {
+		if schema, ok := dependent.(*jsonschema.Schema); ok {
+			all = append(all, schema)
+		}
+	}
+	return all
+}
+
+// membersOf are the schemas that apply to what is in a value.
+func membersOf(s *jsonschema.Schema) []*jsonschema.Schema {
+	all := []*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Items2020, s.Contains, s.UnevaluatedItems, s.ContentSchema}
+	all = append(all, s.PrefixItems...)
+	for _, property := range s.Properties {
+		all = append(all, property)
+	}
+	for _, property := range s.PatternProperties {
+		all = append(all, property)
+	}
+	for _, one := range []any{s.AdditionalProperties, s.AdditionalItems, s.Items} {
+		switch one := one.(type) {
+		case *jsonschema.Schema:
+			all = append(all, one)
+		case []*jsonschema.Schema:
+			all = append(all, one...)
+		}
+	}
+	return all
+}
+
+// isPattern says whether a value, where it is text, is a regular expression, of a size that a schema's may have.
+func isPattern(value any) bool {
+	text, isText := value.(string)
+	if !isText {
+		return true
+	}
+	size := &schemaSize{}
+	if size.pattern(text); size.isTooLarge() {
+		return false
+	}
+	_, err := syntax.Parse(text, syntax.Perl)
+	return err == nil
+}
