@@ -12,7 +12,7 @@ import (
 
 // Options say how clusters are asked. The zero value is of use.
 type Options struct {
-	// Deadline bounds everything that one cluster takes: its exec command, connecting, all answers. 0: 8 s.
+	// Deadline bounds everything that one cluster takes: its exec command, connecting, all answers. 0: 10 s.
 	Deadline time.Duration
 	// Parallel is how many clusters are asked at once. 0: 256.
 	Parallel int
@@ -20,9 +20,13 @@ type Options struct {
 	UserAgent string
 }
 
+// connectDeadline bounds connecting, and then the TLS handshake: who is there is soon known, so that clusters that are
+// gone do not hold back those that come after them.
+const connectDeadline = 4 * time.Second
+
 func (o Options) withDefaults() Options {
 	if o.Deadline <= 0 {
-		o.Deadline = 8 * time.Second
+		o.Deadline = 10 * time.Second
 	}
 	if o.Parallel <= 0 {
 		o.Parallel = 256

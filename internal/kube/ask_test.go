@@ -31,6 +31,20 @@ func names(ctx context.Context, _ string, client *kube.Client) ([]string, error)
 	return found, err
 }
 
+// What takes no connection is known before the deadline.
+func TestAServerThatTakesNoConnectionIsUnreachable(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	_, err = askOne(t, kube.Cluster{Host: "https://" + silent.Addr().String()}, time.Minute)
+	if kube.ReasonOf(err) != kube.ReasonUnreachable || err.Error() != "the API server cannot be reached: no connection within 4s" {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // askOne asks one cluster for its Kustomizations.
 func askOne(t *testing.T, cluster kube.Cluster, deadline time.Duration) ([]string, error) {
 	t.Helper()
@@ -44,7 +58,7 @@ func TestWhatAClusterHasIsListed(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		agent.Store(r.UserAgent())
 		authorization.Store(r.Header.Get("Authorization"))
-		if r.URL.Path != kustomizationsV1 || r.URL.Query().Get("limit") != "500" || r.Proto != "HTTP/2.0" {
+		if r.URL.Path != kustomizationsV1 || r.URL.Query().Get("limit") != "500" || r.Proto != "HTTP/1.1" {
 			t.Errorf("asked for %s by %s", r.URL, r.Proto)
 		}
 		answerList(w, "Kustomization", "kustomize.toolkit.fluxcd.io/v1", "", "b", "a")
@@ -85,8 +99,10 @@ func TestWhatIsWrongWithAServerIsAReason(t *testing.T) {
 		"400":                        {status(400, "bad"), kube.ReasonServer, "the API server answers 400 Bad Request: bad"},
 		"400, not of Kubernetes": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "canary-token-3f9a", 400) }, kube.ReasonGarbage,
 			"the API server answers 400 Bad Request, and not as an API server of Kubernetes does; is its URL right?"},
-		"502 of a proxy":         {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, kube.ReasonServer, "the API server answers 502 Bad Gateway"},
-		"a redirect":             {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://evil.example/x", http.StatusFound) }, kube.ReasonUnreachable, `the API server redirects to "https://evil.example", and redirects are not followed; the host must be the URL of the API server itself`},
+		"502 of a proxy": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, kube.ReasonServer, "the API server answers 502 Bad Gateway"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://evil.example/x", http.StatusFound)
+		}, kube.ReasonUnreachable, `the API server redirects to "https://evil.example", and redirects are not followed; the host must be the URL of the API server itself`},
 		"a redirect to nowhere":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) }, kube.ReasonUnreachable, "the API server redirects, and redirects"},
 		"a web page":             {text("text/html", "<html>"), kube.ReasonGarbage, "the API server does not answer as an API server of Kubernetes does; is its URL right?"},
 		"404 of a web server":    {func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }, kube.ReasonGarbage, "the API server does not answer as"},
@@ -102,7 +118,7 @@ func TestWhatIsWrongWithAServerIsAReason(t *testing.T) {
 		"half of a list":         {asJSON(head + `"items":[{"metadata":{"name":"a"}},{"meta`), kube.ReasonIncomplete, "the API server broke off in the middle of its answer"},
 		"a list without its end": {asJSON(head + `"items":[{"metadata":{"name":"a"}}]`), kube.ReasonIncomplete, "the API server broke off in the middle of its answer"},
 		"nothing":                {asJSON(""), kube.ReasonIncomplete, "the API server broke off in the middle of its answer"},
-		"a connection that ends": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, kube.ReasonUnreachable, "the API server cannot be reached: "},
+		"a connection that ends": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, kube.ReasonIncomplete, "the API server closed the connection before it answered"},
 		"a body that ends": {func(w http.ResponseWriter, r *http.Request) {
 			asJSON(head+`"items":[`)(w, r)
 			w.(http.Flusher).Flush()
@@ -129,7 +145,9 @@ func TestATokenIsNotTakenToAnotherServer(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool
 	other := serve(t, func(http.ResponseWriter, *http.Request) { asked.Store(true) })
-	server := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect) })
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	})
 	if _, err := askOne(t, trusted(server), time.Minute); kube.ReasonOf(err) != kube.ReasonUnreachable || asked.Load() {
 		t.Errorf("the other server was asked: %t; error %v", asked.Load(), err)
 	}

@@ -45,10 +45,12 @@ func (c Cluster) Check(unknown ...string) []Problem {
 	case given("kubeconfig", c.Kubeconfig) || given("host", c.Host):
 	case given("context", c.Context):
 		found.add("kubeconfig", "is missing: context chooses one of its contexts")
+	case len(byHost) > 0:
+		found.add("host", "is missing: the URL of the API server")
 	default:
 		found.add("", "has neither host nor kubeconfig: one of them says where its API server is")
 	}
-	c.checkHost(&found, len(byHost) > 0, isUnknown)
+	c.checkHost(&found, isUnknown)
 	if c.Kubeconfig != "" {
 		checkKubeconfig(&found, c.Kubeconfig, c.Context, isUnknown("context"))
 	}
@@ -74,10 +76,7 @@ func (c Cluster) attributesOfHost(given func(attribute, value string) bool, unkn
 }
 
 // checkHost checks the attributes of a cluster that has a host.
-func (c Cluster) checkHost(found *problems, byHost bool, isUnknown func(string) bool) {
-	if byHost && c.Host == "" && !isUnknown("host") && c.Kubeconfig == "" && !isUnknown("kubeconfig") {
-		found.add("host", "is missing: the URL of the API server")
-	}
+func (c Cluster) checkHost(found *problems, isUnknown func(string) bool) {
 	checkServer(found, "host", c.Host)
 	checkProxy(found, "proxy_url", c.ProxyURL)
 	checkCA(found, "cluster_ca_certificate", c.ClusterCACertificate)

@@ -46,7 +46,7 @@ func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.R
 		request.Header.Set("Accept", "application/json")
 		response, err := c.http.Do(request)
 		if err != nil {
-			return nil, transportError(err)
+			return nil, transportError(ctx, err)
 		}
 		if response.StatusCode == http.StatusOK {
 			return response, nil

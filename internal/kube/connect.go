@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"crypto/tls"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
@@ -45,6 +48,9 @@ func configOf(cluster Cluster) (*config, error) {
 		return made, nil
 	}
 	read := readKubeconfig(cluster)
+	if exec := read.user.Exec; exec != nil && exec.InteractiveMode == "" {
+		exec.InteractiveMode = api.NeverExecInteractiveMode // as it is run; client-go wants it said
+	}
 	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*read.config, read.context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
 		return nil, failf(ReasonConfiguration, "its kubeconfig cannot be used: %s", err)
@@ -77,10 +83,15 @@ func (c *config) newClient(options Options) (*Client, error) {
 	if err != nil {
 		return nil, failf(ReasonConfiguration, "its certificates cannot be used: %s", err)
 	}
-	connections := utilnet.SetTransportDefaults(&http.Transport{
+	if tlsConfig == nil { // nothing but what the machine trusts
+		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	// A cluster is asked for one thing after the other, for which HTTP/1 does with less memory.
+	tlsConfig.NextProtos = []string{"http/1.1"}
+	connections := utilnet.SetOldTransportDefaults(&http.Transport{
 		TLSClientConfig: tlsConfig, Proxy: restConfig.Proxy, DisableCompression: restConfig.DisableCompression,
-		TLSHandshakeTimeout: options.Deadline, ResponseHeaderTimeout: options.Deadline,
-		MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
+		DialContext: (&net.Dialer{Timeout: connectDeadline}).DialContext, TLSHandshakeTimeout: connectDeadline,
+		MaxResponseHeaderBytes: 64 << 10,
 	})
 	signed, err := rest.HTTPWrappersForConfig(restConfig, connections)
 	if err != nil {

@@ -109,9 +109,12 @@ func isTimeout(err error) bool {
 }
 
 // transportError says in words why a server could not be reached.
-func transportError(err error) error {
-	if isTimeout(err) {
-		return err // named when it leaves
+func transportError(ctx context.Context, err error) error {
+	if isTimeout(err) && ctx.Err() == nil {
+		return serverf(ReasonUnreachable, "cannot be reached: no connection within %s", connectDeadline)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // named when it leaves
 	}
 	var request *url.Error
 	if errors.As(err, &request) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
@@ -62,6 +63,10 @@ func parseKubeconfig(found *problems, text string) *api.Config {
 		found.add("kubeconfig", "must be the text of a kubeconfig, and is a single line; file() reads the file at a path")
 		return nil
 	}
+	if hasAliases(text) {
+		found.add("kubeconfig", "has YAML aliases in it; write out what they stand for")
+		return nil
+	}
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {
 		// What the parser says may quote the text, and that is secret.
@@ -73,6 +78,26 @@ func parseKubeconfig(found *problems, text string) *api.Config {
 		return nil
 	}
 	return config
+}
+
+// hasAliases says whether a YAML text has aliases, which make a few kilobytes into gigabytes when they are expanded.
+func hasAliases(text string) bool {
+	if !strings.Contains(text, "&") || !strings.Contains(text, "*") {
+		return false
+	}
+	var document yaml.Node
+	if yaml.Unmarshal([]byte(text), &document) != nil {
+		return false // said by who reads it next
+	}
+	pending := []*yaml.Node{&document}
+	for len(pending) > 0 {
+		node := pending[len(pending)-1]
+		if node.Kind == yaml.AliasNode {
+			return true
+		}
+		pending = append(pending[:len(pending)-1], node.Content...)
+	}
+	return false
 }
 
 // selectContext finds a context, the current one when name is empty; nil when there is none.
@@ -126,7 +151,7 @@ func (k *kubeconfig) checkFiles(found *problems) {
 			found.add(file.attribute, "is the relative path %q, and a text has no folder; write an absolute path, or %s", file.path, file.instead)
 		}
 	}
-	if exec := k.user.Exec; exec != nil && filepath.Base(exec.Command) != exec.Command && !filepath.IsAbs(exec.Command) {
+	if exec := k.user.Exec; exec != nil && exec.Command != "" && filepath.Base(exec.Command) != exec.Command && !filepath.IsAbs(exec.Command) {
 		found.add("exec.command", "is the relative path %q, and a text has no folder; write an absolute path, or a name that is in PATH", exec.Command)
 	}
 }
@@ -168,7 +193,7 @@ func (k *kubeconfig) checkUser(found *problems) {
 		found.add("server", "is reached over plain http, where everybody on the way can read the credentials; it must begin with https://")
 	}
 	if user.Impersonate == "" && (user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0) {
-		found.add("act-as", "is missing: it belongs to act-as-uid, act-as-groups and act-as-user-extra")
+		found.add("as", "is missing: whom as-uid, as-groups and as-user-extra are about")
 	}
 }
 

@@ -16,10 +16,16 @@ type pageReader struct {
 	kind  Kind
 	trim  func(*unstructured.Unstructured)
 	items []*unstructured.Unstructured
+
+	raw, dropped []byte // of one object at a time
 }
 
-// errTooLarge is the end of an answer that is longer than is read.
-var errTooLarge = errors.New("too large")
+var (
+	// errTooLarge is the end of an answer that is longer than is read.
+	errTooLarge = errors.New("too large")
+	// errNoObjects is an answer that is JSON, and none of Kubernetes.
+	errNoObjects = errors.New("not of Kubernetes")
+)
 
 // bounded ends with errTooLarge, not with an end of file, where a limit is reached.
 type bounded struct {
@@ -41,63 +47,63 @@ func (p *pageReader) read(response *http.Response) (token string, err error) {
 	if !isJSON(response) {
 		return "", notKubernetes()
 	}
-	decoder := json.NewDecoder(&bounded{from: response.Body, left: maxAnswer})
-	var list struct{ kind, apiVersion string }
-	first := len(p.items)
-	if err := expect(decoder, '{'); err != nil {
-		return "", p.broken(err)
-	}
-	for decoder.More() {
-		key, err := decoder.Token()
-		if err != nil {
-			return "", p.broken(err)
-		}
-		switch key {
-		case "kind":
-			err = decoder.Decode(&list.kind)
-		case "apiVersion":
-			err = decoder.Decode(&list.apiVersion)
-		case "metadata":
-			var metadata struct {
-				Continue string `json:"continue"`
-			}
-			err = decoder.Decode(&metadata)
-			token = metadata.Continue
-		case "items":
-			err = p.readItems(decoder)
-		default:
-			var ignored json.RawMessage
-			err = decoder.Decode(&ignored)
-		}
-		if err != nil {
-			return "", p.broken(err)
-		}
-	}
-	if err := expect(decoder, '}'); err != nil {
-		return "", p.broken(err)
-	}
-	if !strings.HasSuffix(list.kind, "List") || list.apiVersion == "" {
-		return "", notKubernetes()
-	}
-	for _, item := range p.items[first:] {
-		if item.GetKind() == "" { // lists of built-in kinds do not repeat it
-			item.SetKind(strings.TrimSuffix(list.kind, "List"))
-			item.SetAPIVersion(list.apiVersion)
-		}
+	token, err = p.readList(newScanner(&bounded{from: response.Body, left: maxAnswer}))
+	if err != nil {
+		return "", broken(err, p.kind)
 	}
 	return token, nil
 }
 
-func (p *pageReader) readItems(decoder *json.Decoder) error {
-	opening, err := decoder.Token()
-	if err != nil || opening == nil { // null is an empty list
+func (p *pageReader) readList(s *scanner) (token string, err error) {
+	var head struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+		Metadata   struct {
+			Continue string `json:"continue"`
+		} `json:"metadata"`
+	}
+	first := len(p.items)
+	// What stays of the list is all but its items.
+	rest, err := s.members(nil, func(to []byte, key string) ([]byte, error) {
+		if key != `"items"` {
+			return s.value(to)
+		}
+		return append(to, "null"...), p.readItems(s)
+	})
+	if err != nil {
+		return "", err
+	}
+	if json.Unmarshal(rest, &head) != nil || !strings.HasSuffix(head.Kind, "List") || head.APIVersion == "" {
+		return "", errNoObjects
+	}
+	for _, item := range p.items[first:] {
+		if item.GetKind() == "" { // lists of built-in kinds do not repeat it
+			item.SetKind(strings.TrimSuffix(head.Kind, "List"))
+			item.SetAPIVersion(head.APIVersion)
+		}
+	}
+	return head.Metadata.Continue, nil
+}
+
+func (p *pageReader) readItems(s *scanner) error {
+	c, err := s.peek()
+	if err != nil {
 		return err
 	}
-	if opening != json.Delim('[') {
-		return errNoList
+	if c != '[' { // null is an empty list
+		word, err := s.value(nil)
+		if err == nil && string(word) != "null" {
+			err = errNoObjects
+		}
+		return err
 	}
-	for decoder.More() {
-		object, err := decodeObject(decoder)
+	s.at++
+	for first := true; ; {
+		more, err := s.more(&first, ']')
+		if err != nil || !more {
+			return err
+		}
+		object, err := p.readObject(s)
 		if err != nil {
 			return err
 		}
@@ -108,36 +114,25 @@ func (p *pageReader) readItems(decoder *json.Decoder) error {
 			return errTooLarge
 		}
 	}
-	return expect(decoder, ']')
 }
 
-// errNoList is an answer that is JSON, and none of Kubernetes.
-var errNoList = errors.New("not a list")
-
-// decodeObject reads an object that has at least a name.
-func decodeObject(decoder *json.Decoder) (*unstructured.Unstructured, error) {
-	var raw json.RawMessage
-	if err := decoder.Decode(&raw); err != nil {
+// readObject reads an object that has at least a name.
+func (p *pageReader) readObject(s *scanner) (*unstructured.Unstructured, error) {
+	raw, err := s.object(p.raw[:0], &p.dropped)
+	p.raw = raw
+	if err != nil {
 		return nil, err
 	}
 	var content map[string]any
 	if utiljson.Unmarshal(raw, &content) != nil {
-		return nil, errNoList
+		return nil, errNoObjects
 	}
 	object := &unstructured.Unstructured{Object: content}
 	if object.GetName() == "" {
-		return nil, errNoList
+		return nil, errNoObjects
 	}
 	unstructured.RemoveNestedField(content, "metadata", "managedFields")
 	return object, nil
-}
-
-func expect(decoder *json.Decoder, delimiter json.Delim) error {
-	found, err := decoder.Token()
-	if err == nil && found != delimiter {
-		err = errNoList
-	}
-	return err
 }
 
 // readObject reads an answer that is one object.
@@ -145,25 +140,22 @@ func readObject(response *http.Response, kind Kind) (*unstructured.Unstructured,
 	if !isJSON(response) {
 		return nil, notKubernetes()
 	}
-	object, err := decodeObject(json.NewDecoder(&bounded{from: response.Body, left: maxAnswer}))
+	reader := pageReader{kind: kind}
+	object, err := reader.readObject(newScanner(&bounded{from: response.Body, left: maxAnswer}))
 	if err != nil {
 		return nil, broken(err, kind)
 	}
 	return object, nil
 }
 
-func (p *pageReader) broken(err error) error { return broken(err, p.kind) }
-
 // broken says what is wrong with an answer that began as one of success.
 func broken(err error, kind Kind) error {
-	var syntax *json.SyntaxError
-	var typed *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, errTooLarge):
 		return serverf(ReasonIncomplete, "has more %s than are read (%d objects, %d MiB)", kind, maxObjects, maxAnswer>>20)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &syntax) && strings.Contains(syntax.Error(), "unexpected end"):
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return serverf(ReasonIncomplete, "broke off in the middle of its answer")
-	case errors.Is(err, errNoList), errors.As(err, &syntax), errors.As(err, &typed):
+	case errors.Is(err, errNoObjects), errors.Is(err, errSyntax):
 		return notKubernetes()
 	case isTimeout(err):
 		return err

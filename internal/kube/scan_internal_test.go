@@ -1,0 +1,107 @@
+package kube
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// readAll reads a page from a text, in pieces of one byte and at once.
+func readAll(t *testing.T, text string) (objects []any, token string, err error) {
+	t.Helper()
+	for _, whole := range []bool{true, false} {
+		from := newScanner(strings.NewReader(text))
+		if !whole {
+			from = newScanner(iotest.OneByteReader(strings.NewReader(text)))
+		}
+		var page pageReader
+		var found []any
+		next, readError := page.readList(from)
+		for _, item := range page.items {
+			found = append(found, item.Object)
+		}
+		if !whole && (next != token || (readError == nil) != (err == nil) || !reflect.DeepEqual(found, objects)) {
+			t.Errorf("%q is read otherwise in pieces: %v %q %v, then %v %q %v", text, objects, token, err, found, next, readError)
+		}
+		objects, token, err = found, next, readError
+	}
+	return objects, token, err
+}
+
+// What is read of a page is what encoding/json reads of it, without the managed fields.
+func FuzzPage(f *testing.F) {
+	f.Add(`{"kind":"XList","apiVersion":"v1","metadata":{"continue":"next"},"items":[{"metadata":{"name":"a","managedFields":[{"a":"}]\"\\"}],"labels":{"b":"c"}},"spec":{"n":5,"f":1.5e3,"t":[true,null,{"x":[]}]}}]}`)
+	f.Add(`{"items":null,"kind":"List","apiVersion":"v1"}`)
+	f.Add(` { "items" : [ { "metadata" : { "name" : "ä\n\u00e4" , "managedFields" : null } } , {"metadata":{"name":"b"}} ] , "kind" : "XList" , "apiVersion" : "v1" } `)
+	f.Add(`{"items":[{"metadata":{"name":"a"}`)
+	f.Add(`{"items":[{"metadata":{"name":"a"}}]]`)
+	f.Add(`{"items":[{"metadata":{"name":"a",}}],,}`)
+	f.Add(`{"kind":"XList","apiVersion":"v1","items":[{"metadata":5}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 10_000 || strings.Contains(text, "managedFields") && strings.Count(text, "managedFields") > 1 {
+			return
+		}
+		objects, token, err := readAll(t, text)
+		if err != nil || !json.Valid([]byte(text)) {
+			return // skipped values are not looked into, and what comes after the list neither
+		}
+		var want struct {
+			Metadata struct {
+				Continue string `json:"continue"`
+			} `json:"metadata"`
+			Items []map[string]any `json:"items"`
+		}
+		if json.Unmarshal([]byte(text), &want) != nil || len(want.Items) != len(objects) && strings.Count(text, "items") == 1 {
+			t.Fatalf("%q: %d objects were read, and JSON has %d", text, len(objects), len(want.Items))
+		}
+		if strings.Count(text, `"`+"continue"+`"`) == 1 && strings.Count(text, `"metadata"`) == 1+len(objects) && token != want.Metadata.Continue {
+			t.Errorf("%q: the token is %q, want %q", text, token, want.Metadata.Continue)
+		}
+	})
+}
+
+func TestAnObjectIsReadWithoutItsManagedFields(t *testing.T) {
+	t.Parallel()
+	const text = `{"kind":"XList","apiVersion":"v1","metadata":{"continue":"next"},"items":[` +
+		`{"metadata":{"name":"a","managedFields":[{"a":"}]\"\\"},[[]]],"labels":{"b":"c"}},"spec":{"managedFields":"mine","n":5,"f":1.5,"t":[true,null,{"x":[]}]}} ,` +
+		`{"apiVersion":"v2","kind":"Y","metadata":{"namespace":"n","name":"ä\u00e4\n"}}]}`
+	objects, token, err := readAll(t, text)
+	want := []any{
+		map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "a", "labels": map[string]any{"b": "c"}}, "spec": map[string]any{
+			"managedFields": "mine", "n": int64(5), "f": 1.5, "t": []any{true, nil, map[string]any{"x": []any{}}},
+		}},
+		map[string]any{"apiVersion": "v2", "kind": "Y", "metadata": map[string]any{"namespace": "n", "name": "ää\n"}},
+	}
+	if err != nil || token != "next" || !reflect.DeepEqual(objects, want) {
+		t.Errorf("read is %v, token %q: %v", objects, token, err)
+	}
+}
+
+func TestWhatIsNotAPageIsRefused(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", maxDepth+1)
+	for _, text := range []string{
+		"", "{", `{"items"`, `{"items":[`, `{"items":[{}]}`, `{"items":5}`, `{"items":[{"metadata":{"name":"a"}}}`, `{"kind":"X","apiVersion":"v1","items":[]}`,
+		`{"kind":"XList","items":[]}`, `{"kind":"XList","apiVersion":"v1","items":[] "a":1}`, `{"a" 5}`, `{5:5}`, `{"a":}`, `[]`, `{"x":` + deep,
+		`{"x":` + strings.Repeat("1", 100) + `}`, `{"items":[{"metadata":{"name":"a"},"x":tru}]}`, `{"items":[{"metadata":{"name":"a"},"x":"` + "\x00" + `"}]}`,
+	} {
+		if objects, _, err := readAll(t, text); err == nil {
+			t.Errorf("%.100q: read is %v", text, objects)
+		}
+	}
+}
+
+// An answer that is larger than is read ends with an error that says so, not as if it were whole.
+func TestAnAnswerIsBounded(t *testing.T) {
+	t.Parallel()
+	var page pageReader
+	endless := strings.NewReader(`{"items":[` + strings.Repeat(`{"metadata":{"name":"a"}},`, 100))
+	if _, err := page.readList(newScanner(&bounded{from: endless, left: 500})); err != errTooLarge { //nolint:errorlint // not wrapped
+		t.Errorf("the error is %v", err)
+	}
+	if err := broken(errTooLarge, Kind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete || err.Error() != "the API server has more pods than are read (200000 objects, 256 MiB)" {
+		t.Errorf("the error is %v", err)
+	}
+}
