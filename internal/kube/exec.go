@@ -101,6 +101,7 @@ func (c *commands) once(ctx context.Context, key string, start func() (*clientau
 	if !isKnown {
 		known.credential, known.err = start()
 		close(known.done)
+		return known.credential, known.err
 	}
 	select {
 	case <-known.done:
