@@ -202,6 +202,41 @@ func TestTheFirstVersionThatIsServedIsTaken(t *testing.T) {
 	}
 }
 
+// All that is asked of a cluster goes over one connection.
+func TestAClusterIsAskedOverOneConnection(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != kustomizationsV1:
+			answerStatus(w, http.StatusNotFound, "no such thing", "x")
+		case r.URL.Query().Get("continue") == "":
+			answerList(w, "Kustomization", "v1", "2", "a")
+		default:
+			answerList(w, "Kustomization", "v1", "", "b")
+		}
+		fmt.Fprintln(w)
+		w.(http.Flusher).Flush() // in chunks, as a real server does
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (int, error) {
+		if _, _, err := client.Get(ctx, kube.Kind{Versions: "v1", Resource: "configmaps"}, "a", "x"); err != nil {
+			return 0, err
+		}
+		list, err := client.List(ctx, kustomizations, kube.ListOptions{})
+		return len(list.Items), err
+	})["one"]
+	if answer.Err != nil || answer.Value != 2 || connections.Load() != 1 {
+		t.Errorf("the answer is %v after %d connections", answer, connections.Load())
+	}
+}
+
 // A list goes in pages, and one whose token has expired begins again.
 func TestAListGoesInPages(t *testing.T) {
 	t.Parallel()

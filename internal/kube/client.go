@@ -52,7 +52,7 @@ func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.R
 			return response, nil
 		}
 		said := readStatus(response)
-		_ = response.Body.Close()
+		finish(response)
 		again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
 		if !again || try == tries || !pause(ctx, waitFor(response, try)) {
 			return nil, c.refused(response, said, verb, kind)
@@ -71,6 +71,12 @@ func (c *Client) refused(response *http.Response, said status, verb string, kind
 		return errNoKind
 	}
 	return refusal(response, said, verb, kind)
+}
+
+// finish reads what little is left of an answer, such as a line break, so that its connection can be used again.
+func finish(response *http.Response) {
+	_, _ = io.CopyN(io.Discard, response.Body, maxRefusal)
+	_ = response.Body.Close()
 }
 
 // notFoundPage is what an API server answers where it serves nothing.
@@ -127,7 +133,7 @@ func (c *Client) checkGenuine(ctx context.Context) error {
 		if json.NewDecoder(io.LimitReader(response.Body, maxRefusal)).Decode(&version) != nil || version.GitVersion == "" {
 			err = notKubernetes()
 		}
-		_ = response.Body.Close()
+		finish(response)
 	}
 	if err == nil {
 		c.isGenuine()

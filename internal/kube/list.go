@@ -155,7 +155,7 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 			return nil, err
 		}
 		token, err := page.read(response)
-		_ = response.Body.Close()
+		finish(response)
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +175,7 @@ func (c *Client) getVersion(ctx context.Context, kind Kind, version, namespace, 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }()
+	defer finish(response)
 	return readObject(response, kind)
 }
 
