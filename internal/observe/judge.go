@@ -28,6 +28,8 @@ type Folder struct {
 	Host, DeploymentTarget string
 	// Tree is the folder at the tip; "" where there is none.
 	Tree string
+	// Recorded is the folder as its owner wrote it last; "" where that is not known.
+	Recorded string
 	// Changed is when that was committed; zero where that is not known.
 	Changed time.Time
 	// Namespace is what the workload has on the cluster; "" where that is not known.
@@ -59,6 +61,7 @@ type Result struct {
 	Time     time.Time
 	Tip      string
 	Clusters []ClusterResult
+	folders  []Folder
 	trees    map[string]map[string]string
 }
 
@@ -102,7 +105,7 @@ func Observe(in Input) *Result {
 		slices.SortFunc(folders, func(a, b *Folder) int { return cmp.Compare(a.DeploymentTarget, b.DeploymentTarget) })
 	}
 	names := slices.Sorted(maps.Keys(in.Types))
-	result := &Result{Time: in.Time, Tip: in.Tip, Clusters: make([]ClusterResult, len(names))}
+	result := &Result{Time: in.Time, Tip: in.Tip, folders: in.Folders, Clusters: make([]ClusterResult, len(names))}
 	parallel.Each(len(names), func(i int) {
 		j := judge{in: &in, report: in.Reports[names[i]]}
 		if _, ok := in.Reports[names[i]]; !ok {

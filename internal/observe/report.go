@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -70,16 +71,13 @@ func read(at Place, clusterType, cluster string, listed Listed, destination stri
 // noRoot says that nothing follows a cluster's folders.
 func noRoot(at Place, clusterType, cluster string, unlisted map[string]string) string {
 	for _, kind := range []string{"Kustomization", "Application", "GitRepo"} {
-		if reason, ok := unlisted[kind]; ok && len(unlisted) > 0 {
-			if len(unlisted) == len(Kinds) {
-				return "the cluster shows no objects of an agent: " + reason
-			}
-			break
+		if reason, ok := unlisted[kind]; ok {
+			return "the cluster shows nothing that could follow its folders: " + reason
 		}
 	}
 	folder := func(host string) string { return strings.Trim(at.Path+"/"+host, "/") }
-	return "nothing on the cluster follows the folder " + folder(clusterType) + " or " + folder("clusters/"+cluster) + " of branch " + at.Branch +
-		" of this repository"
+	return "nothing on the cluster follows the folder " + folder(clusterType) + " or " + folder("clusters/"+cluster) +
+		" of branch " + at.Branch + " of the GitOps repository"
 }
 
 // deployingTo are the objects of a hub that are for one cluster.
@@ -112,10 +110,53 @@ func Said(commit string, ready *bool, since time.Time, message string) Report {
 	return Report{Applied: map[string]Applied{"": {Commit: commit, Status: said}}}
 }
 
-// Tried makes a report of a cluster that could not apply a commit, or is applying it, and of which nothing
-// else is known.
-func Tried(commit string, status Status) Report {
-	return Report{Applied: map[string]Applied{"": {Commit: commit, Status: status}}}
+// Told is what a Git host was told about a cluster and a commit.
+type Told struct {
+	Commit  string
+	Verdict Verdict // Ready, Progressing or Failed
+	Time    time.Time
+	Message string
+}
+
+// ReadTold makes a report of what a Git host was told about a cluster, the newest commit first. What came to
+// a newer commit than the last success is being applied, or could not be.
+func ReadTold(told []Told) Report {
+	applied := Applied{Status: Status{Verdict: Unknown}}
+	for _, one := range told {
+		switch {
+		case one.Verdict == Ready:
+			applied.Commit = one.Commit
+			if applied.Attempted == "" {
+				applied.Status = Status{Ready, one.Time, one.Message}
+			}
+			return Report{Applied: map[string]Applied{"": applied}}
+		case applied.Attempted == "":
+			applied.Attempted, applied.Status = one.Commit, Status{one.Verdict, one.Time, one.Message}
+		}
+	}
+	return Report{Applied: map[string]Applied{"": applied}}
+}
+
+// Commits are all commits of which the trees have to be known: what a history says is of use only from when
+// on one of the folders has been what it is.
+func (r *Report) Commits(folders []Folder) []string {
+	var oldest time.Time
+	for i := range folders {
+		if changed := folders[i].Changed; oldest.IsZero() || !changed.IsZero() && changed.Before(oldest) {
+			oldest = changed
+		}
+	}
+	var all []string
+	for _, applied := range r.Applied {
+		all = append(all, applied.Commit, applied.Attempted, applied.Compared)
+		for i, moment := range applied.History {
+			if !moment.Time.Before(oldest) || i+1 < len(applied.History) && !applied.History[i+1].Time.Before(oldest) {
+				all = append(all, moment.Commit)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(commit string) bool { return commit == "" })
 }
 
 // applied is what the cluster has applied of a host's folder.

@@ -2,7 +2,6 @@ package observe
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 )
@@ -30,16 +29,6 @@ type Applied struct {
 	History []Moment
 	// Status is that of the root: of all that is in the folder and of what follows from it.
 	Status
-}
-
-// Commits are all commits of which the trees have to be known.
-func (a *Applied) Commits() []string {
-	commits := []string{a.Commit, a.Attempted, a.Compared}
-	for _, moment := range a.History {
-		commits = append(commits, moment.Commit)
-	}
-	slices.Sort(commits)
-	return slices.DeleteFunc(slices.Compact(commits), func(commit string) bool { return commit == "" })
 }
 
 // Moment is when a commit was applied.

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -33,7 +34,8 @@ func New(version string) func() provider.Provider {
 
 type flotilla struct {
 	version string
-	git     []git.Option // further ones, for tests
+	git     []git.Option     // further ones, for tests
+	clock   compliance.Clock // another one, for tests
 }
 
 // connection is what resources and data sources have of the provider.
@@ -44,6 +46,7 @@ type connection struct {
 	clusters clusterSettings
 	release  string
 	fleets   pipeline.Cache
+	clock    compliance.Clock // nil: the wall clock
 }
 
 // canAsk says whether repositories and Git hosts can be asked already.
@@ -106,7 +109,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 			Git: gitops.NewClient(options...), Credentials: settings.credentials, Over: transport, Author: settings.author,
 			Release: p.version,
 		}),
-		complete: settings.complete, clusters: reached, release: p.version,
+		complete: settings.complete, clusters: reached, release: p.version, clock: p.clock,
 	}
 	resp.ResourceData, resp.DataSourceData = c, c
 }
@@ -135,6 +138,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 // DataSources lists the constructors of all data sources.
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
+		newComplianceDataSource,
 		newConfigSnapshotsDataSource,
 		newDiffDataSource,
 		newHistoryDataSource,

@@ -1,0 +1,149 @@
+package compliance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+// agentKind is a kind of objects that an agent has.
+type agentKind struct {
+	name string
+	kube.Kind
+}
+
+func kind(name, group, versions, resource string) agentKind {
+	return agentKind{name, kube.Kind{Group: group, Versions: versions, Resource: resource}}
+}
+
+// agentKinds are what is listed on a cluster, by its reconciler.
+var agentKinds = map[string][]agentKind{
+	"flux": {
+		kind("Kustomization", "kustomize.toolkit.fluxcd.io", "v1,v1beta2", "kustomizations"),
+		kind("HelmRelease", "helm.toolkit.fluxcd.io", "v2,v2beta2", "helmreleases"),
+		kind("GitRepository", "source.toolkit.fluxcd.io", "v1,v1beta2", "gitrepositories"),
+		kind("OCIRepository", "source.toolkit.fluxcd.io", "v1,v1beta2", "ocirepositories"),
+		kind("HelmRepository", "source.toolkit.fluxcd.io", "v1,v1beta2", "helmrepositories"),
+	},
+	"argocd": {kind("Application", "argoproj.io", "v1alpha1", "applications")},
+	"fleet": {
+		kind("GitRepo", "fleet.cattle.io", "v1alpha1", "gitrepos"),
+		kind("HelmOp", "fleet.cattle.io", "v1alpha1", "helmops"),
+		kind("Bundle", "fleet.cattle.io", "v1alpha1", "bundles"),
+		kind("BundleDeployment", "fleet.cattle.io", "v1alpha1", "bundledeployments"),
+	},
+}
+
+// kindsOf are those of a reconciler; of one that is the user's own, all.
+func kindsOf(reconciler string) []agentKind {
+	if kinds, ok := agentKinds[reconciler]; ok {
+		return kinds
+	}
+	var all []agentKind
+	for _, name := range slices.Sorted(maps.Keys(agentKinds)) {
+		all = append(all, agentKinds[name]...)
+	}
+	return all
+}
+
+// askClusters asks every cluster of the fleet that the provider knows.
+func askClusters(ctx context.Context, from *Clusters, at observe.Place, q *Question, answer *Answer) map[string]observe.Report {
+	clusters := q.Clusters
+	found := map[string]observe.Report{}
+	reach := map[string]kube.Cluster{}
+	for name := range clusters {
+		known, ok := from.Reach[name]
+		switch {
+		case ok:
+			reach[name] = known
+		case from.Unknown || from.Waiting[name]:
+			found[name] = observe.Report{Unknown: "how the cluster is reached is not known yet"}
+		default:
+			answer.NotAsked = append(answer.NotAsked, name)
+			found[name] = observe.Report{Unknown: "the provider does not know this cluster: its `clusters` has no entry of this name"}
+		}
+	}
+	slices.Sort(answer.NotAsked)
+	if q.Offline != "" {
+		return found // what they would say could not be judged
+	}
+	// Judging what a cluster said is part of asking it, so that nobody keeps what all have said.
+	answers := kube.Ask(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.Client) (observe.Report, error) {
+		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler))
+		if err != nil {
+			return observe.Report{}, err
+		}
+		return observe.ReadCluster(at, clusters[name].Type, name, listed), nil
+	})
+	for name, answered := range answers {
+		found[name] = answered.Value
+		if answered.Err != nil {
+			found[name] = observe.Report{Unknown: answered.Err.Error()}
+		}
+	}
+	return found
+}
+
+// askHub asks one cluster about all others.
+func askHub(ctx context.Context, from *Hub, at observe.Place, clusters map[string]Cluster) map[string]observe.Report {
+	found := map[string]observe.Report{}
+	all := func(reason string) map[string]observe.Report {
+		for name := range clusters {
+			found[name] = observe.Report{Unknown: reason}
+		}
+		return found
+	}
+	if !from.Known {
+		return all(fmt.Sprintf("how the hub %q is reached is not known yet", from.Name))
+	}
+	answers := kube.Ask(ctx, map[string]kube.Cluster{from.Name: from.Reach}, from.Options,
+		func(ctx context.Context, _ string, client *kube.Client) (observe.Listed, error) {
+			return list(ctx, client, agentKinds["argocd"])
+		})
+	answered := answers[from.Name]
+	if answered.Err != nil {
+		return all(fmt.Sprintf("the hub %q: %s", from.Name, answered.Err))
+	}
+	for name, cluster := range clusters {
+		found[name] = observe.ReadHub(at, cluster.Type, name, answered.Value)
+	}
+	return found
+}
+
+// list reads all objects of an agent. What the cluster does not have, or does not show, is told.
+func list(ctx context.Context, client *kube.Client, kinds []agentKind) (observe.Listed, error) {
+	listed := observe.Listed{Unlisted: map[string]string{}}
+	var forbidden error
+	for _, kind := range kinds {
+		found, err := client.List(ctx, kind.Kind, kube.ListOptions{Trim: trim})
+		switch {
+		case kube.ReasonOf(err) == kube.ReasonForbidden:
+			forbidden = err
+			listed.Unlisted[kind.name] = err.Error()
+		case err != nil:
+			return observe.Listed{}, err
+		case !found.Served:
+			listed.Unlisted[kind.name] = "the cluster has no " + kind.Resource + "." + kind.Group
+		}
+		listed.Objects = append(listed.Objects, found.Items...)
+	}
+	if len(listed.Unlisted) == len(kinds) && forbidden != nil {
+		return observe.Listed{}, forbidden
+	}
+	return listed, nil
+}
+
+// trim takes away what is long and says nothing about how an object is.
+func trim(object *unstructured.Unstructured) {
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
+	unstructured.RemoveNestedField(object.Object, "spec", "values")
+	unstructured.RemoveNestedField(object.Object, "spec", "resources")
+	unstructured.RemoveNestedField(object.Object, "status", "inventory")
+	unstructured.RemoveNestedField(object.Object, "status", "summary", "images")
+}

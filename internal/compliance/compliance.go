@@ -1,0 +1,343 @@
+// Package compliance finds out what became of what an owner wrote: it collects what clusters report, looks
+// up the commits that they name, and has it judged. It knows neither Terraform nor any clock.
+package compliance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// Repository is what is asked of a GitOps repository and its Git host: a *delivery.Client.
+type Repository interface {
+	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (delivery.Written, error)
+	Commits(ctx context.Context, owner delivery.Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error)
+	Statuses(ctx context.Context, settings delivery.Settings, at delivery.Place, limit int, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
+}
+
+// Question is what is to be found out.
+type Question struct {
+	// Owner is the flotilla_assignment whose folders are looked at.
+	Owner delivery.Owner
+	// Time is when it is asked.
+	Time time.Time
+	// Schedule is who goes where. Its clusters are those of the fleet.
+	Schedule *schedule.Result
+	// Clusters are the fleet's clusters, by name, with their types.
+	Clusters map[string]Cluster
+	// Feedback is where reports come from. What comes first in its fields is believed first.
+	Feedback Feedback
+	// Offline says why the repository cannot be asked yet; "" where it can.
+	Offline string
+}
+
+// Cluster is a cluster of the fleet.
+type Cluster struct{ Type, Reconciler string }
+
+// Feedback is where reports come from.
+type Feedback struct {
+	// Clusters are asked themselves; nil where that is not wanted.
+	Clusters *Clusters
+	// Hub is asked about all; nil where there is none.
+	Hub *Hub
+	// Reports were made by others.
+	Reports []Report
+	// Statuses are what the Git host was told; nil where that is not wanted.
+	Statuses *Statuses
+}
+
+// Clusters says how clusters are asked.
+type Clusters struct {
+	// Reach has those that can be asked, by name.
+	Reach map[string]kube.Cluster
+	// Waiting are those of which not everything is known yet; all, where Unknown.
+	Waiting map[string]bool
+	Unknown bool
+	Options kube.Options
+}
+
+// Hub is a cluster whose Argo CD deploys to the others.
+type Hub struct {
+	Name    string
+	Reach   kube.Cluster
+	Known   bool // Reach can be used
+	Options kube.Options
+}
+
+// Report is what somebody else says of a cluster.
+type Report struct {
+	Cluster, Commit string
+	Ready           *bool
+	Since           time.Time
+	Message         string
+}
+
+// Statuses says how the Git host is asked.
+type Statuses struct {
+	Contexts observe.Contexts
+	Limit    int // how many commits back
+	Settings delivery.Settings
+}
+
+// Answer is what was found out.
+type Answer struct {
+	Result *observe.Result
+	// Written is what the branch has.
+	Written delivery.Written
+	// NotAsked are the clusters of the fleet that the provider does not know, in order.
+	NotAsked []string
+	// Repository says why the repository could not be read, and Statuses why the Git host's commit statuses
+	// could not; nil where they could. It is in the verdicts, too.
+	Repository, Statuses error
+}
+
+// Ask collects reports, looks their commits up and judges them. Whoever does not answer is unknown: an error
+// is only that of a context that has ended.
+func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error) {
+	answer := &Answer{}
+	if q.Offline == "" {
+		written, err := repository.Written(ctx, q.Owner, wanted(q.Schedule))
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		if err != nil {
+			answer.Repository = err
+			q.Offline = offlineReason(err)
+		}
+		answer.Written = written
+		if q.Offline == "" && written.Tip == "" {
+			q.Offline = "the branch does not exist yet"
+		}
+	}
+	reports, err := collect(ctx, repository, &q, answer)
+	if err != nil {
+		return nil, err
+	}
+	in := observe.Input{
+		Time: q.Time, Tip: answer.Written.Tip, Branch: q.Owner.Place.Branch, Types: map[string]string{},
+		Folders: folders(&q, answer.Written), Reports: reports, Commits: map[string]observe.Commit{},
+	}
+	for name, cluster := range q.Clusters {
+		in.Types[name] = cluster.Type
+	}
+	if q.Offline == "" {
+		if in.Commits, err = commits(ctx, repository, &q, answer, in); err != nil {
+			return nil, err
+		}
+	}
+	answer.Result = observe.Observe(in)
+	return answer, nil
+}
+
+func offlineReason(err error) string {
+	switch {
+	case errors.Is(err, git.ErrNotFound):
+		return "the GitOps repository does not exist"
+	case errors.Is(err, git.ErrUnauthorized):
+		return "the GitOps repository refuses the credentials"
+	}
+	return "the GitOps repository cannot be read"
+}
+
+// wanted are the folders that the fleet wants, whose trees are not known here.
+func wanted(scheduled *schedule.Result) rollout.Trees {
+	trees := rollout.Trees{}
+	for _, assignment := range scheduled.Assignments {
+		if trees[assignment.Host.Name] == nil {
+			trees[assignment.Host.Name] = map[string]string{}
+		}
+		trees[assignment.Host.Name][assignment.Target.Name] = ""
+	}
+	return trees
+}
+
+// folders are what was written: those that the owner's records list.
+func folders(q *Question, written delivery.Written) []observe.Folder {
+	namespaces := map[rollout.Key]string{}
+	for _, assignment := range q.Schedule.Assignments {
+		namespaces[rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = assignment.Namespace
+	}
+	var all []observe.Folder
+	for key, record := range written.Records {
+		folder := observe.Folder{
+			Host: key.Host, DeploymentTarget: key.DeploymentTarget, Namespace: namespaces[key],
+			Tree: written.Trees[key.Host][key.DeploymentTarget], Recorded: record.Tree,
+		}
+		if record.Tree == folder.Tree {
+			folder.Changed = record.Changed.UTC()
+		}
+		for _, object := range record.Objects {
+			folder.Objects = append(folder.Objects, observe.ObjectName(object))
+		}
+		all = append(all, folder)
+	}
+	slices.SortFunc(all, func(a, b observe.Folder) int { return cmp.Compare(a.Key(), b.Key()) })
+	return all
+}
+
+// commits looks up what reports name.
+func commits(ctx context.Context, repository Repository, q *Question, answer *Answer, in observe.Input) (map[string]observe.Commit, error) {
+	ids := map[string]bool{}
+	for name := range q.Clusters {
+		report := in.Reports[name]
+		for _, id := range report.Commits(in.Folders) {
+			ids[id] = true
+		}
+	}
+	if len(ids) == 0 || answer.Written.Tip == "" {
+		return nil, nil
+	}
+	want := rollout.Trees{}
+	for i := range in.Folders {
+		folder := &in.Folders[i]
+		if want[folder.Host] == nil {
+			want[folder.Host] = map[string]string{}
+		}
+		want[folder.Host][folder.DeploymentTarget] = ""
+	}
+	found, err := repository.Commits(ctx, q.Owner, slices.Sorted(maps.Keys(ids)), want)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		answer.Repository = err
+		missing := map[string]observe.Commit{}
+		for id := range ids {
+			missing[id] = observe.Commit{Missing: "its trees cannot be read from the GitOps repository"}
+		}
+		return missing, nil
+	}
+	known := make(map[string]observe.Commit, len(found))
+	for id, commit := range found {
+		known[id] = observe.Commit{
+			ID: commit.ID, Missing: commit.Reason, Time: commit.Time, Behind: commit.Behind, Since: commit.Since.UTC(), Trees: commit.Trees,
+		}
+	}
+	return known, nil
+}
+
+// collect gathers a report of every cluster.
+func collect(ctx context.Context, repository Repository, q *Question, answer *Answer) (map[string]observe.Report, error) {
+	reports := make(map[string]observe.Report, len(q.Clusters))
+	take := func(found map[string]observe.Report) {
+		for name, report := range found {
+			before, heard := reports[name]
+			if _, ours := q.Clusters[name]; ours && (!heard || before.Unknown != "" && report.Unknown == "") {
+				reports[name] = report
+			}
+		}
+	}
+	place := observe.Place(q.Owner.Place)
+	if from := q.Feedback.Clusters; from != nil {
+		take(askClusters(ctx, from, place, q, answer))
+	}
+	if from := q.Feedback.Hub; from != nil && q.Offline == "" {
+		take(askHub(ctx, from, place, q.Clusters))
+	}
+	take(said(q.Feedback.Reports))
+	if from := q.Feedback.Statuses; from != nil && q.Offline == "" {
+		found, err := askStatuses(ctx, repository, from, q, answer)
+		if err != nil {
+			return nil, err
+		}
+		take(found)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	for name := range q.Clusters {
+		report, heard := reports[name]
+		switch {
+		case q.Offline != "":
+			report.Unknown, report.Applied = q.Offline, nil
+		case !heard:
+			report.Unknown = q.Feedback.silent()
+		}
+		reports[name] = report
+	}
+	return reports, nil
+}
+
+// silent is why nothing is known of a cluster that nobody has spoken of.
+func (f *Feedback) silent() string {
+	if f.Clusters == nil && f.Hub == nil && f.Statuses == nil && len(f.Reports) == 0 {
+		return "nobody is asked: `feedback` is empty"
+	}
+	return "nobody has reported about this cluster"
+}
+
+// said are the reports that others have made; of several about one cluster, the latest.
+func said(reports []Report) map[string]observe.Report {
+	sorted := slices.Clone(reports)
+	slices.SortStableFunc(sorted, func(a, b Report) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), a.Since.Compare(b.Since))
+	})
+	found := map[string]observe.Report{}
+	for _, one := range sorted {
+		if one.Commit == "" {
+			found[one.Cluster] = observe.Report{Unknown: cmp.Or(one.Message, "the report names no commit")}
+			continue
+		}
+		found[one.Cluster] = observe.Said(one.Commit, one.Ready, one.Since, one.Message)
+	}
+	return found
+}
+
+// askStatuses reads what the Git host was told, from the newest commit back, until every cluster was heard.
+func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *Question, answer *Answer) (map[string]observe.Report, error) {
+	isOurs := func(name string) bool { _, ok := q.Clusters[name]; return ok }
+	enough := func(heard []delivery.CommitStatuses) bool {
+		succeeded := map[string]bool{}
+		for _, commit := range heard {
+			for _, status := range commit.Statuses {
+				if name, ok := from.Contexts.Cluster(status.Context, isOurs); ok && status.State == forge.Success {
+					succeeded[name] = true
+				}
+			}
+		}
+		return len(succeeded) == len(q.Clusters)
+	}
+	heard, err := repository.Statuses(ctx, from.Settings, q.Owner.Place, from.Limit, enough)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+	answer.Statuses = err
+	told := map[string][]observe.Told{}
+	for _, commit := range heard { // the newest first
+		for _, status := range commit.Statuses {
+			if name, ok := from.Contexts.Cluster(status.Context, isOurs); ok {
+				told[name] = append(told[name], observe.Told{
+					Commit: commit.Commit, Time: status.Time, Message: status.Description,
+					Verdict: verdictOf(status.State),
+				})
+			}
+		}
+	}
+	found := map[string]observe.Report{}
+	for name, statuses := range told {
+		found[name] = observe.ReadTold(statuses)
+	}
+	return found, nil
+}
+
+func verdictOf(state forge.StatusState) observe.Verdict {
+	switch state {
+	case forge.Success:
+		return observe.Ready
+	case forge.Failure, forge.Error:
+		return observe.Failed
+	}
+	return observe.Progressing
+}

@@ -1,0 +1,70 @@
+package observe
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Summary counts the clusters of a result.
+type Summary struct {
+	Clusters int
+	// ByVerdict has every verdict.
+	ByVerdict map[Verdict]int
+	// ReadyPercent is the share of clusters that are ready, from 0 to 100, rounded down; 100 of none.
+	ReadyPercent int
+	// BehindSince is from when on the cluster that is furthest behind is; zero where none is known to be.
+	BehindSince time.Time
+}
+
+// Summary counts.
+func (r *Result) Summary() Summary {
+	s := Summary{Clusters: len(r.Clusters), ByVerdict: map[Verdict]int{}, ReadyPercent: 100}
+	for _, verdict := range Verdicts {
+		s.ByVerdict[verdict] = 0
+	}
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		s.ByVerdict[c.Verdict]++
+		if c.Verdict == Behind && (s.BehindSince.IsZero() || c.Since.Before(s.BehindSince)) {
+			s.BehindSince = c.Since
+		}
+	}
+	if s.Clusters > 0 {
+		s.ReadyPercent = int(math.Floor(100 * float64(s.ByVerdict[Ready]) / float64(s.Clusters)))
+	}
+	return s
+}
+
+// Trouble is an assignment that is not ready everywhere.
+type Trouble struct {
+	// Status is the worst of what is known of it, with the earliest time of those that are as bad.
+	Status
+	// Clusters are those on which it is not ready, in order.
+	Clusters []string
+}
+
+// Troubles are the assignments that are not ready, by key, as far as they are on clusters of which something
+// is known.
+func (r *Result) Troubles() map[string]Trouble {
+	troubles := map[string]Trouble{}
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		if !slices.ContainsFunc(c.Assignments, func(a AssignmentResult) bool { return a.Known }) {
+			continue
+		}
+		for k := range c.Assignments {
+			a := &c.Assignments[k]
+			if a.Verdict == Ready {
+				continue
+			}
+			t, ok := troubles[a.Key]
+			if order := worse(a.Verdict, t.Verdict); !ok || order < 0 || order == 0 && a.Since.Before(t.Since) {
+				t.Status = a.Status
+			}
+			t.Clusters = append(t.Clusters, c.Name)
+			troubles[a.Key] = t
+		}
+	}
+	return troubles
+}

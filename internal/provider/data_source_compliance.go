@@ -1,0 +1,431 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+var (
+	_ datasource.DataSource                   = &complianceDataSource{}
+	_ datasource.DataSourceWithConfigure      = &complianceDataSource{}
+	_ datasource.DataSourceWithValidateConfig = &complianceDataSource{}
+)
+
+type complianceDataSource struct{ connected }
+
+func newComplianceDataSource() datasource.DataSource { return &complianceDataSource{} }
+
+// Metadata names the data source.
+func (*complianceDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_compliance"
+}
+
+// Schema is the assignment, whom to ask, and what is known. Of the fleet it declares who goes where and no
+// more: Terraform drops the rest, so that a value that is not known yet never defers it to apply.
+func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	computed := func(what string) schema.StringAttribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
+	}
+	number := func(what string) schema.Int64Attribute {
+		return schema.Int64Attribute{Computed: true, MarkdownDescription: what}
+	}
+	texts := func(what string) schema.ListAttribute {
+		return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: what}
+	}
+	const verdict = "`ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`."
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "What clusters report of what an assignment has written: which of them have it, which are ready, and why others are not. " +
+			"Nobody who does not answer is an error: that is `unknown`, with a reason. It changes nothing.\n\n" +
+			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that the " +
+			"branch has: however many commits others have made since. Ready is what the agent's own conditions say, as kstatus reads them.",
+		Attributes: map[string]schema.Attribute{
+			"name": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
+			"fleet": schema.SingleNestedAttribute{
+				Required:            true,
+				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
+				Attributes: map[string]schema.Attribute{
+					"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
+					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
+					"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet. The state keeps its hash."},
+				},
+			},
+			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
+			"feedback": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Where to hear from clusters, any of the following. Of several that speak about a cluster, the first one in this order is believed. " +
+					"Empty: nobody is asked, everything is `unknown`, and `evidence` still has its time.\n\n" +
+					"* `clusters`: `true` asks every cluster of the fleet that the provider's `clusters` knows, or `{deadline, parallel}` with how long one of them " +
+					"may take (`\"8s\"`) and how many are asked at once (256).\n" +
+					"* `hub`: the name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster whose " +
+					"`destination.name` is its name.\n" +
+					"* `reports`: `[{cluster, commit, ready, since, message}]` from any other place.\n" +
+					"* `commit_statuses`: `true`, or `{context, commits, forge, api_url}`: what agents told the Git host about commits. `context` says which " +
+					"cluster a status is of, such as `\"flotilla/{cluster}\"`; unset: what Flux and Argo CD call it by themselves, where that holds the name of the " +
+					"cluster. `commits` is how many are looked at, from the newest back, until every cluster was heard (10). `forge` and `api_url` as in an " +
+					"assignment's `delivery`. A success is taken for ready: what reports it has to wait for health.",
+			},
+			"wait": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "`{ready_percent, timeout}`: ask again and again until so many clusters are ready (100), for so long (`\"15m\"`). Running out is an error " +
+					"that names what is not ready. For pipelines that want it: nothing needs it.",
+			},
+			"timeouts": readTimeoutAttribute(),
+			"time":     computed("When it was asked, RFC 3339."),
+			"summary": schema.SingleNestedAttribute{
+				Computed: true, MarkdownDescription: "All clusters of the fleet in numbers.",
+				Attributes: map[string]schema.Attribute{
+					"clusters": number("How many there are."), "ready": number("How many are ready."), "progressing": number("How many are progressing."),
+					"failed": number("How many have failed."), "behind": number("How many are behind."), "unknown": number("Of how many nothing is known."),
+					"ready_percent": number("Share that is ready, from 0 to 100, rounded down; 100 where there are no clusters."),
+					"behind_since":  computed("From when on the cluster is behind that is so for the longest time; null where none is."),
+				},
+			},
+			"clusters": schema.MapNestedAttribute{
+				Computed: true, MarkdownDescription: "What is known of each cluster of the fleet, by its name: the worst of its assignments.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"cluster_type": computed("Name of its type."), "verdict": computed(verdict),
+					"commit":         computed("Commit of the branch that it has applied; null where that is not known."),
+					"commits_behind": number("How many commits the branch is ahead of that, whoever made them; null where that is not known."),
+					"behind_since":   computed("When the first of those was made; null for none."),
+					"since":          computed("From when on the verdict is as it is."),
+					"message":        computed("The reason, in the words of the cluster where it has some."),
+				}},
+			},
+			"assignments": schema.MapNestedAttribute{
+				Computed: true,
+				MarkdownDescription: "Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
+					"something is known.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"verdict": computed("The worst of all clusters: " + verdict), "since": computed("From when on."),
+					"message": computed("The reason, of the first of those clusters."), "clusters": texts("Clusters on which it is not ready."),
+				}},
+			},
+			"drift": schema.ListNestedAttribute{
+				Computed: true,
+				MarkdownDescription: "Where what the fleet wants, what Git has and what clusters have are not the same. What an apply would change in a folder is in " +
+					"`changes` of the assignment, and in `flotilla_diff`.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"assignment": computed("Key of the assignment; null for objects of none."),
+					"wanted":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the fleet has it."},
+					"git":        computed("Tree of its folder on the branch; null for none."),
+					"deployed":   computed("Tree that the clusters have; null for none."),
+					"clusters":   texts("The clusters; empty where fleet and Git differ."),
+					"objects":    texts("Objects on them that are not as Git has them."),
+					"reason":     computed("What differs."),
+				}},
+			},
+			"evidence": computed("All of it as JSON, for rollouts."),
+		},
+	}
+}
+
+type complianceModel struct {
+	Name        types.String                         `tfsdk:"name"`
+	Fleet       scheduledFleetModel                  `tfsdk:"fleet"`
+	GitopsRepo  types.Dynamic                        `tfsdk:"gitops_repo"`
+	Feedback    types.Dynamic                        `tfsdk:"feedback"`
+	Wait        types.Dynamic                        `tfsdk:"wait"`
+	Timeouts    types.Dynamic                        `tfsdk:"timeouts"`
+	Time        types.String                         `tfsdk:"time"`
+	Summary     *complianceSummaryModel              `tfsdk:"summary"`
+	Clusters    map[string]complianceClusterModel    `tfsdk:"clusters"`
+	Assignments map[string]complianceAssignmentModel `tfsdk:"assignments"`
+	Drift       []complianceDriftModel               `tfsdk:"drift"`
+	Evidence    types.String                         `tfsdk:"evidence"`
+}
+
+type complianceSummaryModel struct {
+	Clusters     int64   `tfsdk:"clusters"`
+	Ready        int64   `tfsdk:"ready"`
+	Progressing  int64   `tfsdk:"progressing"`
+	Failed       int64   `tfsdk:"failed"`
+	Behind       int64   `tfsdk:"behind"`
+	Unknown      int64   `tfsdk:"unknown"`
+	ReadyPercent int64   `tfsdk:"ready_percent"`
+	BehindSince  *string `tfsdk:"behind_since"`
+}
+
+type complianceClusterModel struct {
+	ClusterType   string  `tfsdk:"cluster_type"`
+	Verdict       string  `tfsdk:"verdict"`
+	Commit        *string `tfsdk:"commit"`
+	CommitsBehind *int64  `tfsdk:"commits_behind"`
+	BehindSince   *string `tfsdk:"behind_since"`
+	Since         string  `tfsdk:"since"`
+	Message       string  `tfsdk:"message"`
+}
+
+type complianceAssignmentModel struct {
+	Verdict  string   `tfsdk:"verdict"`
+	Since    string   `tfsdk:"since"`
+	Message  string   `tfsdk:"message"`
+	Clusters []string `tfsdk:"clusters"`
+}
+
+type complianceDriftModel struct {
+	Assignment *string  `tfsdk:"assignment"`
+	Wanted     bool     `tfsdk:"wanted"`
+	Git        *string  `tfsdk:"git"`
+	Deployed   *string  `tfsdk:"deployed"`
+	Clusters   []string `tfsdk:"clusters"`
+	Objects    []string `tfsdk:"objects"`
+	Reason     string   `tfsdk:"reason"`
+}
+
+// ValidateConfig checks what is strict and needs nobody.
+func (*complianceDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	var asked, wait types.Dynamic
+	var name types.String
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("feedback"), &asked)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("wait"), &wait)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("name"), &name)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	checkOwnerName(name, &resp.Diagnostics)
+	from := decodeFeedback(asked, &resp.Diagnostics)
+	if goal := decodeWait(wait, &resp.Diagnostics); goal != nil && from.isEmpty() && !asked.IsUnknown() && !asked.IsUnderlyingValueUnknown() && !holdsUnknown(plain(asked)) {
+		resp.Diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "Nobody is asked, so that nothing would ever be ready: `feedback` is empty.")
+	}
+}
+
+// holdsUnknown reports whether something in an object is not known yet.
+func holdsUnknown(value any) bool {
+	object, _ := value.(map[string]any)
+	for _, one := range object {
+		if !fleet.IsKnown(one) {
+			return true
+		}
+	}
+	return false
+}
+
+// Read asks clusters, looks up the commits that they name, and judges.
+func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model complianceModel
+	diagnostics := &resp.Diagnostics
+	diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if diagnostics.HasError() {
+		return
+	}
+	question, goal := d.question(&model, diagnostics)
+	deadlines := decodeReadTimeout(model.Timeouts, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	if goal != nil && model.Timeouts.IsNull() {
+		deadlines[forRead] += goal.Timeout
+	}
+	ctx, cancel := deadlines.during(ctx, forRead)
+	defer cancel()
+	answer, err := d.ask(ctx, question, goal, diagnostics)
+	if answer == nil {
+		if err != nil {
+			addRepositoryError(ctx, diagnostics, err, false)
+		}
+		return
+	}
+	d.warn(answer, diagnostics)
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("wait"), "Clusters are not ready", sentence(err.Error()))
+		return
+	}
+	model.set(answer, question.Schedule)
+	diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// question is what the configuration asks.
+func (d *complianceDataSource) question(model *complianceModel, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
+	checkOwnerName(model.Name, diagnostics)
+	place, _ := (&assignmentModel{GitopsRepo: model.GitopsRepo}).place(diagnostics)
+	q.Owner = delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString(), Place: place}
+	from := decodeFeedback(model.Feedback, diagnostics)
+	goal = decodeWait(model.Wait, diagnostics)
+	value := fleet.Value{
+		Format: model.Fleet.Format.ValueString(), Environment: model.Fleet.Environment.ValueString(), Model: model.Fleet.Model.ValueString(),
+	}
+	result, _, found := pipeline.Schedule(value)
+	addErrors(diagnostics, found)
+	parsed, err := fleet.ParseModel(value.Model)
+	if err != nil || diagnostics.HasError() {
+		return q, goal // that of the model is among those of the schedule
+	}
+	q.Schedule, q.Clusters = result, clustersOf(parsed)
+	checkReports(from.reports, q.Clusters, diagnostics)
+	q.Feedback.Reports = from.reports
+	if !d.connection.canAsk() {
+		q.Offline, goal = "the credentials of the GitOps repository are not known yet", nil
+		return q, goal
+	}
+	d.feedback(&q, from, diagnostics)
+	if from := q.Feedback.Clusters; goal != nil && from != nil && (from.Unknown || len(from.Waiting) > 0) {
+		goal = nil // what is not there yet is not waited for
+	}
+	return q, goal
+}
+
+func clustersOf(f *fleet.Fleet) map[string]compliance.Cluster {
+	reconcilers := map[string]string{}
+	for _, clusterType := range f.ClusterTypes {
+		reconcilers[clusterType.Name] = clusterType.Reconciler
+	}
+	clusters := make(map[string]compliance.Cluster, len(f.Clusters))
+	for _, cluster := range f.Clusters {
+		clusters[cluster.Name] = compliance.Cluster{Type: cluster.ClusterType, Reconciler: reconcilers[cluster.ClusterType]}
+	}
+	return clusters
+}
+
+// feedback says whom to ask, and how.
+func (d *complianceDataSource) feedback(q *compliance.Question, from feedback, diagnostics *diag.Diagnostics) {
+	known := d.connection.clusters
+	from.options.UserAgent = "terraform-provider-flotilla/" + d.connection.release
+	if from.clusters {
+		q.Feedback.Clusters = &compliance.Clusters{Reach: known.known, Waiting: known.waiting, Unknown: known.unknown, Options: from.options}
+	}
+	if from.hub != "" {
+		reach, ok := known.known[from.hub]
+		if !ok && !known.unknown && !known.waiting[from.hub] {
+			names := make([]string, 0, len(known.known))
+			for name := range known.known {
+				names = append(names, name)
+			}
+			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback",
+				sentence(fmt.Sprintf("hub: the provider's clusters have no entry %q%s", from.hub, fleet.DidYouMean(from.hub, names))))
+		}
+		q.Feedback.Hub = &compliance.Hub{Name: from.hub, Reach: reach, Known: ok, Options: from.options}
+	}
+	if from.statuses == nil {
+		return
+	}
+	if err := d.connection.delivery.CheckStatuses(from.statuses.settings, q.Owner.Place); err != nil {
+		diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", sentence("commit_statuses: "+err.Error()))
+	}
+	q.Feedback.Statuses = &compliance.Statuses{
+		Contexts: from.statuses.contexts(q.Owner.Environment), Limit: from.statuses.commits, Settings: from.statuses.settings,
+	}
+}
+
+// ask asks once, or until enough is ready. The answer may come with an error: the time has run out.
+func (d *complianceDataSource) ask(ctx context.Context, q compliance.Question, goal *compliance.Goal, diagnostics *diag.Diagnostics) (*compliance.Answer, error) {
+	var repository compliance.Repository
+	clock := compliance.Clock(wallClock{})
+	if d.connection != nil {
+		repository = d.connection.delivery
+		if d.connection.clock != nil {
+			clock = d.connection.clock
+		}
+	}
+	once := func(ctx context.Context, now time.Time) (*compliance.Answer, error) {
+		q.Time = now.UTC().Truncate(time.Second)
+		return compliance.Ask(ctx, repository, q)
+	}
+	if goal == nil {
+		return once(ctx, clock.Now())
+	}
+	return compliance.Wait(ctx, clock, *goal, once, func(s observe.Summary) {
+		tflog.Info(ctx, "waiting for clusters", map[string]any{
+			"ready": s.ByVerdict[observe.Ready], "progressing": s.ByVerdict[observe.Progressing], "failed": s.ByVerdict[observe.Failed],
+			"behind": s.ByVerdict[observe.Behind], "unknown": s.ByVerdict[observe.Unknown],
+		})
+	})
+}
+
+// wallClock is the one clock of the provider.
+type wallClock struct{}
+
+func (wallClock) Now() time.Time { return time.Now() }
+
+func (wallClock) Sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// warn tells what somebody should act on, besides what is in verdicts.
+func (*complianceDataSource) warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
+	if names := answer.NotAsked; len(names) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("feedback"), "Clusters are not asked", fmt.Sprintf(
+			"The provider's clusters have no entry for %s of the fleet, which stay unknown: %s.",
+			wording.Count(len(names), "cluster", "clusters"), wording.List(names, wording.Named)))
+	}
+	if answer.Repository != nil {
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository cannot be read",
+			sentence(answer.Repository.Error())+" What depends on it is unknown.")
+	}
+	if answer.Statuses != nil {
+		diagnostics.AddAttributeWarning(path.Root("feedback"), "Commit statuses cannot be read",
+			sentence(answer.Statuses.Error())+" What depends on them is unknown.")
+	}
+}
+
+// set takes over what was found out.
+func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Result) {
+	result := answer.Result
+	m.Fleet.Model = types.StringValue(hashOf(m.Fleet.Model.ValueString()))
+	m.Time = types.StringValue(timeText(result.Time))
+	m.Evidence = types.StringValue(string(result.Evidence().Marshal()))
+	summary := result.Summary()
+	m.Summary = &complianceSummaryModel{
+		Clusters: int64(summary.Clusters), Ready: int64(summary.ByVerdict[observe.Ready]), Progressing: int64(summary.ByVerdict[observe.Progressing]),
+		Failed: int64(summary.ByVerdict[observe.Failed]), Behind: int64(summary.ByVerdict[observe.Behind]),
+		Unknown: int64(summary.ByVerdict[observe.Unknown]), ReadyPercent: int64(summary.ReadyPercent), BehindSince: orNil(timeText(summary.BehindSince)),
+	}
+	m.Clusters = make(map[string]complianceClusterModel, len(result.Clusters))
+	for i := range result.Clusters {
+		c := &result.Clusters[i]
+		is := complianceClusterModel{
+			ClusterType: c.Type, Verdict: string(c.Verdict), Commit: orNil(c.Commit), Since: timeText(c.Since), Message: c.Message,
+			BehindSince: orNil(timeText(c.BehindSince)),
+		}
+		if behind := int64(c.Behind); behind >= 0 {
+			is.CommitsBehind = &behind
+		}
+		if c.Verdict == observe.Ready && c.Message == "" {
+			is.Message = fmt.Sprintf("%s ready", wording.Count(len(c.Assignments), "assignment is", "assignments are"))
+		}
+		m.Clusters[c.Name] = is
+	}
+	m.Assignments = map[string]complianceAssignmentModel{}
+	for key, trouble := range result.Troubles() {
+		m.Assignments[key] = complianceAssignmentModel{string(trouble.Verdict), timeText(trouble.Since), trouble.Message, trouble.Clusters}
+	}
+	wanted := make(map[string]bool, len(scheduled.Assignments))
+	for _, assignment := range scheduled.Assignments {
+		wanted[assignment.Key()] = true
+	}
+	m.Drift = []complianceDriftModel{}
+	for _, d := range result.Drift(wanted) {
+		m.Drift = append(m.Drift, complianceDriftModel{
+			Assignment: orNil(d.Assignment), Wanted: d.Wanted, Git: orNil(d.Git), Deployed: orNil(d.Deployed),
+			Clusters: orEmpty(d.Clusters), Objects: orEmpty(d.Objects), Reason: d.Reason,
+		})
+	}
+}
+
+// timeText writes a time; "" for none.
+func timeText(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,247 @@
+package provider_test
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// clustered is the small fleet with clusters: two of type drone, one of type large.
+func clustered(further map[string]any) providertest.Call {
+	with := map[string]any{"clusters": []any{
+		map[string]any{"name": "drone-1", "cluster_type": "drone"},
+		map[string]any{"name": "drone-2", "cluster_type": "drone"},
+		map[string]any{"name": "large-1", "cluster_type": "large"},
+	}}
+	maps.Copy(with, further)
+	return fleetOf(with)
+}
+
+// readCompliance is what flotilla_compliance says of the assignment at a repository.
+func readCompliance(t *testing.T, url string, providerBlock, further map[string]any) (map[string]any, providertest.Diagnostics) {
+	t.Helper()
+	arguments := map[string]any{
+		"name": "dev", "fleet": clustered(nil),
+		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+	}
+	maps.Copy(arguments, further)
+	return providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: providerBlock}, "flotilla_compliance", arguments)
+}
+
+func mustReadCompliance(t *testing.T, url string, further map[string]any) map[string]any {
+	t.Helper()
+	values, said := readCompliance(t, url, nil, further)
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	return values
+}
+
+// verdicts are those of the clusters, by name.
+func verdicts(values map[string]any) string {
+	var all []string
+	clusters, _ := values["clusters"].(map[string]any)
+	for _, name := range []string{"drone-1", "drone-2", "large-1"} {
+		cluster, _ := clusters[name].(map[string]any)
+		verdict, _ := cluster["verdict"].(string)
+		all = append(all, verdict)
+	}
+	return strings.Join(all, " ")
+}
+
+func report(cluster, commit string, further map[string]any) map[string]any {
+	one := map[string]any{"cluster": cluster, "commit": commit, "ready": true}
+	maps.Copy(one, further)
+	return one
+}
+
+// The first plan: neither repository nor clusters are there.
+func TestComplianceOfNothingIsUnknownAndHasEvidence(t *testing.T) {
+	t.Parallel()
+	for name, further := range map[string]map[string]any{
+		"nobody is asked":             {},
+		"an empty feedback":           {"feedback": map[string]any{}},
+		"clusters that are not there": {"feedback": map[string]any{"clusters": true}},
+		"reports":                     {"feedback": map[string]any{"reports": []any{report("drone-1", strings.Repeat("1", 40), nil)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := time.Now().Add(-time.Second)
+			values := mustReadCompliance(t, bare(t), further)
+			if got := verdicts(values); got != "unknown unknown unknown" {
+				t.Errorf("the verdicts are %s", got)
+			}
+			text, _ := values["evidence"].(string)
+			evidence, err := observe.Parse([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if evidence.Time.Before(before.Truncate(time.Second)) || len(evidence.Clusters) != 3 || values["time"] != evidence.Time.Format(time.RFC3339) {
+				t.Errorf("the evidence is %s", text)
+			}
+		})
+	}
+}
+
+func TestComplianceSaysWhatReportsMean(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	apply(t, w, assigned(url, clustered(nil), nil))
+	first := git(t, url, "rev-parse", "dev")
+	apply(t, w, assigned(url, clustered(map[string]any{"config_containers": []any{
+		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
+		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://two"}},
+	}}), nil))
+	second := git(t, url, "rev-parse", "dev")
+
+	read := func(reports ...any) map[string]any {
+		return mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": reports}})
+	}
+	// Only large was changed by the second commit: drone has what it is to have with the first one.
+	values := read(report("drone-1", first, nil), report("drone-2", second[:9], nil), report("large-1", first, nil))
+	if got := verdicts(values); got != "ready ready behind" {
+		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
+	}
+	large, _ := values["clusters"].(map[string]any)["large-1"].(map[string]any)
+	if large["commit"] != first || !strings.Contains(large["message"].(string), "has commit "+first[:7]) {
+		t.Errorf("large-1 is %v", large)
+	}
+	if assignments, _ := values["assignments"].(map[string]any); len(assignments) != 1 || assignments["large/app-core"] == nil {
+		t.Errorf("assignments are %v", assignments)
+	}
+	if drift, _ := values["drift"].([]any); len(drift) != 1 || drift[0].(map[string]any)["assignment"] != "large/app-core" {
+		t.Errorf("drift is %v", drift)
+	}
+	evidence, err := observe.Parse([]byte(values["evidence"].(string)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := evidence.Assignment("drone-1", "drone/app-core"); !got.Known || !got.AtTip || got.Verdict != observe.Ready || got.Since.IsZero() {
+		t.Errorf("the evidence of drone-1 is %+v", got)
+	}
+	if got := evidence.Assignment("large-1", "large/app-core"); got.AtTip || got.Tree != git(t, url, "rev-parse", first+":clusters/all/large/app-core") {
+		t.Errorf("the evidence of large-1 is %+v", got)
+	}
+
+	values = read(report("drone-1", second, map[string]any{"ready": false, "message": "no space"}), report("drone-2", strings.Repeat("1", 40), nil))
+	if got := verdicts(values); got != "progressing unknown unknown" {
+		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
+	}
+	if text := values["evidence"].(string); !strings.Contains(text, `"message":"no space"`) {
+		t.Errorf("the evidence is %s", text)
+	}
+
+	// What the fleet does not want any more, and what somebody did to the branch, is drift before any cluster is asked.
+	values = mustReadCompliance(t, url, map[string]any{"fleet": clustered(map[string]any{
+		"target_policies": []any{policy("edge", map[string]any{"match_labels": map[string]any{"edge": "true"}}, map[string]any{"match_labels": map[string]any{"edge": "true"}})},
+	})})
+	drift, _ := values["drift"].([]any)
+	if len(drift) != 2 || drift[0].(map[string]any)["wanted"] != false || drift[0].(map[string]any)["reason"] != "Git has a folder that the fleet does not want any more" {
+		t.Errorf("drift is %v", drift)
+	}
+}
+
+func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
+	t.Parallel()
+	reports := func(one any) map[string]any { return map[string]any{"feedback": map[string]any{"reports": []any{one}}} }
+	for name, test := range map[string]struct {
+		arguments map[string]any
+		want      string
+	}{
+		"a misspelt feedback":            {map[string]any{"feedback": map[string]any{"cluster": true}}, `Unknown attribute "cluster"; did you mean "clusters"?`},
+		"a feedback that is no object":   {map[string]any{"feedback": "clusters"}, "Must be an object: {clusters, hub, commit_statuses, reports}."},
+		"clusters that are a text":       {map[string]any{"feedback": map[string]any{"clusters": "yes"}}, "clusters: must be an object: {deadline, parallel}."},
+		"a deadline that is none":        {map[string]any{"feedback": map[string]any{"clusters": map[string]any{"deadline": "soon"}}}, "clusters: attribute deadline must be a duration above zero"},
+		"nobody at once":                 {map[string]any{"feedback": map[string]any{"clusters": map[string]any{"parallel": 0}}}, "clusters: attribute parallel must be a whole number from 1 to 4096."},
+		"a hub that is not there":        {map[string]any{"feedback": map[string]any{"hub": "hub"}}, `hub: the provider's clusters have no entry "hub".`},
+		"a hub that is no name":          {map[string]any{"feedback": map[string]any{"hub": true}}, "Attribute hub must be a text."},
+		"a misspelt status":              {map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"contxt": "x"}}}, `commit_statuses: unknown attribute "contxt"; did you mean "context"?`},
+		"a context without a cluster":    {map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"context": "flotilla"}}}, "has no {cluster}"},
+		"commits without number":         {map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"commits": "all"}}}, "commit_statuses: attribute commits must be a whole number from 1 to 1000."},
+		"statuses of a local repository": {map[string]any{"feedback": map[string]any{"commit_statuses": true}}, "commit_statuses: "},
+		"reports that are no list":       {map[string]any{"feedback": map[string]any{"reports": "all"}}, "reports: must be a list of objects"},
+		"a report that is nothing":       {reports(nil), "reports[0]: must be an object"},
+		"a misspelt report":              {reports(map[string]any{"cluster": "drone-1", "comit": "x"}), `reports[0]: unknown attribute "comit"; did you mean "commit"?`},
+		"a report of nobody":             {reports(map[string]any{"commit": "x"}), "reports[0]: attribute cluster is missing."},
+		"a report of a stranger":         {reports(map[string]any{"cluster": "drone-3"}), `reports[0]: no cluster of this fleet is called "drone-3"; did you mean "drone-1"?`},
+		"a report that is perhaps ready": {reports(map[string]any{"cluster": "drone-1", "ready": "yes"}), "reports[0]: attribute ready must be true or false."},
+		"a report of some time":          {reports(map[string]any{"cluster": "drone-1", "since": "yesterday"}), "reports[0]: attribute since must be a time as in"},
+		"a wait for nobody":              {map[string]any{"wait": map[string]any{}}, "Nobody is asked, so that nothing would ever be ready"},
+		"a misspelt attribute of wait":   {map[string]any{"wait": map[string]any{"percent": 1}}, `Unknown attribute "percent".`},
+		"a wait for more than all":       {map[string]any{"wait": map[string]any{"ready_percent": 101}}, "Attribute ready_percent must be a whole number from 1 to 100."},
+		"a name that is none":            {map[string]any{"name": "Dev!"}, `"Dev!"`},
+		"a place without branch":         {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, said := readCompliance(t, bare(t), nil, test.arguments)
+			if said.Err() == nil || !strings.Contains(said.String(), test.want) {
+				t.Errorf("it says %s", said)
+			}
+		})
+	}
+}
+
+// Nothing that is wrong with what is asked fails a plan that only looks.
+func TestComplianceTellsOnceWhomItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	values, said := readCompliance(t, bare(t), map[string]any{"clusters": map[string]any{
+		"drone-1": map[string]any{"host": "https://127.0.0.1:1", "token": "t"},
+		"drone-2": map[string]any{"host": "https://127.0.0.1:1", "token": "t"},
+	}}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	if said.Err() != nil || strings.Count(said.String(), "large-1") != 1 || !strings.Contains(said.String(), "Clusters are not asked") {
+		t.Errorf("it says %s", said)
+	}
+	if got := verdicts(values); got != "unknown unknown unknown" {
+		t.Errorf("the verdicts are %s", got)
+	}
+}
+
+func TestWaitingEndsWithWhatIsNotReady(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	commit := git(t, url, "rev-parse", "dev")
+	clock := &stoppedClock{now: time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)}
+	w := providertest.New(provider.StartAt(clock))
+	read := func(percent int) (map[string]any, providertest.Diagnostics) {
+		return w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_compliance", map[string]any{
+			"name": "dev", "fleet": clustered(nil), "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+			"feedback": map[string]any{"reports": []any{report("drone-1", commit, nil), report("drone-2", commit, map[string]any{"ready": false, "message": "no space"})}},
+			"wait":     map[string]any{"ready_percent": percent, "timeout": "5m"},
+		})
+	}
+	values, said := read(33)
+	if said.Err() != nil || values["time"] != "2026-11-22T01:00:00Z" {
+		t.Errorf("it says %s at %v", said, values["time"])
+	}
+	_, said = read(34)
+	for _, want := range []string{"Clusters are not ready", "After 5m0s, 1 of 3 clusters are ready (33 %), and 34 % are to be:", "drone-2: progressing: no space", "large-1: unknown: "} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("it says %s, and not %q", said, want)
+		}
+	}
+	if waited := clock.now.Sub(time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)); waited != 5*time.Minute || clock.slept > 30 {
+		t.Errorf("it waited %s in %d pauses", waited, clock.slept)
+	}
+}
+
+// stoppedClock goes on only while somebody sleeps.
+type stoppedClock struct {
+	now   time.Time
+	slept int
+}
+
+func (c *stoppedClock) Now() time.Time { return c.now }
+
+func (c *stoppedClock) Sleep(_ context.Context, d time.Duration) {
+	c.now = c.now.Add(d)
+	c.slept++
+}
