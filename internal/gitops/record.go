@@ -24,10 +24,15 @@ const maxRecord = 8 << 20
 
 // Record says in the repository why a folder is there, and what is in it.
 type Record struct {
-	Workload         string   `json:"workload"`
-	DeploymentTarget string   `json:"deployment_target"`
-	Policies         []string `json:"policies,omitempty"`
-	ConfigVersion    string   `json:"config_version,omitempty"`
+	Workload string `json:"workload"`
+	// Workspace owns the workload; "" where an older version wrote the record.
+	Workspace        string `json:"workspace,omitempty"`
+	DeploymentTarget string `json:"deployment_target"`
+	// ClusterType is the cluster type of a host that is a cluster; "" on others,
+	// and where an older version wrote the record.
+	ClusterType   string   `json:"cluster_type,omitempty"`
+	Policies      []string `json:"policies,omitempty"`
+	ConfigVersion string   `json:"config_version,omitempty"`
 	// OwnerLabel is the owner's name in the labels of what is rendered, where that
 	// is another one than its own: the name under which it was written first.
 	OwnerLabel string `json:"owner_label,omitempty"`
@@ -87,6 +92,8 @@ func (r hostRecord) sameMeaning(as hostRecord) bool {
 	return r.Environment == as.Environment &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 			return a.Tree == b.Tree && a.Workload == b.Workload && a.DeploymentTarget == b.DeploymentTarget &&
+				// What an older version did not say need not be said for itself.
+				(a.Workspace == "" || a.Workspace == b.Workspace) && (a.ClusterType == "" || a.ClusterType == b.ClusterType) &&
 				a.ConfigVersion == b.ConfigVersion && slices.Equal(a.Policies, b.Policies) && a.OwnerLabel == b.OwnerLabel &&
 				(r.Format == 0 || slices.Equal(a.Objects, b.Objects) && a.Changed == b.Changed && a.TreeBefore == b.TreeBefore)
 		})
@@ -132,7 +139,13 @@ func (r hostRecord) encode() []byte {
 func (f folderRecord) encode(b []byte) []byte {
 	const indent = "      "
 	b = appendMember(b, indent, "workload", f.Workload, ",\n")
+	if f.Workspace != "" {
+		b = appendMember(b, indent, "workspace", f.Workspace, ",\n")
+	}
 	b = appendMember(b, indent, "deployment_target", f.DeploymentTarget, ",\n")
+	if f.ClusterType != "" {
+		b = appendMember(b, indent, "cluster_type", f.ClusterType, ",\n")
+	}
 	b = appendList(b, indent, "policies", f.Policies, appendText)
 	if f.ConfigVersion != "" {
 		b = appendMember(b, indent, "config_version", f.ConfigVersion, ",\n")
@@ -298,12 +311,13 @@ func parseFields(content []byte) (hostRecord, error) {
 
 // folderFields are the members of a folder's record that are known.
 var folderFields = []string{
-	"workload", "deployment_target", "policies", "config_version", "owner_label", "objects", "tree", "tree_before", "changed",
+	"workload", "workspace", "deployment_target", "cluster_type", "policies", "config_version", "owner_label", "objects", "tree", "tree_before", "changed",
 }
 
 func (f *folderRecord) field(name string) any {
 	return map[string]any{
-		"workload": &f.Workload, "deployment_target": &f.DeploymentTarget, "policies": &f.Policies, "config_version": &f.ConfigVersion,
+		"workload": &f.Workload, "workspace": &f.Workspace, "deployment_target": &f.DeploymentTarget, "cluster_type": &f.ClusterType,
+		"policies": &f.Policies, "config_version": &f.ConfigVersion,
 		"owner_label": &f.OwnerLabel, "objects": &f.Objects, "tree": &f.Tree, "tree_before": &f.TreeBefore, "changed": &f.Changed,
 	}[name]
 }

@@ -25,10 +25,11 @@ func (d Destination) equal(other Destination) bool {
 
 // Record says of a folder why it is there.
 type Record struct {
-	Workload, DeploymentTarget string
-	Policies                   []string
-	ConfigVersion              string
-	Objects                    []render.Object // what reconciles it
+	Workload, Workspace, DeploymentTarget string
+	ClusterType                           string // of a host that is a cluster; "" on others
+	Policies                              []string
+	ConfigVersion                         string
+	Objects                               []render.Object // what reconciles it
 }
 
 // Rendering is every folder of a fleet for one destination.
@@ -147,9 +148,13 @@ func filesOf(rendered []render.File) []git.File {
 // Record is what the repository keeps about an assignment's folder.
 func (r *Rendering) Record(i int) Record {
 	assignment := r.Result.Schedule.Assignments[i]
+	clusterType := ""
+	if assignment.Host.Cluster != nil {
+		clusterType = assignment.Host.ClusterType.Name
+	}
 	return Record{
-		Workload: assignment.Target.Workload.Name, DeploymentTarget: assignment.Target.Name,
-		Policies: assignment.Policies, ConfigVersion: r.Result.Snapshots.Snapshots[i].Version,
+		Workload: assignment.Target.Workload.Name, Workspace: assignment.Target.Workload.Workspace, DeploymentTarget: assignment.Target.Name,
+		ClusterType: clusterType, Policies: assignment.Policies, ConfigVersion: r.Result.Snapshots.Snapshots[i].Version,
 		Objects: r.objects[i],
 	}
 }

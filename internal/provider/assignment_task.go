@@ -328,8 +328,8 @@ func (t *task) contents(host, target string) gitops.Folder {
 		Tree:  t.rendering.Trees[i],
 		Files: func() ([]git.File, error) { return t.rendering.Files(i) },
 		Record: gitops.Record{
-			Workload: record.Workload, DeploymentTarget: record.DeploymentTarget,
-			Policies: record.Policies, ConfigVersion: record.ConfigVersion,
+			Workload: record.Workload, Workspace: record.Workspace, DeploymentTarget: record.DeploymentTarget,
+			ClusterType: record.ClusterType, Policies: record.Policies, ConfigVersion: record.ConfigVersion,
 			OwnerLabel: otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name),
 			Objects:    objectsOf(record.Objects),
 		},

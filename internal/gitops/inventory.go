@@ -1,0 +1,331 @@
+package gitops
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+)
+
+// InventoryFilter narrows an inventory. The zero value is everything.
+type InventoryFilter struct {
+	// Path is where to begin: owners there and up to InventoryLevels folders
+	// below it are found.
+	Path string
+	// Owner and Host are exact.
+	Owner, Host string
+	// Cluster is a cluster with what it has of its own and by its type;
+	// ClusterType is a type with its clusters, or, with Cluster, the type of that.
+	Cluster, ClusterType string
+	// Workload and Workspace are exact.
+	Workload, Workspace string
+}
+
+// InventoryLevels is how many folders below a path owners are looked for.
+const InventoryLevels = 3
+
+// Inventory is what is where on a branch, as the records of its owners say.
+type Inventory struct {
+	// Commit is the tip, in hex; "" when the branch does not exist.
+	Commit string
+	// Owners are all that were found, whatever the filter, ordered by path and name.
+	Owners []Owner
+	// Assignments are ordered by path, owner, host and deployment target.
+	Assignments []InventoryAssignment
+	// Unreadable are the paths of records that cannot be read, in order.
+	Unreadable []string
+	// TypeUnknown says that no record tells the type of the filter's cluster, so
+	// that what it has by its type is not there.
+	TypeUnknown bool
+	// Names are those that records have, for one who has looked for another.
+	Names InventoryNames
+}
+
+// InventoryNames are names in records that were read, in order.
+type InventoryNames struct {
+	Hosts, Workloads, Workspaces []string
+}
+
+// InventoryAssignment is one folder in a record.
+type InventoryAssignment struct {
+	// Owner is whose record it is; its environment is what the record says.
+	Owner Owner
+	Host  string
+	// DeploymentTarget is the name of the folder.
+	DeploymentTarget string
+	FolderRecord
+	// Commit is the one that changed the folder last; "" where the newest commits
+	// of the branch do not tell, or the record does not say when that was.
+	Commit string
+}
+
+// Inventory reads the records of all owners of the branch that the filter does
+// not leave out. It fetches trees as far down as owners are looked for, the
+// records, and commits as far back as they tell which one changed a folder; no
+// other file.
+//
+// Errors: as of Look, or a path that cannot be one.
+func (l *Look) Inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
+	release, err := l.hold(ctx)
+	if err != nil {
+		return Inventory{}, describe(l.remote, err)
+	}
+	defer release()
+	inventory, err := l.inventory(ctx, filter)
+	return inventory, describe(l.remote, err)
+}
+
+func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
+	if err := git.CheckPath(filter.Path); err != nil {
+		return Inventory{}, err
+	}
+	found := Inventory{Commit: l.Tip()}
+	if found.Commit == "" {
+		return found, nil
+	}
+	owners, err := l.allOwners(ctx, filter.Path)
+	if err != nil {
+		return Inventory{}, err
+	}
+	found.Owners = owners
+	records, err := l.recordsOf(ctx, owners, &filter, &found)
+	if err != nil {
+		return Inventory{}, err
+	}
+	found.pick(records, filter)
+	return found, l.dateInventory(ctx, found.Assignments)
+}
+
+// allOwners finds owners at a path and below it. Hosts are not looked into.
+func (l *Look) allOwners(ctx context.Context, begin string) ([]Owner, error) {
+	if err := l.seen.Open(ctx, []string{begin}); err != nil {
+		return nil, err
+	}
+	var owners []Owner
+	level := []string{begin}
+	for depth := 0; len(level) > 0; depth++ {
+		if err := l.fetchFolders(ctx, level); err != nil {
+			return nil, err
+		}
+		level = slices.DeleteFunc(level, func(p string) bool { return !l.seen.OpenFetched(p) })
+		at, err := l.ownersOf(ctx, level)
+		if err != nil {
+			return nil, err
+		}
+		owners = append(owners, at...)
+		if depth == InventoryLevels {
+			break
+		}
+		hosts := map[string]bool{}
+		for _, owner := range at {
+			hosts[path.Join(owner.Path, clustersHost)] = true
+			for host := range l.seen.recordEntries(owner.records()) {
+				hosts[path.Join(owner.Path, host)] = true
+			}
+		}
+		var next []string
+		for _, p := range level {
+			l.seen.Directory(p).Each(func(e git.Entry) {
+				if below := path.Join(p, e.Name); e.IsTree() && git.CheckSegment(e.Name) == nil && !hosts[below] {
+					next = append(next, below)
+				}
+			})
+		}
+		level = next
+	}
+	slices.SortFunc(owners, compareOwners)
+	return owners, nil
+}
+
+func compareOwners(a, b Owner) int {
+	return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Name, b.Name))
+}
+
+// fetchFolders brings folders whose parents are open, in one request.
+func (l *Look) fetchFolders(ctx context.Context, folders []string) error {
+	var ids []git.Hash
+	for _, folder := range folders {
+		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() && folder != "" {
+			ids = append(ids, e.ID)
+		}
+	}
+	return l.tip.Need(ctx, ids)
+}
+
+// ownersOf opens the records folders of open folders, and lists their owners.
+func (l *Look) ownersOf(ctx context.Context, folders []string) ([]Owner, error) {
+	var places []string
+	var ids []git.Hash
+	for _, p := range folders {
+		folder := path.Join(p, recordsFolder)
+		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() {
+			places = append(places, folder)
+			ids = append(ids, e.ID)
+		}
+	}
+	if err := l.tip.NeedBelow(ctx, ids, recordLevels); err != nil {
+		return nil, err
+	}
+	// Level by level, where the server gives no more at once.
+	var owners []Owner
+	var clusters []string
+	if err := l.fetchFolders(ctx, places); err != nil {
+		return nil, err
+	}
+	for _, folder := range places {
+		if !l.seen.OpenFetched(folder) {
+			continue
+		}
+		for _, name := range l.seen.ownersAt(git.Parent(folder)) {
+			owners = append(owners, Owner{Name: name, Path: git.Parent(folder)})
+		}
+	}
+	places = places[:0]
+	for _, owner := range owners {
+		places = append(places, owner.records())
+	}
+	if err := l.fetchFolders(ctx, places); err != nil {
+		return nil, err
+	}
+	for _, folder := range places {
+		if l.seen.OpenFetched(folder) {
+			clusters = append(clusters, path.Join(folder, clustersHost))
+		}
+	}
+	if err := l.fetchFolders(ctx, clusters); err != nil {
+		return nil, err
+	}
+	for _, folder := range clusters {
+		l.seen.OpenFetched(folder)
+	}
+	return owners, nil
+}
+
+// ownedRecord is the record of one owner on one host.
+type ownedRecord struct {
+	owner  Owner
+	host   string
+	record hostRecord
+}
+
+// recordsOf reads the records that may have what the filter wants. It finds out
+// the type of the filter's cluster where that is not given.
+func (l *Look) recordsOf(ctx context.Context, owners []Owner, filter *InventoryFilter, found *Inventory) ([]ownedRecord, error) {
+	hosts := map[string]bool{}
+	entries := make([]map[string]git.Hash, len(owners))
+	for i, owner := range owners {
+		entries[i] = l.seen.recordEntries(owner.records())
+		for host := range entries[i] {
+			hosts[host] = true
+		}
+	}
+	found.Names.Hosts = slices.Sorted(maps.Keys(hosts))
+	if filter.Cluster != "" && filter.ClusterType == "" {
+		own, err := l.readOwned(ctx, owners, entries, found, func(owner Owner, host string) bool { return host == path.Join(clustersHost, filter.Cluster) })
+		if err != nil {
+			return nil, err
+		}
+		if filter.ClusterType = typeIn(own); filter.ClusterType == "" {
+			found.TypeUnknown = true
+		}
+		found.Unreadable = nil // they are read again
+	}
+	return l.readOwned(ctx, owners, entries, found, func(owner Owner, host string) bool {
+		return (filter.Owner == "" || filter.Owner == owner.Name) && (filter.Host == "" || filter.Host == host) && filter.mayBeOn(host)
+	})
+}
+
+// mayBeOn tells by the name of a host whether it can be of the cluster or the
+// cluster type.
+func (f *InventoryFilter) mayBeOn(host string) bool {
+	cluster, isCluster := strings.CutPrefix(host, clustersHost+"/")
+	switch {
+	case f.Cluster != "" && isCluster:
+		return cluster == f.Cluster
+	case f.Cluster != "":
+		return host == f.ClusterType
+	case f.ClusterType != "":
+		return isCluster || host == f.ClusterType
+	}
+	return true
+}
+
+// typeIn is the cluster type that records of a cluster tell; the one told last
+// where they tell several.
+func typeIn(records []ownedRecord) string {
+	var told folderRecord
+	for _, r := range records {
+		for _, target := range slices.Sorted(maps.Keys(r.record.DeploymentTargets)) {
+			if f := r.record.DeploymentTargets[target]; f.ClusterType != "" && (told.ClusterType == "" || f.Changed > told.Changed) {
+				told = f
+			}
+		}
+	}
+	return told.ClusterType
+}
+
+// readOwned fetches and reads records, in order.
+func (l *Look) readOwned(
+	ctx context.Context, owners []Owner, entries []map[string]git.Hash, found *Inventory, wanted func(Owner, string) bool,
+) ([]ownedRecord, error) {
+	var records []ownedRecord
+	var ids []git.Hash
+	for i, owner := range owners {
+		for _, host := range slices.Sorted(maps.Keys(entries[i])) {
+			if wanted(owner, host) {
+				records = append(records, ownedRecord{owner: owner, host: host})
+				ids = append(ids, entries[i][host])
+			}
+		}
+	}
+	if err := l.tip.Need(ctx, ids); err != nil {
+		return nil, err
+	}
+	read := make([]bool, len(records))
+	parallel.Each(len(records), func(i int) {
+		content, err := l.tip.Blob(ids[i])
+		if err == nil {
+			records[i].record, err = parseRecord(content)
+		}
+		read[i] = err == nil
+	})
+	var readable []ownedRecord
+	for i, r := range records {
+		if !read[i] {
+			found.Unreadable = append(found.Unreadable, r.owner.record(r.host))
+			continue
+		}
+		r.owner.Environment = r.record.Environment
+		readable = append(readable, r)
+	}
+	return readable, nil
+}
+
+// pick takes what the filter wants out of records, and all names.
+func (v *Inventory) pick(records []ownedRecord, filter InventoryFilter) {
+	workloads, workspaces := map[string]bool{}, map[string]bool{}
+	for _, r := range records {
+		for _, target := range slices.Sorted(maps.Keys(r.record.DeploymentTargets)) {
+			folder := r.record.DeploymentTargets[target]
+			workloads[folder.Workload] = true
+			if folder.Workspace != "" {
+				workspaces[folder.Workspace] = true
+			}
+			a := InventoryAssignment{Owner: r.owner, Host: r.host, DeploymentTarget: target, FolderRecord: folder.public()}
+			if filter.includes(a) {
+				v.Assignments = append(v.Assignments, a)
+			}
+		}
+	}
+	v.Names.Workloads, v.Names.Workspaces = slices.Sorted(maps.Keys(workloads)), slices.Sorted(maps.Keys(workspaces))
+}
+
+func (f *InventoryFilter) includes(a InventoryAssignment) bool {
+	return (f.Workload == "" || f.Workload == a.Workload) && (f.Workspace == "" || f.Workspace == a.Workspace) &&
+		(f.ClusterType == "" || f.Cluster != "" || f.ClusterType == a.Host || f.ClusterType == a.ClusterType)
+}

@@ -1,0 +1,78 @@
+package gitops
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// maxInventoryDepth is how many commits of a branch are read back for an
+// inventory, and none but the first step where trees come with them.
+const maxInventoryDepth = 1 << 10
+
+// dateInventory finds the commits that changed folders last: those that were
+// made when the records say, by their owners. Where several were made within
+// that second, nobody can tell.
+func (l *Look) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
+	wanted := map[time.Time]bool{}
+	var oldest time.Time
+	for _, a := range assignments {
+		if at := a.Changed.UTC(); !at.IsZero() {
+			wanted[at] = true
+			if oldest.IsZero() || at.Before(oldest) {
+				oldest = at
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	if l.past == nil {
+		l.past = newLineage(l.tip)
+	}
+	limit := maxInventoryDepth
+	if l.past.tip.MaxPast() < git.LastDepth {
+		limit = git.FirstDepth
+	}
+	for !l.past.over() && l.past.depth < limit && !l.past.reaches(oldest) {
+		if err := l.deepen(ctx); err != nil {
+			return err
+		}
+	}
+	made := l.past.madeAt(wanted)
+	for i := range assignments {
+		if commits := made[madeBy{assignments[i].Changed.UTC(), assignments[i].Owner.Name}]; len(commits) == 1 {
+			assignments[i].Commit = commits[0].String()
+		}
+	}
+	return nil
+}
+
+// reaches says that all commits of some moment are here.
+func (l *lineage) reaches(moment time.Time) bool {
+	return slices.ContainsFunc(l.times, moment.After)
+}
+
+// madeBy are commits of one moment that name an owner.
+type madeBy struct {
+	at    time.Time
+	owner string
+}
+
+// madeAt lists the commits of these moments.
+func (l *lineage) madeAt(wanted map[time.Time]bool) map[madeBy][]git.Hash {
+	made := map[madeBy][]git.Hash{}
+	for id, number := range l.numbers {
+		if at := l.times[number]; wanted[at] {
+			text, _ := l.tip.CommitText(id)
+			owners := parseCommit(text).Owners
+			slices.Sort(owners)
+			for _, owner := range slices.Compact(owners) {
+				made[madeBy{at, owner}] = append(made[madeBy{at, owner}], id)
+			}
+		}
+	}
+	return made
+}
