@@ -113,6 +113,16 @@ func (c *Client) History(ctx context.Context, owner Owner, filter gitops.History
 	return c.git.History(ctx, c.remote(owner.Place), owner.gitops(), filter)
 }
 
+// Inventory is what is where on a place's branch, of all owners at its path and below it.
+func (c *Client) Inventory(ctx context.Context, at Place, filter gitops.InventoryFilter) (gitops.Inventory, error) {
+	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	if err != nil {
+		return gitops.Inventory{}, err
+	}
+	filter.Path = at.Path
+	return look.Inventory(ctx, filter)
+}
+
 // AsOf is what a commit in the history of the place's branch has of an owner.
 //
 // Errors: gitops.ErrCommit where it has nothing or is not in the history, or as of a look.

@@ -142,6 +142,7 @@ func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 		newConfigSnapshotsDataSource,
 		newDiffDataSource,
 		newHistoryDataSource,
+		newInventoryDataSource,
 		newManifestsDataSource,
 		newSchedulingDataSource,
 	}

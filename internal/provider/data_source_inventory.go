@@ -1,0 +1,364 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+)
+
+var (
+	_ datasource.DataSource              = &inventoryDataSource{}
+	_ datasource.DataSourceWithConfigure = &inventoryDataSource{}
+)
+
+type inventoryDataSource struct{ connected }
+
+func newInventoryDataSource() datasource.DataSource { return &inventoryDataSource{} }
+
+// defaultInventory is how many assignments are listed: more than the reference fleet has.
+const defaultInventory = 25_000
+
+// Metadata names the data source.
+func (d *inventoryDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_inventory"
+}
+
+// Schema is the place, what to narrow it by, and the assignments.
+func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	computed := func(what string) schema.StringAttribute {
+		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
+	}
+	only := func(what string) schema.StringAttribute {
+		return schema.StringAttribute{Optional: true, MarkdownDescription: what}
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "What is where on a branch of a GitOps repository, of all owners (`flotilla_assignment` resources, whoever has their " +
+			"state), read from the records that they keep there: what runs on this cluster, where this workload runs, since when. No cluster is " +
+			"asked, and of the repository's files the records alone are read.",
+		Attributes: map[string]schema.Attribute{
+			"gitops_repo": schema.DynamicAttribute{
+				Required: true,
+				MarkdownDescription: fmt.Sprintf("Where to look: `{url, branch, path}`. Owners are found at the path and up to %d folders below it; "+
+					"without a path, from the root.", gitops.InventoryLevels),
+			},
+			"owner":        only("Only assignments of owners of this name."),
+			"host":         only("Only assignments on this host: a cluster type, or `clusters/<cluster>`."),
+			"cluster":      only("Only assignments on this cluster, or on its cluster type, which the records tell unless `cluster_type` does."),
+			"cluster_type": only("Only assignments on this cluster type and its clusters; with `cluster`, the type of that cluster."),
+			"workload":     only("Only assignments of this workload."),
+			"workspace": only("Only assignments of workloads of this workspace. What versions before records told it have written is left out, " +
+				"until the host is written anew."),
+			"limit": schema.Int64Attribute{
+				Optional: true, MarkdownDescription: fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory),
+			},
+			"timeouts": readTimeoutAttribute(),
+			"commit":   computed("Id of the commit at which the branch was looked at; null where there is no such branch."),
+			"complete": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `assignments` has all that were asked for."},
+			"owners": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "All owners that were found, by path and name, whatever is narrowed to.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"path": computed("Path of the owner in the repository; null for the root."),
+					"name": computed("Name of the owner."),
+				}},
+			},
+			"assignments": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "Assignments, ordered by path, owner, host and deployment target.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"path":              computed("Path of the owner in the repository; null for the root."),
+					"owner":             computed("Name of the owner."),
+					"environment":       computed("Name of the environment; null where the record does not say."),
+					"host":              computed("The host: a cluster type, or `clusters/<cluster>`."),
+					"cluster_type":      computed("Name of the cluster type; null where the host is a cluster whose type its record does not say."),
+					"cluster":           computed("Name of the cluster; null where the host is a cluster type."),
+					"deployment_target": computed("Full name of the deployment target."),
+					"workload":          computed("Name of the workload."),
+					"workspace":         computed("Name of the workspace; null where the record does not say."),
+					"policies": schema.ListAttribute{
+						Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the target policies that decided it.",
+					},
+					"config_version": computed("Version of the configuration; null where the record does not say."),
+					"tree":           computed("Id of the tree that the folder has, as its owner wrote it."),
+					"changed":        computed("When the folder changed last, RFC 3339; null where the record does not say."),
+					"commit": computed("Id of the commit that changed it then; null where the newest commits of the branch do not tell, as after a " +
+						"pull request that was squashed."),
+					"objects": schema.ListNestedAttribute{
+						Computed:            true,
+						MarkdownDescription: "What reconciles it: the objects that tell the agent what to do.",
+						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+							"kind":      computed("Kind of the object."),
+							"namespace": computed("Namespace of the object; null where it has none."),
+							"name":      computed("Name of the object."),
+						}},
+					},
+				}},
+			},
+		},
+	}
+}
+
+type inventoryModel struct {
+	GitopsRepo  types.Dynamic         `tfsdk:"gitops_repo"`
+	Owner       types.String          `tfsdk:"owner"`
+	Host        types.String          `tfsdk:"host"`
+	Cluster     types.String          `tfsdk:"cluster"`
+	ClusterType types.String          `tfsdk:"cluster_type"`
+	Workload    types.String          `tfsdk:"workload"`
+	Workspace   types.String          `tfsdk:"workspace"`
+	Limit       types.Int64           `tfsdk:"limit"`
+	Timeouts    types.Dynamic         `tfsdk:"timeouts"`
+	Commit      types.String          `tfsdk:"commit"`
+	Complete    types.Bool            `tfsdk:"complete"`
+	Owners      []inventoryOwnerModel `tfsdk:"owners"`
+	Assignments types.List            `tfsdk:"assignments"`
+}
+
+type inventoryOwnerModel struct {
+	Path *string `tfsdk:"path"`
+	Name string  `tfsdk:"name"`
+}
+
+type inventoryAssignmentModel struct {
+	Path             *string                `tfsdk:"path"`
+	Owner            string                 `tfsdk:"owner"`
+	Environment      *string                `tfsdk:"environment"`
+	Host             string                 `tfsdk:"host"`
+	ClusterType      *string                `tfsdk:"cluster_type"`
+	Cluster          *string                `tfsdk:"cluster"`
+	DeploymentTarget string                 `tfsdk:"deployment_target"`
+	Workload         string                 `tfsdk:"workload"`
+	Workspace        *string                `tfsdk:"workspace"`
+	Policies         []string               `tfsdk:"policies"`
+	ConfigVersion    *string                `tfsdk:"config_version"`
+	Tree             string                 `tfsdk:"tree"`
+	Changed          *string                `tfsdk:"changed"`
+	Commit           *string                `tfsdk:"commit"`
+	Objects          []inventoryObjectModel `tfsdk:"objects"`
+}
+
+type inventoryObjectModel struct {
+	Kind      string  `tfsdk:"kind"`
+	Namespace *string `tfsdk:"namespace"`
+	Name      string  `tfsdk:"name"`
+}
+
+var inventoryAssignmentType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"path": types.StringType, "owner": types.StringType, "environment": types.StringType, "host": types.StringType,
+	"cluster_type": types.StringType, "cluster": types.StringType, "deployment_target": types.StringType, "workload": types.StringType,
+	"workspace": types.StringType, "policies": types.ListType{ElemType: types.StringType}, "config_version": types.StringType,
+	"tree": types.StringType, "changed": types.StringType, "commit": types.StringType,
+	"objects": types.ListType{ElemType: types.ObjectType{AttrTypes: map[string]attr.Type{
+		"kind": types.StringType, "namespace": types.StringType, "name": types.StringType,
+	}}},
+}}
+
+// Read reads the records.
+func (d *inventoryDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model inventoryModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	at, deadlines := model.decode(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	bounded, cancel := deadlines.during(ctx, forRead)
+	defer cancel()
+	found, err := d.connection.delivery.Inventory(bounded, at, gitops.InventoryFilter{
+		Owner: model.Owner.ValueString(), Host: model.Host.ValueString(), Cluster: model.Cluster.ValueString(),
+		ClusterType: model.ClusterType.ValueString(), Workload: model.Workload.ValueString(), Workspace: model.Workspace.ValueString(),
+	})
+	if err != nil {
+		addRepositoryError(bounded, &resp.Diagnostics, err, false)
+		return
+	}
+	model.warn(found, &resp.Diagnostics)
+	limit := defaultInventory
+	if !model.Limit.IsNull() {
+		limit = int(min(model.Limit.ValueInt64(), int64(len(found.Assignments)))) //nolint:gosec // a slice has so many
+	}
+	listed := found.Assignments[:min(limit, len(found.Assignments))]
+	model.Commit, model.Complete = types.StringPointerValue(orNil(found.Commit)), types.BoolValue(len(listed) == len(found.Assignments))
+	model.Owners = make([]inventoryOwnerModel, len(found.Owners))
+	for i, owner := range found.Owners {
+		model.Owners[i] = inventoryOwnerModel{Path: orNil(owner.Path), Name: owner.Name}
+	}
+	assignments := make([]inventoryAssignmentModel, len(listed))
+	for i, assignment := range listed {
+		assignments[i] = inventoryAssignment(assignment)
+	}
+	model.Assignments = types.ListNull(inventoryAssignmentType)
+	if !setAside(ctx, "assignments", func(w *wire.Writer) { writeInventory(w, assignments) }) {
+		list, problems := types.ListValueFrom(ctx, inventoryAssignmentType, assignments)
+		resp.Diagnostics.Append(problems...)
+		model.Assignments = list
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// decode reads the configuration, strictly.
+func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Place, timeouts) {
+	value := plain(m.GitopsRepo)
+	repo, _, findings := fleet.DecodeGitopsRepo(value)
+	if len(findings) == 0 {
+		findings = checkGitopsRepo("", value)
+	}
+	addFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
+	if !m.Limit.IsNull() && m.Limit.ValueInt64() < 1 {
+		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
+	}
+	narrowing := m.narrowing()
+	for _, name := range slices.Sorted(maps.Keys(narrowing)) {
+		if value := narrowing[name]; !value.IsNull() && value.ValueString() == "" {
+			diagnostics.AddAttributeError(path.Root(name), "Empty name", "Leave the attribute out, or set it to null, to narrow nothing by it.")
+		}
+	}
+	if !m.Host.IsNull() && (!m.Cluster.IsNull() || !m.ClusterType.IsNull()) {
+		diagnostics.AddAttributeError(path.Root("host"), "Host is given twice",
+			"A host is a cluster type or a cluster: set either host, or cluster and cluster_type.")
+	}
+	return delivery.Place(repo), decodeReadTimeout(m.Timeouts, diagnostics)
+}
+
+func (m *inventoryModel) narrowing() map[string]types.String {
+	return map[string]types.String{
+		"owner": m.Owner, "host": m.Host, "cluster": m.Cluster, "cluster_type": m.ClusterType, "workload": m.Workload, "workspace": m.Workspace,
+	}
+}
+
+// warn tells of what is narrowed to and in no record, which is an answer, but may be misspelt; and of what could
+// not be read.
+func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
+	if len(found.Unreadable) > 0 {
+		more := ""
+		named := found.Unreadable
+		if len(named) > maxDiagnostics {
+			named, more = named[:maxDiagnostics], fmt.Sprintf(" and %d more", len(named)-maxDiagnostics)
+		}
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read",
+			fmt.Sprintf("What these files record is not in the inventory: %s%s. The next apply of their owners writes them anew.", strings.Join(named, ", "), more))
+	}
+	var owners []string
+	for _, owner := range found.Owners {
+		owners = append(owners, owner.Name)
+	}
+	var clusters, clusterTypes []string
+	for _, host := range found.Names.Hosts {
+		if cluster, ok := strings.CutPrefix(host, "clusters/"); ok {
+			clusters = append(clusters, cluster)
+		} else {
+			clusterTypes = append(clusterTypes, host)
+		}
+	}
+	if !m.Cluster.IsNull() && found.TypeUnknown {
+		name := m.Cluster.ValueString()
+		if near := fleet.DidYouMean(name, clusters); near != "" && !slices.Contains(clusters, name) {
+			diagnostics.AddAttributeWarning(path.Root("cluster"), "No record of this cluster", sentence(fmt.Sprintf("no record is of a cluster %q%s", name, near)))
+		} else {
+			diagnostics.AddAttributeWarning(path.Root("cluster"), "Cluster type is not known", fmt.Sprintf(
+				"No record tells the type of cluster %q, so that what it has by its type is not in the inventory. Set cluster_type.", name))
+		}
+	}
+	if len(found.Assignments) > 0 {
+		return
+	}
+	for _, by := range []struct {
+		attribute, kind string
+		value           types.String
+		names           []string
+	}{
+		{"owner", "owner", m.Owner, owners},
+		{"host", "host", m.Host, found.Names.Hosts},
+		{"cluster_type", "cluster type", m.ClusterType, clusterTypes},
+		{"workload", "workload", m.Workload, found.Names.Workloads},
+		{"workspace", "workspace", m.Workspace, found.Names.Workspaces},
+	} {
+		if name := by.value.ValueString(); name != "" && !slices.Contains(by.names, name) {
+			diagnostics.AddAttributeWarning(path.Root(by.attribute), "No record of this "+by.kind,
+				sentence(fmt.Sprintf("no record that was read is of %s %q%s", by.kind, name, fleet.DidYouMean(name, by.names))))
+		}
+	}
+}
+
+func inventoryAssignment(of gitops.InventoryAssignment) inventoryAssignmentModel {
+	assignment := inventoryAssignmentModel{
+		Path: orNil(of.Owner.Path), Owner: of.Owner.Name, Environment: orNil(of.Owner.Environment), Host: of.Host, ClusterType: &of.Host,
+		DeploymentTarget: of.DeploymentTarget, Workload: of.Workload, Workspace: orNil(of.Workspace), Policies: orEmpty(of.Policies),
+		ConfigVersion: orNil(of.ConfigVersion), Tree: of.Tree, Commit: orNil(of.Commit), Objects: make([]inventoryObjectModel, len(of.Objects)),
+	}
+	if cluster, ok := strings.CutPrefix(of.Host, "clusters/"); ok {
+		assignment.Cluster, assignment.ClusterType = &cluster, orNil(of.ClusterType)
+	}
+	if !of.Changed.IsZero() {
+		changed := of.Changed.UTC().Format(time.RFC3339)
+		assignment.Changed = &changed
+	}
+	for i, object := range of.Objects {
+		assignment.Objects[i] = inventoryObjectModel{Kind: object.Kind, Namespace: orNil(object.Namespace), Name: object.Name}
+	}
+	return assignment
+}
+
+// writeInventory writes what types.ListValueFrom makes.
+func writeInventory(w *wire.Writer, assignments []inventoryAssignmentModel) {
+	text := func(name, value string) {
+		w.Text(name)
+		w.Text(value)
+	}
+	perhaps := func(name string, value *string) {
+		w.Text(name)
+		if value == nil {
+			w.Null()
+			return
+		}
+		w.Text(*value)
+	}
+	w.List(len(assignments))
+	for i := range assignments {
+		a := &assignments[i]
+		w.Map(len(inventoryAssignmentType.AttrTypes))
+		perhaps("path", a.Path)
+		text("owner", a.Owner)
+		perhaps("environment", a.Environment)
+		text("host", a.Host)
+		perhaps("cluster_type", a.ClusterType)
+		perhaps("cluster", a.Cluster)
+		text("deployment_target", a.DeploymentTarget)
+		text("workload", a.Workload)
+		perhaps("workspace", a.Workspace)
+		w.Text("policies")
+		w.List(len(a.Policies))
+		for _, policy := range a.Policies {
+			w.Text(policy)
+		}
+		perhaps("config_version", a.ConfigVersion)
+		text("tree", a.Tree)
+		perhaps("changed", a.Changed)
+		perhaps("commit", a.Commit)
+		w.Text("objects")
+		w.List(len(a.Objects))
+		for _, object := range a.Objects {
+			w.Map(3)
+			text("kind", object.Kind)
+			perhaps("namespace", object.Namespace)
+			text("name", object.Name)
+		}
+	}
+}

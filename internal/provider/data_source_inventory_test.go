@@ -1,0 +1,248 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// inventoried is a repository that two assignments have been written to, one of them with a cluster of its own.
+func inventoried(t *testing.T) string {
+	t.Helper()
+	url := bare(t)
+	fleet := fleetOf(map[string]any{
+		"clusters": []any{map[string]any{"name": "store-1", "cluster_type": "drone", "labels": map[string]any{"site": "store"}}},
+		"target_policies": []any{
+			policy("core", map[string]any{"expression": "!edge"}, map[string]any{"match_labels": map[string]any{"edge": "true"}}),
+			map[string]any{"name": "store", "deployment_target_selector": map[string]any{"expression": "edge"}, "cluster_selector": map[string]any{"match_labels": map[string]any{"site": "store"}}},
+		},
+	})
+	for _, name := range []string{"dev", "prod"} {
+		further := map[string]any{"name": name, "gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/" + name}}
+		apply(t, providertest.New(startProvider), assigned(url, fleet, further))
+	}
+	return url
+}
+
+func startFramework() (tfprotov6.ProviderServer, error) {
+	return providerserver.NewProtocol6(provider.New("test")())(), nil
+}
+
+func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {
+	t.Parallel()
+	url := inventoried(t)
+	commits := strings.Fields(git(t, url, "rev-list", "--reverse", "dev"))
+	for name, test := range map[string]struct {
+		narrowed map[string]any
+		keys     string // "<owner>:<host>/<deployment target>"
+		complete bool
+		says     string // at the attribute, as a warning
+	}{
+		"everything":                       {nil, "dev:clusters/store-1/app-edge dev:drone/app-core prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
+		"an owner":                         {map[string]any{"owner": "prod"}, "prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
+		"a host":                           {map[string]any{"host": "clusters/store-1"}, "dev:clusters/store-1/app-edge prod:clusters/store-1/app-edge", true, ""},
+		"a cluster with its type":          {map[string]any{"cluster": "store-1", "owner": "dev"}, "dev:clusters/store-1/app-edge dev:drone/app-core", true, ""},
+		"a cluster that has nothing":       {map[string]any{"cluster": "other"}, "", true, `No record tells the type of cluster "other"`},
+		"a cluster that is misspelt":       {map[string]any{"cluster": "store-l"}, "", true, `No record is of a cluster "store-l"; did you mean "store-1"?`},
+		"a cluster of a type":              {map[string]any{"cluster": "other", "cluster_type": "drone", "owner": "dev"}, "dev:drone/app-core", true, ""},
+		"a cluster type with its clusters": {map[string]any{"cluster_type": "drone", "owner": "dev"}, "dev:clusters/store-1/app-edge dev:drone/app-core", true, ""},
+		"a cluster type that has nothing":  {map[string]any{"cluster_type": "large"}, "", true, ""},
+		"a workload":                       {map[string]any{"workload": "app", "limit": 3}, "dev:clusters/store-1/app-edge dev:drone/app-core prod:clusters/store-1/app-edge", false, ""},
+		"a workload that is nowhere":       {map[string]any{"workload": "ap"}, "", true, `No record that was read is of workload "ap"; did you mean "app"?`},
+		"a workspace":                      {map[string]any{"workspace": "team", "host": "drone", "limit": 2}, "dev:drone/app-core prod:drone/app-core", true, ""},
+		"a workspace that is nowhere":      {map[string]any{"workspace": "nobody"}, "", true, `is of workspace "nobody"`},
+		"an owner that is nowhere":         {map[string]any{"owner": "de"}, "", true, `is of owner "de"; did you mean "dev"?`},
+		"a host that is nowhere":           {map[string]any{"host": "clusters/store-l"}, "", true, `did you mean "clusters/store-1"?`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attributes := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
+			maps.Copy(attributes, test.narrowed)
+			read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
+			if said.Err() != nil || (len(said) > 0) != (test.says != "") || len(said) > 0 && !strings.Contains(said[0].Detail, test.says) {
+				t.Fatalf("said is %s", said)
+			}
+			var keys []string
+			for _, entry := range read["assignments"].([]any) {
+				a := entry.(map[string]any)
+				keys = append(keys, fmt.Sprintf("%s:%s/%s", a["owner"], a["host"], a["deployment_target"]))
+			}
+			if strings.Join(keys, " ") != test.keys || read["complete"] != test.complete || read["commit"] != commits[1] {
+				t.Errorf("got %q, complete %v, at %v", keys, read["complete"], read["commit"])
+			}
+			framework, _ := providertest.New(startFramework).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
+			if !reflect.DeepEqual(read, framework) {
+				t.Errorf("by the framework alone it is\n%v\nand not\n%v", framework, read)
+			}
+		})
+	}
+	attributes := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/prod"}}
+	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	if want := []any{map[string]any{"path": "clusters/prod", "name": "prod"}}; !reflect.DeepEqual(read["owners"], want) {
+		t.Errorf("owners are %v", read["owners"])
+	}
+	got := read["assignments"].([]any)[0].(map[string]any)
+	for _, name := range []string{"config_version", "changed"} {
+		if got[name] == nil {
+			t.Errorf("%s is null", name)
+		}
+		delete(got, name)
+	}
+	want := map[string]any{
+		"path": "clusters/prod", "owner": "prod", "environment": "dev", "host": "clusters/store-1", "cluster_type": "drone", "cluster": "store-1",
+		"deployment_target": "app-edge", "workload": "app", "workspace": "team", "policies": []any{"store"}, "commit": commits[1],
+		"tree": git(t, url, "rev-parse", "dev:clusters/prod/clusters/store-1/app-edge"),
+		"objects": []any{
+			map[string]any{"kind": "Kustomization", "namespace": "flux-system", "name": "dev-store-1-app-edge"},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the first is\n%v\nwant\n%v", got, want)
+	}
+}
+
+func TestTheInventoryIsReadStrictly(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	for name, c := range map[string]struct {
+		attribute string
+		value     any
+	}{
+		"another scheme": {"gitops_repo", map[string]any{"url": "ftp://x", "branch": "dev"}}, "no branch": {"gitops_repo", map[string]any{"url": "x.git"}},
+		"a misspelt key": {"gitops_repo", map[string]any{"url": "x.git", "branch": "dev", "pth": "x"}},
+		"no limit":       {"limit", 0}, "another timeout": {"timeouts", map[string]any{"create": "5m"}},
+		"an empty owner": {"owner", ""}, "an empty workspace": {"workspace", ""},
+	} {
+		attributes := map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}, c.attribute: c.value}
+		_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", attributes)
+		if len(said) != 1 || !said[0].Error || !strings.HasPrefix(said[0].At, `AttributeName("`+c.attribute+`")`) {
+			t.Errorf("%s: said is %s", name, said)
+		}
+	}
+	_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
+		"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}, "host": "drone", "cluster": "store-1",
+	})
+	if len(said) != 1 || said[0].At != `AttributeName("host")` || !strings.Contains(said[0].Detail, "set either host, or cluster and cluster_type") {
+		t.Errorf("said is %s", said)
+	}
+}
+
+func TestTheInventoryOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // which never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	w := providertest.New(startProvider)
+	read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev"}})
+	if len(said) > 0 || read["commit"] != nil || read["complete"] != true || len(read["assignments"].([]any))+len(read["owners"].([]any)) > 0 {
+		t.Errorf("of no repository: %v, said is %s", read, said)
+	}
+	_, said = w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
+		"gitops_repo": map[string]any{"url": "http://" + listener.Addr().String() + "/x.git", "branch": "dev"}, "timeouts": map[string]any{"read": "200ms"},
+	})
+	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms", is over`) {
+		t.Errorf("of a server that is silent: said is %s", said)
+	}
+}
+
+func TestRecordsThatCannotBeReadAreToldOf(t *testing.T) {
+	t.Parallel()
+	url := inventoried(t)
+	clone := filepath.Join(t.TempDir(), "clone")
+	git(t, ".", "clone", "-q", "-b", "dev", url, clone)
+	if err := os.WriteFile(filepath.Join(clone, "clusters/dev/.flotilla/dev/drone.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	git(t, clone, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "break it")
+	git(t, clone, "push", "-q", "origin", "HEAD:dev")
+	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory",
+		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}})
+	if len(said) != 1 || said[0].Error || !strings.Contains(said[0].Detail, "clusters/dev/.flotilla/dev/drone.json. The next apply") || len(read["assignments"].([]any)) != 3 {
+		t.Errorf("%d assignments, said is %s", len(read["assignments"].([]any)), said)
+	}
+}
+
+func TestTheInventoryOfTheFirstFormatIsRead(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	history, err := os.ReadFile(filepath.Join("testdata", "format-1", "gitops.fast-export"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	git(t, folder, "init", "-q", "--bare", "gitops.git")
+	repository := filepath.Join(folder, "gitops.git")
+	gittest.Feed(t, repository, history, "fast-import", "--quiet")
+	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory",
+		map[string]any{"gitops_repo": map[string]any{"url": filepath.ToSlash(repository), "branch": "dev"}})
+	if len(said) > 0 {
+		t.Fatal(said)
+	}
+	assignments := read["assignments"].([]any)
+	if len(assignments) == 0 {
+		t.Fatal("there are none")
+	}
+	for _, entry := range assignments {
+		a := entry.(map[string]any)
+		if a["workload"] == "" || a["tree"] == "" || a["workspace"] != nil || a["changed"] != nil || a["commit"] != nil || len(a["objects"].([]any)) > 0 {
+			t.Errorf("%v", a)
+		}
+	}
+}
+
+func TestTheInventoryThroughTerraform(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	repo := repository{url: url}
+	const address = "data.flotilla_inventory.test"
+	config := small{path: "dev"}.config(repo) + fmt.Sprintf(`
+data "flotilla_inventory" "test" {
+  gitops_repo = { url = %q, branch = "dev" }
+  workload    = "app"
+  depends_on  = [flotilla_assignment.test]
+}
+
+output "where" {
+  value = join(" ", [for a in data.flotilla_inventory.test.assignments : "${a.host}/${a.deployment_target}@${a.workspace}"])
+}
+
+check "the_app_is_on_large" {
+  assert {
+    condition     = anytrue([for a in data.flotilla_inventory.test.assignments : a.cluster_type == "large"])
+    error_message = "The app is not on large."
+  }
+}
+`, url)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{{
+			Config: config,
+			Check:  resource.TestCheckOutput("where", "drone/app-core@team drone/app-edge@team large/app-core@team"),
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("complete"), knownvalue.Bool(true)),
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("assignments").AtSliceIndex(2).AtMapKey("cluster"), knownvalue.Null()),
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("assignments").AtSliceIndex(2).AtMapKey("commit"), knownvalue.NotNull()),
+			},
+		}},
+	})
+}
