@@ -1,0 +1,79 @@
+package attributes_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// read reads an object with an attribute of each kind.
+func read(value any) (*attributes.Reader, map[string]any) {
+	r := &attributes.Reader{}
+	o := r.Object(nil, value)
+	if o == nil {
+		return r, nil
+	}
+	got := map[string]any{
+		"text": o.Text("text"), "bool": o.Bool("bool"), "int": o.Int("int", 7, 1, 10), "duration": o.Duration("duration", time.Hour),
+		"time": o.Time("time"), "texts": o.Texts("texts"), "one_of": o.OneOf("one_of", "a", "a", "b"), "list": len(o.List("list")),
+		"selector": o.Selector("selector") != nil,
+	}
+	o.Finish()
+	return r, got
+}
+
+func TestReaderReadsEachKind(t *testing.T) {
+	t.Parallel()
+	r, got := read(map[string]any{
+		"text": "x", "bool": true, "int": json.Number("3"), "duration": "1m", "time": "2026-01-01T00:00:00Z", "texts": []any{"a"},
+		"one_of": "b", "list": []any{map[string]any{}}, "selector": map[string]any{},
+	})
+	if len(r.Findings) > 0 || r.Unknown {
+		t.Fatal(r.Findings)
+	}
+	if got["text"] != "x" || got["bool"] != true || got["int"] != 3 || got["duration"] != time.Minute || got["one_of"] != "b" || got["list"] != 1 || got["selector"] != true {
+		t.Error(got)
+	}
+	if r, got = read(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" {
+		t.Error(r.Findings, got)
+	}
+}
+
+func TestReaderFindsAllThatIsWrong(t *testing.T) {
+	t.Parallel()
+	r, _ := read(map[string]any{
+		"text": true, "bool": "yes", "int": json.Number("11"), "duration": "2h", "time": "noon", "texts": []any{json.Number("1")},
+		"one_of": "c", "list": []any{"x"}, "selector": map[string]any{"match": "x"}, "txt": "x",
+	})
+	for _, want := range []string{
+		"text: must be a string, not a bool", "bool: must be true or false, not a string", "int: must be a whole number from 1 to 10, not 11",
+		`duration: "2h" is longer than 1 hours`, `time: "noon" is not a time`, "texts[0]: must be a string, not a number",
+		`one_of: must be one of a, b, not "c"`, "list[0]: must be an object, not a string", "selector.match: unknown attribute",
+		`txt: unknown attribute; did you mean "text"?`,
+	} {
+		if !strings.Contains(r.Findings.Error(), want) {
+			t.Errorf("%q is not among\n%s", want, r.Findings.Error())
+		}
+	}
+	if r, _ := read("x"); len(r.Findings) != 1 {
+		t.Error(r.Findings)
+	}
+}
+
+func TestWhatIsNotKnownYetIsNoFinding(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"text", "bool", "int", "duration", "time", "texts", "one_of", "list", "selector"} {
+		r, _ := read(map[string]any{name: fleet.Unknown{}})
+		if len(r.Findings) > 0 || !r.Unknown {
+			t.Errorf("%s: %v, %q", name, r.Unknown, r.Findings)
+		}
+	}
+	r := &attributes.Reader{}
+	if o := r.Object(nil, fleet.Unknown{}); o != nil || !r.Unknown {
+		t.Error("an unknown object is read")
+	}
+}

@@ -1,0 +1,76 @@
+package gate
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Promotion is what decides whether a value is let through. Values are compared by those who have them: no
+// type of value matters here.
+type Promotion struct {
+	// Now is the time; zero where nobody said it.
+	Now time.Time
+	// Open says that the gate is open for the candidate.
+	Open bool
+	// Soak is how long it must be open without a break.
+	Soak    time.Duration
+	Windows Windows
+	// NeedsApproval says that Content must be among the approvals of Name.
+	NeedsApproval bool
+	Approvals     []string
+	Content       string
+	// Pinned says that the value is set by hand, Held that it stays what it is.
+	Pinned, Held bool
+
+	// Promoted says that the candidate is what was let through last; Same that it is the candidate of the
+	// step before.
+	Promoted, Same bool
+	// OpenedAt is when the gate opened for the candidate of the step before; zero where it was closed.
+	OpenedAt time.Time
+}
+
+// Verdict is what becomes of the candidate.
+type Verdict struct {
+	// Promote says that the candidate goes through now.
+	Promote bool
+	// WaitsFor is what it waits for, for people; "" where it waits for nothing.
+	WaitsFor string
+	// OpenedAt is when the gate opened for the candidate; zero where it is closed, or nothing is waited for.
+	OpenedAt time.Time
+}
+
+// Decide says what becomes of the candidate. A gate that closes later takes nothing back, and a new
+// candidate starts again.
+func (p Promotion) Decide() Verdict {
+	switch {
+	case p.Pinned:
+		return Verdict{WaitsFor: "the end of pin"}
+	case p.Promoted:
+		return Verdict{}
+	}
+	opened := time.Time{}
+	if p.Open {
+		opened = p.Now
+		if p.Same && !p.OpenedAt.IsZero() {
+			opened = p.OpenedAt
+		}
+	}
+	waits := Verdict{OpenedAt: opened}
+	done, at := Soaked(opened, p.Now, p.Soak)
+	switch {
+	case p.Held:
+		waits.WaitsFor = "the end of hold"
+	case !p.Open:
+		waits.WaitsFor = "the gate to open"
+	case p.Soak > 0 && !done:
+		waits.WaitsFor = "the soak time, until " + at.UTC().Format(time.RFC3339)
+	case p.NeedsApproval && !slices.Contains(p.Approvals, p.Content):
+		waits.WaitsFor = "an approval: " + strconv.Quote(p.Content)
+	case len(p.Windows) > 0 && !p.Windows.Open(p.Now):
+		waits.WaitsFor = p.Windows.Waits(p.Now)
+	default:
+		return Verdict{Promote: true, OpenedAt: opened}
+	}
+	return waits
+}

@@ -1,0 +1,206 @@
+// Package gate knows what must be open for a change to go on: windows in time, soak times, approvals. It
+// also decides when a promotion lets a value through. Rollouts and promotions share it. It is pure: what
+// the time is comes in.
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // machines without time zones, such as Windows and containers from scratch
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// MaxDuration bounds every duration: a year.
+const MaxDuration = 366 * 24 * time.Hour
+
+// Window is a time that comes again and again, in which changes may be written, or may not.
+type Window struct {
+	Deny     bool
+	Schedule string        // cron, five fields: when it begins
+	Duration time.Duration // by the clock on the wall: a night that is an hour longer is one window, too
+	TimeZone string        // IANA name; "" is UTC
+
+	starts cron.Schedule
+	zone   *time.Location
+}
+
+// Windows are all that are set. None is always open; with any that allow, one of those must be open; one
+// that denies wins.
+type Windows []Window
+
+// fields is what cron's five fields may be, and no more: no seconds, no "@every", which has no fixed times.
+var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+
+// DecodeWindows reads a list of {kind, schedule, duration, time_zone}.
+func DecodeWindows(r *attributes.Reader, path *fleet.Path, value any) Windows {
+	var windows Windows
+	for _, object := range r.List(path, value) {
+		windows = append(windows, decodeWindow(object))
+	}
+	return windows
+}
+
+func decodeWindow(o *attributes.Object) Window {
+	w := Window{zone: time.UTC}
+	if !o.Has("kind") {
+		o.Report("kind", "is required: allow or deny")
+	}
+	w.Deny = o.OneOf("kind", "allow", "allow", "deny") == "deny"
+	w.Schedule, w.TimeZone = o.Required("schedule"), o.Text("time_zone")
+	if text := o.Required("duration"); text != "" {
+		var problem string
+		w.Duration, problem = attributes.Duration(text, MaxDuration)
+		if problem == "" && w.Duration == 0 {
+			problem = "must be longer than nothing"
+		}
+		if problem != "" {
+			o.Report("duration", "%s", problem)
+		}
+	}
+	if w.Schedule != "" {
+		var problem string
+		if w.starts, problem = parseSchedule(w.Schedule); problem != "" {
+			o.Report("schedule", "%s", problem)
+		}
+	}
+	if w.TimeZone != "" {
+		var problem string
+		if w.zone, problem = parseZone(w.TimeZone); problem != "" {
+			o.Report("time_zone", "%s", problem)
+		}
+	}
+	o.Finish()
+	return w
+}
+
+// reference is any time that is not in the way: schedules do not depend on it, but for the 29th of February.
+var reference = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// parseSchedule reads a schedule, and says what is wrong with it.
+func parseSchedule(text string) (starts cron.Schedule, problem string) {
+	hint := "five fields, such as \"0 22 * * 1-5\": minute, hour, day of the month, month, day of the week"
+	if strings.ContainsAny(text, "=@") || len(text) > 200 {
+		return nil, fmt.Sprintf("%q is not a cron schedule of %s", text, hint)
+	}
+	starts, err := fields.Parse(text)
+	if err != nil {
+		return nil, fmt.Sprintf("%q is not a cron schedule of %s: %s", text, hint, err)
+	}
+	if starts.Next(reference).IsZero() {
+		return nil, fmt.Sprintf("%q never comes", text)
+	}
+	return starts, ""
+}
+
+// parseZone reads a time zone, and says what is wrong with it.
+func parseZone(name string) (zone *time.Location, problem string) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || strings.EqualFold(name, "local") {
+		return time.UTC, fmt.Sprintf("%q is not a time zone such as \"Europe/Berlin\" or \"UTC\"", name)
+	}
+	return zone, ""
+}
+
+// Schedules are read in UTC with the fields of the clock on the wall in their zone. So a start that summer
+// time leaves out still comes, one that comes twice is one, and a window ends when the wall says so.
+
+func onWall(t time.Time, zone *time.Location) time.Time {
+	t = t.In(zone)
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+}
+
+func offWall(t time.Time, zone *time.Location) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
+}
+
+// covers says whether the window has begun and not ended.
+func (w Window) covers(now time.Time) bool {
+	if w.starts == nil { // not known yet, or reported
+		return false
+	}
+	wall := onWall(now, w.zone)
+	start := w.starts.Next(wall.Add(-w.Duration)) // the first that has not ended
+	return !start.IsZero() && !start.After(wall)
+}
+
+// next is when the window begins or ends next; zero for never.
+func (w Window) next(now time.Time) time.Time {
+	if w.starts == nil {
+		return time.Time{}
+	}
+	wall := onWall(now, w.zone)
+	next := w.starts.Next(wall)
+	if first := w.starts.Next(wall.Add(-w.Duration)); !first.IsZero() {
+		if end := first.Add(w.Duration); end.After(wall) && (next.IsZero() || end.Before(next)) {
+			next = end
+		}
+	}
+	if next.IsZero() {
+		return next
+	}
+	at := offWall(next, w.zone)
+	if !at.After(now) { // the hour that the wall shows twice
+		at = now.Add(next.Sub(wall))
+	}
+	return at
+}
+
+// Open says whether changes may be written.
+func (w Windows) Open(now time.Time) bool {
+	open := true
+	for _, window := range w {
+		if !window.Deny {
+			open = false
+		}
+	}
+	for _, window := range w {
+		if !window.covers(now) {
+			continue
+		}
+		if window.Deny {
+			return false
+		}
+		open = true
+	}
+	return open
+}
+
+// maxSteps bounds the search for a time at which something is open: windows may deny for ever.
+const maxSteps = 2000
+
+// Opens returns when changes may be written next: now, or later; zero where that is not within sight.
+func (w Windows) Opens(now time.Time) time.Time {
+	for range maxSteps {
+		if w.Open(now) {
+			return now
+		}
+		var next time.Time
+		for _, window := range w {
+			if at := window.next(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+		}
+		if next.IsZero() {
+			return next
+		}
+		now = next
+	}
+	return time.Time{}
+}
+
+// Waits says until when the windows are closed, for people; "" while they are open.
+func (w Windows) Waits(now time.Time) string {
+	if w.Open(now) {
+		return ""
+	}
+	opens := w.Opens(now)
+	if opens.IsZero() {
+		return "a window, of which none opens"
+	}
+	return "a window, which opens at " + opens.UTC().Format(time.RFC3339)
+}
