@@ -68,6 +68,8 @@ type Decision struct {
 	Action Action
 	// Tree is what the folder holds afterwards; empty where that is not known yet, and with Keep.
 	Tree string
+	// From is the commit that has the tree, where a rollout goes back to it.
+	From string
 }
 
 // Decisions are the decisions for all folders that an owner has afterwards, by host and deployment

@@ -1,0 +1,271 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// Host is what a rollout knows of a host of the fleet.
+type Host struct {
+	IsCluster bool
+	// Labels are the host's own, the reserved ones included; TypeLabels those of its cluster type, or of
+	// itself where it is one.
+	Labels, TypeLabels fleet.Labels
+	// Clusters are those that the host stands for; none where nobody knows any: then only time counts.
+	Clusters []string
+}
+
+// Verdict is what is known of content on a cluster.
+type Verdict string
+
+// The verdicts. Whatever is none of them is Unknown.
+const (
+	Ready       Verdict = "ready"
+	Progressing Verdict = "progressing"
+	Failed      Verdict = "failed"
+	Behind      Verdict = "behind"
+	Unknown     Verdict = "unknown"
+)
+
+// Report is what is known of one folder on one cluster.
+type Report struct {
+	// Known says that it is known what the cluster has; Tree is that, "" where it has no such folder.
+	Known   bool
+	Tree    string
+	Verdict Verdict
+	Since   time.Time // zero where it is not known
+}
+
+// Record is what the repository says of a folder.
+type Record struct {
+	Tree    string
+	Before  string    // the tree before; "" where the folder was added
+	Changed time.Time // commit time of the last change; zero where it is not known
+}
+
+// Input is all that decides.
+type Input struct {
+	// Now is the time of the evidence: no clock is read, so that the same input gives the same decision.
+	Now time.Time
+	// Wanted is what the fleet comes to; "" is a tree that is not known yet.
+	Wanted Trees
+	// Deployed is what was written, all hosts of the owner included.
+	Deployed Trees
+	Hosts    map[string]*Host // of the fleet
+	Settings *Settings        // nil: everything goes at once
+	Holds    []Hold
+	// Reports looks up what is known of a folder on a cluster; nil: the evidence is of nobody, and only
+	// time counts.
+	Reports func(cluster string, key Key) Report
+	Records map[Key]Record
+	// Requires lists the folders whose content must be proven before that of a folder changes; nil: none.
+	Requires func(Key) []Key
+	// State is that of the step before; nil where there is none. Lost says that there should be one: it
+	// then follows from the records and the reports.
+	State *State
+	Lost  bool
+	// Tip is the commit at which Deployed was there.
+	Tip string
+	// Back is what the owner had at commits that a step may go back to.
+	Back map[string]Trees
+	// Proposed says that what was written last is in a pull request that is still open.
+	Proposed bool
+}
+
+// Outcome is what happens in this step, and what is to be remembered for the next.
+type Outcome struct {
+	Decisions Decisions
+	State     *State // never nil
+	// Progress is of each deployment target that is under way, in order.
+	Progress []Progress
+	// RolledOut says that everything is as wanted, and proven where a rollout asks for that.
+	RolledOut bool
+	// Undecided says that the content of some deployment target is not known yet: its folders are not
+	// decided, and have no tree in Decisions.
+	Undecided bool
+	// Closed says that windows are closed, and that nothing at all is written.
+	Closed bool
+	// Windowed says that something is written that may be written only while windows are open.
+	Windowed bool
+	// Missing are commits that Back must have for the decision to be whole.
+	Missing []string
+	// Notes are what somebody should be told, in order.
+	Notes []string
+}
+
+// State is what a step leaves for the next: the deployment targets that are under way, by name.
+type State struct {
+	Stages  string             `json:"stages,omitempty"` // tells whether the stages are the same
+	Targets map[string]*Target `json:"targets,omitempty"`
+}
+
+// Target is a change of a deployment target that is under way.
+type Target struct {
+	Content string    `json:"content"`
+	Attempt int       `json:"attempt,omitempty"` // how often it was tried again
+	Since   time.Time `json:"since"`             // when it got to its stage
+	Passed  int       `json:"passed,omitempty"`  // stages that are passed
+	// Failed says that the content went back, and is not tried again unasked.
+	Failed bool                  `json:"failed,omitempty"`
+	Hosts  map[string]*HostState `json:"hosts"`
+}
+
+// HostState is one host that a change reaches.
+type HostState struct {
+	Want    string    `json:"w"`           // the first digits of the tree; "-" where the folder is to go
+	Settled bool      `json:"s,omitempty"` // it counts as proven, whatever is reported later
+	Carried bool      `json:"c,omitempty"` // it was written by the change before, and not proven
+	From    string    `json:"f,omitempty"` // the commit that it goes back to
+	Gone    time.Time `json:"g,omitzero"`  // when the folder was removed
+}
+
+func (s *State) clone() *State {
+	made := &State{Targets: map[string]*Target{}}
+	if s == nil {
+		return made
+	}
+	made.Stages = s.Stages
+	for name, target := range s.Targets {
+		copied := *target
+		copied.Hosts = make(map[string]*HostState, len(target.Hosts))
+		for host, state := range target.Hosts {
+			one := *state
+			copied.Hosts[host] = &one
+		}
+		made.Targets[name] = &copied
+	}
+	return made
+}
+
+// run is one step.
+type run struct {
+	Input
+	state   *State
+	open    bool // windows
+	targets map[string]*target
+	order   []string
+	stages  []Stage           // with the last one, of those that no stage names
+	matches map[string][]bool // by host: which stages select it
+	out     *Outcome
+}
+
+// Advance decides one step: for each folder whether it gets what is wanted, stays what it is at the tip, or
+// goes back; and what the rollout says of itself.
+func Advance(in Input) *Outcome {
+	r := &run{Input: in, state: in.State.clone(), open: true, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}}}
+	if in.Settings == nil {
+		r.state = &State{Targets: map[string]*Target{}}
+	} else {
+		r.open = in.Settings.Windows.Open(in.Now)
+		r.stages = append(slices.Clone(in.Settings.Stages), Stage{ReadyPercent: 100})
+		if mark := in.Settings.mark(); r.state.Stages != mark {
+			r.state.Stages = mark
+			for _, target := range r.state.Targets {
+				target.Passed = 0
+			}
+		}
+	}
+	r.collect()
+	for _, name := range r.order {
+		if t := r.targets[name]; in.Settings != nil && !t.undecided {
+			r.follow(t)
+		}
+	}
+	for _, name := range r.order {
+		r.decide(r.targets[name])
+	}
+	r.finish()
+	return r.out
+}
+
+// collect arranges the folders by deployment target.
+func (r *run) collect() {
+	of := func(name string) *target {
+		t := r.targets[name]
+		if t == nil {
+			t = &target{name: name, byHost: map[string]*member{}}
+			r.targets[name] = t
+		}
+		return t
+	}
+	for _, host := range slices.Sorted(maps.Keys(r.Wanted)) {
+		for name, tree := range r.Wanted[host] {
+			m := of(name).member(host)
+			m.want, m.wanted = tree, true
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(r.Deployed)) {
+		for name, tree := range r.Deployed[host] {
+			m := of(name).member(host)
+			m.have, m.deployed = tree, true
+		}
+	}
+	for name, state := range r.state.Targets {
+		t := of(name)
+		for host := range state.Hosts {
+			t.member(host)
+		}
+	}
+	r.order = slices.Sorted(maps.Keys(r.targets))
+	for _, name := range r.order {
+		t := r.targets[name]
+		slices.SortFunc(t.members, byName)
+		for _, m := range t.members {
+			m.key = Key{m.host, name}
+			m.info, m.done = r.Hosts[m.host], !m.pending()
+			_, m.known = r.Deployed[m.host]
+			for i := range r.Holds {
+				if m.hold == nil && r.Holds[i].holds(m.key, r.Now) {
+					m.hold = &r.Holds[i]
+				}
+			}
+			t.undecided = t.undecided || m.wanted && m.want == ""
+		}
+	}
+}
+
+// finish puts in the hosts, and says how far all of it is.
+func (r *run) finish() {
+	o := r.out
+	o.State, o.Closed = r.state, !r.open
+	written := false
+	for _, name := range r.order {
+		t := r.targets[name]
+		o.Undecided = o.Undecided || t.undecided
+		written = written || t.writes > 0
+		o.Windowed = o.Windowed || t.windowed
+		if p := t.progress; p != nil {
+			o.Progress = append(o.Progress, *p)
+		}
+	}
+	o.Closed = o.Closed && !written && !o.Undecided
+	for host := range r.Wanted {
+		_, there := r.Deployed[host]
+		if o.Decisions[host] == nil && (r.open || there) {
+			o.Decisions[host] = map[string]Decision{}
+		}
+	}
+	if !r.open {
+		for host := range r.Deployed {
+			if o.Decisions[host] == nil {
+				o.Decisions[host] = map[string]Decision{}
+			}
+		}
+	}
+	slices.Sort(o.Missing)
+	o.Missing = slices.Compact(o.Missing)
+	o.RolledOut = !o.Undecided && len(o.Progress) == 0 && len(r.state.Targets) == 0
+	if r.Settings != nil {
+		o.Notes = r.notes()
+	}
+}
+
+func (r *run) put(m *member, decision Decision) {
+	if r.out.Decisions[m.host] == nil {
+		r.out.Decisions[m.host] = map[string]Decision{}
+	}
+	r.out.Decisions[m.host][m.key.DeploymentTarget] = decision
+}

@@ -1,0 +1,404 @@
+package rollout_test
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+func number64(text string) json.Number { return json.Number(text) }
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// site is three hosts with a cluster each, in the rings canary, region and rest, that have version 1 of one
+// deployment target since long ago, and want version 2.
+type site struct {
+	rollout.Input
+	reports map[string]rollout.Report // by cluster
+	commits map[string]rollout.Trees
+}
+
+func newSite(t *testing.T, settings map[string]any) *site {
+	t.Helper()
+	given := map[string]any{"stages": []any{ringStage("canary"), ringStage("region")}}
+	maps.Copy(given, settings)
+	decoded, known, findings := rollout.Decode(given)
+	if !known || len(findings) > 0 {
+		t.Fatal(known, findings)
+	}
+	s := &site{reports: map[string]rollout.Report{}, commits: map[string]rollout.Trees{}}
+	s.Input = rollout.Input{
+		Now: noon, Wanted: rollout.Trees{}, Deployed: rollout.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: decoded,
+		Records: map[rollout.Key]rollout.Record{}, State: &rollout.State{}, Tip: "first", Back: map[string]rollout.Trees{},
+	}
+	for _, host := range []string{"canary", "region", "rest"} {
+		s.Hosts[host] = &rollout.Host{TypeLabels: fleet.Labels{"ring": host}, Clusters: []string{host}}
+		s.Deployed[host] = map[string]string{"app": host + "-v1-tree"}
+		s.Records[key(host)] = rollout.Record{Tree: host + "-v1-tree", Changed: noon.Add(-48 * time.Hour)}
+	}
+	s.commits["first"] = s.Deployed.Clone()
+	s.Reports = func(cluster string, _ rollout.Key) rollout.Report { return s.reports[cluster] }
+	s.want("2")
+	return s
+}
+
+func ringStage(name string) map[string]any {
+	return map[string]any{"name": name, "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": name}}}
+}
+
+func key(host string) rollout.Key { return rollout.Key{Host: host, DeploymentTarget: "app"} }
+
+// want makes all hosts want a version.
+func (s *site) want(version string) {
+	for host := range s.Hosts {
+		s.Wanted[host] = map[string]string{"app": host + "-v" + version + "-tree"}
+	}
+}
+
+// report lets a cluster say something of what it has now.
+func (s *site) report(cluster string, verdict rollout.Verdict) {
+	s.reports[cluster] = rollout.Report{Known: true, Tree: s.Deployed[cluster]["app"], Verdict: verdict, Since: s.Now}
+}
+
+// run is one run: an hour later it decides, and applies that. It returns what is deployed, by host, as
+// versions.
+func (s *site) run(t *testing.T) (*rollout.Outcome, string) {
+	t.Helper()
+	s.Now = s.Now.Add(time.Hour)
+	out := rollout.Advance(s.Input)
+	for _, commit := range out.Missing {
+		s.Back[commit] = s.commits[commit]
+	}
+	if len(out.Missing) > 0 {
+		out = rollout.Advance(s.Input)
+	}
+	after := out.Decisions.Trees(s.Deployed)
+	for _, at := range after.Keys() {
+		tree, was := after[at.Host][at.DeploymentTarget], s.Deployed[at.Host][at.DeploymentTarget]
+		if tree != was {
+			s.Records[at] = rollout.Record{Tree: tree, Before: was, Changed: s.Now.Add(time.Minute)}
+		}
+	}
+	s.Deployed, s.State = after, out.State
+	return out, s.versions()
+}
+
+// versions is such as "2 1 1": of canary, region and rest.
+func (s *site) versions() string {
+	var versions []string
+	for _, host := range []string{"canary", "region", "rest"} {
+		_, version, _ := strings.Cut(s.Deployed[host]["app"], "-v")
+		version, _, _ = strings.Cut(version, "-")
+		versions = append(versions, version)
+	}
+	return strings.Join(versions, " ")
+}
+
+// expect runs, and expects what is deployed then.
+func (s *site) expect(t *testing.T, want string) *rollout.Outcome {
+	t.Helper()
+	out, got := s.run(t)
+	if got != want {
+		t.Fatalf("deployed %q, want %q: %v", got, want, out.Lines())
+	}
+	return out
+}
+
+func TestAChangeGoesFromStageToStageAsItIsProven(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	out := s.expect(t, "2 1 1")
+	if out.RolledOut || len(out.RollingOut()) != 1 || !strings.HasPrefix(out.RollingOut()["app"], `stage 1 of 3 "canary", 1 of 3 hosts, since 2026-01-01T13:00:00Z, waits for clusters to be ready (app@`) {
+		t.Errorf("%v", out.RollingOut())
+	}
+	s.expect(t, "2 1 1") // nobody has said anything
+	s.report("canary", rollout.Progressing)
+	s.expect(t, "2 1 1")
+	s.report("canary", rollout.Ready)
+	s.expect(t, "2 2 1")
+	s.report("canary", rollout.Progressing) // what was proven stays proven
+	s.report("region", rollout.Ready)
+	s.expect(t, "2 2 2")
+	s.report("rest", rollout.Ready)
+	if out := s.expect(t, "2 2 2"); !out.RolledOut || len(out.State.Targets) > 0 {
+		t.Errorf("in the end: %v", out.RollingOut())
+	}
+}
+
+func TestUnknownIsNeverReady(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.expect(t, "2 1 1")
+	for _, report := range []rollout.Report{
+		{}, {Known: true, Tree: "canary-v2-tree", Verdict: rollout.Unknown}, {Verdict: rollout.Ready, Tree: "canary-v2-tree", Since: noon},
+		{Known: true, Tree: "canary-v2-tree", Verdict: "splendid"}, {Known: true, Tree: "canary-v1-tree", Verdict: rollout.Ready},
+	} {
+		s.reports["canary"] = report
+		s.expect(t, "2 1 1")
+	}
+}
+
+func TestEvidenceOlderThanTheContentProvesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.expect(t, "2 1 1")
+	s.report("canary", rollout.Ready)
+	s.Now = s.Now.Add(-3 * time.Hour) // a clock that goes backwards
+	s.expect(t, "2 1 1")
+	s.Now = s.Now.Add(6 * time.Hour)
+	s.expect(t, "2 2 1")
+}
+
+func TestSoakCountsFromWhenTheContentBecameReady(t *testing.T) {
+	t.Parallel()
+	canary := with(ringStage("canary"), "soak", "3h")
+	s := newSite(t, map[string]any{"stages": []any{canary, ringStage("region")}})
+	s.reports["canary"] = rollout.Report{Known: true, Tree: "canary-v2-tree", Verdict: rollout.Ready} // since nobody knows when
+	s.expect(t, "2 1 1")
+	s.expect(t, "2 1 1")
+	s.expect(t, "2 1 1")
+	s.expect(t, "2 1 1")
+	s.expect(t, "2 2 1")
+}
+
+func TestAnEmptyFeedbackLetsTimeCount(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]any{"stages": []any{with(ringStage("canary"), "soak", "90m"), ringStage("region")}})
+	s.Reports = nil
+	for _, want := range []string{"2 1 1", "2 1 1", "2 2 1", "2 2 2"} {
+		s.expect(t, want)
+	}
+	if out := s.expect(t, "2 2 2"); !out.RolledOut {
+		t.Error(out.Lines())
+	}
+}
+
+func TestAFailureHaltsAndNewerContentMendsIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.expect(t, "2 1 1")
+	s.report("canary", rollout.Ready)
+	s.expect(t, "2 2 1")
+	s.report("region", rollout.Failed)
+	if out := s.expect(t, "2 2 1"); !out.Progress[0].Failed || !strings.Contains(out.RollingOut()["app"], ", failed (") {
+		t.Errorf("%v", out.RollingOut())
+	}
+	s.want("3")
+	s.expect(t, "3 2 1")
+	s.report("canary", rollout.Ready)
+	s.expect(t, "3 3 1")
+	s.report("region", rollout.Ready)
+	s.expect(t, "3 3 3")
+}
+
+func TestAClusterThatIsNotReadyInTimeHasFailed(t *testing.T) {
+	t.Parallel()
+	for verdict, fails := range map[rollout.Verdict]bool{rollout.Progressing: true, rollout.Behind: true, rollout.Unknown: true} {
+		s := newSite(t, map[string]any{"progress_deadline": "90m"})
+		s.expect(t, "2 1 1")
+		s.reports["canary"] = rollout.Report{Known: verdict != rollout.Unknown, Tree: "canary-v2-tree", Verdict: verdict, Since: s.Now}
+		if out := s.expect(t, "2 1 1"); out.Progress[0].Failed {
+			t.Errorf("%s fails before the deadline", verdict)
+		}
+		if out := s.expect(t, "2 1 1"); out.Progress[0].Failed != fails {
+			t.Errorf("%s fails after the deadline: %v", verdict, out.Progress[0].Failed)
+		}
+	}
+}
+
+func TestContentThatFailedGoesBackAndIsNotTriedAgainUnasked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]any{"on_failure": "roll_back"})
+	first := s.Deployed.Clone()
+	s.expect(t, "2 1 1")
+	s.report("canary", rollout.Ready)
+	s.expect(t, "2 2 1")
+	s.report("region", rollout.Failed)
+	out := s.expect(t, "1 1 1")
+	if !reflect.DeepEqual(s.Deployed, first) || out.Windowed || out.Decisions["canary"]["app"].Action != rollout.GoBack {
+		t.Errorf("went back to %v", s.Deployed)
+	}
+	s.report("canary", rollout.Ready)
+	s.report("region", rollout.Ready)
+	out = s.expect(t, "1 1 1")
+	s.expect(t, "1 1 1")
+	retry := out.Progress[0].Retry
+	lost := *s
+	lost.State, lost.Lost = nil, true // and the records know it, too
+	lost.expect(t, "1 1 1")
+	s.Settings.Approvals = []string{retry}
+	if out := s.expect(t, "2 1 1"); out.Progress[0].Content == "" || !strings.HasSuffix(out.RollingOut()["app"], "("+retry+")") {
+		t.Errorf("tried again as %q: %v", retry, out.RollingOut())
+	}
+	s.expect(t, "2 1 1")
+}
+
+func TestContentThatFailedStaysWhereNobodyKnowsWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]any{"on_failure": "roll_back"})
+	s.expect(t, "2 1 1")
+	s.report("canary", rollout.Failed)
+	s.State, s.Lost = nil, true
+	if out := s.expect(t, "2 1 1"); len(out.Notes) == 0 || !strings.Contains(out.Notes[0], "what it was before is not known") {
+		t.Errorf("notes %q", out.Notes)
+	}
+}
+
+func TestApprovalIsOfTheContent(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]any{"stages": []any{ringStage("canary"), with(ringStage("region"), "approval", true)}})
+	s.expect(t, "2 1 1")
+	s.report("canary", rollout.Ready)
+	out := s.expect(t, "2 1 1")
+	if out.Progress[0].WaitsFor != "an approval" {
+		t.Errorf("%v", out.Lines())
+	}
+	approval := "app@" + out.Progress[0].Content
+	s.want("3")
+	s.Settings.Approvals = []string{approval}
+	if out := s.expect(t, "3 1 1"); !strings.Contains(strings.Join(out.Notes, "\n"), "content that nobody wants any more") {
+		t.Errorf("notes %q", out.Notes)
+	}
+	s.report("canary", rollout.Ready)
+	out = s.expect(t, "3 1 1")
+	s.Settings.Approvals = []string{"app@" + out.Progress[0].Content}
+	s.expect(t, "3 3 1")
+}
+
+func TestWindowsHoldAllThatIsWritten(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]any{"windows": []any{map[string]any{"kind": "allow", "schedule": "0 15 * * *", "duration": "1h"}}})
+	out := s.expect(t, "1 1 1")
+	if !out.Closed || out.Windowed || out.RolledOut {
+		t.Errorf("13:00 is closed: %+v", out)
+	}
+	s.Hosts["new"], s.Wanted["new"] = &rollout.Host{}, map[string]string{}
+	if out := s.expect(t, "1 1 1"); out.Decisions["new"] != nil {
+		t.Error("a new host is written while windows are closed")
+	}
+	if out := s.expect(t, "2 1 1"); out.Closed || !out.Windowed {
+		t.Errorf("15:00 is open: %+v", out)
+	}
+	s.report("canary", rollout.Ready)
+	s.expect(t, "2 1 1")
+	s.Settings.Expedite = []string{"app"}
+	if out := s.expect(t, "2 2 2"); out.Windowed || out.RolledOut {
+		t.Errorf("what is expedited waits for no window, and is proven no sooner: %+v", out)
+	}
+}
+
+func TestHoldsKeepFolders(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.Holds = []rollout.Hold{{Hosts: []string{"canary"}, Until: noon.Add(150 * time.Minute)}}
+	s.expect(t, "1 1 1") // the only host of a stage: it proves nothing
+	s.expect(t, "1 1 1")
+	s.expect(t, "2 1 1") // the hold has ended
+	s.Holds = []rollout.Hold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
+	s.report("canary", rollout.Ready)
+	s.expect(t, "2 1 1")
+	s.Settings = nil
+	s.Holds = []rollout.Hold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
+	if out := s.expect(t, "2 1 2"); out.RolledOut {
+		t.Error("what is held counts as rolled out")
+	}
+}
+
+func TestWithoutARolloutEverythingGoesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.Settings = nil
+	if out := s.expect(t, "2 2 2"); !out.RolledOut || len(out.Progress) > 0 {
+		t.Errorf("%v", out.Lines())
+	}
+}
+
+func TestRemovalsGoThroughTheStages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for host := range s.Wanted {
+		s.Wanted[host] = map[string]string{}
+	}
+	s.reports["canary"] = rollout.Report{Known: true, Tree: "canary-v1-tree", Verdict: rollout.Ready}
+	s.expect(t, " 1 1")
+	s.expect(t, " 1 1") // the cluster has it still
+	s.reports["canary"] = rollout.Report{Known: true, Verdict: rollout.Ready}
+	s.expect(t, "  1")
+}
+
+func TestNewHostsGetWhatIsReleasedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.want("1")
+	s.Hosts["new"], s.Wanted["new"] = &rollout.Host{TypeLabels: fleet.Labels{"ring": "region"}}, map[string]string{"app": "new-v1-tree"}
+	if out := s.expect(t, "1 1 1"); s.Deployed["new"]["app"] != "new-v1-tree" || !out.RolledOut {
+		t.Errorf("a new host has %v, %v", s.Deployed["new"], out.Lines())
+	}
+}
+
+func TestARequiredTargetIsProvenFirst(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]any{"stages": []any{}})
+	for host := range s.Wanted {
+		s.Wanted[host]["base"], s.Deployed[host]["base"] = "base-new", "base-old"
+	}
+	s.Requires = func(k rollout.Key) []rollout.Key {
+		if k.DeploymentTarget == "app" {
+			return []rollout.Key{{Host: k.Host, DeploymentTarget: "base"}}
+		}
+		return nil
+	}
+	s.expect(t, "1 1 1")
+	for _, host := range []string{"canary", "rest"} {
+		s.reports[host] = rollout.Report{Known: true, Tree: "base-new", Verdict: rollout.Ready, Since: s.Now}
+	}
+	s.expect(t, "2 1 2")
+}
+
+func TestAnOpenPullRequestHoldsTheNextStep(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.Proposed = true
+	s.expect(t, "2 1 1")
+	s.report("canary", rollout.Ready)
+	s.expect(t, "2 1 1")
+	s.Proposed = false
+	s.expect(t, "2 2 1")
+}
+
+func TestContentThatIsNotKnownYetDecidesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.Wanted["region"]["app"] = ""
+	out := rollout.Advance(s.Input)
+	if !out.Undecided || out.RolledOut {
+		t.Errorf("%+v", out)
+	}
+	for _, host := range []string{"canary", "region", "rest"} {
+		if got := out.Decisions[host]["app"]; got != (rollout.Decision{Action: rollout.Write}) {
+			t.Errorf("%s: %+v", host, got)
+		}
+	}
+}
+
+func TestALostStateStartsNothingAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.expect(t, "2 1 1")
+	s.report("canary", rollout.Ready)
+	s.expect(t, "2 2 1")
+	s.reports = map[string]rollout.Report{}
+	s.State, s.Lost = nil, true
+	out := s.expect(t, "2 2 1")
+	if s.Lost = false; out.Progress[0].Stage != 2 {
+		t.Errorf("begins again: %v", out.RollingOut())
+	}
+	s.report("region", rollout.Ready)
+	s.expect(t, "2 2 2")
+}

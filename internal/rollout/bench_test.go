@@ -1,0 +1,95 @@
+package rollout_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// largeInput is a change of everything in the middle of its way: a fleet of so many assignments, ten hosts
+// for each deployment target and six clusters for each host, in four stages.
+func largeInput(tb testing.TB, assignments int) rollout.Input {
+	tb.Helper()
+	list := []any{}
+	for i, percent := range []string{"1", "10", "50"} {
+		list = append(list, map[string]any{
+			"name": fmt.Sprint(i), "soak": "1h", "max_concurrent": number64("100"), "percent": number64(percent),
+			"cluster_type_selector": map[string]any{"match_expressions": []any{map[string]any{"key": "ring", "operator": "Exists"}}},
+		})
+	}
+	settings, _, findings := rollout.Decode(map[string]any{"stages": list, "progress_deadline": "24h"})
+	if len(findings) > 0 {
+		tb.Fatal(findings)
+	}
+	in := rollout.Input{
+		Now: noon, Wanted: rollout.Trees{}, Deployed: rollout.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: settings,
+		Records: map[rollout.Key]rollout.Record{}, State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789",
+	}
+	hosts := assignments / 40
+	for i := range hosts {
+		host := fmt.Sprintf("type-%04d", i)
+		info := &rollout.Host{TypeLabels: fleet.Labels{"ring": "a"}}
+		for j := range 6 {
+			info.Clusters = append(info.Clusters, fmt.Sprintf("%s-%d", host, j))
+		}
+		in.Hosts[host], in.Wanted[host], in.Deployed[host] = info, map[string]string{}, map[string]string{}
+	}
+	for i := range assignments {
+		host, target := fmt.Sprintf("type-%04d", (i%10*hosts/10+i/10)%hosts), fmt.Sprintf("app-%04d-batch", i/10)
+		key := rollout.Key{Host: host, DeploymentTarget: target}
+		in.Wanted[host][target], in.Deployed[host][target] = fmt.Sprintf("%08x-new", i), fmt.Sprintf("%08x-old", i)
+		in.Records[key] = rollout.Record{Tree: in.Deployed[host][target], Changed: noon.Add(-time.Hour)}
+	}
+	in.Reports = func(_ string, key rollout.Key) rollout.Report {
+		return rollout.Report{Known: true, Tree: in.Deployed[key.Host][key.DeploymentTarget], Verdict: rollout.Ready, Since: in.Now.Add(-2 * time.Hour)}
+	}
+	for range 2 { // the first stage is through
+		out := rollout.Advance(in)
+		in.Deployed, in.State = out.Decisions.Trees(in.Deployed), out.State
+		for key, record := range in.Records {
+			if tree := in.Deployed[key.Host][key.DeploymentTarget]; tree != record.Tree {
+				in.Records[key] = rollout.Record{Tree: tree, Before: record.Tree, Changed: in.Now}
+			}
+		}
+		in.Now = in.Now.Add(3 * time.Hour)
+	}
+	return in
+}
+
+// BenchmarkAdvance decides a change of everything: 20,000 assignments are the reference fleet.
+func BenchmarkAdvance(b *testing.B) {
+	for _, assignments := range []int{2_000, 20_000, 100_000} {
+		b.Run(fmt.Sprintf("assignments=%d", assignments), func(b *testing.B) {
+			in := largeInput(b, assignments)
+			b.ReportAllocs()
+			for b.Loop() {
+				rollout.Advance(in)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(assignments), "ns/assignment")
+		})
+	}
+}
+
+func TestWhatIsSaidOfALargeRolloutStaysSmall(t *testing.T) {
+	t.Parallel()
+	for _, assignments := range []int{2_000, 20_000} {
+		out := rollout.Advance(largeInput(t, assignments))
+		if len(out.Progress) == 0 || out.RolledOut {
+			t.Fatal("nothing is under way")
+		}
+		text, err := json.MarshalIndent(out.RollingOut(), "            ", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > 100<<10 {
+			t.Errorf("%d assignments: rolling_out has %d KiB", assignments, len(text)>>10)
+		}
+		if lines := out.Lines(); len(lines) > 10 {
+			t.Errorf("%d lines: %q", len(lines), lines)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package rollout
+
+import (
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+)
+
+// decide says what happens to each folder of a target.
+func (r *run) decide(t *target) {
+	if t.undecided {
+		for _, m := range t.members {
+			if m.wanted || m.deployed {
+				r.put(m, Decision{Action: Write})
+			}
+		}
+		return
+	}
+	var waits waits
+	back := !t.expedited && t.failing && r.Settings.RollBack || t.state != nil && t.state.Failed
+	if back {
+		back = r.goBack(t, &waits)
+	}
+	room := r.room(t)
+	for _, m := range t.members {
+		switch {
+		case back && m.touched != nil && m.counts():
+		case !m.pending():
+			r.leave(m)
+		default:
+			why := r.waits(t, m, &room)
+			if why == "" {
+				r.write(t, m)
+				continue
+			}
+			waits.add(why)
+			r.keep(m)
+		}
+	}
+	r.conclude(t, &waits)
+}
+
+// leave lets a folder be what is wanted and written: where windows are closed, whatever it is now.
+func (r *run) leave(m *member) {
+	switch {
+	case !m.wanted:
+	case r.open && m.hold == nil:
+		r.put(m, Decision{Action: Write, Tree: m.want})
+	default:
+		r.put(m, Decision{Action: Keep})
+	}
+}
+
+func (r *run) keep(m *member) {
+	if m.deployed {
+		r.put(m, Decision{Action: Keep})
+	}
+}
+
+func (r *run) write(t *target, m *member) {
+	t.writes++
+	m.done = true
+	t.windowed = t.windowed || !t.expedited && r.Settings != nil && len(r.Settings.Windows) > 0
+	if m.wanted {
+		r.put(m, Decision{Action: Write, Tree: m.want})
+	} else if m.touched != nil {
+		m.touched.Gone = r.Now
+	}
+	if m.touched != nil && t.state.Passed > m.stage {
+		m.touched.Settled = true // it joins what is released
+	}
+}
+
+// room is how many more hosts of a stage may be under way; negative for any number.
+func (r *run) room(t *target) int {
+	if t.state == nil || t.state.Passed >= len(r.stages) {
+		return -1
+	}
+	most := r.stages[t.state.Passed].MaxConcurrent
+	if most == 0 {
+		return -1
+	}
+	return max(0, most-t.counts.open)
+}
+
+// What a folder waits for. The order is that in which it is said: what comes first has to be done first.
+const (
+	waitsForFix      = "newer content, since this one failed"
+	waitsForReady    = "clusters to be ready"
+	waitsForStage    = "the stages before"
+	waitsForApproval = "an approval"
+	waitsForRequired = "what it requires"
+	waitsForRequest  = "the open pull request"
+	waitsForWindow   = "a window"
+	waitsForHold     = "a hold"
+)
+
+// waits says what a folder that is not as it is wanted waits for; "" where it is written now.
+func (r *run) waits(t *target, m *member, room *int) string {
+	switch {
+	case m.hold != nil:
+		return waitsForHold
+	case t.state != nil && !t.expedited && m.touched != nil:
+		if why := r.waitsInRollout(t, m, room); why != "" {
+			return why
+		}
+	case t.released && m.wanted && !r.areProven(m):
+		return waitsForRequired
+	case !r.open && !t.expedited:
+		return waitsForWindow
+	}
+	return ""
+}
+
+func (r *run) waitsInRollout(t *target, m *member, room *int) string {
+	s := t.state
+	switch {
+	case s.Failed || t.failing:
+		return waitsForFix
+	case m.stage > s.Passed:
+		return waitsForStage
+	case m.stage == s.Passed && r.stages[m.stage].Approval && !r.Settings.Approvals.For(t.name, s.id()):
+		return waitsForApproval
+	case m.wanted && !r.areProven(m):
+		return waitsForRequired
+	case r.Proposed && r.isInRequest(t):
+		return waitsForRequest
+	case !r.open:
+		return waitsForWindow
+	case m.stage == s.Passed && *room == 0:
+		return waitsForReady
+	}
+	if m.stage == s.Passed && *room > 0 {
+		*room--
+	}
+	return ""
+}
+
+// isInRequest says whether some of the change has been written and is not proven.
+func (r *run) isInRequest(t *target) bool {
+	for _, m := range t.members {
+		if m.touched != nil && m.counts() && !m.pending() && !m.touched.Settled {
+			return true
+		}
+	}
+	return false
+}
+
+// areProven says whether all that a folder requires is proven on its host.
+func (r *run) areProven(m *member) bool {
+	if r.Requires == nil {
+		return true
+	}
+	for _, key := range r.Requires(m.key) {
+		if !r.proves(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// goBack lets the hosts that have content that failed go back to what they had. It reports false where it
+// is not known what that was: then the content halts.
+func (r *run) goBack(t *target, waits *waits) bool {
+	for _, m := range t.members {
+		if m.touched == nil || !m.counts() || t.state.Failed && m.pending() {
+			continue // it is back already, or never had it
+		}
+		if !m.pending() && r.Back[m.touched.From] == nil {
+			if m.touched.From == "" {
+				r.out.Notes = append(r.out.Notes, fmt.Sprintf(
+					"%s failed, and cannot go back by itself: what it was before is not known. Set rollback_to, or write newer content",
+					gate.Mark(t.name, t.state.id())))
+			} else {
+				r.out.Missing = append(r.out.Missing, m.touched.From)
+			}
+			return false
+		}
+	}
+	t.state.Failed, t.failing = true, false
+	for _, m := range t.members {
+		if m.touched == nil {
+			continue
+		}
+		if m.touched.Settled = false; !m.counts() {
+			continue
+		}
+		waits.add(waitsForFix)
+		if m.pending() {
+			r.keep(m)
+			continue
+		}
+		t.writes++
+		tree, was := r.Back[m.touched.From][m.host][t.name]
+		switch {
+		case was && m.deployed && tree == m.have:
+			r.put(m, Decision{Action: Keep})
+		case was:
+			r.put(m, Decision{Action: GoBack, Tree: tree, From: m.touched.From})
+		}
+		m.done = false
+	}
+	return true
+}
+
+// conclude ends a change that is through, and says how far any other is.
+func (r *run) conclude(t *target, waits *waits) {
+	s := t.state
+	if s != nil && !s.Failed && waits.total == 0 && s.Passed >= len(r.stages) {
+		delete(r.state.Targets, t.name)
+		return
+	}
+	if s == nil && waits.total == 0 {
+		return
+	}
+	t.progress = r.progressOf(t, waits)
+}

@@ -1,0 +1,195 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+)
+
+// counts are the clusters of a stage.
+type counts struct {
+	hosts, written                           int // hosts, and those that have what is wanted
+	held                                     int // further hosts, which something holds
+	open                                     int // hosts that are written, and of which some cluster is waited for
+	ready, soaking, failed, waiting, unknown int
+	silent                                   bool      // nobody is asked
+	soaked                                   time.Time // when the last of those that soak has done so
+}
+
+func (c *counts) total() int { return c.ready + c.soaking + c.failed + c.waiting + c.unknown }
+
+// pass passes the stages that are proven, one after the other.
+func (r *run) pass(t *target) {
+	for t.state.Passed < len(r.stages) && !t.state.Failed {
+		stage := &r.stages[t.state.Passed]
+		t.counts = r.count(t, t.state.Passed)
+		if t.counts.failed > stage.MaxFailed {
+			t.failing = true
+			return
+		}
+		if t.counts.hosts+t.counts.held > 0 && (r.Proposed || !t.counts.proven(stage, r.Settings.SkipUnknown)) {
+			return
+		}
+		t.state.Since = r.Now
+		t.settle(t.state.Passed)
+		t.state.Passed++
+	}
+}
+
+// settle makes what is written in a stage proven for good.
+func (t *target) settle(stage int) {
+	for _, m := range t.members {
+		if m.touched != nil && m.stage == stage && m.counts() && !m.pending() {
+			m.touched.Settled = true
+		}
+	}
+}
+
+// proven says whether enough clusters of a stage are ready for long enough. Where nobody says anything,
+// or everything is held, nothing is proven.
+func (c *counts) proven(stage *Stage, skipUnknown bool) bool {
+	if c.written < c.hosts {
+		return false
+	}
+	total := c.total() - c.failed
+	if skipUnknown {
+		total -= c.unknown
+	}
+	return c.ready > 0 && c.ready*100 >= total*stage.ReadyPercent
+}
+
+// count counts the clusters of the hosts of a stage that the change reaches.
+func (r *run) count(t *target, stage int) counts {
+	var c counts
+	for _, m := range t.members {
+		if m.touched == nil || m.stage != stage {
+			continue
+		}
+		if !m.counts() {
+			if !m.touched.Settled {
+				c.held++
+			}
+			continue
+		}
+		c.hosts++
+		if !r.isWritten(m) {
+			continue
+		}
+		c.written++
+		before := c
+		r.countHost(t, m, &r.stages[stage], &c)
+		if c.soaking > before.soaking || c.waiting > before.waiting || !r.Settings.SkipUnknown && c.unknown > before.unknown {
+			c.open++
+		}
+	}
+	return c
+}
+
+// isWritten says whether the host has what is wanted, and the repository says so, too.
+func (r *run) isWritten(m *member) bool {
+	if m.pending() {
+		return false
+	}
+	record, ok := r.Records[m.key]
+	return !m.wanted || !ok || record.Tree == m.want
+}
+
+// changed is when the folder became what it is.
+func (r *run) changed(t *target, m *member) time.Time {
+	at := r.Records[m.key].Changed
+	if !m.wanted { // the commit comes after the evidence that decided it, whose times are whole seconds
+		at = m.touched.Gone.Add(time.Second)
+	}
+	if at.IsZero() {
+		at = t.state.Since
+	}
+	return at
+}
+
+func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
+	if m.touched.Settled {
+		c.ready += max(1, len(m.info.Clusters))
+		return
+	}
+	changed := r.changed(t, m)
+	if r.Reports == nil || len(m.info.Clusters) == 0 {
+		c.silent = true
+		c.soak(changed, r.Now, stage.Soak)
+		return
+	}
+	for _, cluster := range m.info.Clusters {
+		report := r.Reports(cluster, m.key)
+		has := report.Known && report.Tree == m.want
+		switch {
+		case r.Now.Before(changed):
+			c.waiting++ // the evidence is older than the content
+		case report.Verdict == Failed && (has || !report.Since.Before(changed)):
+			c.failed++
+		case report.Verdict == Ready && has:
+			c.soak(latest(report.Since, changed), r.Now, stage.Soak)
+		case has && !m.wanted && report.Verdict != Unknown:
+			c.soak(changed, r.Now, stage.Soak) // of what is gone nothing can be ready
+		case r.isLate(changed, report):
+			c.failed++
+		case report.Known && report.Verdict != Unknown && report.Verdict != "":
+			c.waiting++
+		case r.Settings.SkipUnknown || !r.isOverdue(changed):
+			c.unknown++
+		default:
+			c.failed++
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (c *counts) soak(since, now time.Time, soak time.Duration) {
+	done, at := gate.Soaked(since, now, soak)
+	if done {
+		c.ready++
+		return
+	}
+	c.soaking++
+	c.soaked = latest(c.soaked, at)
+}
+
+// isLate says whether a cluster that says something has not become ready within the deadline: neither since
+// the change, nor since it stopped being ready.
+func (r *run) isLate(changed time.Time, report Report) bool {
+	return report.Known && report.Verdict != Unknown && report.Verdict != "" && r.isOverdue(latest(changed, report.Since))
+}
+
+func (r *run) isOverdue(since time.Time) bool {
+	return r.Settings.ProgressDeadline > 0 && r.Now.Sub(since) > r.Settings.ProgressDeadline
+}
+
+// proves says whether the content of a folder is proven on its host.
+func (r *run) proves(key Key) bool {
+	t := r.targets[key.DeploymentTarget]
+	if t == nil || t.byHost[key.Host] == nil {
+		return true // it is not there, and comes not
+	}
+	m := t.byHost[key.Host]
+	switch {
+	case m.hold != nil || m.info == nil:
+		return true
+	case t.undecided || m.pending() || m.touched != nil && (t.failing || t.state.Failed):
+		return false
+	case m.touched == nil || m.touched.Settled:
+		return true
+	case r.Proposed || !r.isWritten(m):
+		return false
+	}
+	var c counts
+	r.countHost(t, m, &r.stages[m.stage], &c)
+	unknown := c.unknown
+	if r.Settings.SkipUnknown && c.ready > 0 {
+		unknown = 0
+	}
+	return c.ready > 0 && c.soaking+c.waiting+c.failed+unknown == 0
+}

@@ -1,0 +1,215 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+)
+
+// Settings say how a change goes through the hosts.
+type Settings struct {
+	Stages []Stage
+	// RollBack lets content that failed go back by itself; without it, it halts.
+	RollBack bool
+	// ProgressDeadline is how long a cluster may take to become ready; 0 is any time.
+	ProgressDeadline time.Duration
+	// SkipUnknown does not wait for clusters that say nothing.
+	SkipUnknown bool
+	Windows     gate.Windows
+	Approvals   gate.Approvals
+	// Expedite are deployment targets, or their content, that wait for no stage, soak, approval or window.
+	Expedite []string
+}
+
+// Stage is hosts that get a change together.
+type Stage struct {
+	Name                string
+	ClusterTypeSelector *fleet.Selector // nil: none
+	ClusterSelector     *fleet.Selector // nil: none
+	Hosts               []string
+	Percent             int // of the hosts that the change reaches and that the stage selects; 0: all of them
+	MaxConcurrent       int // hosts that are under way at once; 0: any number
+	ReadyPercent        int // of the clusters, without those that may fail
+	MaxFailed           int // clusters that may fail
+	Soak                time.Duration
+	Approval            bool
+
+	types, clusters *fleet.Requirements
+}
+
+// selects says whether the stage names hosts at all: one that does not takes whatever is left.
+func (s *Stage) selects() bool {
+	return s.ClusterTypeSelector != nil || s.ClusterSelector != nil || len(s.Hosts) > 0
+}
+
+// matches says whether the stage names a host. Both selectors must match where both are there, as in a
+// target policy; a selector of clusters matches no cluster type.
+func (s *Stage) matches(name string, host *Host) bool {
+	if !s.selects() || slices.Contains(s.Hosts, name) {
+		return true
+	}
+	if s.types == nil && s.clusters == nil {
+		return false
+	}
+	if s.clusters != nil && (!host.IsCluster || !s.clusters.Matches(host.Labels)) {
+		return false
+	}
+	return s.types == nil || s.types.Matches(host.TypeLabels)
+}
+
+// Hold keeps folders as they are until somebody lifts it.
+type Hold struct {
+	DeploymentTargets []string // empty: all
+	Hosts             []string // empty: all
+	Reason            string
+	Until             time.Time // zero: until it is lifted
+}
+
+func (h *Hold) holds(key Key, now time.Time) bool {
+	return (h.Until.IsZero() || now.Before(h.Until)) &&
+		(len(h.DeploymentTargets) == 0 || slices.Contains(h.DeploymentTargets, key.DeploymentTarget)) &&
+		(len(h.Hosts) == 0 || slices.Contains(h.Hosts, key.Host))
+}
+
+const (
+	maxStages = 100
+	maxCount  = 1 << 20
+)
+
+// Decode reads the attribute rollout. known is false while some of it is not known yet.
+func Decode(value any) (settings *Settings, known bool, findings fleet.Findings) {
+	r := &attributes.Reader{}
+	o := r.Object(nil, value)
+	if o == nil {
+		return nil, false, r.Findings
+	}
+	s := &Settings{}
+	if !o.Has("stages") {
+		o.Report("stages", "is required: a list of stages, which may be empty")
+	}
+	for _, object := range o.List("stages") {
+		s.Stages = append(s.Stages, decodeStage(object))
+	}
+	s.checkStages(o)
+	s.RollBack = o.OneOf("on_failure", "halt", "halt", "roll_back") == "roll_back"
+	s.SkipUnknown = o.OneOf("unknown", "wait", "wait", "skip") == "skip"
+	s.ProgressDeadline = o.Duration("progress_deadline", gate.MaxDuration)
+	windows, path := o.Value("windows")
+	s.Windows = gate.DecodeWindows(r, path, windows)
+	s.Approvals = o.Texts("approvals")
+	for i, approval := range s.Approvals {
+		if problem := gate.Problem(approval); problem != "" {
+			r.Report(o.At("approvals").Index(i), "%q %s", approval, problem)
+		}
+	}
+	s.Expedite = o.Texts("expedite")
+	o.Finish()
+	return s, !r.Unknown, r.Findings
+}
+
+func decodeStage(o *attributes.Object) Stage {
+	s := Stage{
+		Name:                o.Required("name"),
+		ClusterTypeSelector: o.Selector("cluster_type_selector"), ClusterSelector: o.Selector("cluster_selector"),
+		Hosts: o.Texts("hosts"), Percent: o.Int("percent", 0, 1, 100),
+		MaxConcurrent: o.Int("max_concurrent", 0, 1, maxCount),
+		ReadyPercent:  o.Int("ready_percent", 100, 1, 100), MaxFailed: o.Int("max_failed", 0, 0, maxCount),
+		Soak: o.Duration("soak", gate.MaxDuration), Approval: o.Bool("approval"),
+	}
+	s.types, s.clusters = compile(o, "cluster_type_selector", s.ClusterTypeSelector), compile(o, "cluster_selector", s.ClusterSelector)
+	o.Finish()
+	return s
+}
+
+func compile(o *attributes.Object, name string, selector *fleet.Selector) *fleet.Requirements {
+	if selector == nil {
+		return nil
+	}
+	requirements, findings := selector.Compile()
+	for _, finding := range findings {
+		o.Report(name, "%s", finding)
+	}
+	return &requirements
+}
+
+// checkStages finds stages of one name, and those that get nothing because one before takes all.
+func (s *Settings) checkStages(o *attributes.Object) {
+	if len(s.Stages) > maxStages {
+		o.Report("stages", "has %d stages, more than %d", len(s.Stages), maxStages)
+	}
+	seen, takesAll := map[string]bool{}, ""
+	for _, stage := range s.Stages {
+		if stage.Name != "" && seen[stage.Name] {
+			o.Report("stages", "has two stages of the name %q", stage.Name)
+		}
+		seen[stage.Name] = true
+		if takesAll != "" {
+			o.Report("stages", "the stage %q comes after %q, which takes all hosts that are left", stage.Name, takesAll)
+			takesAll = ""
+		}
+		if !stage.selects() && (stage.Percent == 0 || stage.Percent == 100) {
+			takesAll = stage.Name
+		}
+	}
+}
+
+// DecodeHolds reads the attribute holds. known is false while some of it is not known yet.
+func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) {
+	r := &attributes.Reader{}
+	for _, o := range r.List(nil, value) {
+		hold := Hold{
+			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: o.Text("reason"), Until: o.Time("until"),
+		}
+		o.Finish()
+		holds = append(holds, hold)
+	}
+	return holds, !r.Unknown, r.Findings
+}
+
+// CheckNames finds names in settings and holds that neither the fleet nor what is deployed has.
+func CheckNames(settings *Settings, holds []Hold, hosts map[string]*Host, wanted, deployed Trees) (ofRollout, ofHolds fleet.Findings) {
+	knownHosts, knownTargets := map[string]bool{}, map[string]bool{}
+	for host := range hosts {
+		knownHosts[host] = true
+	}
+	for _, trees := range []Trees{wanted, deployed} {
+		for host, targets := range trees {
+			knownHosts[host] = true
+			for target := range targets {
+				knownTargets[target] = true
+			}
+		}
+	}
+	check := func(findings *fleet.Findings, path *fleet.Path, names []string, known map[string]bool, what string) {
+		for i, name := range names {
+			if known[name] {
+				continue
+			}
+			*findings = append(*findings, fleet.Finding{Path: path.Index(i).String(), Message: fmt.Sprintf(
+				"there is no %s %q%s", what, name, fleet.DidYouMean(name, slices.Sorted(maps.Keys(known))))})
+		}
+	}
+	var root *fleet.Path
+	if settings != nil {
+		for _, stage := range settings.Stages {
+			check(&ofRollout, root.Attribute("stages").Key(stage.Name).Attribute("hosts"), stage.Hosts, knownHosts, "host")
+		}
+		targets := make([]string, len(settings.Expedite))
+		for i, text := range settings.Expedite {
+			targets[i], _, _ = strings.Cut(text, "@")
+		}
+		check(&ofRollout, root.Attribute("expedite"), targets, knownTargets, "deployment target")
+	}
+	for i, hold := range holds {
+		at := root.Index(i)
+		check(&ofHolds, at.Attribute("hosts"), hold.Hosts, knownHosts, "host")
+		check(&ofHolds, at.Attribute("deployment_targets"), hold.DeploymentTargets, knownTargets, "deployment target")
+	}
+	return ofRollout, ofHolds
+}

@@ -1,0 +1,148 @@
+package rollout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+func stages(list ...map[string]any) map[string]any {
+	all := make([]any, len(list))
+	for i := range list {
+		all[i] = list[i]
+	}
+	return map[string]any{"stages": all}
+}
+
+func with(object map[string]any, name string, value any) map[string]any {
+	object[name] = value
+	return object
+}
+
+func TestSettingsThatCannotBeAreFoundAllAtOnce(t *testing.T) {
+	t.Parallel()
+	one := func() map[string]any { return stages(map[string]any{"name": "canary", "percent": number64("10")}) }
+	for name, test := range map[string]struct {
+		value any
+		want  []string
+	}{
+		"no object":          {"fast", []string{"must be an object, not a string"}},
+		"nothing":            {map[string]any{}, []string{"stages: is required"}},
+		"misspelt":           {with(one(), "on_falure", "halt"), []string{`on_falure: unknown attribute; did you mean "on_failure"?`}},
+		"misspelt in stage":  {stages(map[string]any{"name": "a", "sok": "1h"}), []string{`stages["a"].sok: unknown attribute; did you mean "soak"?`}},
+		"one name twice":     {stages(map[string]any{"name": "a", "percent": number64("1")}, map[string]any{"name": "a"}), []string{`stages: has two stages of the name "a"`}},
+		"no name":            {stages(map[string]any{"percent": number64("1")}), []string{"stages[0].name: is required"}},
+		"after all":          {stages(map[string]any{"name": "a"}, map[string]any{"name": "b"}), []string{`the stage "b" comes after "a", which takes all hosts that are left`}},
+		"after 100 percent":  {stages(map[string]any{"name": "a", "percent": number64("100")}, map[string]any{"name": "b"}), []string{`the stage "b" comes after "a"`}},
+		"no percentage":      {stages(map[string]any{"name": "a", "percent": number64("0")}), []string{`stages["a"].percent: must be a whole number from 1 to 100, not 0`}},
+		"too much":           {stages(map[string]any{"name": "a", "ready_percent": number64("101")}), []string{`stages["a"].ready_percent: must be a whole number from 1 to 100, not 101`}},
+		"a fraction":         {stages(map[string]any{"name": "a", "percent": number64("1.5")}), []string{"must be a whole number"}},
+		"a text":             {stages(map[string]any{"name": "a", "percent": "10"}), []string{"must be a whole number, not a string"}},
+		"negative":           {stages(map[string]any{"name": "a", "max_failed": number64("-1")}), []string{"max_failed"}},
+		"soak":               {stages(map[string]any{"name": "a", "soak": "-1h"}), []string{`stages["a"].soak: "-1h" is less than nothing`}},
+		"selector":           {stages(map[string]any{"name": "a", "cluster_selector": map[string]any{"match_lables": map[string]any{}}}), []string{`stages["a"].cluster_selector.match_lables`}},
+		"on_failure":         {with(one(), "on_failure", "rollback"), []string{`did you mean "roll_back"?`}},
+		"unknown":            {with(one(), "unknown", "ignore"), []string{"must be one of wait, skip"}},
+		"deadline":           {with(one(), "progress_deadline", "soon"), []string{"is not a duration"}},
+		"approval":           {with(one(), "approvals", []any{"app"}), []string{`approvals[0]: "app" must be <name>@<content>`}},
+		"approvals":          {with(one(), "approvals", "app@1"), []string{"approvals: must be a list of strings, not a string"}},
+		"a schedule":         {with(one(), "windows", []any{map[string]any{"kind": "allow", "schedule": "0 0 31 4 *", "duration": "1h"}}), []string{`windows[0].schedule: "0 0 31 4 *" never comes`}},
+		"a zone":             {with(one(), "windows", []any{map[string]any{"kind": "allow", "schedule": "0 0 1 * *", "duration": "1h", "time_zone": "Mars/Base"}}), []string{`windows[0].time_zone: "Mars/Base" is not a time zone`}},
+		"several, each said": {with(with(stages(map[string]any{"name": "a", "percent": number64("0"), "soak": "x"}), "unknown", "x"), "on_failure", "x"), []string{"percent", "soak", "unknown", "on_failure"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, findings := rollout.Decode(test.value)
+			if len(findings) != len(test.want) {
+				t.Fatalf("found %q", findings)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(findings.Error(), want) {
+					t.Errorf("%q does not say %q", findings, want)
+				}
+			}
+		})
+	}
+}
+
+func TestHoldsThatCannotBeAreFound(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		value any
+		want  string
+	}{
+		"no list":  {map[string]any{}, "must be a list of objects"},
+		"misspelt": {[]any{map[string]any{"host": []any{"a"}}}, `[0].host: unknown attribute; did you mean "hosts"?`},
+		"until":    {[]any{map[string]any{"until": "tomorrow"}}, `[0].until: "tomorrow" is not a time`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, _, findings := rollout.DecodeHolds(test.value); len(findings) != 1 || !strings.Contains(findings.Error(), test.want) {
+				t.Errorf("found %q", findings)
+			}
+		})
+	}
+}
+
+func TestSettingsThatAreNotKnownYetAreNoError(t *testing.T) {
+	t.Parallel()
+	for _, value := range []any{
+		fleet.Unknown{}, map[string]any{"stages": fleet.Unknown{}}, stages(map[string]any{"name": fleet.Unknown{}}),
+		with(stages(), "approvals", []any{fleet.Unknown{}}),
+	} {
+		if _, known, findings := rollout.Decode(value); known || len(findings) > 0 {
+			t.Errorf("%v: known %v, found %q", value, known, findings)
+		}
+	}
+	if _, known, findings := rollout.DecodeHolds(fleet.Unknown{}); known || len(findings) > 0 {
+		t.Errorf("holds: known %v, found %q", known, findings)
+	}
+}
+
+func TestNamesThatNobodyHasAreFound(t *testing.T) {
+	t.Parallel()
+	settings := &rollout.Settings{Stages: []rollout.Stage{{Name: "a", Hosts: []string{"lage"}}}, Expedite: []string{"app-cor@1"}}
+	holds := []rollout.Hold{{Hosts: []string{"large", "smal"}, DeploymentTargets: []string{"ap-core"}}}
+	hosts := map[string]*rollout.Host{"large": {}, "small": {}}
+	wanted := rollout.Trees{"large": {"app-core": "1"}}
+	ofRollout, ofHolds := rollout.CheckNames(settings, holds, hosts, wanted, rollout.Trees{})
+	for _, want := range []string{`stages["a"].hosts[0]: there is no host "lage"; did you mean "large"?`, `expedite[0]: there is no deployment target "app-cor"; did you mean "app-core"?`} {
+		if !strings.Contains(ofRollout.Error(), want) {
+			t.Errorf("%q does not say %q", ofRollout, want)
+		}
+	}
+	for _, want := range []string{`[0].hosts[1]: there is no host "smal"`, `[0].deployment_targets[0]: there is no deployment target "ap-core"`} {
+		if !strings.Contains(ofHolds.Error(), want) {
+			t.Errorf("%q does not say %q", ofHolds, want)
+		}
+	}
+	if len(ofRollout) != 2 || len(ofHolds) != 2 {
+		t.Error(ofRollout, ofHolds)
+	}
+}
+
+func TestWholeSettingsAreRead(t *testing.T) {
+	t.Parallel()
+	settings, known, findings := rollout.Decode(map[string]any{
+		"stages": []any{map[string]any{
+			"name": "canary", "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": "canary"}},
+			"hosts": []any{"large"}, "percent": number64("10"), "max_concurrent": number64("2"), "ready_percent": number64("90"),
+			"max_failed": number64("1"), "soak": "1h30m", "approval": true,
+		}},
+		"on_failure": "roll_back", "progress_deadline": "2h", "unknown": "skip", "approvals": []any{"a@1"}, "expedite": []any{"a"},
+	})
+	if !known || len(findings) > 0 {
+		t.Fatal(known, findings)
+	}
+	stage := settings.Stages[0]
+	if stage.Name != "canary" || stage.ClusterTypeSelector == nil || stage.Percent != 10 || stage.MaxConcurrent != 2 ||
+		stage.ReadyPercent != 90 || stage.MaxFailed != 1 || stage.Soak != 90*time.Minute || !stage.Approval {
+		t.Errorf("%+v", stage)
+	}
+	if !settings.RollBack || !settings.SkipUnknown || settings.ProgressDeadline != 2*time.Hour || len(settings.Approvals) != 1 || len(settings.Expedite) != 1 {
+		t.Errorf("%+v", settings)
+	}
+}

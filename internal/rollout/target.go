@@ -1,0 +1,371 @@
+package rollout
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+)
+
+// target is a deployment target in one step.
+type target struct {
+	name      string
+	members   []*member // every host that has it, is to have it, or has lost it in this change; by name
+	byHost    map[string]*member
+	undecided bool // some of its content is not known yet
+	released  bool // only hosts that are new in the fleet want what all others have
+	expedited bool
+
+	state    *Target // nil where nothing is under way
+	counts   counts  // of the stage that it is at
+	failing  bool
+	writes   int
+	windowed bool
+	progress *Progress
+}
+
+// member is a deployment target on one host.
+type member struct {
+	host             string
+	key              Key
+	want, have       string
+	wanted, deployed bool
+	known            bool  // the owner has the host already
+	info             *Host // nil where the host is not in the fleet any more
+	hold             *Hold // nil: nothing holds it
+	touched          *HostState
+	stage            int
+	done             bool // it has what is wanted after this step
+}
+
+func byName(a, b *member) int { return strings.Compare(a.host, b.host) }
+
+func (t *target) member(host string) *member {
+	m := t.byHost[host]
+	if m == nil {
+		m = &member{host: host}
+		t.byHost[host] = m
+		t.members = append(t.members, m)
+	}
+	return m
+}
+
+// pending says whether the folder is not as it is wanted.
+func (m *member) pending() bool { return m.wanted != m.deployed || m.want != m.have }
+
+// counts says whether the rollout looks at the host: it is in the fleet, and nothing holds the folder.
+func (m *member) counts() bool { return m.info != nil && m.hold == nil }
+
+// mark tells what is wanted from anything else.
+func (m *member) mark() string {
+	if !m.wanted {
+		return "-"
+	}
+	return m.want[:min(8, len(m.want))]
+}
+
+// follow brings the state of a target to what is wanted now, and finds out how far it is.
+func (r *run) follow(t *target) {
+	t.state = r.state.Targets[t.name]
+	switch {
+	case t.state != nil && !t.isSame():
+		t.state = r.newer(t, t.state)
+	case t.state != nil:
+		r.joinTo(t)
+	case r.Lost:
+		t.state = r.reconstruct(t)
+	default:
+		if !t.isAnyPending() {
+			return
+		}
+		if t.released = t.isReleased(); t.released {
+			return
+		}
+		t.state = r.newer(t, &Target{})
+	}
+	if t.state == nil || len(t.state.Hosts) == 0 {
+		t.state = nil
+		delete(r.state.Targets, t.name)
+		return
+	}
+	r.state.Targets[t.name] = t.state
+	for _, m := range t.members {
+		m.touched = t.state.Hosts[m.host]
+	}
+	t.retry(r.Settings)
+	t.expedited = r.isExpedited(t)
+	r.arrange(t)
+	if r.Lost {
+		r.settleByRecords(t)
+	}
+	r.pass(t)
+}
+
+// isSame says whether the change that is under way is still what is wanted. Hosts that have joined or left
+// the fleet do not make it another one; another placement on hosts that were there does.
+func (t *target) isSame() bool {
+	for _, m := range t.members {
+		if m.info == nil {
+			delete(t.state.Hosts, m.host)
+			continue
+		}
+		if touched := t.state.Hosts[m.host]; touched != nil {
+			if touched.Want != m.mark() {
+				return false
+			}
+		} else if m.known && m.pending() {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *target) isAnyPending() bool {
+	return slices.ContainsFunc(t.members, func(m *member) bool { return m.info != nil && m.pending() })
+}
+
+// isReleased says whether all hosts that the owner knew have what is wanted, so that new ones get it at
+// once.
+func (t *target) isReleased() bool {
+	some := false
+	for _, m := range t.members {
+		switch {
+		case m.info == nil:
+		case !m.pending():
+			some = some || m.wanted
+		case m.known || m.hold != nil:
+			return false
+		}
+	}
+	return some
+}
+
+// newer begins a change. What was proven of the one before, and is wanted still, it does not reach: that
+// stays proven. What that one has written and not proven is waited for.
+func (r *run) newer(t *target, before *Target) *Target {
+	made := &Target{Content: t.content(), Since: r.Now, Hosts: map[string]*HostState{}}
+	for _, m := range t.members {
+		if m.info == nil {
+			continue
+		}
+		was := before.Hosts[m.host]
+		pending := m.pending()
+		if !pending && (was == nil || !m.wanted && was.Gone.IsZero()) {
+			continue
+		}
+		touched := &HostState{Want: m.mark(), From: r.Tip}
+		if was != nil {
+			same := was.Want == touched.Want
+			if was.Settled && same && !pending {
+				continue
+			}
+			touched.Carried = !pending
+			if !was.Settled && was.From != "" {
+				touched.From = was.From
+			}
+			if same {
+				touched.Gone = was.Gone
+			}
+		}
+		made.Hosts[m.host] = touched
+	}
+	return made
+}
+
+// content names what is wanted.
+func (t *target) content() string {
+	texts := make([]string, 0, 2*len(t.members))
+	for _, m := range t.members {
+		if m.info != nil {
+			texts = append(texts, m.host, m.want)
+		}
+	}
+	return gate.Content(texts...)
+}
+
+// joinTo lets hosts into a change that is under way.
+func (r *run) joinTo(t *target) {
+	for _, m := range t.members {
+		if m.info != nil && t.state.Hosts[m.host] == nil && m.pending() {
+			t.state.Hosts[m.host] = &HostState{Want: m.mark(), From: r.Tip}
+		}
+	}
+}
+
+// reconstruct makes the state of a target whose state was lost. What has what is wanted may have got it in
+// this change or long ago: all of it is looked at. Content that went back is known by the records.
+func (r *run) reconstruct(t *target) *Target {
+	made := &Target{Content: t.content(), Since: r.Now, Hosts: map[string]*HostState{}}
+	for _, m := range t.members {
+		if m.info == nil || !m.wanted && !m.deployed {
+			continue
+		}
+		touched := &HostState{Want: m.mark()}
+		if m.pending() {
+			touched.From = r.Tip
+		}
+		if record := r.Records[m.key]; m.wanted && m.deployed && m.pending() && record.Before == m.want {
+			made.Failed = true
+		}
+		made.Hosts[m.host] = touched
+	}
+	return made
+}
+
+// settleByRecords passes stages that were passed before the state was lost: a host of a later stage was
+// written after all of theirs.
+func (r *run) settleByRecords(t *target) {
+	for t.state.Passed < len(r.stages)-1 {
+		var last, later time.Time
+		for _, m := range t.members {
+			if m.touched == nil || !m.counts() {
+				continue
+			}
+			changed := r.Records[m.key].Changed
+			switch {
+			case m.stage <= t.state.Passed && (m.pending() || changed.IsZero()):
+				return
+			case m.stage <= t.state.Passed && changed.After(last):
+				last = changed
+			case m.stage > t.state.Passed && !m.pending() && changed.After(later):
+				later = changed
+			}
+		}
+		if !later.After(last) {
+			return
+		}
+		t.settle(t.state.Passed)
+		t.state.Passed++
+	}
+}
+
+// id is what people approve.
+func (t *Target) id() string {
+	if t.Attempt == 0 {
+		return t.Content
+	}
+	return fmt.Sprintf("%s-%d", t.Content, t.Attempt+1)
+}
+
+// next is what people approve to have failed content tried again.
+func (t *Target) next() string { return (&Target{Content: t.Content, Attempt: t.Attempt + 1}).id() }
+
+// retry tries failed content again where somebody asks for it.
+func (t *target) retry(s *Settings) {
+	if !t.state.Failed {
+		return
+	}
+	mark := gate.Mark(t.name, t.state.next())
+	if s.Approvals.For(t.name, t.state.next()) || slices.Contains(s.Expedite, mark) || slices.Contains(s.Expedite, t.name) {
+		t.state.Failed, t.state.Passed = false, 0
+		t.state.Attempt++
+		for _, m := range t.members {
+			if m.touched != nil && m.pending() {
+				m.touched.Settled = false
+			}
+		}
+	}
+}
+
+func (r *run) isExpedited(t *target) bool {
+	return slices.ContainsFunc(r.Settings.Expedite, func(text string) bool {
+		return text == t.name || text == gate.Mark(t.name, t.state.id())
+	})
+}
+
+// arrange puts the hosts that the change reaches into stages.
+func (r *run) arrange(t *target) {
+	var left []*member
+	for _, m := range t.members {
+		if m.touched != nil {
+			left = append(left, m)
+		}
+	}
+	rank := func(m *member) int {
+		switch {
+		case m.touched.Carried:
+			return 4
+		case m.touched.Settled:
+			return 0
+		case !m.pending():
+			return 1
+		case m.hold == nil:
+			return 2
+		}
+		return 3
+	}
+	last := len(r.stages) - 1
+	for i := range r.stages {
+		stage := &r.stages[i]
+		var selected []*member
+		for _, m := range left {
+			if i == last || r.selects(i, m) {
+				selected = append(selected, m)
+			}
+		}
+		if i < last && stage.Percent > 0 {
+			all := 0
+			for _, m := range t.members {
+				if m.touched != nil && r.selects(i, m) {
+					all++
+				}
+			}
+			slices.SortFunc(selected, func(a, b *member) int {
+				return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(spread(a.host), spread(b.host)))
+			})
+			if i < t.state.Passed { // nobody joins a share that is proven
+				selected = slices.DeleteFunc(selected, func(m *member) bool { return !m.touched.Settled })
+			}
+			share := (all*stage.Percent + 99) / 100
+			selected = selected[:min(len(selected), share)]
+		}
+		for _, m := range selected {
+			m.stage = i
+		}
+		if len(selected) > 0 && i < last {
+			taken := make(map[*member]bool, len(selected))
+			for _, m := range selected {
+				taken[m] = true
+			}
+			left = slices.DeleteFunc(left, func(m *member) bool { return taken[m] })
+		}
+	}
+}
+
+// selects says whether a stage names a host.
+func (r *run) selects(stage int, m *member) bool {
+	if r.matches == nil {
+		r.matches = map[string][]bool{}
+	}
+	matches := r.matches[m.host]
+	if matches == nil {
+		matches = make([]bool, len(r.stages))
+		for i := range r.stages {
+			matches[i] = r.stages[i].matches(m.host, m.info)
+		}
+		r.matches[m.host] = matches
+	}
+	return matches[stage]
+}
+
+// spread puts hosts in an order that has nothing to do with their names, and is always the same.
+func spread(host string) string {
+	sum := sha256.Sum256([]byte(host))
+	return string(sum[:8])
+}
+
+// mark tells stages from others.
+func (s *Settings) mark() string {
+	text, err := json.Marshal(s.Stages)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6])
+}
