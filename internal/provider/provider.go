@@ -123,6 +123,7 @@ func logDebug(ctx context.Context, message string, fields map[string]any) {
 func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
 		newAssignmentResource,
+		newPromotionResource,
 		clusterResource,
 		clusterTypeResource,
 		configContainerResource,

@@ -1,0 +1,197 @@
+package provider_test
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const promotion = "flotilla_promotion.test"
+
+// promoting is a configuration of one promotion.
+func promoting(attributes map[string]any) providertest.Configuration {
+	return providertest.Configuration{Resources: map[string]providertest.Resource{promotion: {Attributes: attributes}}}
+}
+
+// promoted applies, expects the next plan to be empty, and returns what the state has.
+func promoted(t *testing.T, w *providertest.Workspace, attributes map[string]any) map[string]any {
+	t.Helper()
+	plan := apply(t, w, promoting(attributes))
+	again, said := w.Plan(t.Context(), promoting(attributes))
+	if said.Err() != nil || !again.Empty() {
+		t.Fatalf("the next plan: %v, %v", said.Err(), again.Change(promotion).After)
+	}
+	if change := plan.Change(promotion); change.Action == providertest.NoOp {
+		return change.Before
+	} else if !reflect.DeepEqual(change.After, again.Change(promotion).Before) {
+		t.Errorf("planned %v, and got %v", change.After, again.Change(promotion).Before)
+	}
+	return again.Change(promotion).Before
+}
+
+func TestPromotionLetsThroughWhatHasProvenItself(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	// The life of a promotion: what is configured, and what comes of it.
+	for i, step := range []struct {
+		attributes map[string]any
+		promoted   any
+		waits      any
+	}{
+		{map[string]any{"candidate": "a", "open": false}, nil, "the gate to open"},
+		{map[string]any{"candidate": "a", "open": true, "now": "2026-01-01T00:00:00Z"}, "a", nil},
+		{map[string]any{"candidate": "a", "open": false, "now": "2026-01-01T01:00:00Z"}, "a", nil}, // takes nothing back
+		{map[string]any{"candidate": "b", "open": false, "now": "2026-01-01T02:00:00Z"}, "a", "the gate to open"},
+		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T03:00:00Z"}, "a", "the soak time, until 2026-01-01T04:00:00Z"},
+		{map[string]any{"candidate": "b", "open": false, "soak": "1h", "now": "2026-01-01T03:30:00Z"}, "a", "the gate to open"}, // a break
+		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T04:00:00Z"}, "a", "the soak time, until 2026-01-01T05:00:00Z"},
+		{map[string]any{"candidate": "b", "open": true, "soak": "1h", "now": "2026-01-01T05:00:00Z"}, "b", nil},
+		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "now": "2026-01-01T05:30:00Z"}, "b", "the soak time, until 2026-01-01T06:30:00Z"}, // a new one starts again
+		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "hold": true, "now": "2026-01-01T07:00:00Z"}, "b", "the end of hold"},
+		{map[string]any{"candidate": "c", "open": true, "soak": "1h", "pin": "a", "now": "2026-01-01T07:00:00Z"}, "a", "the end of pin"},
+		{map[string]any{"candidate": "c", "open": true, "now": "2026-01-01T08:00:00Z"}, "c", nil},
+	} {
+		state := promoted(t, w, step.attributes)
+		if state["promoted"] != step.promoted || state["waiting_for"] != step.waits {
+			t.Errorf("step %d: promoted %v, waits for %v", i, state["promoted"], state["waiting_for"])
+		}
+		if state["now"] != nil {
+			t.Errorf("step %d: now is in the state", i)
+		}
+	}
+	if previous := w.State; len(previous) != 1 {
+		t.Error(previous)
+	}
+}
+
+func TestPromotionTakesAnyTypeOfValue(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string][2]any{
+		"text":    {"a", "b"},
+		"number":  {1, 2},
+		"bool":    {true, false},
+		"list":    {[]any{"a"}, []any{"a", 1}},
+		"object":  {map[string]any{"web": "1.0", "api": "2.0"}, map[string]any{"web": "1.1", "api": map[string]any{"chart": "x"}}},
+		"another": {"a", map[string]any{"commit": "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := providertest.New(startProvider)
+			first := promoted(t, w, map[string]any{"candidate": values[0], "open": true})
+			waiting := promoted(t, w, map[string]any{"candidate": values[1], "open": false})
+			if !reflect.DeepEqual(waiting["promoted"], first["candidate"]) {
+				t.Errorf("%v waits, and %v is promoted", values[1], waiting["promoted"])
+			}
+			second := promoted(t, w, map[string]any{"candidate": values[1], "open": true})
+			if !reflect.DeepEqual(second["promoted"], second["candidate"]) || !reflect.DeepEqual(second["previous"], first["promoted"]) {
+				t.Errorf("promoted %v, before %v", second["promoted"], second["previous"])
+			}
+		})
+	}
+}
+
+func TestPromotionThatWaitsIsAnEmptyPlanWhateverTheTimeIs(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	attributes := map[string]any{"candidate": "a", "open": true, "soak": "24h", "now": "2026-01-01T00:00:00Z"}
+	promoted(t, w, attributes)
+	later := maps.Clone(attributes)
+	later["now"] = "2026-01-01T23:59:59Z"
+	if plan := apply(t, w, promoting(later)); !plan.Empty() {
+		t.Errorf("a later time plans %v", plan.Change(promotion).After)
+	}
+}
+
+func TestPromotionIsKnownAtPlanAsFarAsItCanBe(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	promoted(t, w, map[string]any{"candidate": "a", "open": true})
+	plan := func(attributes map[string]any) map[string]any {
+		t.Helper()
+		plan, said := w.Plan(t.Context(), promoting(attributes))
+		if said.Err() != nil {
+			t.Fatal(said.Err())
+		}
+		return plan.Change(promotion).After
+	}
+	unknown := providertest.Unknown{}
+	if after := plan(map[string]any{"candidate": unknown, "open": false}); after["promoted"] != "a" {
+		t.Errorf("behind a closed gate, %v is promoted", after["promoted"])
+	}
+	if after := plan(map[string]any{"candidate": unknown, "open": true, "hold": true}); after["promoted"] != "a" {
+		t.Errorf("held, %v is promoted", after["promoted"])
+	}
+	for name, attributes := range map[string]map[string]any{
+		"candidate": {"candidate": unknown, "open": true},
+		"open":      {"candidate": "b", "open": unknown},
+		"now":       {"candidate": "b", "open": true, "soak": "1h", "now": unknown},
+		"pin":       {"candidate": "b", "open": false, "pin": unknown},
+	} {
+		if after := plan(attributes); after["promoted"] != unknown {
+			t.Errorf("with an unknown %s, %v is promoted", name, after["promoted"])
+		}
+	}
+}
+
+func TestPromotionNeedsAnApprovalOfItsContent(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	attributes := map[string]any{"candidate": map[string]any{"web": "1.1"}, "open": true, "approval": true}
+	waits, _ := promoted(t, w, attributes)["waiting_for"].(string)
+	name, ok := strings.CutPrefix(waits, "an approval: ")
+	if !ok {
+		t.Fatalf("waits for %q", waits)
+	}
+	attributes["approvals"] = []any{strings.Trim(name, `"`)}
+	if state := promoted(t, w, attributes); state["waiting_for"] != nil || state["promoted"] == nil {
+		t.Errorf("approved: %v", state)
+	}
+	attributes["candidate"] = map[string]any{"web": "1.2"}
+	if state := promoted(t, w, attributes); state["waiting_for"] == nil {
+		t.Error("an approval is of any content")
+	}
+}
+
+func TestPromotionOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		attributes map[string]any
+		at, want   string
+	}{
+		"soak":        {map[string]any{"soak": "a day"}, "soak", "is not a duration"},
+		"negative":    {map[string]any{"soak": "-1h", "now": "2026-01-01T00:00:00Z"}, "soak", "is less than nothing"},
+		"now":         {map[string]any{"now": "yesterday"}, "now", "is not a time"},
+		"no now":      {map[string]any{"soak": "1h"}, "now", "is required with soak and windows"},
+		"windows":     {map[string]any{"now": "2026-01-01T00:00:00Z", "windows": []any{map[string]any{"kind": "allow", "schedule": "0 0 30 2 *", "duration": "1h"}}}, "windows", "never comes"},
+		"misspelt":    {map[string]any{"now": "2026-01-01T00:00:00Z", "windows": []any{map[string]any{"kind": "allow", "scedule": "0 0 * * *", "duration": "1h"}}}, "windows", `did you mean "schedule"?`},
+		"pin or hold": {map[string]any{"pin": "a", "hold": true}, "hold", "cannot be set together with pin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attributes := map[string]any{"candidate": "a", "open": true}
+			maps.Copy(attributes, test.attributes)
+			_, said := providertest.New(startProvider).Plan(t.Context(), promoting(attributes))
+			if said.Err() == nil || !strings.Contains(said.Err().Error(), test.want) || !strings.Contains(said.Err().Error(), test.at) {
+				t.Errorf("%v", said.Err())
+			}
+		})
+	}
+}
+
+func TestPromotionIsImportedWithItsValue(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	configuration := promoting(map[string]any{"candidate": "b", "open": false})
+	if said := w.Import(t.Context(), configuration, promotion, `"a"`); said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	if state := promoted(t, w, map[string]any{"candidate": "b", "open": false}); state["promoted"] != "a" {
+		t.Errorf("%v is promoted", state["promoted"])
+	}
+	if said := providertest.New(startProvider).Import(t.Context(), configuration, promotion, `a`); said.Err() == nil {
+		t.Error("what is no JSON is imported")
+	}
+}
