@@ -82,9 +82,10 @@ func (w *world) checkTarget(target string, o *naive, out *rollout.Outcome, after
 		})
 	}
 	switch {
-	case o.lost: // nobody knows any more whom the change had reached, and what was proven
+	case o.lost || o.shrunk: // who was the proof is not there, or not known, any more
 		if out.State.Targets[target] == nil {
 			o.hosts, o.passed, o.late, o.lost = map[string]string{}, map[int]bool{}, map[string]bool{}, false
+			o.shrunk = false
 		}
 	case w.percent:
 		w.checkShare(target, o, writes)
@@ -155,7 +156,15 @@ func (w *world) follow(target string, o *naive) {
 			another = true
 		}
 	}
-	if another {
+	joins, some := false, false
+	for host := range w.hosts {
+		want := w.wanted[host][target]
+		_, reached := o.hosts[host]
+		_, known := w.repo[host]
+		joins = joins || want != "" && !reached && !known
+		some = some || want != "" && (reached || w.repo[host][target] == want)
+	}
+	if another || joins && !some && !o.idle { // what nobody has is not released
 		before := o.hosts
 		o.failed, o.lost, o.shrunk = map[string]bool{}, w.lost, false // something has changed
 		o.hosts, o.passed, o.late = map[string]string{}, map[int]bool{}, map[string]bool{}
@@ -233,7 +242,7 @@ func (w *world) checkStages(target string, o *naive, writes map[string]bool) {
 			w.checkConcurrent(target, o, stage, writes)
 			for later := stage + 1; later <= last; later++ {
 				for host := range writes {
-					if w.rings[host] == later && !w.isReleased(target, o) && !o.shrunk {
+					if w.rings[host] == later && !w.isReleased(target, o) {
 						w.t.Errorf("%s/%s, of stage %d, is written while stage %d is not proven", host, target, later, stage)
 					}
 				}
@@ -394,7 +403,7 @@ func (w *world) isApproved(target string) bool {
 
 // checkShare expects the first stage, which takes a share, to be small while nothing has been proven.
 func (w *world) checkShare(target string, o *naive, writes map[string]bool) {
-	if w.isReleased(target, o) || o.shrunk {
+	if w.isReleased(target, o) {
 		return
 	}
 	for host, want := range o.hosts {

@@ -110,6 +110,7 @@ func (r *run) follow(t *target) {
 // isSame says whether the change that is under way is still what is wanted. Hosts that have joined or left
 // the fleet do not make it another one; another placement on hosts that were there does.
 func (t *target) isSame() bool {
+	joins, some := false, false
 	for _, m := range t.members {
 		if m.info == nil {
 			delete(t.state.Hosts, m.host)
@@ -119,11 +120,17 @@ func (t *target) isSame() bool {
 			if touched.Want != m.mark() {
 				return false
 			}
-		} else if m.known && m.pending() {
-			return false
+			some = some || m.wanted
+		} else if m.pending() {
+			if m.known {
+				return false
+			}
+			joins = true
+		} else {
+			some = some || m.wanted
 		}
 	}
-	return true
+	return some || !joins // what nobody has is not released
 }
 
 func (t *target) isAnyPending() bool {
