@@ -80,6 +80,11 @@ func (w *world) checkTarget(target string, o *naive, out *rollout.Outcome, after
 		maps.DeleteFunc(o.hosts, func(host, want string) bool {
 			return state.Hosts[host] == nil && w.repo[host][target] == want
 		})
+		for host := range state.Hosts {
+			if want := w.wanted[host][target]; w.hosts[host] != nil && w.repo[host][target] == want {
+				o.hosts[host] = want
+			}
+		}
 	}
 	switch {
 	case o.lost || o.shrunk: // who was the proof is not there, or not known, any more
