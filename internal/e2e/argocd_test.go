@@ -1,0 +1,125 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
+)
+
+// argoSettings are what Argo CD must find, and the project that only its web
+// server would make.
+const argoSettings = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: argocd}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: argocd-secret, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}
+stringData: {server.secretkey: only-the-web-server-needs-it}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: AppProject
+metadata: {name: default, namespace: argocd}
+spec:
+  sourceRepos: ["*"]
+  destinations: [{namespace: "*", server: "*"}]
+  clusterResourceWhitelist: [{group: "*", kind: "*"}]
+`
+
+var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
+
+// argoRoot follows a host's folder.
+const argoRoot = `
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: %[1]s, namespace: argocd, finalizers: [resources-finalizer.argocd.argoproj.io]}
+spec:
+  project: default
+  destination: {server: https://kubernetes.default.svc, namespace: argocd}
+  source:
+    repoURL: %[2]s
+    targetRevision: dev
+    path: %[3]s
+    directory: {recurse: true}
+  syncPolicy:
+    automated: {prune: true, selfHeal: true, allowEmpty: true, enabled: %[4]t}
+`
+
+// argoCD is the agent of hosts whose reconciler is argocd.
+type argoCD struct{ cluster *kubetest.Server }
+
+func (argoCD) reconciler() string { return "argocd" }
+
+// start starts the application controller, the repository server and
+// their cache. The controller listens for whoever wants its metrics on every
+// address, which cannot be turned off; nothing else does.
+func (a argoCD) start(t *testing.T) {
+	t.Helper()
+	cluster := a.cluster
+	cluster.Apply(t, argoSettings)
+	for _, name := range []string{"argocd-cm", "argocd-rbac-cm", "argocd-cmd-params-cm", "argocd-gpg-keys-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"} {
+		data := "{}"
+		if name == "argocd-cm" {
+			data = "{timeout.reconciliation: 10s, timeout.reconciliation.jitter: 0s}"
+		}
+		cluster.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}, data: %s}", name, data))
+	}
+
+	cache := miniredis.NewMiniRedis()
+	if err := cache.StartAddr("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cache.Close)
+
+	ports, err := processtest.FreePorts(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := func(i int) string { return strconv.Itoa(ports[i]) }
+	repositories := "127.0.0.1:" + port(0)
+
+	startAgent(t, cluster, "argocd", "argocd-repo-server", []string{
+		"--address", "127.0.0.1", "--port", port(0),
+		"--metrics-address", "127.0.0.1", "--metrics-port", port(1),
+		"--redis", cache.Addr(), "--disable-tls", "--revision-cache-expiration", "3s",
+	})
+	eventually(t, func() error {
+		conn, err := net.Dial("tcp", repositories)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+	startAgent(t, cluster, "argocd", "argocd-application-controller", []string{
+		"--kubeconfig", kubeconfig(t, cluster), "--namespace", "argocd",
+		"--repo-server", repositories, "--repo-server-plaintext", "--redis", cache.Addr(),
+		"--metrics-port", port(2),
+		"--app-resync", "10", "--app-resync-jitter", "0", "--self-heal-timeout-seconds", "2",
+		"--status-processors", "4", "--operation-processors", "4",
+	})
+}
+
+func (a argoCD) follow(t *testing.T, repository, host string, held bool) {
+	t.Helper()
+	a.cluster.Apply(t, fmt.Sprintf(argoRoot, "flotilla-dev-"+host, repository, host, !held))
+}
+
+func (a argoCD) nudge(t *testing.T, host string) {
+	t.Helper()
+	annotate(t, a.cluster, applications, "argocd", "flotilla-dev-"+host, "argocd.argoproj.io/refresh", "normal")
+}
+
+func (a argoCD) says(t *testing.T, host string) string {
+	t.Helper()
+	root := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", "flotilla-dev-"+host)
+	return strings.TrimSpace(fmt.Sprint(field(root, "status", "sync"), field(root, "status", "health"), field(root, "status", "conditions"), field(root, "status", "operationState", "message")))
+}

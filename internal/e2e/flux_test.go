@@ -1,0 +1,71 @@
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+)
+
+var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+
+// fluxRoot follows a host's folder.
+const fluxRoot = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: flotilla, namespace: flux-system}
+spec: {interval: 10s, url: "%[2]s", ref: {branch: dev}}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: "%[1]s", namespace: flux-system}
+spec:
+  suspend: %[4]t
+  interval: 10m
+  retryInterval: 5s
+  prune: true
+  wait: true
+  timeout: 2m
+  path: "./%[3]s"
+  sourceRef: {kind: GitRepository, name: flotilla}
+`
+
+// flux is the agent of hosts whose reconciler is flux.
+type flux struct{ cluster *kubetest.Server }
+
+func (flux) reconciler() string { return "flux" }
+
+// start starts kustomize-controller, and a stand-in for source-controller,
+// which cannot be built from the module proxy.
+func (f flux) start(t *testing.T) {
+	t.Helper()
+	cluster := f.cluster
+	cluster.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}")
+	startSources(t, cluster)
+	startAgent(t, cluster, "kustomize-controller", "kustomize-controller", []string{
+		"--metrics-addr", "127.0.0.1:0", "--health-addr", "127.0.0.1:0",
+		"--enable-leader-election=false", "--watch-all-namespaces=true",
+		"--requeue-dependency", "2s", "--concurrent", "20",
+		"--feature-gates=CancelHealthCheckOnNewRevision=true",
+	})
+}
+
+func (f flux) follow(t *testing.T, repository, host string, held bool) {
+	t.Helper()
+	f.cluster.Apply(t, fmt.Sprintf(fluxRoot, "flotilla-dev-"+host, repository, host, held))
+}
+
+func (f flux) nudge(t *testing.T, host string) {
+	t.Helper()
+	annotate(t, f.cluster, kustomizations, "flux-system", "flotilla-dev-"+host,
+		"reconcile.fluxcd.io/requestedAt", time.Now().Format(time.RFC3339Nano))
+}
+
+func (f flux) says(t *testing.T, host string) string {
+	t.Helper()
+	root := f.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-dev-"+host)
+	return fmt.Sprint(field(root, "status", "lastAppliedRevision"), " ", field(root, "status", "conditions"))
+}

@@ -1,0 +1,80 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(kubetest.Main(func() int { return giteatest.Main(m) }))
+}
+
+// patience is generous: agents take seconds, on a busy machine a minute.
+const patience = 4 * time.Minute
+
+// world is what all tests share: one cluster with both agents, and a Git host.
+type world struct {
+	cluster *kubetest.Server
+	git     *giteatest.Server
+	times   times
+}
+
+// times are how long steps took.
+type times struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// step does one thing, and notes how long it took.
+func (w *world) step(t *testing.T, agent, what string, do func()) {
+	t.Helper()
+	began := time.Now()
+	do()
+	line := fmt.Sprintf("%-7s %5.1f s  %s", agent, time.Since(began).Seconds(), what)
+	t.Log(line)
+	w.times.mu.Lock()
+	defer w.times.mu.Unlock()
+	w.times.lines = append(w.times.lines, line)
+}
+
+// write leaves the times where `make e2e` prints them, those of an agent
+// together.
+func (w *world) write(t *testing.T) {
+	lines := slices.Clone(w.times.lines)
+	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[:7], b[:7]) })
+	if err := os.WriteFile(os.Getenv("FLOTILLA_E2E"), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// eventually asks until there is no error, and fails the test with the last one
+// when that takes too long.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("after %s: %v", patience, err)
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+// all checks everything, and says everything that is not so.
+func all(checks ...error) error { return errors.Join(checks...) }

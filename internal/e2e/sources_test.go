@@ -1,0 +1,174 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+)
+
+var gitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
+
+// sources does for branches what source-controller does: it keeps an artifact
+// of the newest commit of each GitRepository.
+type sources struct {
+	t       *testing.T
+	cluster *kubetest.Server
+	folder  string // of bare repositories
+	url     string
+
+	mu        sync.Mutex
+	artifacts map[string][]byte // by path
+}
+
+func startSources(t *testing.T, cluster *kubetest.Server) {
+	t.Helper()
+	s := &sources{t: t, cluster: cluster, folder: t.TempDir(), artifacts: map[string][]byte{}}
+	server := httptest.NewServer(s)
+	s.url = server.URL
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			s.reconcile(ctx)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		server.Close()
+	})
+}
+
+// ServeHTTP gives out artifacts.
+func (s *sources) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	artifact := s.artifacts[r.URL.Path]
+	s.mu.Unlock()
+	if artifact == nil {
+		http.NotFound(w, r)
+		return
+	}
+	_, _ = w.Write(artifact)
+}
+
+// reconcile sees to each GitRepository. What fails, it tries again.
+func (s *sources) reconcile(ctx context.Context) {
+	repositories, err := s.cluster.Client().Resource(gitRepositories).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	for _, repository := range repositories.Items {
+		if err := s.fetch(ctx, &repository); err != nil && ctx.Err() == nil {
+			s.set(ctx, &repository, nil, "False", "GitOperationFailed", err.Error())
+		}
+	}
+}
+
+func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructured) error {
+	url, branch := fmt.Sprint(field(repository, "spec", "url")), fmt.Sprint(field(repository, "spec", "ref", "branch"))
+	listed, err := s.git(ctx, "ls-remote", url, "refs/heads/"+branch)
+	if err != nil {
+		return err
+	}
+	commit, _, _ := strings.Cut(string(listed), "\t")
+	if commit == "" {
+		return fmt.Errorf("there is no branch %q", branch)
+	}
+	revision := branch + "@sha1:" + commit
+	if field(repository, "status", "artifact", "revision") == revision && field(repository, "status", "observedGeneration") == repository.GetGeneration() {
+		return nil
+	}
+	if _, err := s.git(ctx, "init", "--quiet", "--bare", "."); err != nil {
+		return err
+	}
+	if _, err := s.git(ctx, "fetch", "--quiet", "--depth=1", url, commit); err != nil {
+		return err
+	}
+	archive, err := s.git(ctx, "archive", "--format=tar.gz", commit)
+	if err != nil {
+		return err
+	}
+	name := path.Join("/gitrepository", repository.GetNamespace(), repository.GetName(), commit+".tar.gz")
+	s.mu.Lock()
+	s.artifacts[name] = archive
+	s.mu.Unlock()
+	s.set(ctx, repository, map[string]any{
+		"digest":         fmt.Sprintf("sha256:%x", sha256.Sum256(archive)),
+		"lastUpdateTime": time.Now().UTC().Format(time.RFC3339),
+		"path":           strings.TrimPrefix(name, "/"),
+		"revision":       revision,
+		"size":           len(archive),
+		"url":            s.url + name,
+	}, "True", "Succeeded", "stored artifact for revision '"+revision+"'")
+	return nil
+}
+
+func (s *sources) set(ctx context.Context, repository *unstructured.Unstructured, artifact map[string]any, ready, reason, message string) {
+	status := map[string]any{
+		"observedGeneration": repository.GetGeneration(),
+		"conditions": []any{map[string]any{
+			"type": "Ready", "status": ready, "reason": reason, "message": message,
+			"observedGeneration": repository.GetGeneration(), "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+		}},
+	}
+	if artifact != nil {
+		status["artifact"] = artifact
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err == nil {
+		// One that has gone in between needs no status, and all others get theirs the next time.
+		_, _ = s.cluster.Client().Resource(gitRepositories).Namespace(repository.GetNamespace()).
+			Patch(ctx, repository.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+}
+
+func (s *sources) git(ctx context.Context, args ...string) ([]byte, error) {
+	return git(ctx, s.folder, args...)
+}
+
+// withoutGit is an environment without what would steer git: tests may run
+// inside a hook.
+func withoutGit(environment []string) []string {
+	return slices.DeleteFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, "GIT_") })
+}
+
+// git runs git without anybody's settings.
+func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = folder
+	cmd.Env = append(withoutGit(os.Environ()), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@example.com",
+		"GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@example.com")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, stderr.String())
+	}
+	return output, nil
+}

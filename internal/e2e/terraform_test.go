@@ -1,0 +1,92 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+)
+
+// configuration is that of all tests; their fleets are in a file.
+const configuration = `
+terraform {
+  required_providers {
+    flotilla = {
+      source = "flotilla/flotilla"
+    }
+  }
+}
+
+locals {
+  fleet = provider::flotilla::fleet(jsondecode(file("fleet.json")))
+}
+%s
+`
+
+const assignment = `
+resource "flotilla_assignment" "dev" {
+  name        = %q
+  fleet       = local.fleet
+  gitops_repo = { url = %q, branch = "dev" }
+  protection  = { max_removed_percent = 100, allow_empty = true }
+}
+`
+
+// terraform is a folder in which Terraform works with the provider that `make
+// e2e` has built.
+type terraform struct {
+	t      *testing.T
+	tool   string
+	folder string
+	env    []string
+}
+
+func newTerraform(t *testing.T, user giteatest.User) *terraform {
+	t.Helper()
+	w := &terraform{t: t, tool: os.Getenv("FLOTILLA_TERRAFORM"), folder: t.TempDir()}
+	provider := os.Getenv("FLOTILLA_PROVIDER")
+	if w.tool == "" || provider == "" {
+		t.Skip("needs Terraform and the provider's binary, which `make e2e` names")
+	}
+	cli := filepath.Join(w.folder, "cli.tfrc")
+	w.write("cli.tfrc", fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"flotilla/flotilla\" = %q\n  }\n}\n", provider))
+	w.env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+cli, "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1",
+		"FLOTILLA_GIT_USERNAME="+user.Name, "FLOTILLA_GIT_TOKEN="+user.Token)
+	return w
+}
+
+func (w *terraform) write(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// apply applies the configuration, with this fleet.
+func (w *terraform) apply(fleet map[string]any) {
+	w.t.Helper()
+	text, err := json.MarshalIndent(fleet, "", "  ")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("fleet.json", string(text))
+	w.run("apply", "-auto-approve", "-no-color")
+}
+
+// run runs Terraform, and returns what it printed.
+func (w *terraform) run(args ...string) string {
+	w.t.Helper()
+	var printed, stderr bytes.Buffer
+	cmd := exec.CommandContext(w.t.Context(), w.tool, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.folder, w.env, &printed, &stderr
+	if err := cmd.Run(); err != nil {
+		w.t.Fatalf("terraform %s: %v\n%s%s", strings.Join(args, " "), err, printed.String(), stderr.String())
+	}
+	return printed.String()
+}
