@@ -298,6 +298,16 @@ func TestReferencesNamesAndRequirements(t *testing.T) {
 			"workloads: [{name: a, workspace: team, deployment_targets: {b: {environment: dev, namespace: Kube, manifests: {repo: 'https://x'}}}}]",
 			[]string{`workloads["a"].deployment_targets["b"].namespace: "Kube" is not a DNS label`},
 		},
+		"the namespace of an agent, or of Kubernetes": {
+			"workloads: [{name: a, workspace: team, deployment_targets: {" +
+				"b: {environment: dev, namespace: flux-system, manifests: {repo: 'https://x'}}, c: {environment: dev, namespace: kube-system, manifests: {repo: 'https://x'}}, " +
+				"d: {environment: dev, namespace: default, manifests: {repo: 'https://x'}}, e: {environment: dev, namespace: argocd, manifests: {repo: 'https://x'}}}}]",
+			[]string{
+				`workloads["a"].deployment_targets["b"].namespace: "flux-system" is where Flux itself is, which`,
+				`workloads["a"].deployment_targets["c"].namespace: "kube-system" is one of Kubernetes' own, which`,
+				`workloads["a"].deployment_targets["e"].namespace: "argocd" is where Argo CD itself is`,
+			},
+		},
 		"a target without environment and manifests": {
 			"workloads: [{name: a, workspace: team, deployment_targets: {b: {}}}]",
 			[]string{

@@ -2,8 +2,10 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Each function here decodes one object of a fleet's input, with the attributes of the resource of
@@ -160,7 +162,7 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	}
 	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.text("namespace")}
 	if isSet(target.Namespace) {
-		if problem := CheckLabelName(target.Namespace); problem != "" {
+		if problem := checkNamespace(target.Namespace); problem != "" {
 			o.report("namespace", "%q %s", target.Namespace, problem)
 		}
 	}
@@ -175,6 +177,24 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	}
 	o.finish()
 	return target, belongs, o.unknown
+}
+
+// agentNamespaces are where agents are, by their names.
+var agentNamespaces = map[string]string{
+	"flux-system": "Flux", "argocd": "Argo CD", "cattle-fleet-system": "Rancher Fleet", "cattle-fleet-local-system": "Rancher Fleet",
+	"fleet-local": "Rancher Fleet", "zarf": "Zarf",
+}
+
+// checkNamespace keeps the namespace of a deployment target apart from those that its cluster lives on: what is
+// rendered for it has a quota, limits and network policies of its workspace.
+func checkNamespace(name string) string {
+	switch agent, isAgents := agentNamespaces[name]; {
+	case isAgents:
+		return fmt.Sprintf("is where %s itself is, which the quota and the network policy of a workspace could stop: choose another namespace", agent)
+	case strings.HasPrefix(name, "kube-"):
+		return "is one of Kubernetes' own, which the quota and the network policy of a workspace could stop: choose another namespace"
+	}
+	return CheckLabelName(name)
 }
 
 func (d *decoder) targetPolicy(o *object) belonging {
