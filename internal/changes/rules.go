@@ -61,8 +61,7 @@ func ofHost(host *object, of role, _ *keyChange) int {
 
 func ofTarget(target *object, of role, _ *keyChange) int {
 	switch {
-	case of == reconcilerRole && target.has("manifests", "config_as"),
-		of == configRole && target.has("config_as"),
+	case of == reconcilerRole && target.has("manifests"),
 		target.has("namespace"):
 		return well
 	case target.has("labels") && of != configRole:

@@ -53,6 +53,19 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 	return "", false
 }
 
+// targetForms reads the attribute "config_as" of a deployment target. What is unknown there leaves everything else
+// known.
+func (o *object) targetForms(target *DeploymentTarget) {
+	unknown := o.unknown
+	o.unknown = false
+	forms := o.configAs("config_as")
+	target.ManifestsPending = target.ManifestsPending || o.unknown
+	o.unknown = unknown
+	if target.Manifests.ConfigAs = forms; target.ManifestsPending {
+		target.Manifests = Manifests{}
+	}
+}
+
 // configAs reads and checks the forms.
 func (o *object) configAs(attribute string) ConfigAs {
 	forms := o.sortedTexts(attribute)

@@ -107,7 +107,6 @@ type DeploymentTarget struct {
 	Name          string   `json:"name"`
 	Labels        Labels   `json:"labels,omitempty"`
 	Namespace     string   `json:"namespace,omitempty"`      // empty: made of the names of environment, host and target
-	ConfigAs      ConfigAs `json:"config_as,omitempty"`      // empty: the default
 	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas of its own
 	// Manifests are no part of the model, since they decide nothing but what is in a folder: see [Value].
 	Manifests Manifests `json:"-"`
@@ -127,6 +126,9 @@ type Manifests struct {
 	Version    string         `json:"version,omitempty"`
 	Type       string         `json:"type,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // for templates
+	// ConfigAs is an attribute of the deployment target, and stands here since it decides nothing but what is in a
+	// folder, too.
+	ConfigAs ConfigAs `json:"config_as,omitempty"` // empty: the default
 }
 
 // TargetPolicy selects deployment targets, and the cluster types or clusters that they go to.

@@ -171,7 +171,7 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	}
 	belongs = d.whereabouts(o)
 	o.targetManifests(target, (*object).manifests)
-	target.ConfigAs = o.configAs("config_as")
+	o.targetForms(target)
 	if schema := o.schema("config_schema"); schema != "" {
 		target.ConfigSchemas = []string{schema}
 	}

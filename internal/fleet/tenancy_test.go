@@ -64,7 +64,7 @@ func TestFormsOfConfiguration(t *testing.T) {
 			decoded, findings := fleet.Decode(input(t, smallInput+
 				"workloads: [{name: a, workspace: team, deployment_targets: {live: {environment: dev, manifests: {repo: 'https://x'}, config_as: "+forms+"}}}]"))
 			wantFindings(t, findings, test.want...)
-			if got := decoded.Fleet.Workloads[0].DeploymentTargets[0].ConfigAs; !reflect.DeepEqual(got, test.forms) {
+			if got := decoded.Fleet.Workloads[0].DeploymentTargets[0].Manifests.ConfigAs; !reflect.DeepEqual(got, test.forms) {
 				t.Errorf("forms %q, want %q", got, test.forms)
 			}
 		})

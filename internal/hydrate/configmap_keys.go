@@ -24,7 +24,10 @@ func (e *engine) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.Assi
 	}
 	checked := map[int][]Finding{} // by set
 	for i, assignment := range assignments {
-		_, written := assignment.Target.Target.ConfigAs.ConfigMap()
+		if assignment.Target.Target.ManifestsPending {
+			continue // so are the forms of its configuration
+		}
+		_, written := assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
 		if assignment.Host.ClusterType.ConfigType != configMapType || !written {
 			continue
 		}

@@ -49,7 +49,7 @@ func TestKeysOfWhatIsNoConfigMap(t *testing.T) {
 	for name, change := range map[string]func(*given){
 		"a file of JSON":      func(g *given) { g.assignments[0].Host.ClusterType.ConfigType = "json" },
 		"a template of users": func(g *given) { g.fleet.Templates = []fleet.Template{{Name: "configmap", Type: "config"}} },
-		"no ConfigMap at all": func(g *given) { g.assignments[0].Target.Target.ConfigAs = fleet.ConfigAs{"values"} },
+		"no ConfigMap at all": func(g *given) { g.assignments[0].Target.Target.Manifests.ConfigAs = fleet.ConfigAs{"values"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

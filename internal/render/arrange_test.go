@@ -49,10 +49,13 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 		if target.workspace == "" {
 			target.workspace = "kaizen"
 		}
+		if target.configAs != nil {
+			target.manifests.ConfigAs = target.configAs
+		}
 		f.Workloads = append(f.Workloads, fleet.Workload{
 			Name: name, Workspace: target.workspace, Requires: target.requires,
 			DeploymentTargets: []fleet.DeploymentTarget{{
-				Name: "dev", Namespace: target.namespace, Manifests: target.manifests, ConfigAs: target.configAs,
+				Name: "dev", Namespace: target.namespace, Manifests: target.manifests,
 			}},
 		})
 		for _, host := range target.hosts {

@@ -110,7 +110,7 @@ func (d *data) setNames(name func(slot int) string) {
 // values are those of a chart: the parameters', and over them the configuration where it is to be there.
 func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any) map[string]any {
 	values, _ := parameters[valuesParameter].(map[string]any)
-	below, among := target.ConfigAs.Values()
+	below, among := target.Manifests.ConfigAs.Values()
 	if !among || len(d.config) == 0 {
 		return values
 	}
@@ -126,7 +126,7 @@ const defaultConfigName = "platform-config"
 
 // configName returns what the ConfigMap is called, and whether it is written.
 func configName(target *fleet.DeploymentTarget) (name string, written bool) {
-	name, written = target.ConfigAs.ConfigMap()
+	name, written = target.Manifests.ConfigAs.ConfigMap()
 	return cmp.Or(name, defaultConfigName), written
 }
 
@@ -135,7 +135,7 @@ var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
 // substitute is what Flux substitutes for variables, and what keeps it from doing so.
 func (d *data) substitute(target *fleet.DeploymentTarget) (map[string]any, error) {
-	if !target.ConfigAs.Substitute() {
+	if !target.Manifests.ConfigAs.Substitute() {
 		return nil, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.config)) {

@@ -42,12 +42,15 @@ func (d deployment) fleet() *fleet.Fleet {
 	if d.manifests.Repo == "" {
 		d.manifests = fromGit()
 	}
+	if d.configAs != nil {
+		d.manifests.ConfigAs = d.configAs
+	}
 	if d.workspace.Name == "" {
 		d.workspace.Name = "kaizen"
 	}
 	hello := fleet.Workload{
 		Name: "hello", Workspace: d.workspace.Name,
-		DeploymentTargets: []fleet.DeploymentTarget{{Name: "dev", Labels: d.labels, Manifests: d.manifests, Namespace: d.namespace, ConfigAs: d.configAs}},
+		DeploymentTargets: []fleet.DeploymentTarget{{Name: "dev", Labels: d.labels, Manifests: d.manifests, Namespace: d.namespace}},
 	}
 	for _, required := range d.requires {
 		hello.Requires = append(hello.Requires, required.Name)

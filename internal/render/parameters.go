@@ -274,7 +274,7 @@ func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 			target := &workload.DeploymentTargets[j]
 			name := fleet.FullName(workload.Name, target.Name)
 			parameters := t.parameters[name]
-			if len(parameters) == 0 && len(target.ConfigAs) == 0 || target.ManifestsPending {
+			if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 || target.ManifestsPending {
 				continue
 			}
 			var root *fleet.Path
@@ -311,7 +311,7 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 			misused = problems.misused
 		}
 	}
-	if forms := assignment.Target.Target.ConfigAs; len(forms) > 0 {
+	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 		form = formProblem(host, assignment)
 	}
 	if unknown == nil && misused == nil && form == nil {
@@ -322,17 +322,17 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 
 // forms reports forms of configuration that do not fit the manifests.
 func (c *parameterCheck) forms(path *fleet.Path, target *fleet.DeploymentTarget) {
-	if _, among := target.ConfigAs.Values(); among && !isChart(&target.Manifests) {
+	if _, among := target.Manifests.ConfigAs.Values(); among && !isChart(&target.Manifests) {
 		c.report(path, `"values" is for charts, which these manifests are not`)
 	}
-	if target.ConfigAs.Substitute() && isChart(&target.Manifests) {
+	if target.Manifests.ConfigAs.Substitute() && isChart(&target.Manifests) {
 		c.report(path, `"substitute" is for manifests that are no chart`)
 	}
 }
 
 // formProblem says which form of configuration a built-in reconciler does not have.
 func formProblem(host *host, assignment *schedule.Assignment) error {
-	forms := assignment.Target.Target.ConfigAs
+	forms := assignment.Target.Target.Manifests.ConfigAs
 	_, among := forms.Values()
 	var form string
 	switch {

@@ -235,7 +235,7 @@ func TestFilesDoNotDependOnWhatWasRenderedBefore(t *testing.T) {
 		for j := range f.Workloads[i].DeploymentTargets {
 			target := &f.Workloads[i].DeploymentTargets[j]
 			if i%10 == 8 {
-				target.ConfigAs = fleet.ConfigAs{"configmap", "values:platform"}
+				target.Manifests.ConfigAs = fleet.ConfigAs{"configmap", "values:platform"}
 			}
 			if i%7 == 0 {
 				target.Namespace = target.Name

@@ -71,7 +71,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	var failures []error
 	unknown := false
 	arranged := t.arranged[subject.Assignment]
-	_, configIsWritten := subject.Assignment.Target.Target.ConfigAs.ConfigMap()
+	_, configIsWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
 	for _, template := range host.templates {
 		switch template.kind {
 		case "namespace", "policy":

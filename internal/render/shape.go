@@ -180,7 +180,7 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 		key.target = assignment.Target.Workload.Workspace
 	case "config":
 		key.configVersion = subject.ConfigVersion
-		key.target, _ = assignment.Target.Target.ConfigAs.ConfigMap()
+		key.target, _ = assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
 		return key, subject.ConfigVersion != ""
 	case "reconciler":
 		if arranged := t.arranged[assignment]; arranged != nil && arranged.project != nil {
@@ -190,7 +190,7 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 		if len(assignment.Requires) > 0 {
 			key.requires = strings.Join(assignment.Requires, " ")
 		}
-		if forms := assignment.Target.Target.ConfigAs; len(forms) > 0 {
+		if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 			key.configVersion = subject.ConfigVersion
 			return key, subject.ConfigVersion != ""
 		}
