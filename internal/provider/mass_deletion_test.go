@@ -1,0 +1,99 @@
+package provider_test
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+)
+
+// many is a fleet with a number of cluster types, an HCL expression, that each have one assignment. The
+// first cluster type has three clusters.
+func many(repo repository, number, extra string) string {
+	return repo.provider + fmt.Sprintf(`
+locals {
+  fleet = provider::flotilla::fleet({
+    environment     = "dev"
+    workspaces      = [{ name = "team" }]
+    cluster_types   = [for i in range(%[1]s) : { name = "type-${i}" }]
+    clusters        = [for i in range(min(%[1]s, 1) * 3) : { name = "cluster-${i}", cluster_type = "type-0" }]
+    workloads       = [{ name = "app", workspace = "team", deployment_targets = { all = { environment = "dev", manifests = { repo = "https://git.example.com/app" } } } }]
+    target_policies = [{ name = "all", cluster_type_selector = {} }]
+  })
+}
+resource "flotilla_assignment" "test" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = %[2]q, branch = "dev" }
+  %[3]s
+}
+`, number, repo.url, extra)
+}
+
+func TestMassDeletionFailsThePlan(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	const firstTen = "type-0/app-all, type-1/app-all, type-10/app-all, type-11/app-all, type-12/app-all, type-13/app-all, type-14/app-all, " +
+		"type-15/app-all, type-16/app-all, type-17/app-all and 14 more."
+	all := func(what string) string {
+		return "This plan would remove 24 of 24 assignments on 24 hosts with 3 clusters, more than " + what + ": " + firstTen
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: many(repo, "24", "")},
+			{Config: many(repo, "4", ""), ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts, more than the default of 50 %: type-10/app-all,`)},
+			{Config: many(repo, "4", ""), ExpectError: words(`If that is meant, set protection = { max_removed = 20 }.`)},
+			{
+				Config:      many(repo, "0", "protection = { max_removed_percent = 60 }"),
+				ExpectError: words(`24 assignments are deployed on 24 hosts with 3 clusters, and this plan would remove all of them: ` + firstTen + ` If that is meant, set protection = { allow_empty = true, max_removed_percent = 100 }.`),
+			},
+			{Config: many(repo, "23", "protection = { max_removed = 0 }"), ExpectError: words(`more than max_removed = 0`)},
+			// a destroy, and a removal from the configuration
+			{Config: many(repo, "24", ""), Destroy: true, ExpectError: words(all("the default of 50 %"))},
+			{Config: "locals {}\n", ExpectError: words(all("the default of 50 %") + ` If that is meant, set protection = { max_removed = 24 }, apply that, and destroy then.`)},
+			{Config: many(repo, "24", "protection = { max_removed = 5, max_removed_percent = 10 }")},
+			{Config: "locals {}\n", ExpectError: words(all("max_removed = 5") + ` If that is meant, set protection = { max_removed = 24, max_removed_percent = 100 }, apply that, and destroy then.`)},
+			{Config: many(repo, "4", "protection = { max_removed_percent = 90 }")},
+			{Config: many(repo, "0", "protection = { max_removed_percent = 100, allow_empty = true }")},
+		},
+	})
+}
+
+func TestMassDeletionFailsThePlanAfterALostState(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	past(t, repo, many(repo, "24", ""))
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: many(repo, "4", ""), ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts`)},
+			{Config: many(repo, "4", "protection = { max_removed = 20 }"), ExpectError: regexp.MustCompile("Another assignment of this name is there")},
+			{Config: many(repo, "4", "protection = { max_removed = 20 }\n  adopt = true")},
+		},
+	})
+}
+
+func TestMassDeletionIsStoppedWhenItShowsOnlyAtApply(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	number := func(number string) string {
+		return "resource \"terraform_data\" \"number\" {\n  input = " + number + "\n}\n" + many(repo, "tonumber(terraform_data.number.output)", "")
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{
+			{Config: number("24")},
+			{Config: number("4"), ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts`)},
+			{
+				PreConfig: func() {
+					if commits := repo.commits(t, "dev"); commits != 1 {
+						t.Errorf("%d commits, want one", commits)
+					}
+				},
+				Config: many(repo, "4", "protection = { max_removed = 20 }"),
+			},
+		},
+	})
+}
