@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +39,8 @@ type Rendering struct {
 	Result      *Result
 	Destination Destination
 	// Trees are the ids of the folders' trees, by assignment; "" where the content is not known yet.
-	Trees   []string
+	Trees []string
+	// objects are by assignment, too; nil for a rendering that is remembered.
 	objects [][]render.Object
 	// Findings are what is wrong with what was rendered; of folders that were as deployed nothing is
 	// checked, since it was when they were written.
@@ -90,6 +93,34 @@ func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
 		}
 	}
 	made.Findings = found.list()
+	return made
+}
+
+// Fingerprint is the same for all that decides what is rendered, the release included that does it.
+func (r *Result) Fingerprint(to Destination, release string) string {
+	h := sha256.New()
+	key := keyOf(r.Value)
+	h.Write(key[:])
+	text(h, to.Owner)
+	if to.Repo != nil {
+		text(h, to.Repo.URL)
+		text(h, to.Repo.Branch)
+		text(h, to.Repo.Path)
+	}
+	text(h, release)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Remembered is [Result.Render] for trees that an earlier process has rendered, and checked, with the same
+// fingerprint. It is nil where a folder is missing among them.
+func (r *Result) Remembered(to Destination, trees rollout.Trees) *Rendering {
+	made := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
+	for i, assignment := range r.Schedule.Assignments {
+		made.Trees[i] = trees[assignment.Host.Name][assignment.Target.Name]
+		if made.Trees[i] == "" {
+			return nil
+		}
+	}
 	return made
 }
 
@@ -155,8 +186,22 @@ func (r *Rendering) Record(i int) Record {
 	return Record{
 		Workload: assignment.Target.Workload.Name, Workspace: assignment.Target.Workload.Workspace, DeploymentTarget: assignment.Target.Name,
 		ClusterType: clusterType, Policies: assignment.Policies, ConfigVersion: r.Result.Snapshots.Snapshots[i].Version,
-		Objects: r.objects[i],
+		Objects: r.objectsOf(i),
 	}
+}
+
+// objectsOf renders anew what is remembered: that is asked for the few folders that drifted. What cannot be
+// rendered is told by Files.
+func (r *Rendering) objectsOf(i int) []render.Object {
+	if r.objects != nil {
+		return r.objects[i]
+	}
+	subject := r.Result.subject(i, r.Destination)
+	rendered, err := r.Result.Templates.Render(subject)
+	if err != nil {
+		return nil
+	}
+	return r.Result.Templates.Objects(subject, rendered)
 }
 
 // Wanted arranges the trees by host and deployment target. Every host of the fleet is there.

@@ -36,6 +36,7 @@ type memory struct {
 	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
 	GitopsRepo  string            `json:"gitops_repo,omitempty"`
 	Provider    string            `json:"provider,omitempty"` // version that rendered
+	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
 }
 
 type driftMemory struct {
@@ -148,6 +149,9 @@ func (m *memory) refreshed(known *delivery.Known) *memory {
 	if m != nil {
 		after = *m
 	}
+	if after.Trees == nil { // those of the records are whatever somebody wrote
+		after.Rendered = ""
+	}
 	after.Trees, after.Records = known.Trees, known.Records
 	after.setDrift(known.Drift)
 	return &after
@@ -168,6 +172,27 @@ func (m *memory) remember(result *pipeline.Result, gitopsRepo, version string) {
 	m.Environment, m.Model = result.Value.Environment, result.Value.Model
 	m.Config, m.Manifests = changes.Digest(result.Value.Config), hashesOf(result.Value.Manifests)
 	m.GitopsRepo, m.Provider = gitopsRepo, version
+}
+
+// developmentRelease is that of builds which may render otherwise than each other.
+const developmentRelease = "dev"
+
+// noteRendering notes what the trees were rendered from, where they are what was rendered, every one.
+func (m *memory) noteRendering(rendering *pipeline.Rendering, c *connection) {
+	m.Rendered = ""
+	if c.release != developmentRelease && maps.EqualFunc(m.Trees, rendering.Wanted(), maps.Equal[map[string]string]) {
+		m.Rendered = rendering.Result.Fingerprint(rendering.Destination, c.release)
+	}
+}
+
+// rendering takes the trees for rendered where this release has rendered them, and checked them, from the same
+// fleet for the same destination: to render 20,000 assignments takes longer than all else of a plan that changes
+// nothing. It is nil where they are to be rendered.
+func (m *memory) rendering(result *pipeline.Result, to pipeline.Destination, c *connection) *pipeline.Rendering {
+	if m == nil || m.Rendered == "" || c == nil || m.Rendered != result.Fingerprint(to, c.release) {
+		return nil
+	}
+	return result.Remembered(to, m.Trees)
 }
 
 // hashesOf shortens texts: 12 hexadecimal digits tell whether one has changed.

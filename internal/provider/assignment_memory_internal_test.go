@@ -126,6 +126,58 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.T) {
+	t.Parallel()
+	m, rendering := remembered(t, 100)
+	to, c := rendering.Destination, &connection{release: "1.0.0"}
+	if m.rendering(rendering.Result, to, c) != nil {
+		t.Error("trees of an older version, which noted no fingerprint, are taken for rendered")
+	}
+	m.noteRendering(rendering, c)
+	if again := m.rendering(rendering.Result, to, c); again == nil || !maps.EqualFunc(again.Wanted(), rendering.Wanted(), maps.Equal[map[string]string]) {
+		t.Error("trees are rendered again")
+	}
+	text, err := m.seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read, err := openMemory(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
+		t.Errorf("the fingerprint is not in private state: %v", err)
+	}
+	if after := m.refreshed(&delivery.Known{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) == nil {
+		t.Error("a refresh forgets what was rendered")
+	}
+	lost := *m
+	lost.Trees = nil
+	if after := lost.refreshed(&delivery.Known{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) != nil {
+		t.Error("trees of records are taken for rendered")
+	}
+
+	var none *memory
+	for name, rendering := range map[string]*pipeline.Rendering{
+		"no memory":           none.rendering(rendering.Result, to, c),
+		"no provider":         m.rendering(rendering.Result, to, nil),
+		"another release":     m.rendering(rendering.Result, to, &connection{release: "1.0.1"}),
+		"another destination": m.rendering(rendering.Result, pipeline.Destination{Owner: "other", Repo: to.Repo}, c),
+	} {
+		if rendering != nil {
+			t.Errorf("%s: trees are taken for rendered", name)
+		}
+	}
+	for name, change := range map[string]func(*memory, *connection){
+		"a build for development":  func(_ *memory, c *connection) { c.release = "dev" },
+		"a folder that was kept":   func(m *memory, _ *connection) { m.Trees = m.Trees.Clone(); m.Trees[m.Trees.Keys()[0].Host] = nil },
+		"a host of another's more": func(m *memory, _ *connection) { m.Trees = m.Trees.Clone(); m.Trees["more"] = nil },
+	} {
+		m, c := *m, &connection{release: c.release}
+		change(&m, c)
+		m.noteRendering(rendering, c)
+		if m.rendering(rendering.Result, to, c) != nil {
+			t.Errorf("%s: trees are taken for rendered", name)
+		}
+	}
+}
+
 func TestMemoryHoldsNoValue(t *testing.T) {
 	t.Parallel()
 	m := &memory{}

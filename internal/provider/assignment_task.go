@@ -92,8 +92,10 @@ func (t *task) want(ctx context.Context) bool {
 		return false
 	}
 	addWarnings(t.diagnostics, t.result.Warnings())
-	t.rendering = t.result.Render(
-		pipeline.Destination{Repo: repoOf(t.intent.Owner.Place, t.placeKnown), Owner: t.label(ctx)}, t.current)
+	to := pipeline.Destination{Repo: repoOf(t.intent.Owner.Place, t.placeKnown), Owner: t.label(ctx)}
+	if t.rendering = t.memory.rendering(t.result, to, t.connection); t.rendering == nil {
+		t.rendering = t.result.Render(to, t.current)
+	}
 	addErrors(t.diagnostics, t.rendering.Findings)
 	t.decisions = rollout.Decide(t.rendering.Wanted(), nil)
 	return !t.diagnostics.HasError()
@@ -313,6 +315,7 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 	if t.result != nil {
 		m.Label = otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name)
 		m.remember(t.result, placeText(t.intent.Owner.Place), t.connection.release)
+		m.noteRendering(t.rendering, t.connection)
 	}
 	return m, nil
 }
