@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -25,7 +26,7 @@ func (v *View) AsOf(ctx context.Context, commit string) (map[string]Host, error)
 }
 
 func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[string]Host, error) {
-	at, err := w.openCommit(ctx, owner, commit)
+	at, formerly, err := w.openPast(ctx, owner, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +39,7 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 		folders := map[string]Folder{}
 		for target, folder := range record.DeploymentTargets {
 			if e, ok := at.hostAt(owner, host).Find(target); ok && e.IsTree() {
+				folder.OwnerLabel = cmp.Or(folder.OwnerLabel, formerly)
 				folders[target] = Folder{Action: GoBack, Tree: e.ID.String(), From: commit, Record: folder.Record}
 				keys = append(keys, key{host, target})
 			}
@@ -45,6 +47,35 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 		hosts[host] = Host{Folders: folders}
 	}
 	return hosts, at.areFlat(ctx, keys)
+}
+
+// openPast reads the owner's records of a commit, or those of the name under
+// which it was written first, where the commit is older than another name. That
+// is what its labels say, which no new name changes; "" where it is not needed.
+func (w *layout) openPast(ctx context.Context, owner Owner, commit string) (at *past, formerly string, err error) {
+	at, err = w.openCommit(ctx, owner, commit)
+	if err != nil || len(at.records) > 0 {
+		return at, "", err
+	}
+	entries, err := w.openOwner(ctx, owner, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	now, err := w.readRecords(ctx, entries)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, record := range now {
+		for _, folder := range record.DeploymentTargets {
+			formerly = max(formerly, folder.OwnerLabel)
+		}
+	}
+	if formerly == "" || formerly == owner.Name {
+		return at, "", nil
+	}
+	owner.Name = formerly
+	at, err = w.openCommit(ctx, owner, commit)
+	return at, formerly, err
 }
 
 // past is a commit in the branch's history, as far as one owner is concerned.

@@ -215,3 +215,34 @@ func blank(files map[string]string) map[string]string {
 	}
 	return blanked
 }
+
+func TestAnEditGoesBackToACommitBeforeARename(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
+		first := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}))
+		labelled := func(folder gitops.Folder) gitops.Folder {
+			folder.Record.OwnerLabel = "dev"
+			return folder
+		}
+		edit := devEdit(t, map[string]gitops.Folder{"drone/app": labelled(rendered(t, "a", "2")), "large/app": labelled(rendered(t, "a", "1"))})
+		edit.Previously = gitops.Deployed{"drone": {"app": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
+		edit = renamed(edit, "dev-eu")
+		apply(t, r, edit)
+
+		hosts, err := inspect(t, r, edit.Owner).AsOf(context.Background(), first.Commit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if folder := hosts["drone"].Folders["app"]; folder.Tree != rendered(t, "a", "1").Tree || folder.Record.OwnerLabel != "dev" {
+			t.Errorf("as of the first commit: %+v", folder)
+		}
+		apply(t, r, gitops.Edit{Owner: edit.Owner, Hosts: hosts, Previously: wanted(edit)})
+		if files := r.files(); files["dev/drone/app/a"] != "1" || !strings.Contains(files["dev/.flotilla/dev-eu/drone.json"], `"owner_label": "dev"`) {
+			t.Errorf("files = %q", files)
+		}
+		stranger := gitops.Owner{Name: "dev-us", Environment: "dev", Path: "dev"}
+		if _, err := inspect(t, r, stranger).AsOf(context.Background(), first.Commit); !errors.Is(err, git.ErrCommit) {
+			t.Errorf("an assignment that was never called so: %v", err)
+		}
+	})
+}

@@ -246,3 +246,23 @@ func TestADestroyIsHeldByWhatWasAppliedLast(t *testing.T) {
 		t.Errorf("%d folders are left", len(after.folders))
 	}
 }
+
+func TestARollbackGoesBackBeforeARename(t *testing.T) {
+	t.Parallel()
+	o := newOwned(t)
+	world, _ := o.world.(*memoryWorld)
+	first, before := world.at[o.w.repository].Tip(o.w.branch).String(), o.look()
+	o.w.shape.version, o.w.name = 1, "dev-eu"
+	o.applied(t)
+	configuration := o.configuration(o.person)
+	configuration.Resources[addresses[0]].Attributes["rollback_to"] = first
+	if _, said := o.runner.Apply(t.Context(), configuration); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if !maps.Equal(before.folders, o.look().folders) {
+		t.Error("the folders are not what the commit has")
+	}
+	if next, said := o.runner.Plan(t.Context(), configuration); said.Err() != nil || !next.Empty() {
+		t.Errorf("after it the next plan is not empty: %s", said)
+	}
+}
