@@ -210,8 +210,8 @@ func (j *judge) assignment(folder *Folder, applied Applied, follows bool) Assign
 		a.Status = j.status(Unknown, time.Time{}, reason)
 		return a
 	case applied.Commit != "" && j.in.Commits[applied.Commit].ID == "":
-		reason := cmp.Or(j.in.Commits[applied.Commit].Missing, "the branch does not have it")
-		a.Status = j.status(Unknown, time.Time{}, fmt.Sprintf("the cluster has applied commit %s: %s", short(applied.Commit), reason))
+		reason := cmp.Or(j.in.Commits[applied.Commit].Missing, "the branch does not have commit "+short(applied.Commit))
+		a.Status = j.status(Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
 		return a
 	}
 	a.Tree, a.Known = j.treeAt(applied.Commit, folder)

@@ -137,12 +137,12 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 			"flux-1 flux/web-main": {observe.Behind, "has commit 07fb322"},
 		}},
 		"the branch was rewritten": {"1-ready", cd5cf, map[string]string{cd5cf: treeB}, map[string]said{
-			"argo-1":               {observe.Unknown, "the cluster has applied commit 07fb322: the branch does not have it"},
-			"argo-1 argo/db-main":  {observe.Unknown, "the cluster has applied commit 07fb322"},
-			"argo-1 argo/web-main": {observe.Unknown, "the cluster has applied commit 07fb322"},
-			"flux-1":               {observe.Unknown, "the cluster has applied commit 07fb322"},
-			"flux-1 flux/db-main":  {observe.Unknown, "the cluster has applied commit 07fb322"},
-			"flux-1 flux/web-main": {observe.Unknown, "the cluster has applied commit 07fb322"},
+			"argo-1":               {observe.Unknown, "what the cluster has applied cannot be compared: the branch does not have commit 07fb322"},
+			"argo-1 argo/db-main":  {observe.Unknown, "the branch does not have commit 07fb322"},
+			"argo-1 argo/web-main": {observe.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1":               {observe.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1 flux/db-main":  {observe.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1 flux/web-main": {observe.Unknown, "the branch does not have commit 07fb322"},
 		}},
 		"the first deployment": {"2-first-deploy-not-ready", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c07fb: treeB}, map[string]said{
 			"argo-1":               {observe.Progressing, "Application argocd/dev-argo-db-main is progressing"},

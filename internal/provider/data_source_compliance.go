@@ -17,7 +17,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -44,9 +43,6 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 	}
 	number := func(what string) schema.Int64Attribute {
 		return schema.Int64Attribute{Computed: true, MarkdownDescription: what}
-	}
-	texts := func(what string) schema.ListAttribute {
-		return schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: what}
 	}
 	const verdict = "`ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`."
 	resp.Schema = schema.Schema{
@@ -96,96 +92,40 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"behind_since":  computed("From when on the cluster is behind that is so for the longest time; null where none is."),
 				},
 			},
-			"clusters": schema.MapNestedAttribute{
-				Computed: true, MarkdownDescription: "What is known of each cluster of the fleet, by its name: the worst of its assignments.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"cluster_type": computed("Name of its type."), "verdict": computed(verdict),
-					"commit":         computed("Commit of the branch that it has applied; null where that is not known."),
-					"commits_behind": number("How many commits the branch is ahead of that, whoever made them; null where that is not known."),
-					"behind_since":   computed("When the first of those was made; null for none."),
-					"since":          computed("From when on the verdict is as it is."),
-					"message":        computed("The reason, in the words of the cluster where it has some."),
-				}},
+			"clusters": schema.MapAttribute{
+				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceClusterTypes},
+				MarkdownDescription: "What is known of each cluster of the fleet, by its name:\n\n" +
+					"* `cluster_type`: name of its type.\n" +
+					"* `verdict`: the worst of its assignments: " + verdict + "\n" +
+					"* `commit`: commit of the branch that it has applied; null where that is not known.\n" +
+					"* `commits_behind`: how many commits the branch is ahead of that, whoever made them; null where that is not known.\n" +
+					"* `behind_since`: when the first of those was made; null for none.\n" +
+					"* `since`: from when on the verdict is as it is.\n" +
+					"* `message`: the reason, in the words of the cluster where it has some.",
 			},
-			"assignments": schema.MapNestedAttribute{
-				Computed: true,
+			"assignments": schema.MapAttribute{
+				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceAssignmentTypes},
 				MarkdownDescription: "Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
-					"something is known.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"verdict": computed("The worst of all clusters: " + verdict), "since": computed("From when on."),
-					"message": computed("The reason, of the first of those clusters."), "clusters": texts("Clusters on which it is not ready."),
-				}},
+					"something is known:\n\n" +
+					"* `verdict`: the worst of all clusters.\n" +
+					"* `since`, `message`: from when on, and why, on the first of those.\n" +
+					"* `clusters`: names of the clusters on which it is not ready.",
 			},
-			"drift": schema.ListNestedAttribute{
-				Computed: true,
+			"drift": schema.ListAttribute{
+				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceDriftTypes},
 				MarkdownDescription: "Where what the fleet wants, what Git has and what clusters have are not the same. What an apply would change in a folder is in " +
-					"`changes` of the assignment, and in `flotilla_diff`.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"assignment": computed("Key of the assignment; null for objects of none."),
-					"wanted":     schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the fleet has it."},
-					"git":        computed("Tree of its folder on the branch; null for none."),
-					"deployed":   computed("Tree that the clusters have; null for none."),
-					"clusters":   texts("The clusters; empty where fleet and Git differ."),
-					"objects":    texts("Objects on them that are not as Git has them."),
-					"reason":     computed("What differs."),
-				}},
+					"`changes` of the assignment, and in `flotilla_diff`.\n\n" +
+					"* `assignment`: key of the assignment; null for objects of none.\n" +
+					"* `wanted`: whether the fleet has it.\n" +
+					"* `git`: tree of its folder on the branch; null for none.\n" +
+					"* `deployed`: tree that the clusters have; null for none.\n" +
+					"* `clusters`: names of the clusters; empty where fleet and Git differ.\n" +
+					"* `objects`: objects on them that are not as Git has them.\n" +
+					"* `reason`: what differs.",
 			},
 			"evidence": computed("All of it as JSON, for rollouts."),
 		},
 	}
-}
-
-type complianceModel struct {
-	Name        types.String                         `tfsdk:"name"`
-	Fleet       scheduledFleetModel                  `tfsdk:"fleet"`
-	GitopsRepo  types.Dynamic                        `tfsdk:"gitops_repo"`
-	Feedback    types.Dynamic                        `tfsdk:"feedback"`
-	Wait        types.Dynamic                        `tfsdk:"wait"`
-	Timeouts    types.Dynamic                        `tfsdk:"timeouts"`
-	Time        types.String                         `tfsdk:"time"`
-	Summary     *complianceSummaryModel              `tfsdk:"summary"`
-	Clusters    map[string]complianceClusterModel    `tfsdk:"clusters"`
-	Assignments map[string]complianceAssignmentModel `tfsdk:"assignments"`
-	Drift       []complianceDriftModel               `tfsdk:"drift"`
-	Evidence    types.String                         `tfsdk:"evidence"`
-}
-
-type complianceSummaryModel struct {
-	Clusters     int64   `tfsdk:"clusters"`
-	Ready        int64   `tfsdk:"ready"`
-	Progressing  int64   `tfsdk:"progressing"`
-	Failed       int64   `tfsdk:"failed"`
-	Behind       int64   `tfsdk:"behind"`
-	Unknown      int64   `tfsdk:"unknown"`
-	ReadyPercent int64   `tfsdk:"ready_percent"`
-	BehindSince  *string `tfsdk:"behind_since"`
-}
-
-type complianceClusterModel struct {
-	ClusterType   string  `tfsdk:"cluster_type"`
-	Verdict       string  `tfsdk:"verdict"`
-	Commit        *string `tfsdk:"commit"`
-	CommitsBehind *int64  `tfsdk:"commits_behind"`
-	BehindSince   *string `tfsdk:"behind_since"`
-	Since         string  `tfsdk:"since"`
-	Message       string  `tfsdk:"message"`
-}
-
-type complianceAssignmentModel struct {
-	Verdict  string   `tfsdk:"verdict"`
-	Since    string   `tfsdk:"since"`
-	Message  string   `tfsdk:"message"`
-	Clusters []string `tfsdk:"clusters"`
-}
-
-type complianceDriftModel struct {
-	Assignment *string  `tfsdk:"assignment"`
-	Wanted     bool     `tfsdk:"wanted"`
-	Git        *string  `tfsdk:"git"`
-	Deployed   *string  `tfsdk:"deployed"`
-	Clusters   []string `tfsdk:"clusters"`
-	Objects    []string `tfsdk:"objects"`
-	Reason     string   `tfsdk:"reason"`
 }
 
 // ValidateConfig checks what is strict and needs nobody.
@@ -376,56 +316,4 @@ func (*complianceDataSource) warn(answer *compliance.Answer, diagnostics *diag.D
 		diagnostics.AddAttributeWarning(path.Root("feedback"), "Commit statuses cannot be read",
 			sentence(answer.Statuses.Error())+" What depends on them is unknown.")
 	}
-}
-
-// set takes over what was found out.
-func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Result) {
-	result := answer.Result
-	m.Fleet.Model = types.StringValue(hashOf(m.Fleet.Model.ValueString()))
-	m.Time = types.StringValue(timeText(result.Time))
-	m.Evidence = types.StringValue(string(result.Evidence().Marshal()))
-	summary := result.Summary()
-	m.Summary = &complianceSummaryModel{
-		Clusters: int64(summary.Clusters), Ready: int64(summary.ByVerdict[observe.Ready]), Progressing: int64(summary.ByVerdict[observe.Progressing]),
-		Failed: int64(summary.ByVerdict[observe.Failed]), Behind: int64(summary.ByVerdict[observe.Behind]),
-		Unknown: int64(summary.ByVerdict[observe.Unknown]), ReadyPercent: int64(summary.ReadyPercent), BehindSince: orNil(timeText(summary.BehindSince)),
-	}
-	m.Clusters = make(map[string]complianceClusterModel, len(result.Clusters))
-	for i := range result.Clusters {
-		c := &result.Clusters[i]
-		is := complianceClusterModel{
-			ClusterType: c.Type, Verdict: string(c.Verdict), Commit: orNil(c.Commit), Since: timeText(c.Since), Message: c.Message,
-			BehindSince: orNil(timeText(c.BehindSince)),
-		}
-		if behind := int64(c.Behind); behind >= 0 {
-			is.CommitsBehind = &behind
-		}
-		if c.Verdict == observe.Ready && c.Message == "" {
-			is.Message = fmt.Sprintf("%s ready", wording.Count(len(c.Assignments), "assignment is", "assignments are"))
-		}
-		m.Clusters[c.Name] = is
-	}
-	m.Assignments = map[string]complianceAssignmentModel{}
-	for key, trouble := range result.Troubles() {
-		m.Assignments[key] = complianceAssignmentModel{string(trouble.Verdict), timeText(trouble.Since), trouble.Message, trouble.Clusters}
-	}
-	wanted := make(map[string]bool, len(scheduled.Assignments))
-	for _, assignment := range scheduled.Assignments {
-		wanted[assignment.Key()] = true
-	}
-	m.Drift = []complianceDriftModel{}
-	for _, d := range result.Drift(wanted) {
-		m.Drift = append(m.Drift, complianceDriftModel{
-			Assignment: orNil(d.Assignment), Wanted: d.Wanted, Git: orNil(d.Git), Deployed: orNil(d.Deployed),
-			Clusters: orEmpty(d.Clusters), Objects: orEmpty(d.Objects), Reason: d.Reason,
-		})
-	}
-}
-
-// timeText writes a time; "" for none.
-func timeText(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.UTC().Format(time.RFC3339)
 }

@@ -15,7 +15,7 @@ import (
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	folders := 0
-	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*", "rendering/*"} {
+	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +36,8 @@ func TestExamplesApply(t *testing.T) {
 				// The provider runs in the test's process, whose working directory is this package.
 				repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 				text := strings.ReplaceAll(config.String(), `"gitops.git"`, strconv.Quote(repository))
-				steps := []resource.TestStep{{Config: text}}
+				// What clusters say of what the apply writes is seen by the next plan.
+				steps := []resource.TestStep{{Config: text, ExpectNonEmptyPlan: strings.Contains(text, `data "flotilla_compliance"`)}}
 				if script, err := os.ReadFile(filepath.Join(folder, "import.sh")); err == nil && filepath.Base(folder) != "flotilla_assignment" {
 					match := regexp.MustCompile(`(?m)^terraform import (\S+) '(.*)'$`).FindStringSubmatch(string(script))
 					if match == nil {
