@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -40,9 +41,10 @@ type Server struct {
 	// behind the host: "ssh-ed25519 AAAA...".
 	SSHHostKey string
 
-	admin   User
-	folder  string
-	process *processtest.Process
+	admin    User
+	folder   string
+	database string // folder
+	process  *processtest.Process
 }
 
 // User is an account of its own, without repositories.
@@ -129,6 +131,11 @@ func (s *Server) Repository(t testing.TB, owner User, name string) string {
 		t.Fatalf("giteatest: %v", err)
 	}
 	return fmt.Sprintf("%s/%s/%s.git", s.URL, owner.Name, name)
+}
+
+// RepositoryFolder is where Gitea keeps a repository, as a bare one.
+func (s *Server) RepositoryFolder(owner User, name string) string {
+	return filepath.Join(s.folder, "data", "gitea-repositories", strings.ToLower(owner.Name), strings.ToLower(name)+".git")
 }
 
 // API calls Gitea's API, /api/v1, as the user: path is what follows that, in is

@@ -53,9 +53,10 @@ func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
 	}
 	web, ssh := ports[0], ports[1]
 	server := &Server{
-		URL:     "http://127.0.0.1:" + strconv.Itoa(web),
-		SSHAddr: "127.0.0.1:" + strconv.Itoa(ssh),
-		folder:  folder,
+		URL:      "http://127.0.0.1:" + strconv.Itoa(web),
+		SSHAddr:  "127.0.0.1:" + strconv.Itoa(ssh),
+		folder:   folder,
+		database: databaseFolder(folder),
 	}
 	defer func() {
 		if err != nil {
@@ -68,7 +69,7 @@ func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
 		return nil, err
 	}
 	config := filepath.Join(folder, "app.ini")
-	if err := os.WriteFile(config, []byte(configuration(folder, assets, hostKey, web, ssh)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(configuration(folder, server.database, assets, hostKey, web, ssh)), 0o600); err != nil {
 		return nil, err
 	}
 	server.process, err = processtest.Start(ctx, processtest.Command{
@@ -88,7 +89,9 @@ func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
 }
 
 // environment is the test's own without what would steer Gitea or Git: tests
-// may run inside a Git hook, whose GIT_DIR every child would follow.
+// may run inside a Git hook, whose GIT_DIR every child would follow. Three hooks
+// start Gitea for each push, and a fifth of their time would go into collecting
+// garbage that their end collects.
 func environment(folder string) []string {
 	var environment []string
 	for _, variable := range os.Environ() {
@@ -98,13 +101,25 @@ func environment(folder string) []string {
 		}
 		environment = append(environment, variable)
 	}
-	return append(environment, "HOME="+folder, "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true")
+	return append(environment, "HOME="+folder, "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true", "GOGC=400")
+}
+
+// databaseFolder is for the database, in memory where the system has a place for
+// that: Gitea waits for the disk after every statement, of which a start has a
+// thousand, and a busy disk takes seconds for one.
+func databaseFolder(folder string) string {
+	inMemory, err := os.MkdirTemp("/dev/shm", "giteatest-")
+	if err != nil {
+		return folder
+	}
+	return inMemory
 }
 
 // stop ends Gitea and removes what it wrote.
 func (s *Server) stop() {
 	s.process.Stop()
 	processtest.RemoveFolder(s.folder)
+	processtest.RemoveFolder(s.database)
 }
 
 // writeHostKey makes the key of the SSH server, which would otherwise spend
@@ -135,7 +150,7 @@ func writeHostKey(path string) (string, error) {
 // short-lived, are hashed as cheaply as bcrypt can. OAuth2 is off because it
 // would make an RSA key at the first start. A push updates the database before
 // it returns: until the first one is there, the API calls a repository empty.
-func configuration(folder, assets, hostKey string, web, ssh int) string {
+func configuration(folder, database, assets, hostKey string, web, ssh int) string {
 	return fmt.Sprintf(`
 APP_NAME  = giteatest
 RUN_MODE  = prod
@@ -157,9 +172,12 @@ SSH_LISTEN_PORT     = %[5]d
 SSH_SERVER_HOST_KEYS    = %[3]s
 BUILTIN_SSH_SERVER_USER = git
 
+[repository]
+SCRIPT_TYPE = sh
+
 [database]
 DB_TYPE = sqlite3
-PATH    = gitea.db
+PATH    = %[6]s/gitea.db
 
 [security]
 INSTALL_LOCK        = true
@@ -196,7 +214,14 @@ ENABLED = false
 
 [cron.update_checker]
 ENABLED = false
-`, folder, assets, hostKey, web, ssh)
+
+[git.config]
+core.fsync               = none
+gc.auto                  = 0
+maintenance.auto         = false
+receive.autogc           = false
+receive.updateserverinfo = false
+`, folder, assets, hostKey, web, ssh, filepath.ToSlash(database))
 }
 
 // answers tells whether both servers do.
