@@ -126,7 +126,7 @@ func TestReliabilityCutConnections(t *testing.T) {
 			total, converged, failed := 0, 0, 0
 			for point := range points + 1 { // the first is not cut, and counted
 				r := newRepository(t, serving)
-				r.byHand(func(w *workTree) { w.write("README.md", "x") })
+				r.begin("README.md", "x")
 				tip := r.git("rev-parse", "main")
 				c := &cutter{at: total * point / (points + 1)}
 				edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})

@@ -224,7 +224,7 @@ func TestReliabilityFaults(t *testing.T) {
 func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault, always bool) error {
 	t.Helper()
 	r := newRepository(t, serving)
-	r.byHand(func(w *workTree) { w.write("README.md", "x") })
+	r.begin("README.md", "x")
 	tip := r.git("rev-parse", "main")
 	remote := r.remote
 	behind, err := url.Parse(remote.URL)
@@ -255,7 +255,7 @@ func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault
 func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[2])
-	r.byHand(func(w *workTree) { w.write("README.md", "x") })
+	r.begin("README.md", "x")
 	var gone atomic.Bool
 	next := backend(t, filepath.Dir(r.directory))
 	remote := r.remote

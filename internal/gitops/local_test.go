@@ -119,7 +119,7 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
 		for _, serving := range []serving{servings[0], servings[2]} {
 			r := newRepository(t, serving)
-			r.byHand(func(w *workTree) { w.write("README.md", "x") })
+			r.begin("README.md", "x")
 			tip := r.git("rev-parse", "main")
 			slow := "#!/bin/sh\nsleep 0.05\n"
 			if err := os.MkdirAll(filepath.Join(r.directory, "hooks"), 0o755); err != nil {

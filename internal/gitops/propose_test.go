@@ -136,7 +136,7 @@ func TestProposalsOfSeveralOwnersStayApart(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2]} {
 		r := newRepository(t, serving)
-		r.byHand(func(w *workTree) { w.write("README.md", "1") })
+		r.begin("README.md", "1")
 		var edits []gitops.Edit
 		for _, name := range []string{"a", "b", "c", "d"} {
 			edit := team(t, name, "1")

@@ -63,7 +63,7 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 			t.Run(refusal.name+", "+serving.name, func(t *testing.T) {
 				t.Parallel()
 				r := newRepository(t, serving)
-				r.byHand(func(w *workTree) { w.write("README.md", "x") })
+				r.begin("README.md", "x")
 				refusal.prepare(t, r)
 				tip := r.git("rev-parse", "main")
 				// More than the disk and the limit take, and nothing that shrinks.

@@ -83,15 +83,35 @@ func newRepository(t testing.TB, serving serving) *repository {
 	t.Helper()
 	directory := filepath.Join(t.TempDir(), "repositories", "gitops.git")
 	r := &repository{t: t, directory: directory, mirror: serving.mirror}
-	run(t, "", "git", "init", "--quiet", "--bare", "--initial-branch=main", directory)
-	for _, setting := range serving.config {
-		key, value, _ := strings.Cut(setting, "=")
-		run(t, directory, "git", "config", key, value)
-	}
-	run(t, directory, "git", "config", "http.receivepack", "true")
+	initialize(t, directory, append([]string{"http.receivepack=true", "receive.autogc=false"}, serving.config...)...)
 	r.remote = serving.remote(t, directory)
 	r.remote.Branch = "main"
 	return r
+}
+
+// initialize makes a bare repository with these settings, as git init and git config do, without a process for each:
+// there are hundreds of them.
+func initialize(t testing.TB, directory string, settings ...string) {
+	t.Helper()
+	text := "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		section, rest, _ := strings.Cut(key, ".")
+		if i := strings.LastIndexByte(rest, '.'); i >= 0 {
+			section, rest = fmt.Sprintf("%s %q", section, rest[:i]), rest[i+1:]
+		}
+		text += fmt.Sprintf("[%s]\n\t%s = %s\n", section, rest, value)
+	}
+	for _, folder := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(directory, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range map[string]string{"HEAD": "ref: refs/heads/main\n", "config": text} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func overHTTP(t testing.TB, directory string) git.Remote {
@@ -269,6 +289,17 @@ func (r *repository) byHand(change func(w *workTree)) {
 	w := r.clone()
 	change(w)
 	w.push()
+}
+
+// begin makes the first commit, of one file, with fewer processes than byHand where it can.
+func (r *repository) begin(name, content string) {
+	r.t.Helper()
+	if r.mirror {
+		r.byHand(func(w *workTree) { w.write(name, content) })
+		return
+	}
+	feed(r.t, r.directory, fmt.Appendf(nil, "commit refs/heads/main\ncommitter A Person <person@example.com> 1700000000 +0000\ndata 7\nby hand\n"+
+		"M 100644 inline %s\ndata %d\n%s\n", name, len(content), content), "fast-import", "--quiet")
 }
 
 // rendered is a folder of these files: name, content, name, content.
