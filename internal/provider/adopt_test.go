@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,14 +12,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 func TestAdoptTakesOverAnotherAssignmentsFolders(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	second := strings.NewReplacer(`"flotilla_assignment" "test"`, `"flotilla_assignment" "second"`, `name        = "dev"`, `name        = "other"`)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
 			{Config: second.Replace(small{}.config(repo)) + forgotten, ExpectError: words("belongs to the assignment")},
@@ -80,8 +80,7 @@ func TestAFolderIsHandedOverInOneApply(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		before := ""
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{
 					Config: halves(repo, "a, b", "c", ""), ConfigPlanChecks: emptyPlan,
@@ -110,30 +109,27 @@ func TestAFolderIsHandedOverInOneApply(t *testing.T) {
 	})
 }
 
-// TestThePlanSaysInWordsWhatIsUnusual applies as users do: warnings are seen by people alone.
 func TestThePlanSaysInWordsWhatIsUnusual(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	first, _ := twoVersions(t, repo)
-	tool := tools(t)["terraform"]
-	if tool == "" {
-		tool = tools(t)["tofu"]
-	}
-	w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{extra: rollback(first)}.config(repo)})
+	w := providertest.New(startProvider)
 	says := func(config string, want ...string) {
 		t.Helper()
-		if config != "" {
-			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+config)
+		plan, said := w.Plan(t.Context(), moduleOf(t, config).Configuration)
+		if said.Err() != nil {
+			t.Fatal(said.Err())
 		}
-		planned := w.run("plan", "-input=false", "-no-color", "-out=plan.out")
 		for _, text := range want {
-			if !words(text).MatchString(planned) {
-				t.Errorf("the plan does not say %q:\n%s", text, planned)
+			if !words(text).MatchString(said.String()) {
+				t.Errorf("the plan does not say %q:\n%s", text, said)
 			}
 		}
-		w.run("apply", "-input=false", "plan.out")
+		if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+			t.Fatal(said.Err())
+		}
 	}
-	says("", "Warning: Assignment is rolled back",
+	says(small{extra: rollback(first)}.config(repo), "Warning: Assignment is rolled back",
 		`The folders of "dev" are what commit `+first+` has. Changes of the fleet wait until rollback_to is removed.`)
 	says(small{extra: keep}.config(repo))
 	says("locals {}\n", "Warning: Folders stay",
@@ -141,7 +137,7 @@ func TestThePlanSaysInWordsWhatIsUnusual(t *testing.T) {
 	says(small{database: `"mysql://three"`, extra: "adopt = true"}.config(repo), "Warning: Folders are taken over",
 		`folder "large/app-core" has files that no assignment's record lists.`)
 	other := strings.Replace(small{database: `"mysql://three"`, extra: "adopt = true"}.config(repo), `name        = "dev"`, `name        = "other"`, 1)
-	w.run("state", "rm", assignment)
+	w.Lose(assignment)
 	says(other, "Warning: Folders are taken over", `folder "drone/app-core" belongs to the assignment "dev" at the root of the repository.
 Folder "drone/app-edge" belongs to the assignment "dev" at the root of the repository.
 Folder "large/app-core" belongs to the assignment "dev" at the root of the repository.`)
@@ -157,8 +153,7 @@ func TestAFolderIsHandedOverByPullRequest(t *testing.T) {
 `
 	before := ""
 	folder := func() string { return withoutOwner(t, repo) }
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{
 				Config: halves(repo, "a, b", "c", ""),

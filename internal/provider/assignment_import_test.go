@@ -12,11 +12,10 @@ import (
 
 func TestPlanAfterImportChangesNothingInTheRepository(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
+	onServers(t, func(t *testing.T, repo repository) {
 		past(t, repo, small{path: "a/b"}.config(repo))
 		imported := fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", assignment, repo.url+"#dev:a/b:dev")
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{ // the fleet comes to what is there
 					Config: imported + small{path: "a/b"}.config(repo),
@@ -38,7 +37,7 @@ func TestPlanAfterImportChangesNothingInTheRepository(t *testing.T) {
 
 func TestImportReadsTheRecords(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
+	onServers(t, func(t *testing.T, repo repository) {
 		repo.provider += requiredProviders
 		resource.Test(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),

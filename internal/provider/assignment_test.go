@@ -61,10 +61,6 @@ locals {
   })
 }
 
-data "flotilla_scheduling" "test" {
-  fleet = local.fleet
-}
-
 resource "flotilla_assignment" "test" {
   name        = "dev"
   fleet       = local.fleet
@@ -130,7 +126,8 @@ func TestUnknownValueMakesOnlyTheHostsItReachesUnknown(t *testing.T) {
 		ProtoV6ProviderFactories: factories(),
 		Steps: []resource.TestStep{{
 			Config: small{
-				before:   "resource \"terraform_data\" \"database\" {\n  input = \"mysql://one\"\n}\n",
+				before: "resource \"terraform_data\" \"database\" {\n  input = \"mysql://one\"\n}\n" +
+					"data \"flotilla_scheduling\" \"test\" {\n  fleet = local.fleet\n}\n",
 				database: "terraform_data.database.output",
 			}.config(repo),
 			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
@@ -146,10 +143,9 @@ func TestUnknownValueMakesOnlyTheHostsItReachesUnknown(t *testing.T) {
 
 func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
+	onServers(t, func(t *testing.T, repo repository) {
 		var before string
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{
 					Config: small{}.config(repo),
@@ -192,14 +188,13 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onEveryServer(t, func(t *testing.T, repo repository) {
+			onServers(t, func(t *testing.T, repo repository) {
 				var original map[string]string
 				places := []string{"changes", "commit", "deployed.drone"}
 				if strings.HasPrefix(name, "marker") || strings.HasPrefix(name, "record") {
 					places = []string{"changes", "commit"} // what is deployed is as it was
 				}
-				resource.Test(t, resource.TestCase{
-					ProtoV6ProviderFactories: factories(),
+				testSteps(t, resource.TestCase{
 					Steps: []resource.TestStep{
 						{
 							Config: small{}.config(repo),
@@ -242,10 +237,9 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 
 func TestAfterALostStateApplyMakesNoCommit(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
+	onServers(t, func(t *testing.T, repo repository) {
 		for range 2 { // the second run starts from an empty state
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: factories(),
+			testSteps(t, resource.TestCase{
 				Steps: []resource.TestStep{
 					{Config: small{}.config(repo)},
 					{Config: repo.provider + forgotten},
@@ -267,8 +261,7 @@ func TestChangeOfTheMessageAloneMakesNoCommit(t *testing.T) {
 		}
 		return nil
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo), Check: check},
 			{
@@ -287,8 +280,7 @@ func TestChangeOfTheAuthorAloneMakesNoCommit(t *testing.T) {
 	by := func(author string) string {
 		return fmt.Sprintf("provider \"flotilla\" {\n  git = { author_name = %q, author_email = \"%s@example.com\" }\n}\n", author, author)
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: by("one") + small{}.config(repo)},
 			{
@@ -308,8 +300,7 @@ func TestChangeOfTheAuthorAloneMakesNoCommit(t *testing.T) {
 func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{
 					Config: small{}.config(repo),
@@ -336,9 +327,8 @@ func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
 
 func TestMoveWritesTheNewPlaceAndClearsTheOldOne(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+	onServers(t, func(t *testing.T, repo repository) {
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{Config: small{path: "old"}.config(repo)},
 				{

@@ -39,8 +39,7 @@ func TestBadFleetIsRefusedAtPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: factories(),
+			testSteps(t, resource.TestCase{
 				Steps: []resource.TestStep{{
 					Config:      fmt.Sprintf("output \"fleet\" {\n  value = provider::flotilla::fleet({ environment = \"dev\", %s })\n}\n", test.fleet),
 					PlanOnly:    true,
@@ -109,9 +108,8 @@ func TestMisspeltKeyInsideAResourceIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: factories(),
-				Steps:                    []resource.TestStep{{Config: test.config, PlanOnly: true, ExpectError: words(test.want)}},
+			testSteps(t, resource.TestCase{
+				Steps: []resource.TestStep{{Config: test.config, PlanOnly: true, ExpectError: words(test.want)}},
 			})
 		})
 	}
@@ -126,8 +124,7 @@ func TestBadControlPlaneNamesDocumentAndLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: factories(),
+			testSteps(t, resource.TestCase{
 				Steps: []resource.TestStep{{
 					Config:      fmt.Sprintf("output \"fleet\" {\n  value = provider::flotilla::control_plane(\"dev\", { \"x.yaml\" = %q })\n}\n", test.text),
 					PlanOnly:    true,
@@ -173,9 +170,8 @@ func TestBadDeploymentIsRefusedAtPlanAndNothingIsWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)
-			resource.Test(t, resource.TestCase{
-				ProtoV6ProviderFactories: factories(),
-				Steps:                    []resource.TestStep{{Config: test.fleet.config(repo), ExpectError: words(test.want)}},
+			testSteps(t, resource.TestCase{
+				Steps: []resource.TestStep{{Config: test.fleet.config(repo), ExpectError: words(test.want)}},
 			})
 			if _, err := os.Stat(repo.url); err == nil {
 				t.Error("a repository was made")
@@ -189,8 +185,7 @@ func TestWrongTokenIsAnErrorAtPlanThatDoesNotShowIt(t *testing.T) {
 	repo := giteaRepository(t)
 	const canary = "canary-5d0c-token"
 	repo.provider = fmt.Sprintf("provider \"flotilla\" {\n  git = { token = %q }\n}\n", canary)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{{
 			Config: small{}.config(repo), PlanOnly: true, ExpectError: words("Repository refuses the credentials"),
 		}},
@@ -214,8 +209,7 @@ func TestUnreachableRepositoryIsAWarningOnlyWhileItMayBeMade(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repository{url: address}), PlanOnly: true, ExpectNonEmptyPlan: true},
 			{Config: small{}.config(repository{url: address}), ExpectError: words("Repository cannot be reached")},
@@ -225,10 +219,9 @@ func TestUnreachableRepositoryIsAWarningOnlyWhileItMayBeMade(t *testing.T) {
 
 func TestFolderOfAnotherOwnerIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
+	onServers(t, func(t *testing.T, repo repository) {
 		second := strings.NewReplacer(`"flotilla_assignment" "test"`, `"flotilla_assignment" "second"`, `name        = "dev"`, `name        = "other"`)
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{Config: small{}.config(repo)},
 				{

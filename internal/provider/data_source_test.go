@@ -155,7 +155,7 @@ func TestKeyThatIsNoJSONPointerIsRefused(t *testing.T) {
 
 func TestManifestsAreWhatAnAssignmentWrites(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
+	onServers(t, func(t *testing.T, repo repository) {
 		resource.Test(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),
 			Steps: []resource.TestStep{{
@@ -189,6 +189,7 @@ func TestManifestsAreWhatAnAssignmentWrites(t *testing.T) {
 
 func TestFunctions(t *testing.T) {
 	t.Parallel()
+	outputs, checks := "", []resource.TestCheckFunc(nil)
 	for name, test := range map[string]struct{ expression, want, err string }{
 		"merge":                  {`provider::flotilla::merge([{ a = { b = 1, c = [1] }, d = true }, { a = { b = 2, c = [2] }, d = null }])`, `{"a":{"b":2,"c":[2]}}`, ""},
 		"merge appends":          {`provider::flotilla::merge([{ c = [1] }, { c = [2] }], { lists = "append" })`, `{"c":[1,2]}`, ""},
@@ -202,17 +203,23 @@ func TestFunctions(t *testing.T) {
 		"bad selector":           {`provider::flotilla::selector_matches({ expression = "a in" }, {})`, "", `at character 1`},
 		"bad label":              {`provider::flotilla::selector_matches({}, { "a b" = "c" })`, "", `is not the key of a label`},
 	} {
+		if test.err == "" {
+			key := strings.ReplaceAll(name, " ", "_")
+			outputs += "output \"" + key + "\" {\n  value = jsonencode(" + test.expression + ")\n}\n"
+			checks = append(checks, resource.TestCheckOutput(key, test.want))
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			step := resource.TestStep{Config: "output \"result\" {\n  value = jsonencode(" + test.expression + ")\n}\n"}
-			if test.err != "" {
-				step.ExpectError = words(test.err)
-			} else {
-				step.Check = resource.TestCheckOutput("result", test.want)
-			}
-			resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: []resource.TestStep{step}})
+			testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
+				Config: "output \"result\" {\n  value = " + test.expression + "\n}\n", ExpectError: words(test.err),
+			}}})
 		})
 	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps:                    []resource.TestStep{{Config: outputs, Check: resource.ComposeAggregateTestCheckFunc(checks...)}},
+	})
 }
 
 func TestHistorySaysWhoChangedWhat(t *testing.T) {
@@ -224,8 +231,7 @@ func TestHistorySaysWhoChangedWhat(t *testing.T) {
 		}
 		text := knownvalue.StringExact
 		commits := tfjsonpath.New("commits")
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{Config: small{}.config(repo)},
 				{Config: small{database: `"mysql://two"`, extra: "commit_message = \"Move the database\""}.config(repo)},

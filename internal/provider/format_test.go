@@ -11,7 +11,7 @@ import (
 // What the first version of the provider left, state and repository, is in testdata/format-1.
 func TestStateAndRepositoryOfTheFirstFormatAreRead(t *testing.T) {
 	t.Parallel()
-	for name, tool := range tools(t) {
+	for name, tool := range oneTool(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			read := func(file string) string {

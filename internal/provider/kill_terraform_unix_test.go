@@ -25,6 +25,7 @@ import (
 // Terraform applies: Terraform says so, its state stays valid, and the next apply converges.
 func TestReliabilityPluginKilledUnderTerraform(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t)
 	tool := tools(t)["terraform"]
 	if tool == "" {
 		t.Skip("terraform is not on this machine")

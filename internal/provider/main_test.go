@@ -2,7 +2,10 @@ package provider_test
 
 import (
 	"cmp"
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -16,6 +19,16 @@ func TestMain(m *testing.M) {
 	os.Setenv("TF_ACC_PROVIDER_NAMESPACE", cmp.Or(os.Getenv("TF_ACC_PROVIDER_NAMESPACE"), "flotilla"))
 	for _, variable := range []string{"FLOTILLA_GIT_TOKEN", "FLOTILLA_GIT_USERNAME", "FLOTILLA_GIT_PASSWORD"} {
 		os.Unsetenv(variable)
+	}
+	// Most tests wait, for servers and for Terraform: more of them than there are processors may run at once, unless
+	// somebody says how many.
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if !told {
+		if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
 	}
 	code := giteatest.Main(m)
 	removeMirror()

@@ -39,8 +39,7 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 	all := func(what string) string {
 		return "This plan would remove 24 of 24 assignments on 24 hosts with 3 clusters, more than " + what + ": " + firstTen
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: many(repo, "24", "")},
 			{Config: many(repo, "4", ""), ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts, more than the default of 50 %: type-10/app-all,`)},
@@ -65,8 +64,7 @@ func TestMassDeletionFailsThePlanAfterALostState(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	past(t, repo, many(repo, "24", ""))
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: many(repo, "4", ""), ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts`)},
 			{Config: many(repo, "4", "protection = { max_removed = 20 }"), ExpectError: regexp.MustCompile("Another assignment of this name is there")},

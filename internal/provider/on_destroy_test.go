@@ -24,7 +24,7 @@ func withoutRecords(written map[string]string, at string) map[string]string {
 
 func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
+	onServers(t, func(t *testing.T, repo repository) {
 		var written map[string]string
 		isKept := func(commits int) resource.TestCheckFunc {
 			return func(*terraform.State) error {
@@ -35,8 +35,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 				return nil
 			}
 		}
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{
 					Config: small{extra: keep}.config(repo), ConfigPlanChecks: emptyPlan,
@@ -68,8 +67,7 @@ func TestWhatIsKeptStaysAndMayBeAdopted(t *testing.T) {
 func TestProtectionDoesNotHoldWhatIsKept(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: many(repo, "24", keep+"\n protection = { max_removed = 0 }")},
 			{Config: "locals {}\n"},
@@ -84,8 +82,7 @@ func TestMoveKeepsTheOldPlaceWhenToldTo(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	var old map[string]string
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{
 				Config: small{path: "old"}.config(repo),
@@ -115,8 +112,7 @@ func TestLettingGoByPullRequestIsProposed(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	const request = "\n delivery = { mode = \"pull_request\", forge = \"gitea\" }"
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{extra: keep}.config(repo)},
 			{Config: small{extra: keep + request}.config(repo)},

@@ -96,8 +96,7 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 		host.api(http.MethodPost, "/statuses/"+host.open()["flotilla/dev/dev"].Head.SHA, map[string]any{"context": "ci", "state": state}, nil)
 	}
 	proposed := small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "when_checks_succeed" }`}.config(repo)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
 			{ // the branch may no longer be pushed to
@@ -136,14 +135,14 @@ func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
 
 func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t)
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
 	value := func(database string) string {
 		return small{database: database, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "now" }`}.config(repo)
 	}
 	proposed := value(`"mysql://three"`)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
 			{Config: value(`"mysql://two"`)},
@@ -177,14 +176,14 @@ func TestPullRequestIsMergedOnceItIsApproved(t *testing.T) {
 
 func TestMergeThatCouldNotBeArrangedIsTriedAgain(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t)
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
 	value := func(database, merge string) string {
 		return small{database: database, extra: `delivery = { mode = "pull_request", forge = "gitea", merge = "` + merge + `" }`}.config(repo)
 	}
 	arranged := value(`"mysql://three"`, "when_checks_succeed")
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
 			{Config: value(`"mysql://two"`, "none")},
@@ -251,8 +250,7 @@ func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
 			}
 		}
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: config("1", "1", "")},
 			{ // one request each
@@ -328,6 +326,7 @@ func valueAt(t *testing.T, repo repository, branch, path string) string {
 
 func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t)
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
 	config := func(value, second, delivery string) string {
@@ -341,8 +340,7 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 		}
 	}
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea" }`
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: config("1", "us", "")},
 			{ // each proposes its own
@@ -396,8 +394,7 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 		return repo.provider + namesake(repo, "test", branch, path, value, delivery)
 	}
 	const proposes = `delivery = { mode = "pull_request", forge = "gitea", branch = "shared" }`
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: config("dev", "eu", "1", "")},
 			{Config: config("dev", "eu", "1", proposes)},
@@ -429,8 +426,7 @@ func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
 	host := hosted{t, server, user}
 	var persons int
 	var before stamped
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
 			{
@@ -456,8 +452,7 @@ func TestDestroyClosesWhatWasNeverMerged(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{
 				PreConfig: func() { host.commit("dev", "", "by-hand") },

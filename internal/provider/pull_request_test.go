@@ -1,13 +1,11 @@
 package provider_test
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,6 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 // request is what Gitea says of a pull request.
@@ -55,8 +54,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 	url := statecheck.ExpectKnownValue(assignment, tfjsonpath.New("pull_request"), knownvalue.StringRegexp(regexp.MustCompile(`/gitops/pulls/\d+$`)))
 	var base string
 	tip := func() string { return git(t, repo.clone(t, "dev"), "rev-parse", "HEAD") }
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo), Check: func(*terraform.State) error {
 				base = tip()
@@ -153,9 +151,9 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 
 func TestPullRequestIsMergedAtOnceWhenToldTo(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t)
 	repo, server, user := giteaWithUser(t)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
 			{
@@ -190,8 +188,7 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 			},
 		}
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo), Check: check, ConfigPlanChecks: emptyPlan},
 			step(`delivery = { mode = "pull_request", forge = "gitea" }`),
@@ -242,8 +239,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 			t.Errorf("requests %q, want %q", are, want)
 		}
 	}
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			step("mysql://one", "", func([]request) { commits = repo.commits(t, "dev") }),
 			step("mysql://two", `delivery = { mode = "pull_request", forge = "gitea" }`, func(all []request) {
@@ -308,7 +304,6 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	})
 }
 
-// TestFormerRequestThatCannotBeClosedIsTold applies as users do: warnings are seen by people alone.
 func TestFormerRequestThatCannotBeClosedIsTold(t *testing.T) {
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
@@ -327,29 +322,25 @@ func TestFormerRequestThatCannotBeClosedIsTold(t *testing.T) {
 	}))
 	t.Cleanup(before.Close)
 	repo.url = before.URL + behind.Path
-	value := func(extra string) string {
-		return requiredProviders + small{database: `"mysql://two"`, extra: extra}.config(repo)
+	value := func(extra string) providertest.Configuration {
+		return moduleOf(t, small{database: `"mysql://two"`, extra: extra}.config(repo)).Configuration
 	}
 	refuse := func(method string) { refused.Store(&method) }
-	tool := cmp.Or(tools(t)["terraform"], tools(t)["tofu"])
-	w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repo)})
-	apply := []string{"apply", "-input=false", "-no-color", "-auto-approve"}
-	w.run(apply...)
-	writeFile(t, filepath.Join(w.path, "main.tf"), value(`delivery = { mode = "pull_request", forge = "gitea" }`))
-	w.run(apply...)
-	writeFile(t, filepath.Join(w.path, "main.tf"), value(""))
+	w := providertest.New(startProvider)
+	apply(t, w, moduleOf(t, small{}.config(repo)).Configuration)
+	apply(t, w, value(`delivery = { mode = "pull_request", forge = "gitea" }`))
 
 	refuse(http.MethodGet) // whether the request is open has to be known
-	if _, stderr, err := w.try("plan", "-input=false", "-no-color", "-refresh=false"); err == nil || !words("not today").MatchString(stderr) {
-		t.Errorf("%v:\n%s", err, stderr)
+	if _, said := w.Plan(t.Context(), value(""), providertest.SkipRefresh()); said.Err() == nil || !words("not today").MatchString(said.String()) {
+		t.Errorf("the plan says %s", said)
 	}
 	refuse(http.MethodPatch)
-	said := w.run(apply...)
+	_, said := w.Apply(t.Context(), value(""))
 	for _, text := range []string{
 		"Warning: A former pull request may still be open",
 		`Everything is delivered as it is now wanted, but the request from branch "flotilla/dev/dev" could not be closed:`, "not today",
 	} {
-		if !words(text).MatchString(said) {
+		if said.Err() != nil || !words(text).MatchString(said.String()) {
 			t.Errorf("the apply does not say %q:\n%s", text, said)
 		}
 	}
@@ -360,7 +351,7 @@ func TestFormerRequestThatCannotBeClosedIsTold(t *testing.T) {
 		t.Errorf("requests %+v, want one that is open", all)
 	}
 	refuse(http.MethodGet)
-	if said := w.run(apply...); !strings.Contains(said, "No changes.") {
-		t.Errorf("one more apply does\n%s", said)
+	if plan := apply(t, w, value("")); !plan.Empty() {
+		t.Errorf("one more apply does %v", plan.Change(assignment).After)
 	}
 }

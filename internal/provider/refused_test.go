@@ -12,8 +12,7 @@ func TestAfterARefusedPushTheStateIsWhatItWas(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	hook := filepath.Join(repo.url, "hooks", "pre-receive")
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{}.config(repo)},
 			{

@@ -33,7 +33,7 @@ func past(t *testing.T, repo repository, configs ...string) (commits []string) {
 		}})
 	}
 	steps = append(steps, resource.TestStep{Config: repo.provider + forgotten})
-	resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
+	testSteps(t, resource.TestCase{Steps: steps})
 	return commits
 }
 
@@ -70,8 +70,7 @@ func TestRollbackGoesBackToACommitAndForthWhenItIsRemoved(t *testing.T) {
 				return nil
 			}
 		}
-		resource.Test(t, resource.TestCase{
-			ProtoV6ProviderFactories: factories(),
+		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
 				{Config: small{database: `"mysql://two"`}.config(repo), Check: holds(2, "mysql://two")},
 				{ // exactly the folder that differs goes back
@@ -120,8 +119,7 @@ func TestRollbackIsPossibleWithoutAStateAndWithAFleetThatIsWrong(t *testing.T) {
 	repo := bareRepository(t)
 	first, _ := twoVersions(t, repo)
 	broken := `templates = [{ name = "default", type = "namespace", manifests = ["a: {{ .ConfigData.NOTHING }}\n"] }]`
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{{
 			Config: small{fleet: broken, extra: rollback(first)}.config(repo), ConfigPlanChecks: emptyPlan,
 			Check: func(*terraform.State) error {
@@ -138,8 +136,7 @@ func TestRollbackToAnUnknownCommitIsKnownAfterApply(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	first, _ := twoVersions(t, repo)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{database: `"mysql://two"`}.config(repo)},
 			{
@@ -164,7 +161,7 @@ func TestRollbackToAnUnknownCommitIsKnownAfterApply(t *testing.T) {
 
 func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
 	t.Parallel()
-	onEveryServer(t, func(t *testing.T, repo repository) {
+	onServers(t, func(t *testing.T, repo repository) {
 		_, second := twoVersions(t, repo)
 		repo.change(t, "dev", func(folder string) {
 			os.RemoveAll(filepath.Join(folder, ".flotilla"))
@@ -182,7 +179,7 @@ func TestRollbackToWhatIsNoCommitOfTheAssignmentIsAnErrorAtPlan(t *testing.T) {
 				Config: small{extra: rollback(commit)}.config(repo), PlanOnly: true, ExpectError: words(want),
 			})
 		}
-		resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
+		testSteps(t, resource.TestCase{Steps: steps})
 	})
 }
 
@@ -190,8 +187,7 @@ func TestProtectionHoldsARollback(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	few := past(t, repo, many(repo, "2", ""), many(repo, "24", ""))[0]
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: many(repo, "24", "")},
 			{Config: many(repo, "24", rollback(few)), ExpectError: words(`This plan would remove 22 of 24 assignments on 22 hosts`)},
@@ -202,11 +198,11 @@ func TestProtectionHoldsARollback(t *testing.T) {
 
 func TestRollbackByPullRequest(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t)
 	repo, server, user := giteaWithUser(t)
 	const request = `delivery = { mode = "pull_request", forge = "gitea", merge = "none" }`
 	first, second := twoVersions(t, repo)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: factories(),
+	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: small{database: `"mysql://two"`, extra: request}.config(repo)},
 			{

@@ -134,7 +134,11 @@ func TestReliabilitySequencesWithTerraform(t *testing.T) {
 	for name, tool := range tools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(reliabilitytest.Count(6, 24)) {
+			sequences := reliabilitytest.Count(1, 24)
+			if !simulated() {
+				sequences = max(sequences, 12)
+			}
+			for seed := range uint64(sequences) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					t.Parallel()
 					runners := make([]providertest.Runner, 2)

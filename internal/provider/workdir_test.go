@@ -31,21 +31,47 @@ func tools(t *testing.T) map[string]string {
 	return found
 }
 
+// oneTool is Terraform, or else OpenTofu; with `make acceptance` it is both. Where they could differ in what they do
+// with this provider, TestHelloWorld takes both always.
+func oneTool(t *testing.T) map[string]string {
+	t.Helper()
+	found := tools(t)
+	if len(found) > 1 && simulated() {
+		delete(found, "tofu")
+	}
+	return found
+}
+
+// byAcceptance skips a test that `make acceptance` runs, as the last step of .ci/run does: it shows with a server, in
+// seconds, what tests without one show in every run.
+func byAcceptance(t *testing.T) {
+	t.Helper()
+	if simulated() {
+		t.Skip("`make acceptance` runs it")
+	}
+}
+
 // mirror builds the provider once and lays it out as a mirror that both tools install from.
 var mirror = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "flotilla-mirror-"); err != nil {
 		return "", err
 	}
 	removeMirror = func() { os.RemoveAll(folder) }
+	name := "terraform-provider-flotilla_v0.0.1"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	built := filepath.Join(folder, name)
+	if output, err := exec.Command("go", "build", "-o", built, "../..").CombinedOutput(); err != nil {
+		return "", &exec.Error{Name: string(output), Err: err}
+	}
 	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
-		name := "terraform-provider-flotilla_v0.0.1"
-		if runtime.GOOS == "windows" {
-			name += ".exe"
-		}
 		target := filepath.Join(folder, host, "flotilla", "flotilla", "0.0.1", runtime.GOOS+"_"+runtime.GOARCH, name)
-		command := exec.Command("go", "build", "-o", target, "../..")
-		if output, err := command.CombinedOutput(); err != nil {
-			return "", &exec.Error{Name: string(output), Err: err}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.Link(built, target); err != nil {
+			return "", err
 		}
 	}
 	settings := "provider_installation {\n  filesystem_mirror {\n    path = \"" + filepath.ToSlash(folder) + "\"\n  }\n}\n"

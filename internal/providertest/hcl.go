@@ -1,0 +1,223 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Module is what a text in HCL says.
+type Module struct {
+	Configuration
+	Data    map[string]map[string]any // attributes of data sources, by address: "data.flotilla_history.dev"
+	Outputs map[string]any
+	Later   map[string]any    // inputs of terraform_data, by address: their outputs are known once they are applied
+	Imports map[string]string // ids of import blocks, by address
+	Removed []string          // addresses of removed blocks, which take an object out of the state and leave it be
+}
+
+// ParseModule reads a root module, as far as this package knows one: blocks provider, resource, data, output, import,
+// removed and locals, with references to locals and to outputs of terraform_data, which have been applied with what
+// is given. A local stands for its expression. An expression that is more than objects, lists, references and calls
+// of the provider's functions must be known. Anything else is an error.
+func ParseModule(text string, applied map[string]any) (*Module, error) {
+	file, problems := hclsyntax.ParseConfig([]byte(text), "main.tf", hcl.InitialPos)
+	if problems.HasErrors() {
+		return nil, problems
+	}
+	p := &moduleParser{
+		module: &Module{
+			Configuration: Configuration{Resources: map[string]Resource{}},
+			Data:          map[string]map[string]any{}, Outputs: map[string]any{}, Later: map[string]any{}, Imports: map[string]string{},
+		},
+		applied: applied,
+		locals:  map[string]hclsyntax.Expression{},
+		known:   &hcl.EvalContext{Functions: map[string]function.Function{"jsonencode": stdlib.JSONEncodeFunc, "min": stdlib.MinFunc, "range": stdlib.RangeFunc}},
+	}
+	blocks := file.Body.(*hclsyntax.Body).Blocks
+	for _, block := range blocks {
+		switch {
+		case block.Type == "locals":
+			for name, attribute := range block.Body.Attributes {
+				p.locals[name] = attribute.Expr
+			}
+		case block.Type == "resource" && block.Labels[0] == "terraform_data":
+			input, err := p.value(block.Body.Attributes["input"].Expr)
+			if err != nil {
+				return nil, err
+			}
+			p.module.Later[strings.Join(block.Labels, ".")] = input
+		}
+	}
+	for _, block := range blocks {
+		if err := p.block(block); err != nil {
+			return nil, fmt.Errorf("line %d: %w", block.TypeRange.Start.Line, err)
+		}
+	}
+	return p.module, nil
+}
+
+type moduleParser struct {
+	module  *Module
+	applied map[string]any
+	locals  map[string]hclsyntax.Expression
+	known   *hcl.EvalContext
+}
+
+func (p *moduleParser) block(block *hclsyntax.Block) error {
+	var err error
+	switch block.Type {
+	case "terraform", "locals":
+	case "provider":
+		p.module.Provider, err = p.attributes(block.Body)
+	case "resource":
+		address := strings.Join(block.Labels, ".")
+		if _, ok := p.module.Later[address]; ok {
+			return nil
+		}
+		var resource Resource
+		if resource.Attributes, err = p.attributes(block.Body); err != nil {
+			return err
+		}
+		for _, inner := range block.Body.Blocks {
+			if inner.Type != "lifecycle" {
+				return fmt.Errorf("blocks %q are not simulated", inner.Type)
+			}
+			lifecycle, err := p.attributes(inner.Body)
+			if err != nil {
+				return err
+			}
+			resource.CreateBeforeDestroy = lifecycle["create_before_destroy"] == true
+		}
+		p.module.Resources[address] = resource
+	case "data":
+		p.module.Data["data."+strings.Join(block.Labels, ".")], err = p.attributes(block.Body)
+	case "output":
+		var attributes map[string]any
+		attributes, err = p.attributes(block.Body)
+		p.module.Outputs[block.Labels[0]] = attributes["value"]
+	case "import":
+		var attributes map[string]any
+		address := p.address(block.Body, "to")
+		attributes, err = p.attributes(block.Body)
+		p.module.Imports[address], _ = attributes["id"].(string)
+	case "removed":
+		p.module.Removed = append(p.module.Removed, p.address(block.Body, "from"))
+	default:
+		err = fmt.Errorf("blocks %q are not simulated", block.Type)
+	}
+	return err
+}
+
+// address takes an attribute that is the address of a resource; it is "" where it is not.
+func (p *moduleParser) address(body *hclsyntax.Body, name string) string {
+	attribute := body.Attributes[name]
+	delete(body.Attributes, name)
+	if attribute == nil {
+		return ""
+	}
+	return reference(attribute.Expr)
+}
+
+// reference is the address that an expression is, with dots; "" where it is none.
+func reference(expression hclsyntax.Expression) string {
+	traversal, problems := hcl.AbsTraversalForExpr(expression)
+	if problems.HasErrors() {
+		return ""
+	}
+	address := traversal.RootName()
+	for _, step := range traversal[1:] {
+		attribute, _ := step.(hcl.TraverseAttr)
+		address += "." + attribute.Name
+	}
+	return address
+}
+
+func (p *moduleParser) attributes(body *hclsyntax.Body) (map[string]any, error) {
+	attributes := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(body.Attributes)) {
+		if name == "depends_on" {
+			continue // a data source is read when all else is done
+		}
+		value, err := p.value(body.Attributes[name].Expr)
+		if err != nil {
+			return nil, err
+		}
+		attributes[name] = value
+	}
+	return attributes, nil
+}
+
+// value makes a value of an expression; calls of the provider's functions stay calls.
+func (p *moduleParser) value(expression hclsyntax.Expression) (any, error) {
+	switch expression := expression.(type) {
+	case *hclsyntax.FunctionCallExpr:
+		if i := strings.LastIndex(expression.Name, "::"); i >= 0 {
+			arguments, err := p.values(expression.Args)
+			return Call{Function: expression.Name[i+len("::"):], Arguments: arguments}, err
+		}
+	case *hclsyntax.ScopeTraversalExpr:
+		address := reference(expression)
+		if stands, ok := p.locals[strings.TrimPrefix(address, "local.")]; ok && strings.HasPrefix(address, "local.") {
+			return p.value(stands)
+		}
+		resource := strings.TrimSuffix(address, ".output")
+		if input, ok := p.module.Later[resource]; ok && resource != address {
+			if was, isApplied := p.applied[resource]; isApplied && reflect.DeepEqual(was, input) {
+				return input, nil
+			}
+			return Unknown{Then: input}, nil
+		}
+	case *hclsyntax.TupleConsExpr:
+		return p.values(expression.Exprs)
+	case *hclsyntax.ObjectConsExpr:
+		object := make(map[string]any, len(expression.Items))
+		for _, item := range expression.Items {
+			key, problems := item.KeyExpr.Value(p.known)
+			if problems.HasErrors() {
+				return nil, problems
+			}
+			value, err := p.value(item.ValueExpr)
+			if err != nil {
+				return nil, err
+			}
+			object[key.AsString()] = value
+		}
+		return object, nil
+	case *hclsyntax.ParenthesesExpr:
+		return p.value(expression.Expression)
+	}
+	known, problems := expression.Value(p.known)
+	if problems.HasErrors() {
+		return nil, problems
+	}
+	text, err := ctyjson.Marshal(known, known.Type())
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	return value, decoder.Decode(&value)
+}
+
+func (p *moduleParser) values(expressions []hclsyntax.Expression) ([]any, error) {
+	list := make([]any, len(expressions))
+	for i, expression := range expressions {
+		var err error
+		if list[i], err = p.value(expression); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
