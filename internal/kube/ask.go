@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
@@ -69,7 +70,7 @@ func Ask[T any](ctx context.Context, clusters map[string]Cluster, options Option
 // askOne asks one cluster within its deadline.
 func askOne(whole context.Context, cluster Cluster, options Options, running *commands, ask func(context.Context, *Client) error) error {
 	var printed []string
-	scrubber := func() secret.Scrubber { return cluster.scrubber(printed...) }
+	scrubber := sync.OnceValue(func() secret.Scrubber { return cluster.scrubber(printed...) })
 	if whole.Err() != nil {
 		return leaving(whole, whole, whole.Err(), options, scrubber)
 	}
@@ -91,7 +92,7 @@ func askOne(whole context.Context, cluster Cluster, options Options, running *co
 			return leaving(whole, ctx, err, options, scrubber)
 		}
 	}
-	client, err := made.newClient(options)
+	client, err := made.newClient(options, scrubber)
 	if err != nil {
 		return leaving(whole, ctx, err, options, scrubber)
 	}

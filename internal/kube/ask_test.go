@@ -389,6 +389,24 @@ func TestAnErrorOfWhoAsksIsScrubbed(t *testing.T) {
 	}
 }
 
+// A secret that a server says is not cut in half before it is found, and whoever asks never sees it either.
+func TestNoHalfOfASecretIsLeft(t *testing.T) {
+	t.Parallel()
+	for length := 270; length < 310; length++ {
+		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			answerStatus(w, http.StatusForbidden, strings.Repeat("x", length)+"canary-token-3f9a", "")
+		})
+		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+			_, err := client.List(ctx, kustomizations, kube.ListOptions{})
+			_, _, getErr := client.Get(ctx, kustomizations, "a", "b")
+			return fmt.Sprintf("%v %+v %#v %v", err, err, err, getErr), err
+		})["a"]
+		if kube.ReasonOf(answer.Err) != kube.ReasonForbidden || strings.Contains(answer.Value+answer.Err.Error(), "can") {
+			t.Fatalf("the answer is %v", answer)
+		}
+	}
+}
+
 func TestOneObjectIsRead(t *testing.T) {
 	t.Parallel()
 	applications := kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 const (
@@ -29,6 +32,8 @@ type Client struct {
 	server string // URL, without a slash at the end
 	http   *http.Client
 	close  func()
+	// scrubber knows the secrets of the cluster. What the exported methods return has none in it.
+	scrubber func() secret.Scrubber
 
 	mu       sync.Mutex
 	versions map[Kind]string // that were served
@@ -110,6 +115,14 @@ func pause(ctx context.Context, wait time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// leave is an error as the exported methods return it: scrubbed, or a context's.
+func (c *Client) leave(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return scrubbed(err, c.scrubber)
 }
 
 // checkGenuine tells a cluster without such a kind from a server that is no API server at all: both say 404.

@@ -53,7 +53,7 @@ func configOf(cluster Cluster) (*config, error) {
 	}
 	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*read.config, read.context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
-		return nil, failf(ReasonConfiguration, "its kubeconfig cannot be used: %s", err)
+		return nil, saying(failf(ReasonConfiguration, "its kubeconfig cannot be used"), err.Error())
 	}
 	made := &config{rest: restConfig}
 	if given := restConfig.ExecProvider; given != nil {
@@ -74,14 +74,14 @@ func readKubeconfig(cluster Cluster) *kubeconfig {
 
 // newClient makes the client of a cluster whose credentials are complete. Each has connections of its own: no two
 // clusters need to trust the same authority.
-func (c *config) newClient(options Options) (*Client, error) {
+func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*Client, error) {
 	restConfig := rest.CopyConfig(c.rest)
 	restConfig.ExecProvider = nil // has been run
 	restConfig.UserAgent = options.UserAgent
 	restConfig.BearerTokenFile = "" // has been read
 	tlsConfig, err := rest.TLSConfigFor(restConfig)
 	if err != nil {
-		return nil, failf(ReasonConfiguration, "its certificates cannot be used: %s", err)
+		return nil, saying(failf(ReasonConfiguration, "its certificates cannot be used"), err.Error())
 	}
 	if tlsConfig == nil { // nothing but what the machine trusts
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -95,7 +95,7 @@ func (c *config) newClient(options Options) (*Client, error) {
 	})
 	signed, err := rest.HTTPWrappersForConfig(restConfig, connections)
 	if err != nil {
-		return nil, failf(ReasonConfiguration, "its credentials cannot be used: %s", err)
+		return nil, saying(failf(ReasonConfiguration, "its credentials cannot be used"), err.Error())
 	}
 	server, err := url.Parse(restConfig.Host)
 	if err != nil {
@@ -108,7 +108,8 @@ func (c *config) newClient(options Options) (*Client, error) {
 			// Another server must not get the credentials.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		close: connections.CloseIdleConnections,
+		close:    connections.CloseIdleConnections,
+		scrubber: scrubber,
 	}, nil
 }
 

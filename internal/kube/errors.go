@@ -50,7 +50,8 @@ const (
 type Error struct {
 	Reason Reason
 	text   string
-	kind   error // a context's error, or nil; no cause, since that could be printed
+	said   string // by a server or a library, with all that is secret: only until the error leaves
+	kind   error  // a context's error, or nil; no cause, since that could be printed
 }
 
 func (e *Error) Error() string { return e.text }
@@ -64,6 +65,14 @@ func failf(reason Reason, format string, arguments ...any) error {
 // serverf is failf for what an API server does.
 func serverf(reason Reason, format string, arguments ...any) error {
 	return failf(reason, "the API server "+format, arguments...)
+}
+
+// saying is an error with the words of a server or a library, which may have secrets in them.
+func saying(err error, said string) error {
+	if known := (*Error)(nil); errors.As(err, &known) {
+		known.said = said
+	}
+	return err
 }
 
 // ReasonOf is the reason of an error; "" for none.
@@ -92,8 +101,20 @@ func leaving(whole, ctx context.Context, err error, options Options, scrubber fu
 	case ctx.Err() != nil || isTimeout(err):
 		return &Error{Reason: ReasonTimeout, text: fmt.Sprintf("the API server did not answer within %s", options.Deadline), kind: context.DeadlineExceeded}
 	}
-	reason := ReasonOf(err)
-	return &Error{Reason: reason, text: scrubber().Scrub(err.Error())}
+	return scrubbed(err, scrubber)
+}
+
+// scrubbed is an error without secrets. What others said is cut only after that, or the half of a secret would be left.
+func scrubbed(err error, scrubber func() secret.Scrubber) error {
+	known := &Error{Reason: ReasonOther}
+	if !errors.As(err, &known) {
+		known.text = err.Error()
+	}
+	left := &Error{Reason: known.Reason, text: scrubber().Scrub(known.text), kind: known.kind}
+	if known.said != "" {
+		left.text += ": " + wording.OneLine(scrubber().Scrub(known.said))
+	}
+	return left
 }
 
 func ended(ctx context.Context) string {
@@ -123,7 +144,7 @@ func transportError(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return serverf(ReasonIncomplete, "closed the connection before it answered")
 	}
-	return serverf(ReasonUnreachable, "cannot be reached: %s", wording.OneLine(cause(err)))
+	return saying(serverf(ReasonUnreachable, "cannot be reached"), cause(err))
 }
 
 // cause is the text of a network's or a certificate's error without what is different each time.
@@ -169,22 +190,22 @@ type status struct {
 // refusal is the error of an answer that is none of success. verb and kind name what was asked.
 func refusal(response *http.Response, said status, verb string, kind Kind) error {
 	words := ""
-	if said.Kind == "Status" && said.Message != "" {
-		words = ": " + wording.OneLine(said.Message)
+	if said.Kind == "Status" {
+		words = said.Message
 	}
 	switch code := response.StatusCode; {
 	case code == http.StatusUnauthorized:
 		return serverf(ReasonUnauthorized, "refuses the credentials (401 Unauthorized)")
 	case code == http.StatusForbidden:
-		return serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)%s", verb, kind, words)
+		return saying(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, kind), words)
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
 		return serverf(ReasonUnreachable, "redirects%s, and redirects are not followed; the host must be the URL of the API server itself", redirect(response))
 	case code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
-		return serverf(ReasonServer, "answers %s%s", httpStatus(code), words)
+		return saying(serverf(ReasonServer, "answers %s", httpStatus(code)), words)
 	case said.Kind != "Status":
 		return serverf(ReasonGarbage, "answers %s, and not as an API server of Kubernetes does; is its URL right?", httpStatus(code))
 	}
-	return serverf(ReasonServer, "answers %s%s", httpStatus(response.StatusCode), words)
+	return saying(serverf(ReasonServer, "answers %s", httpStatus(response.StatusCode)), words)
 }
 
 func httpStatus(code int) string {

@@ -19,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientauthentication "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 const (
@@ -67,11 +65,11 @@ func (c *commands) release() { <-c.slots }
 func (c *commands) signIn(ctx context.Context, made *config) (secrets []string, err error) {
 	info, err := made.execInfo()
 	if err != nil {
-		return nil, failf(ReasonConfiguration, "the exec command cannot be told about its cluster: %s", err)
+		return nil, saying(failf(ReasonConfiguration, "the exec command cannot be told about its cluster"), err.Error())
 	}
 	key, err := json.Marshal([]any{made.exec, info})
 	if err != nil {
-		return nil, failf(ReasonConfiguration, "the exec command cannot be told about its cluster: %s", err)
+		return nil, saying(failf(ReasonConfiguration, "the exec command cannot be told about its cluster"), err.Error())
 	}
 	credential, err := c.once(ctx, string(key), func() (*clientauthentication.ExecCredentialStatus, error) {
 		return made.exec.run(ctx, info, made.installHint)
@@ -159,7 +157,7 @@ func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthen
 	case errors.As(err, &exit):
 		return nil, failf(ReasonCommand, "the exec command %q fails (%s); run it by hand to see what it says", e.Command, exit.ProcessState)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return nil, failf(ReasonCommand, "the exec command %q cannot be run: %s", e.Command, wording.OneLine(err.Error()))
+		return nil, saying(failf(ReasonCommand, "the exec command %q cannot be run", e.Command), err.Error())
 	case printed.over:
 		return nil, failf(ReasonCommand, "the exec command %q prints more than a credential", e.Command)
 	}
@@ -167,9 +165,8 @@ func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthen
 }
 
 func (e *Exec) missing(err error, installHint string) error {
-	if hint := wording.OneLine(installHint); hint != "" {
-		hint = ": " + hint
-		return failf(ReasonCommand, "the exec command %q is not installed%s", e.Command, hint)
+	if installHint != "" {
+		return saying(failf(ReasonCommand, "the exec command %q is not installed", e.Command), installHint)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return failf(ReasonCommand, "the exec command %q may not be run", e.Command)

@@ -160,5 +160,5 @@ func broken(err error, kind Kind) error {
 	case isTimeout(err):
 		return err
 	}
-	return serverf(ReasonIncomplete, "broke off in the middle of its answer: %s", cause(err))
+	return saying(serverf(ReasonIncomplete, "broke off in the middle of its answer"), cause(err))
 }
