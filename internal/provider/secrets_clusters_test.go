@@ -1,0 +1,260 @@
+package provider_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostileCluster is an API server that repeats every secret that it is shown. The first segment of a path says how it
+// answers.
+func hostileCluster(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		echo := strings.Join(shown(r), " ")
+		way, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if code, err := strconv.Atoi(way); err == nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": echo, "code": code, "reason": echo})
+			return
+		}
+		switch way {
+		case "redirect":
+			to := url.URL{Scheme: "https", User: url.UserPassword("me", shown(r)[0]), Host: "127.0.0.1:1", Path: "/" + shown(r)[0]}
+			http.Redirect(w, r, to.String(), http.StatusTemporaryRedirect)
+		case "page":
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprintf(w, "<html>%s</html>", echo)
+		case "text":
+			http.Error(w, echo, http.StatusBadRequest)
+		case "garbage":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, "[%q]", echo)
+		case "half":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"kind":%q,`, echo)
+		case "hang":
+			<-r.Context().Done()
+		}
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// clusterCell is a cluster whose configuration has secrets, and what its verdict says.
+type clusterCell struct{ entry, want string }
+
+// clusterCanaries are the secrets by name, and the clusters.
+func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]clusterCell) {
+	t.Helper()
+	server := hostileCluster(t)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	signing, key := selfSigned(t)
+	body := func(text string) string { return strings.Split(text, "\n")[1] }
+	kubeconfig := func(way, user string) string {
+		text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"a","user":%s}]}`,
+			server.URL+"/"+way, base64.StdEncoding.EncodeToString(certificate), user)
+		return text
+	}
+	secrets = map[string]string{
+		"token": `cluster-t0ken-01/+ü%`, "env": `env-s3cret-0123 "q" & /+ü`, "argument": `4rgument-secret-0123456789`, "proxy": "pr0xy-secret-0123",
+		"printed": "pr1nted-credential-0123", "key": key, "body": body(key), "key64": base64.StdEncoding.EncodeToString([]byte(key)),
+		"inner": "1nner-token-0123456789", "certificate": signing,
+	}
+	secrets["kubeconfig"] = kubeconfig("403", fmt.Sprintf(`{"token":%q}`, secrets["inner"]))
+	secrets["kubeconfig_key"] = kubeconfig("401", fmt.Sprintf(`{"client-certificate-data":%q,"client-key-data":%q}`,
+		base64.StdEncoding.EncodeToString([]byte(signing)), secrets["key64"]))
+	secrets["kubeconfig_exec"] = kubeconfig("403", fmt.Sprintf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","args":["-c","echo $S >&2; exit 4"],"env":[{"name":"S","value":%q}]}}`, secrets["env"]))
+	at := func(way string) string {
+		return fmt.Sprintf("host = %q, cluster_ca_certificate = %q", server.URL+"/"+way, string(certificate))
+	}
+	run := func(script string) string {
+		return fmt.Sprintf("exec = { api_version = \"client.authentication.k8s.io/v1\", command = \"sh\", args = [\"-c\", %s, var.secret.argument], env = { S = var.secret.env, P = var.secret.printed } }",
+			strconv.Quote(script))
+	}
+	const notKubernetes = "does not answer as an API server of Kubernetes does"
+	cells = map[string]clusterCell{
+		"words":           {at("403") + ", token = var.secret.token", "does not let these credentials"},
+		"refused":         {at("401") + ", token = var.secret.token", "refuses the credentials"},
+		"broken":          {at("500") + ", token = var.secret.token", "answers 500"},
+		"redirect":        {at("redirect") + ", token = var.secret.token", "redirects to"},
+		"page":            {at("page") + ", token = var.secret.token", notKubernetes},
+		"text":            {at("text") + ", token = var.secret.token", "answers 400 Bad Request, and not as"},
+		"garbage":         {at("garbage") + ", token = var.secret.token", notKubernetes},
+		"half":            {at("half") + ", token = var.secret.token", "broke off"},
+		"hang":            {at("hang") + ", token = var.secret.token", "did not answer within"},
+		"untrusted":       {fmt.Sprintf("host = %q, token = var.secret.token", server.URL), "is not trusted"},
+		"gone":            {`host = "https://127.0.0.1:1", token = var.secret.token`, "connection refused"},
+		"proxy":           {at("403") + `, token = var.secret.token, proxy_url = "http://me:${var.secret.proxy}@127.0.0.1:1"`, "cannot be reached"},
+		"key":             {at("403") + ", client_certificate = var.secret.certificate, client_key = var.secret.key", "does not let these credentials"},
+		"fails":           {at("403") + ", " + run("echo $S; echo $S >&2; echo $P; exit 3"), `the exec command "sh" fails`},
+		"prints-garbage":  {at("403") + ", " + run("echo $S $P"), "prints no ExecCredential"},
+		"signs-in":        {at("403") + ", " + run(`printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"%s"}}' "$P"; echo $S >&2`), "does not let these credentials"},
+		"kubeconfig":      {"kubeconfig = var.secret.kubeconfig", "does not let these credentials"},
+		"kubeconfig-key":  {"kubeconfig = var.secret.kubeconfig_key", "refuses the credentials"},
+		"kubeconfig-exec": {"kubeconfig = var.secret.kubeconfig_exec", `the exec command "sh" fails`},
+	}
+	return secrets, cells
+}
+
+// selfSigned is a certificate and its key, PEM.
+func selfSigned(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
+}
+
+// TestSecretsOfClustersAppearNowhere puts secrets into every attribute of clusters, and goes every way to a verdict or
+// an error. The server knows the secrets that it is shown, and says them in all of their forms.
+func TestSecretsOfClustersAppearNowhere(t *testing.T) {
+	requireAcceptance(t)
+	secrets, cells := clusterCanaries(t)
+	var clusters, entries strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(cells)) {
+		fmt.Fprintf(&clusters, "{ name = %q, cluster_type = \"drone\" }, ", name)
+		fmt.Fprintf(&entries, "    %s = { %s }\n", name, cells[name].entry)
+	}
+	const variable = "variable \"secret\" {\n  type      = map(string)\n  ephemeral = true\n}\n"
+	block := func(entries string) string { return "provider \"flotilla\" {\n  clusters = {\n" + entries + "  }\n}\n" }
+	encoded, err := json.Marshal(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tool := range tools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TF_VAR_secret", string(encoded))
+			config := small{fleet: "clusters = [" + clusters.String() + "]"}.config(repository{url: bare(t), provider: variable + block(entries.String())}) + `
+data "flotilla_compliance" "test" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = flotilla_assignment.test.gitops_repo.url, branch = "dev" }
+  feedback    = { clusters = { deadline = "5s" } }
+}
+output "evidence" {
+  value = data.flotilla_compliance.test.evidence
+}
+`
+			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + config})
+			for _, arguments := range [][]string{
+				{"plan", "-input=false", "-out=plan.out"}, {"apply", "-input=false", "plan.out"},
+				{"plan", "-input=false", "-out=after.out"}, {"show", "-json", "after.out"},
+			} {
+				if printed, err := w.traced(t, arguments[0], arguments...); err != nil {
+					t.Fatalf("%s: %v\n%s", arguments[0], err, printed)
+				}
+			}
+			for cluster, message := range messagesOf(t, w) {
+				if !strings.Contains(message, cells[cluster].want) {
+					t.Errorf("cluster %s: the message is %q, want %q", cluster, message, cells[cluster].want)
+				}
+			}
+
+			// What is wrong with the configuration is an error, which must not show it either: some without the values of
+			// variables, and the rest with them.
+			for stage, wrong := range []map[string]string{
+				{
+					"a misspelt key": `host = "https://x", tokn = var.secret.token`,
+					"both":           `kubeconfig = var.secret.kubeconfig, token = var.secret.token`,
+					"a list":         `host = "https://x", token = [var.secret.token]`,
+					"args":           `host = "https://x", exec = { command = "x", args = var.secret.token, env = { "=" = var.secret.env } }`,
+				}, {
+					"an authority":        `host = "https://x", cluster_ca_certificate = var.secret.token`,
+					"a certificate":       `host = "https://x", client_certificate = var.secret.token, client_key = var.secret.key`,
+					"the key of another":  `host = "https://x", client_certificate = var.secret.key, client_key = var.secret.certificate`,
+					"a host":              `host = "https://me:${var.secret.proxy}@x"`,
+					"a proxy":             `host = "https://x", proxy_url = var.secret.proxy`,
+					"plain http":          `host = "http://x", token = var.secret.token`,
+					"a line":              `host = "https://x", token = "${var.secret.token}\n"`,
+					"a kubeconfig":        `kubeconfig = "a: ${var.secret.token}\n b: [\n"`,
+					"no kubeconfig":       `kubeconfig = var.secret.token`,
+					"another kind":        `kubeconfig = "kind: ${var.secret.inner}\napiVersion: v1\n"`,
+					"another context":     `kubeconfig = var.secret.kubeconfig, context = "b"`,
+					"an exec of nothing":  `host = "https://x", exec = var.secret.token`,
+					"a name for a server": `host = "https://x", tls_server_name = "https://${var.secret.proxy}"`,
+				},
+			} {
+				var wrongEntries strings.Builder
+				for _, which := range slices.Sorted(maps.Keys(wrong)) {
+					fmt.Fprintf(&wrongEntries, "    %q = { %s }\n", which, wrong[which])
+				}
+				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+strings.Replace(config, entries.String(), wrongEntries.String(), 1))
+				printed, err := w.traced(t, fmt.Sprint("wrong-", stage), "plan", "-input=false", "-no-color")
+				for which := range wrong {
+					if err == nil || !words(fmt.Sprintf("clusters[%q]", which)).MatchString(printed) {
+						t.Errorf("%s is not said: %v\n%s", which, err, printed)
+					}
+				}
+			}
+
+			// A certificate is public, and a kubeconfig begins as all do.
+			hidden := maps.Clone(secrets)
+			maps.DeleteFunc(hidden, func(which, _ string) bool { return which == "certificate" || strings.HasPrefix(which, "kubeconfig") })
+			showsNone(t, w.path, hidden)
+		})
+	}
+}
+
+// messagesOf has what the state says of each cluster.
+func messagesOf(t *testing.T, w workdir) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.path, "terraform.tfstate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state struct {
+		Resources []struct {
+			Type      string
+			Instances []struct {
+				Attributes struct {
+					Clusters map[string]struct{ Message string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &state); err != nil {
+		t.Fatal(err)
+	}
+	messages := map[string]string{}
+	for _, resource := range state.Resources {
+		if resource.Type == "flotilla_compliance" {
+			for name, cluster := range resource.Instances[0].Attributes.Clusters {
+				messages[name] = cluster.Message
+			}
+		}
+	}
+	return messages
+}
