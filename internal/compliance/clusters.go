@@ -110,10 +110,11 @@ func askHub(ctx context.Context, from *Hub, at observe.Place, clusters map[strin
 	if answered.Err != nil {
 		return all(fmt.Sprintf("the hub %q: %s", from.Name, answered.Err))
 	}
+	types := make(map[string]string, len(clusters))
 	for name, cluster := range clusters {
-		found[name] = observe.ReadHub(at, cluster.Type, name, answered.Value)
+		types[name] = cluster.Type
 	}
-	return found
+	return observe.ReadHub(at, types, answered.Value)
 }
 
 // list reads all objects of an agent. What the cluster does not have, or does not show, is told.

@@ -16,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -128,9 +129,13 @@ func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error
 	in := observe.Input{
 		Time: q.Time, Tip: answer.Written.Tip, Branch: q.Owner.Place.Branch, Types: map[string]string{},
 		Folders: folders(&q, answer.Written), Reports: reports, Commits: map[string]observe.Commit{},
+		OwnerLabels: ownerLabels(q.Owner.Name, answer.Written), HostLabels: map[string]string{},
 	}
 	for name, cluster := range q.Clusters {
 		in.Types[name] = cluster.Type
+		for _, host := range observe.Hosts(cluster.Type, name) {
+			in.HostLabels[host] = render.LabelValue(host)
+		}
 	}
 	if q.Offline == "" {
 		if in.Commits, err = commits(ctx, repository, &q, answer, in); err != nil {
@@ -185,6 +190,17 @@ func folders(q *Question, written delivery.Written) []observe.Folder {
 	}
 	slices.SortFunc(all, func(a, b observe.Folder) int { return cmp.Compare(a.Key(), b.Key()) })
 	return all
+}
+
+// ownerLabels are the owner's name in labels, and those under which it was written before.
+func ownerLabels(name string, written delivery.Written) []string {
+	labels := []string{render.LabelValue(name)}
+	for _, record := range written.Records {
+		if label := render.LabelValue(record.OwnerLabel); record.OwnerLabel != "" && !slices.Contains(labels, label) {
+			labels = append(labels, label)
+		}
+	}
+	return labels
 }
 
 // commits looks up what reports name.

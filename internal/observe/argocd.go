@@ -186,12 +186,11 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// argoRoots finds the Applications that follow a folder of the place, and what they say. cluster is the one
-// that they deploy to where they are on a hub; "" where they are on the cluster itself.
-func (o *objects) argoRoots(at Place, host, cluster string) []root {
+// argoRoots finds the Applications that follow a folder of the place, and what they say.
+func (o *objects) argoRoots(at Place, host string) []root {
 	var roots []root
 	for _, a := range o.all {
-		if a.Kind != "Application" || a.group != groupArgo || cluster != "" && !a.deploysTo(cluster) {
+		if a.Kind != "Application" || a.group != groupArgo {
 			continue
 		}
 		sources, several := a.list("spec", "sources"), true
@@ -213,11 +212,6 @@ func (o *objects) argoRoots(at Place, host, cluster string) []root {
 		}
 	}
 	return roots
-}
-
-// deploysTo reports whether an Application on a hub is for a cluster.
-func (o *object) deploysTo(cluster string) bool {
-	return o.text("spec", "destination", "name") == cluster
 }
 
 // argoApplied is what a root Application has applied. Its sync status is about a commit that may be newer

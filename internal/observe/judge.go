@@ -50,6 +50,10 @@ type Input struct {
 	Types map[string]string
 	// Folders are what was written, in any order.
 	Folders []Folder
+	// OwnerLabels and HostLabels, by host, are the labels that the owner's objects have; none where nobody
+	// looks for objects that are left over.
+	OwnerLabels []string
+	HostLabels  map[string]string
 	// Reports are by cluster. A cluster without one is unknown.
 	Reports map[string]Report
 	// Commits are by the names that reports have for them.
@@ -133,7 +137,7 @@ func (j *judge) cluster(name, clusterType string, byHost map[string][]*Folder) C
 				c.Behind, c.BehindSince = commit.Behind, commit.Since
 			}
 		}
-		c.Leftover = append(c.Leftover, applied.ToPrune...)
+		c.Leftover = append(append(c.Leftover, applied.ToPrune...), j.leftover(host, byHost[host])...)
 		for _, folder := range byHost[host] {
 			c.Assignments = append(c.Assignments, j.assignment(folder, applied, known))
 		}
@@ -143,6 +147,18 @@ func (j *judge) cluster(name, clusterType string, byHost map[string][]*Folder) C
 	c.Leftover = slices.Compact(c.Leftover)
 	c.Status = j.overall(&c)
 	return c
+}
+
+// leftover are the owner's objects that a host has, and that are in none of its folders.
+func (j *judge) leftover(host string, folders []*Folder) []ObjectName {
+	var left []ObjectName
+	for _, one := range j.report.labelled {
+		if one.host == j.in.HostLabels[host] && slices.Contains(j.in.OwnerLabels, one.owner) &&
+			!slices.ContainsFunc(folders, func(f *Folder) bool { return slices.Contains(f.Objects, one.ObjectName) }) {
+			left = append(left, one.ObjectName)
+		}
+	}
+	return left
 }
 
 // overall is the worst of what is known of a cluster.
@@ -286,16 +302,18 @@ func (j *judge) upToDate(a *AssignmentResult, applied Applied) {
 // objects is what the objects say that reconcile an assignment, the worst of it; where there are none, what
 // the root says. all is whether every one of them was found.
 func (j *judge) objects(folder *Folder, applied Applied) (said Status, all bool) {
-	if j.report.objects == nil || len(folder.Objects) == 0 {
+	if j.report.said == nil || len(folder.Objects) == 0 {
 		return applied.Status, true
 	}
 	said, all = Status{Verdict: Ready}, true
 	for _, name := range folder.Objects {
-		one := j.report.objects.find(name)
+		one, found := j.report.find(name)
 		reason, unlisted := j.report.unserved[name.Kind]
 		switch {
-		case one != nil:
-			said = worst(said, j.report.judge(one))
+		case found:
+			said = worst(said, one)
+		case j.report.isHub: // it is on the cluster itself, and what follows the folder knows of it
+			said = worst(said, applied.Status)
 		case unlisted:
 			said, all = worst(said, Status{Unknown, time.Time{}, fmt.Sprintf("%s cannot be seen: %s", name, reason)}), false
 		default:

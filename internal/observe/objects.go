@@ -87,23 +87,6 @@ func nameOf(u *unstructured.Unstructured) ObjectName {
 	return ObjectName{u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
-// find returns an object, or nil. One whose namespace is not known is the only one of its name.
-func (o *objects) find(name ObjectName) *object {
-	if found := o.byName[name]; found != nil || name.Namespace != "" {
-		return found
-	}
-	var found *object
-	for _, one := range o.all {
-		if one.Kind == name.Kind && one.Name == name.Name {
-			if found != nil {
-				return nil
-			}
-			found = one
-		}
-	}
-	return found
-}
-
 func (o *object) text(fields ...string) string {
 	text, _, _ := unstructured.NestedString(o.from.Object, fields...)
 	return text

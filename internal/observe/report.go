@@ -15,13 +15,30 @@ type Report struct {
 	// Applied is what the cluster has applied of the folders that it follows, by host. What is said of the
 	// cluster as a whole stands under "".
 	Applied map[string]Applied
-	// objects are those that say what became of the assignments; nil where only Applied is known.
-	objects *objects
-	// judged is what they say.
-	judged map[ObjectName]Status
+	// said is what the objects say that assignments are reconciled by; nil where only Applied is known.
+	said map[ObjectName]Status
+	// labelled are those of them that have the labels of an owner.
+	labelled []labelled
+	// isHub says that some of them may be where nobody was asked.
+	isHub bool
 	// unserved are kinds that the cluster does not have, by the error or the reason.
 	unserved map[string]string
 }
+
+// labelled is an object that somebody has written for a host.
+type labelled struct {
+	ObjectName
+	owner, host string // labels
+}
+
+// The labels of reconciler objects, as internal/render writes them.
+const (
+	ownerLabel = "flotilla.dev/owner"
+	hostLabel  = "flotilla.dev/host"
+)
+
+// reconciles are the kinds by which assignments are reconciled, as records name them.
+var reconciles = []string{"Kustomization", "HelmRelease", "Application", "GitRepo", "HelmOp"}
 
 // Listed is what a cluster answered when it was asked for its agent's objects.
 type Listed struct {
@@ -36,34 +53,69 @@ func Hosts(clusterType, cluster string) []string {
 	return []string{clusterType, "clusters/" + cluster}
 }
 
-// ReadCluster makes a report of what a cluster itself answered.
+// ReadCluster makes a report of what a cluster itself answered. It keeps nothing of the answer.
 func ReadCluster(at Place, clusterType, cluster string, listed Listed) Report {
-	return read(at, clusterType, cluster, listed, "")
-}
-
-// ReadHub makes a report of what a hub has for a cluster: the Applications whose destination has its name.
-func ReadHub(at Place, clusterType, cluster string, listed Listed) Report {
-	return read(at, clusterType, cluster, listed, cluster)
-}
-
-func read(at Place, clusterType, cluster string, listed Listed, destination string) Report {
 	found := index(listed.Objects)
-	report := Report{Applied: map[string]Applied{}, objects: found, judged: map[ObjectName]Status{}, unserved: listed.Unlisted}
+	report := newReport(found, listed)
 	for _, host := range Hosts(clusterType, cluster) {
-		roots := found.argoRoots(at, host, destination)
-		if destination == "" {
-			roots = append(roots, found.fluxRoots(at, host)...)
-			roots = append(roots, found.fleetRoots(at, host)...)
-		}
-		if chosen, ok := choose(roots); ok {
+		if chosen, ok := choose(slices.Concat(found.argoRoots(at, host), found.fluxRoots(at, host), found.fleetRoots(at, host))); ok {
 			report.Applied[host] = chosen.applied
 		}
 	}
-	if destination != "" {
-		report.objects = found.deployingTo(destination)
-	}
 	if len(report.Applied) == 0 {
 		report.Unknown = noRoot(at, clusterType, cluster, listed.Unlisted)
+	}
+	return report
+}
+
+// ReadHub makes reports of what a hub has for clusters, given by name with their types: an Application
+// speaks of the cluster that its destination names.
+func ReadHub(at Place, types map[string]string, listed Listed) map[string]Report {
+	byCluster := map[string]*objects{}
+	for _, one := range index(listed.Objects).all {
+		name := one.text("spec", "destination", "name")
+		if _, ours := types[name]; !ours || one.Kind != "Application" {
+			continue
+		}
+		if byCluster[name] == nil {
+			byCluster[name] = &objects{byName: map[ObjectName]*object{}}
+		}
+		byCluster[name].all = append(byCluster[name].all, one)
+		byCluster[name].byName[one.ObjectName] = one
+	}
+	reports := make(map[string]Report, len(types))
+	for name, clusterType := range types {
+		found := byCluster[name]
+		if found == nil {
+			found = &objects{}
+		}
+		report := newReport(found, listed)
+		report.isHub = true
+		for _, host := range Hosts(clusterType, name) {
+			if chosen, ok := choose(found.argoRoots(at, host)); ok {
+				report.Applied[host] = chosen.applied
+			}
+		}
+		if len(report.Applied) == 0 {
+			report.Unknown = noRoot(at, clusterType, name, listed.Unlisted)
+		}
+		reports[name] = report
+	}
+	return reports
+}
+
+// newReport is a report of what objects say.
+func newReport(found *objects, listed Listed) Report {
+	report := Report{Applied: map[string]Applied{}, said: map[ObjectName]Status{}, unserved: listed.Unlisted}
+	for _, one := range found.all {
+		if !slices.Contains(reconciles, one.Kind) {
+			continue
+		}
+		report.said[one.ObjectName] = found.judge(one)
+		labels := one.from.GetLabels()
+		if owner, host := labels[ownerLabel], labels[hostLabel]; owner != "" && host != "" {
+			report.labelled = append(report.labelled, labelled{one.ObjectName, owner, host})
+		}
 	}
 	return report
 }
@@ -78,18 +130,6 @@ func noRoot(at Place, clusterType, cluster string, unlisted map[string]string) s
 	folder := func(host string) string { return strings.Trim(at.Path+"/"+host, "/") }
 	return "nothing on the cluster follows the folder " + folder(clusterType) + " or " + folder("clusters/"+cluster) +
 		" of branch " + at.Branch + " of the GitOps repository"
-}
-
-// deployingTo are the objects of a hub that are for one cluster.
-func (o *objects) deployingTo(cluster string) *objects {
-	some := &objects{byName: map[ObjectName]*object{}}
-	for _, one := range o.all {
-		if one.Kind == "Application" && one.deploysTo(cluster) {
-			some.all = append(some.all, one)
-			some.byName[one.ObjectName] = one
-		}
-	}
-	return some
 }
 
 // Said makes a report of what somebody else said about a cluster as a whole. ready is nil where that is not
@@ -168,16 +208,23 @@ func (r *Report) applied(host string) (Applied, bool) {
 	return applied, ok
 }
 
-// judge says what an object says of itself, with what belongs to it.
-func (r *Report) judge(one *object) Status {
-	if said, ok := r.judged[one.ObjectName]; ok {
-		return said
+// find returns what an object says. One whose namespace is not known is the only one of its name.
+func (r *Report) find(name ObjectName) (Status, bool) {
+	said, ok := r.said[name]
+	if ok || name.Namespace != "" {
+		return said, ok
 	}
-	said := r.objects.judge(one)
-	r.judged[one.ObjectName] = said
-	return said
+	count := 0
+	for other, status := range r.said {
+		if other.Kind == name.Kind && other.Name == name.Name {
+			said = status
+			count++
+		}
+	}
+	return said, count == 1
 }
 
+// judge says what an object says of itself, with what belongs to it.
 func (o *objects) judge(one *object) Status {
 	switch {
 	case one.group == groupKustomize:

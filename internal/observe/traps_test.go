@@ -285,3 +285,37 @@ func TestAnObjectThatIsNotThereIsNotReady(t *testing.T) {
 		t.Errorf("%+v", got.Status)
 	}
 }
+
+// A target that was removed is still on the cluster until its agent has pruned it.
+func TestWhatWasRemovedAndIsStillThereIsTold(t *testing.T) {
+	t.Parallel()
+	listed := observe.Listed{Objects: objectsOf(t, strings.TrimSpace(`
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: root, namespace: flux-system, generation: 1}
+spec: {path: drone, sourceRef: {kind: GitRepository, name: root}}
+status:
+  observedGeneration: 1
+  lastAppliedRevision: dev@sha1:`+older+`
+  lastAttemptedRevision: dev@sha1:`+older+`
+  conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T18:00:00Z"}]
+---`+readyKustomization+`
+---`+strings.NewReplacer("name: web, namespace", "name: gone, namespace", "generation: 2}", "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}}").Replace(readyKustomization)))}
+	in := observe.Input{
+		Tip: tip, Types: map[string]string{"drone-1": "drone"},
+		Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(observe.Place{Branch: "dev"}, "drone", "drone-1", listed)},
+		OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
+		Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA, "gone": treeB}}}},
+		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
+			Objects: []observe.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
+	}
+	result := observe.Observe(in)
+	cluster := result.Clusters[0]
+	if cluster.Assignments[0].Verdict != observe.Ready || cluster.Verdict != observe.Progressing || cluster.Message != "still has what was removed: Kustomization flux-system/gone" {
+		t.Errorf("%+v", cluster)
+	}
+	drift := result.Drift(map[string]bool{"drone/web": true})
+	if len(drift) != 1 || len(drift[0].Objects) != 1 || drift[0].Clusters[0] != "drone-1" {
+		t.Errorf("%+v", drift)
+	}
+}
