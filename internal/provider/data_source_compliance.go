@@ -174,7 +174,7 @@ func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	}
 	ctx, cancel := deadlines.during(ctx, forRead)
 	defer cancel()
-	answer, err := d.ask(ctx, question, goal, diagnostics)
+	answer, err := d.ask(ctx, question, goal)
 	if answer == nil {
 		if err != nil {
 			addRepositoryError(ctx, diagnostics, err, false)
@@ -263,7 +263,7 @@ func (d *complianceDataSource) feedback(q *compliance.Question, from feedback, d
 }
 
 // ask asks once, or until enough is ready. The answer may come with an error: the time has run out.
-func (d *complianceDataSource) ask(ctx context.Context, q compliance.Question, goal *compliance.Goal, diagnostics *diag.Diagnostics) (*compliance.Answer, error) {
+func (d *complianceDataSource) ask(ctx context.Context, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
 	var repository compliance.Repository
 	clock := compliance.Clock(wallClock{})
 	if d.connection != nil {
