@@ -18,10 +18,11 @@ func nameAttribute(what string) schema.StringAttribute {
 	return schema.StringAttribute{Required: true, MarkdownDescription: what}
 }
 
-func labelsAttribute() schema.MapAttribute {
-	return schema.MapAttribute{
-		Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "Kubernetes labels, which selectors and config containers match.",
+// labelsAttribute is dynamic since Terraform would make text of a number before anybody sees it: "1.1" of 1.10.
+func labelsAttribute() schema.DynamicAttribute {
+	return schema.DynamicAttribute{
+		Optional:            true,
+		MarkdownDescription: "Kubernetes labels, a map of texts, which selectors and config containers match. Numbers and bools want quotes.",
 	}
 }
 

@@ -23,6 +23,7 @@ var (
 	_ resource.ResourceWithValidateConfig = stateOnly{}
 	_ resource.ResourceWithModifyPlan     = stateOnly{}
 	_ resource.ResourceWithImportState    = stateOnly{}
+	_ resource.ResourceWithUpgradeState   = stateOnly{}
 )
 
 // object is what one kind of state-only resource is: its schema, how it is checked, what it derives.
@@ -52,6 +53,9 @@ func (r stateOnly) Metadata(_ context.Context, req resource.MetadataRequest, res
 // Schema returns the kind's schema.
 func (r stateOnly) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = r.schema
+	if r.hasLabels() {
+		resp.Schema.Version = labelsVersion
+	}
 }
 
 // ValidateConfig checks the object as a fleet would, at the resource that is wrong.
