@@ -41,6 +41,9 @@ func TestARealServerTakesEveryCredential(t *testing.T) {
 		"a command": with(func(c *kube.Cluster) {
 			c.Exec = script(t, `printf '%s' '`+credential(fmt.Sprintf(`{"token":%q}`, server.Token))+`'`)
 		}),
+		"a certificate of a command": with(func(c *kube.Cluster) {
+			c.Exec = script(t, `printf '%s' '`+credential(fmt.Sprintf(`{"clientCertificateData":%q,"clientKeyData":%q}`, certificate, key))+`'`)
+		}),
 		"a kubeconfig":                    {Kubeconfig: server.Kubeconfig(), Context: "kubetest"},
 		"a kubeconfig with a certificate": {Kubeconfig: aKubeconfig(at, user)},
 	} {
