@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -44,19 +45,25 @@ func ParseModule(text string, applied map[string]any) (*Module, error) {
 		locals:  map[string]hclsyntax.Expression{},
 		known:   &hcl.EvalContext{Functions: map[string]function.Function{"jsonencode": stdlib.JSONEncodeFunc, "min": stdlib.MinFunc, "range": stdlib.RangeFunc}},
 	}
-	blocks := file.Body.(*hclsyntax.Body).Blocks
+	body := file.Body.(*hclsyntax.Body)
+	for name := range body.Attributes {
+		return nil, fmt.Errorf("attribute %q is in no block", name)
+	}
+	blocks := body.Blocks
 	for _, block := range blocks {
 		switch {
 		case block.Type == "locals":
 			for name, attribute := range block.Body.Attributes {
 				p.locals[name] = attribute.Expr
 			}
+		case len(block.Labels) != labels[block.Type]:
+			return nil, fmt.Errorf("line %d: block %q must have %d labels", block.TypeRange.Start.Line, block.Type, labels[block.Type])
 		case block.Type == "resource" && block.Labels[0] == "terraform_data":
-			input, err := p.value(block.Body.Attributes["input"].Expr)
+			attributes, err := p.attributes(block.Body)
 			if err != nil {
 				return nil, err
 			}
-			p.module.Later[strings.Join(block.Labels, ".")] = input
+			p.module.Later[strings.Join(block.Labels, ".")] = attributes["input"]
 		}
 	}
 	for _, block := range blocks {
@@ -67,11 +74,15 @@ func ParseModule(text string, applied map[string]any) (*Module, error) {
 	return p.module, nil
 }
 
+// labels are how many each block has; what is not here is no block that is simulated.
+var labels = map[string]int{"provider": 1, "resource": 2, "data": 2, "output": 1}
+
 type moduleParser struct {
 	module  *Module
 	applied map[string]any
 	locals  map[string]hclsyntax.Expression
 	known   *hcl.EvalContext
+	depth   int // of locals within locals
 }
 
 func (p *moduleParser) block(block *hclsyntax.Block) error {
@@ -88,6 +99,11 @@ func (p *moduleParser) block(block *hclsyntax.Block) error {
 		var resource Resource
 		if resource.Attributes, err = p.attributes(block.Body); err != nil {
 			return err
+		}
+		for _, name := range []string{"count", "for_each", "provider"} {
+			if _, ok := resource.Attributes[name]; ok {
+				return fmt.Errorf("the meta-argument %q is not simulated", name)
+			}
 		}
 		for _, inner := range block.Body.Blocks {
 			if inner.Type != "lifecycle" {
@@ -110,9 +126,21 @@ func (p *moduleParser) block(block *hclsyntax.Block) error {
 		var attributes map[string]any
 		address := p.address(block.Body, "to")
 		attributes, err = p.attributes(block.Body)
-		p.module.Imports[address], _ = attributes["id"].(string)
+		id, isText := attributes["id"].(string)
+		if err == nil && (address == "" || !isText) {
+			err = fmt.Errorf("an import needs an address and an id")
+		}
+		p.module.Imports[address] = id
 	case "removed":
-		p.module.Removed = append(p.module.Removed, p.address(block.Body, "from"))
+		address, stays := p.address(block.Body, "from"), false
+		for _, inner := range block.Body.Blocks {
+			lifecycle, wrong := p.attributes(inner.Body)
+			stays, err = lifecycle["destroy"] == false, wrong
+		}
+		if err == nil && (address == "" || !stays) {
+			err = fmt.Errorf("what is removed needs an address, and destroy = false")
+		}
+		p.module.Removed = append(p.module.Removed, address)
 	default:
 		err = fmt.Errorf("blocks %q are not simulated", block.Type)
 	}
@@ -158,6 +186,9 @@ func (p *moduleParser) attributes(body *hclsyntax.Body) (map[string]any, error) 
 	return attributes, nil
 }
 
+// maxDepth bounds locals that stand for locals.
+const maxDepth = 10
+
 // value makes a value of an expression; calls of the provider's functions stay calls.
 func (p *moduleParser) value(expression hclsyntax.Expression) (any, error) {
 	switch expression := expression.(type) {
@@ -169,6 +200,10 @@ func (p *moduleParser) value(expression hclsyntax.Expression) (any, error) {
 	case *hclsyntax.ScopeTraversalExpr:
 		address := reference(expression)
 		if stands, ok := p.locals[strings.TrimPrefix(address, "local.")]; ok && strings.HasPrefix(address, "local.") {
+			if p.depth++; p.depth > maxDepth {
+				return nil, fmt.Errorf("%s goes on for ever", address)
+			}
+			defer func() { p.depth-- }()
 			return p.value(stands)
 		}
 		resource := strings.TrimSuffix(address, ".output")
@@ -187,6 +222,9 @@ func (p *moduleParser) value(expression hclsyntax.Expression) (any, error) {
 			if problems.HasErrors() {
 				return nil, problems
 			}
+			if key.IsNull() || !key.IsKnown() || key.Type() != cty.String {
+				return nil, fmt.Errorf("the key of an object must be text")
+			}
 			value, err := p.value(item.ValueExpr)
 			if err != nil {
 				return nil, err
@@ -200,6 +238,9 @@ func (p *moduleParser) value(expression hclsyntax.Expression) (any, error) {
 	known, problems := expression.Value(p.known)
 	if problems.HasErrors() {
 		return nil, problems
+	}
+	if !known.IsWhollyKnown() {
+		return nil, fmt.Errorf("the value is not known")
 	}
 	text, err := ctyjson.Marshal(known, known.Type())
 	if err != nil {
