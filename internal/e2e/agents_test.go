@@ -27,6 +27,10 @@ type agent interface {
 
 	// says is what it reports of a host.
 	says(t *testing.T, host string) string
+
+	// comparesAlways says whether it reports what somebody changes on the cluster
+	// while it may not put it right.
+	comparesAlways() bool
 }
 
 // TestAgents goes the whole way with each agent: what Terraform writes arrives,
@@ -75,7 +79,14 @@ spec:
 // fleet is the fleet of one agent: a host for each type of configuration, each
 // of which gets the workload, and a second deployment target on the first.
 func fleet(agent, repository, greeting string) map[string]any {
-	hosts := []any{map[string]any{"name": agent, "reconciler": agent, "labels": map[string]any{"first": "true"}}}
+	first := map[string]any{"name": agent, "reconciler": agent, "labels": map[string]any{"first": "true"}}
+	if agent == "argocd" {
+		// It would try a commit that cannot be synced for minutes before it looks at the next.
+		first["parameters"] = map[string]any{"application": map[string]any{"syncPolicy": map[string]any{"retry": map[string]any{
+			"limit": 5, "refresh": true, "backoff": map[string]any{"duration": "2s", "factor": 1, "maxDuration": "2s"},
+		}}}}
+	}
+	hosts := []any{first}
 	for _, kind := range configTypes {
 		hosts = append(hosts, map[string]any{"name": agent + "-" + kind, "reconciler": agent, "config_type": kind})
 	}
@@ -174,6 +185,7 @@ func (w *world) way(t *testing.T, agent agent) {
 		setData(t, w.cluster, namespace(host, "live"), "platform-config", "GREETING", "by hand")
 		arrived(func() error { return configured("goodbye") })
 	})
+	w.heard(t, agent, tf, team, gitops, user, arrived)
 	step("a deployment target removed", func() { tf.apply(without(fleet(host, team.url, "goodbye"), "target_policies", "extra")) })
 	step("it is pruned", func() {
 		arrived(func() error { return gone(t, w.cluster, namespace(host, "extra")) })

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,6 +60,8 @@ type argoCD struct{ cluster *kubetest.Server }
 
 func (argoCD) reconciler() string { return "argocd" }
 
+func (argoCD) comparesAlways() bool { return true }
+
 // start starts the application controller, the repository server and
 // their cache. The controller listens for whoever wants its metrics on every
 // address, which cannot be turned off; nothing else does.
@@ -79,6 +82,7 @@ func (a argoCD) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cache.Close)
+	keepTime(t, cache)
 
 	ports, err := processtest.FreePorts(t.Context(), 3)
 	if err != nil {
@@ -108,6 +112,25 @@ func (a argoCD) start(t *testing.T) {
 	})
 }
 
+// keepTime lets what the cache holds expire, which otherwise stays for ever, the
+// commit of a branch among it.
+func keepTime(t *testing.T, cache *miniredis.Miniredis) {
+	t.Helper()
+	ended := make(chan struct{})
+	t.Cleanup(func() { <-ended })
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-time.After(time.Second):
+				cache.FastForward(time.Second)
+			}
+		}
+	}()
+}
+
 func (a argoCD) follow(t *testing.T, repository, host string, held bool) {
 	t.Helper()
 	a.cluster.Apply(t, fmt.Sprintf(argoRoot, "flotilla-dev-"+host, repository, host, !held))
@@ -120,6 +143,11 @@ func (a argoCD) nudge(t *testing.T, host string) {
 
 func (a argoCD) says(t *testing.T, host string) string {
 	t.Helper()
-	root := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", "flotilla-dev-"+host)
-	return strings.TrimSpace(fmt.Sprint(field(root, "status", "sync"), field(root, "status", "health"), field(root, "status", "conditions"), field(root, "status", "operationState", "message")))
+	var said strings.Builder
+	for _, name := range []string{"flotilla-dev-" + host, "dev-" + host + "-web-live"} {
+		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
+		fmt.Fprintf(&said, "%s: sync %v, health %v, conditions %v, %v; ", name, field(application, "status", "sync"), field(application, "status", "health"),
+			field(application, "status", "conditions"), field(application, "status", "operationState"))
+	}
+	return said.String()
 }

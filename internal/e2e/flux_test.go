@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,8 @@ type flux struct{ cluster *kubetest.Server }
 
 func (flux) reconciler() string { return "flux" }
 
+func (flux) comparesAlways() bool { return false }
+
 // start starts kustomize-controller, and a stand-in for source-controller,
 // which cannot be built from the module proxy.
 func (f flux) start(t *testing.T) {
@@ -66,6 +69,10 @@ func (f flux) nudge(t *testing.T, host string) {
 
 func (f flux) says(t *testing.T, host string) string {
 	t.Helper()
-	root := f.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "flotilla-dev-"+host)
-	return fmt.Sprint(field(root, "status", "lastAppliedRevision"), " ", field(root, "status", "conditions"))
+	var said strings.Builder
+	for _, name := range []string{"flotilla-dev-" + host, "dev-" + host + "-web-live"} {
+		kustomization := f.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", name)
+		fmt.Fprintf(&said, "%s: %v, conditions %v; ", name, field(kustomization, "status", "lastAppliedRevision"), field(kustomization, "status", "conditions"))
+	}
+	return said.String()
 }
