@@ -246,8 +246,11 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 		return
 	case pin != nil:
 		p.Pinned = true
-	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(): // whatever the candidate is, the value stays
-		known = known || !m.Now.IsUnknown()
+	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(): // whatever else is unknown, the value stays
+		if !fleet.IsKnown(candidate) || !known {
+			m.WaitingFor, m.OpenedAt = types.StringUnknown(), types.StringUnknown()
+			return
+		}
 	case !fleet.IsKnown(candidate) || !known:
 		m.unknown()
 		return
@@ -256,11 +259,6 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 		p.Content = contentOf(candidate)
 		p.Promoted = exists && !prior.Promoted.IsNull() && contentOf(plain(prior.Promoted)) == p.Content && candidate != nil
 		p.Same = exists && contentOf(plain(prior.Candidate)) == p.Content
-	}
-	if p.Held && !fleet.IsKnown(candidate) {
-		m.WaitingFor = types.StringUnknown()
-		m.OpenedAt = types.StringUnknown()
-		return
 	}
 	if opened, err := time.Parse(time.RFC3339, prior.OpenedAt.ValueString()); err == nil {
 		p.OpenedAt = opened
