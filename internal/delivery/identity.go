@@ -104,3 +104,11 @@ func spelling(text string) string {
 	}
 	return "file:" + filepath.ToSlash(local)
 }
+
+// Identify says how an owner relates to what is known of it.
+//
+// Errors: as of a look.
+func (c *Client) Identify(ctx context.Context, known *Known, owner Owner) (Identity, error) {
+	former, err := c.identify(ctx, known, owner)
+	return former.identity, err
+}

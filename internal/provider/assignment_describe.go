@@ -27,6 +27,9 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 	if t.known != nil {
 		notes.Mended = t.known.Drift.Touched
 	}
+	if t.outcome != nil {
+		notes.Lines = t.outcome.Lines()
+	}
 	after := &changes.Version{}
 	if t.result != nil {
 		after = &changes.Version{
@@ -53,6 +56,7 @@ func (t *task) folders(ctx context.Context) (folders []changes.Folder, complete 
 			folder.WaitsFor = t.rendering.WaitsFor(i)
 		case now == tree:
 			continue
+		case t.decisions[key.Host][key.DeploymentTarget].Action == rollout.GoBack:
 		case was:
 			if changed[key.Host] == nil {
 				changed[key.Host] = map[string]string{}

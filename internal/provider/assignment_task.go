@@ -39,6 +39,10 @@ type task struct {
 	decisions rollout.Decisions
 	current   rollout.Trees // what the owner has, by all that the state knows
 	outlook   *delivery.Outlook
+
+	steps   steps
+	outcome *rollout.Outcome                  // nil where nothing is to wait for anything
+	back    map[string]map[string]gitops.Host // what commits have that a rollout goes back to
 }
 
 func (r *assignmentResource) task(
@@ -97,8 +101,7 @@ func (t *task) want(ctx context.Context) bool {
 		t.rendering = t.result.Render(to, t.current)
 	}
 	addErrors(t.diagnostics, t.rendering.Findings)
-	t.decisions = rollout.Decide(t.rendering.Wanted(), nil)
-	return !t.diagnostics.HasError()
+	return !t.diagnostics.HasError() && t.step(ctx)
 }
 
 // label is the owner's name in the labels of what is rendered: that under which it was written first, so
@@ -140,14 +143,7 @@ func (t *task) wantBack(ctx context.Context) bool {
 		addRepositoryError(ctx, t.diagnostics, err, t.known == nil)
 		return false
 	}
-	back := rollout.Trees{}
-	for host, folders := range hosts {
-		back[host] = map[string]string{}
-		for target, folder := range folders.Folders {
-			back[host][target] = folder.Tree
-		}
-	}
-	t.backTo, t.decisions = hosts, rollout.Decide(nil, back)
+	t.backTo, t.decisions = hosts, rollout.Decide(nil, treesOf(hosts))
 	return true
 }
 
@@ -155,6 +151,7 @@ func (t *task) wantBack(ctx context.Context) bool {
 func (t *task) plan(ctx context.Context) {
 	t.model.Deployed, t.model.Commit = types.MapUnknown(types.StringType), types.StringUnknown()
 	t.model.Changes, t.model.PullRequest = types.ListUnknown(types.StringType), types.StringNull()
+	t.model.RollingOut, t.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
 	if t.intent.Settings.PullRequest {
 		t.model.PullRequest = types.StringUnknown()
 	}
@@ -170,8 +167,12 @@ func (t *task) plan(ctx context.Context) {
 		return
 	}
 	t.model.Deployed = deployedValue(t.intent.After)
+	t.setProgress()
 	if t.isDone(ctx) {
 		t.model.Deployed, t.model.Commit, t.model.Changes = t.prior.Deployed, t.prior.Commit, t.prior.Changes
+		if !t.isSaid() && t.outcome != nil {
+			t.model.Changes = linesValue(t.outcome.Lines())
+		}
 		if t.intent.Settings.PullRequest {
 			t.model.PullRequest = t.prior.PullRequest
 		}
@@ -244,6 +245,9 @@ func (t *task) lookAhead(ctx context.Context) {
 
 // isDone says whether the repository has everything as it is wanted, so that there is nothing to write.
 func (t *task) isDone(ctx context.Context) bool {
+	if t.known != nil && t.isClosed() && t.outlook.Identity == delivery.Same {
+		return true
+	}
 	if t.known == nil || t.outlook.Identity != delivery.Same || !t.known.Drift.IsNone() || !t.model.Deployed.Equal(t.prior.Deployed) {
 		return false
 	}
@@ -283,7 +287,24 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 	if out.Append(quiet.Errors()...); !ready || out.HasError() {
 		return nil, nil
 	}
+	if !t.checkWindows() {
+		return nil, nil
+	}
 	return t.deliver(ctx, lines)
+}
+
+// proceed is an apply that writes nothing, and remembers how far the rollout is.
+func (t *task) proceed(ctx context.Context) *memory {
+	out, quiet := t.diagnostics, diag.Diagnostics{}
+	t.diagnostics = &quiet
+	ready := t.placeKnown && t.want(ctx)
+	t.diagnostics = out
+	if out.Append(quiet.Errors()...); !ready || t.memory == nil {
+		return nil
+	}
+	m := *t.memory
+	m.Rollout = t.state()
+	return &m
 }
 
 // deliver writes, and closes what is left of other ways to deliver.
@@ -304,11 +325,14 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 		}
 	}
 	t.model.Deployed = deployedValue(t.intent.After)
+	if t.model.RolledOut.IsUnknown() {
+		t.setProgress()
+	}
 	t.model.Commit, t.model.PullRequest = types.StringValue(done.Commit), types.StringPointerValue(orNil(done.PullRequest))
 	if t.model.Changes.IsUnknown() {
 		t.model.Changes = linesValue(lines)
 	}
-	m := &memory{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records}
+	m := &memory{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records, Rollout: t.state()}
 	if t.memory != nil {
 		m.Label = t.memory.Label
 	}
@@ -324,6 +348,9 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 func (t *task) contents(host, target string) gitops.Folder {
 	if t.backTo != nil {
 		return t.backTo[host].Folders[target]
+	}
+	if decision := t.decisions[host][target]; decision.Action == rollout.GoBack {
+		return t.back[decision.From][host].Folders[target]
 	}
 	i, _ := t.result.Assignment(host, target)
 	record := t.rendering.Record(i)

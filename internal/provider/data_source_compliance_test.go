@@ -82,7 +82,11 @@ func TestComplianceOfNothingIsUnknownAndHasEvidence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if evidence.Time.Before(before.Truncate(time.Second)) || len(evidence.Clusters) != 3 || values["time"] != evidence.Time.Format(time.RFC3339) {
+			clusters := 3
+			if name == "an empty feedback" {
+				clusters = 0 // evidence of nobody: a rollout lets time count
+			}
+			if evidence.Time.Before(before.Truncate(time.Second)) || len(evidence.Clusters) != clusters || values["time"] != evidence.Time.Format(time.RFC3339) {
 				t.Errorf("the evidence is %s", text)
 			}
 		})

@@ -98,6 +98,25 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 					"that commit has of this assignment, and the fleet is not looked at. The plan shows what goes back, protection " +
 					"holds it, and drift shows against it. Without it the next apply goes forth to what the fleet comes to.",
 			},
+			"rollout": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Lets a change go on only where it has proven itself: `{stages, on_failure, progress_deadline, unknown, windows, " +
+					"approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, " +
+					"ready_percent, max_failed, soak, approval}`; hosts that no stage names are a last stage. Each deployment target goes its own " +
+					"way: it enters a stage when all before are proven for its content. `on_failure` is `halt` (default) or `roll_back`, " +
+					"`unknown` `wait` (default) or `skip` for clusters that say nothing. `approvals` are `<deployment target>@<content>` as " +
+					"`rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything goes at once.",
+			},
+			"holds": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Folders that stay as they are until somebody lifts the hold: a list of `{deployment_targets, hosts, reason, until}`. " +
+					"Without names it is of all. `until` is a time, and is over by the time of the evidence.",
+			},
+			"evidence": schema.StringAttribute{
+				Optional: true, WriteOnly: true,
+				MarkdownDescription: "What clusters report, as `flotilla_compliance` gives it. It is write-only: in no state, and no difference in a plan. " +
+					"Its time is the time of the rollout: no clock is read but when windows are looked at before writing.",
+			},
 			"timeouts": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "How long operations may take, connecting included: `{create, read, update, delete}`, each a duration " +
@@ -116,6 +135,15 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"deployed": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "By host, a hash of all that this assignment has there.",
+			},
+			"rolling_out": schema.MapAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve. " +
+					"Where very many are under way, those that are equally far are one entry.",
+			},
+			"rolled_out": schema.BoolAttribute{
+				Computed:            true,
+				MarkdownDescription: "Whether everything is as the fleet wants it, and proven where a rollout asks for that.",
 			},
 			"commit": schema.StringAttribute{
 				Computed:            true,
@@ -140,6 +168,11 @@ type assignmentModel struct {
 	RollbackTo    types.String  `tfsdk:"rollback_to"`
 	OnDestroy     types.String  `tfsdk:"on_destroy"`
 	Timeouts      types.Dynamic `tfsdk:"timeouts"`
+	Rollout       types.Dynamic `tfsdk:"rollout"`
+	Holds         types.Dynamic `tfsdk:"holds"`
+	Evidence      types.String  `tfsdk:"evidence"`
+	RollingOut    types.Map     `tfsdk:"rolling_out"`
+	RolledOut     types.Bool    `tfsdk:"rolled_out"`
 	Changes       types.List    `tfsdk:"changes"`
 	Deployed      types.Map     `tfsdk:"deployed"`
 	Commit        types.String  `tfsdk:"commit"`
@@ -166,6 +199,7 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 	checkOwnerName(model.Name, &resp.Diagnostics)
 	checkOnDestroy(model.OnDestroy, &resp.Diagnostics)
 	checkRollback(model.RollbackTo, &resp.Diagnostics)
+	model.decodeSteps(&resp.Diagnostics)
 }
 
 // ModifyPlan computes what the repository is to hold, on every plan: the framework would otherwise
@@ -184,6 +218,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("evidence"), &plan.Evidence)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -198,7 +233,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.Fleet = types.DynamicNull()
+	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 	if req.State.Raw.IsNull() && resp.Private != nil {
 		creation{Place: task.intent.Owner.Place, Protection: task.intent.Protection}.note(ctx, resp.Private, &resp.Diagnostics)
@@ -210,6 +245,7 @@ func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequ
 	var plan assignmentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("evidence"), &plan.Evidence)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -220,7 +256,7 @@ func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.Fleet = types.DynamicNull()
+	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
 	after.keep(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -247,6 +283,9 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 	state.Deployed = deployedValue(known.Current())
 	state.Changes = types.ListValueMust(types.StringType, nil)
+	if state.RolledOut.IsNull() { // imported, or written by a version without rollouts
+		state.RollingOut, state.RolledOut = types.MapValueMust(types.StringType, nil), types.BoolValue(true)
+	}
 	if after := before.refreshed(known); !before.equal(after) { // sealing takes longer than all else of a refresh
 		after.keep(ctx, resp.Private, &resp.Diagnostics)
 	}
@@ -259,6 +298,7 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("evidence"), &plan.Evidence)...)
 	before := recall(ctx, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
@@ -278,8 +318,16 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 			return
 		}
 		after.keep(ctx, resp.Private, &resp.Diagnostics)
+	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) {
+		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
+		if after := task.proceed(ctx); after != nil && !resp.Diagnostics.HasError() {
+			after.keep(ctx, resp.Private, &resp.Diagnostics)
+		}
+		if resp.Diagnostics.HasError() {
+			return
+		}
 	}
-	plan.Fleet = types.DynamicNull()
+	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 

@@ -1,0 +1,388 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// steps is how an assignment is rolled out: what is configured, and what clusters have reported.
+type steps struct {
+	settings *rollout.Settings // nil: everything at once
+	holds    []rollout.Hold
+	evidence *observe.Evidence // nil where there is none
+	known    bool              // false while some of it is not known yet
+}
+
+// plain says that nothing is to wait for anything.
+func (s steps) plain() bool { return s.known && s.settings == nil && len(s.holds) == 0 }
+
+// decodeSteps reads rollout, holds and evidence, strictly.
+func (m *assignmentModel) decodeSteps(diagnostics *diag.Diagnostics) steps {
+	s := steps{known: true}
+	isRollout := plain(m.Rollout) != nil
+	if isRollout {
+		settings, known, findings := rollout.Decode(plain(m.Rollout))
+		addFindings(diagnostics, path.Root("rollout"), "Invalid rollout", asInner(findings))
+		s.settings, s.known = settings, known
+	}
+	if plain(m.Holds) != nil {
+		holds, known, findings := rollout.DecodeHolds(plain(m.Holds))
+		addFindings(diagnostics, path.Root("holds"), "Invalid holds", asInner(findings))
+		s.holds, s.known = holds, s.known && known
+	}
+	switch {
+	case m.Evidence.IsUnknown():
+		s.known = s.known && !isRollout && len(s.holds) == 0
+	case m.Evidence.IsNull():
+		if isRollout {
+			diagnostics.AddAttributeError(path.Root("evidence"), "No evidence",
+				"A rollout needs evidence: set evidence = data.flotilla_compliance.….evidence. With feedback = {} nobody is asked, and time counts.")
+		}
+		for _, hold := range s.holds {
+			if !hold.Until.IsZero() {
+				diagnostics.AddAttributeError(path.Root("holds"), "Invalid holds",
+					"What until means is known by the time of the evidence: set evidence = data.flotilla_compliance.….evidence, or leave until out.")
+				break
+			}
+		}
+	default:
+		evidence, err := observe.Parse([]byte(m.Evidence.ValueString()))
+		if err != nil {
+			diagnostics.AddAttributeError(path.Root("evidence"), "Invalid evidence", sentence(err.Error()))
+			s.known = false
+			return s
+		}
+		s.evidence = evidence
+	}
+	return s
+}
+
+// step decides what happens to each folder now. It returns false while that is not known yet, or something
+// is wrong.
+func (t *task) step(ctx context.Context) bool {
+	wanted := t.rendering.Wanted()
+	t.steps = t.model.decodeSteps(t.diagnostics)
+	if t.diagnostics.HasError() {
+		return false
+	}
+	if t.steps.plain() || t.known != nil && t.known.Drift.Gone { // what waits would be nowhere
+		t.decisions = rollout.Decide(wanted, nil)
+		return true
+	}
+	if !t.steps.known || !t.placeKnown || !t.connection.canAsk() {
+		return false
+	}
+	in, ok := t.stepInput(ctx, wanted)
+	if !ok || !t.checkStep(in) {
+		return false
+	}
+	out := t.advance(ctx, in)
+	if t.diagnostics.HasError() {
+		return false
+	}
+	for _, note := range out.Notes {
+		t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Something to know of the rollout", sentence(note))
+	}
+	t.outcome, t.decisions = out, out.Decisions
+	return t.checkMove(ctx)
+}
+
+// checkMove refuses to go to another place while something waits: it would be nowhere until its turn comes.
+func (t *task) checkMove(ctx context.Context) bool {
+	if t.known == nil || len(t.outcome.Progress) == 0 {
+		return true
+	}
+	identity, err := t.connection.delivery.Identify(ctx, t.known, t.intent.Owner)
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, false)
+		return false
+	}
+	if identity != delivery.Moved {
+		return true
+	}
+	t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
+		"%s.\n\nAt another place, what waits would be nowhere until its turn comes. Let the rollout finish first, expedite it, or move without rollout and holds.",
+		sentenceOf(t.outcome.Lines())))
+	return false
+}
+
+func sentenceOf(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return lines[0]
+}
+
+// stepInput gathers what decides. The same configuration, state and repository give the same.
+func (t *task) stepInput(ctx context.Context, wanted rollout.Trees) (rollout.Input, bool) {
+	in := rollout.Input{
+		Wanted: wanted, Settings: t.steps.settings, Holds: t.steps.holds, Hosts: t.hosts(), Requires: t.requires, Back: map[string]rollout.Trees{},
+	}
+	if t.memory != nil {
+		in.State = t.memory.Rollout
+	}
+	if t.known != nil {
+		in.Deployed = t.known.Trees
+		in.Lost = t.memory == nil || t.memory.Rollout == nil && t.memory.Model == ""
+	}
+	owner := t.formerOwner()
+	written, err := t.connection.delivery.Written(ctx, owner, nil)
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, t.known == nil)
+		return in, false
+	}
+	if t.known == nil {
+		in.Deployed, t.current = recordedTrees(written), written.Trees
+		in.Lost = len(written.Records) > 0
+	}
+	in.Records, in.Tip = make(map[rollout.Key]rollout.Record, len(written.Records)), written.Tip
+	for key, record := range written.Records {
+		in.Records[key] = rollout.Record{Tree: record.Tree, Before: record.TreeBefore, Changed: record.Changed}
+	}
+	if t.known != nil && t.known.PullRequest != "" {
+		if in.Proposed, err = t.connection.delivery.IsProposed(ctx, t.known); err != nil {
+			addRepositoryError(ctx, t.diagnostics, err, false)
+			return in, false
+		}
+	}
+	if evidence := t.steps.evidence; evidence != nil {
+		in.Now = evidence.Time
+		if len(evidence.Clusters) > 0 {
+			if in.Reports, err = t.reports(ctx, owner, evidence, written); err != nil {
+				addRepositoryError(ctx, t.diagnostics, err, false)
+				return in, false
+			}
+		}
+	}
+	return in, true
+}
+
+// formerOwner is the owner by the name that the repository has.
+func (t *task) formerOwner() delivery.Owner {
+	owner := t.intent.Owner
+	if t.known != nil {
+		owner.Name = t.known.Owner.Name
+	}
+	return owner
+}
+
+func recordedTrees(written delivery.Written) rollout.Trees {
+	trees := rollout.Trees{}
+	for host := range written.Trees {
+		trees[host] = map[string]string{}
+	}
+	for key, record := range written.Records {
+		if trees[key.Host] == nil {
+			trees[key.Host] = map[string]string{}
+		}
+		trees[key.Host][key.DeploymentTarget] = record.Tree
+	}
+	return trees
+}
+
+// reports looks up what the evidence says of a folder on a cluster. What it calls the tip is the commit that
+// the branch had then.
+func (t *task) reports(
+	ctx context.Context, owner delivery.Owner, evidence *observe.Evidence, written delivery.Written,
+) (func(string, rollout.Key) rollout.Report, error) {
+	atTip := written.Trees
+	if evidence.Tip != written.Tip {
+		atTip = rollout.Trees{}
+		if evidence.Tip != "" {
+			var err error
+			if atTip, err = t.treesAt(ctx, owner, evidence.Tip); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return func(cluster string, key rollout.Key) rollout.Report {
+		content := evidence.Assignment(cluster, key.String())
+		report := rollout.Report{
+			Known: content.Known, Tree: content.Tree, Verdict: rollout.Verdict(content.Verdict), Since: content.Since,
+		}
+		if content.AtTip {
+			report.Tree = atTip[key.Host][key.DeploymentTarget]
+		}
+		return report
+	}, nil
+}
+
+// treesAt is what a commit of the branch has of the owner; nothing where the branch does not have the commit,
+// or that nothing of the owner: then nothing is proven by it.
+func (t *task) treesAt(ctx context.Context, owner delivery.Owner, commit string) (rollout.Trees, error) {
+	hosts, err := t.connection.delivery.AsOf(ctx, owner, commit)
+	if errors.Is(err, git.ErrCommit) {
+		return rollout.Trees{}, nil
+	}
+	return treesOf(hosts), err
+}
+
+func treesOf(hosts map[string]gitops.Host) rollout.Trees {
+	trees := rollout.Trees{}
+	for host, folders := range hosts {
+		trees[host] = map[string]string{}
+		for target, folder := range folders.Folders {
+			trees[host][target] = folder.Tree
+		}
+	}
+	return trees
+}
+
+// hosts are those of the fleet, with the clusters that they stand for.
+func (t *task) hosts() map[string]*rollout.Host {
+	ofType := map[string][]string{}
+	for i := range t.result.Fleet.Clusters {
+		cluster := &t.result.Fleet.Clusters[i]
+		ofType[cluster.ClusterType] = append(ofType[cluster.ClusterType], cluster.Name)
+	}
+	hosts := make(map[string]*rollout.Host, len(t.result.Schedule.Hosts))
+	for _, host := range t.result.Schedule.Hosts {
+		reserved := fleet.Labels{"environment": t.result.Fleet.Environment, "cluster-type": host.ClusterType.Name}
+		made := &rollout.Host{TypeLabels: fleet.Merge(host.ClusterType.Labels, reserved), Clusters: ofType[host.ClusterType.Name]}
+		made.Labels = made.TypeLabels
+		if host.Cluster != nil {
+			made.IsCluster, made.Clusters = true, []string{host.Cluster.Name}
+			made.Labels = fleet.Merge(host.Labels, reserved, fleet.Labels{"cluster": host.Cluster.Name})
+		}
+		hosts[host.Name] = made
+	}
+	return hosts
+}
+
+// requires lists the folders that have to be proven before one changes.
+func (t *task) requires(key rollout.Key) []rollout.Key {
+	i, ok := t.result.Assignment(key.Host, key.DeploymentTarget)
+	if !ok {
+		return nil
+	}
+	dependencies := t.result.Schedule.Assignments[i].Dependencies
+	keys := make([]rollout.Key, len(dependencies))
+	for j, dependency := range dependencies {
+		keys[j] = rollout.Key{Host: dependency.Host.Name, DeploymentTarget: dependency.Target.Name}
+	}
+	return keys
+}
+
+// checkStep finds names and evidence that are not of this fleet.
+func (t *task) checkStep(in rollout.Input) bool {
+	ofRollout, ofHolds := rollout.CheckNames(in.Settings, in.Holds, in.Hosts, in.Wanted, in.Deployed)
+	addFindings(t.diagnostics, path.Root("rollout"), "Invalid rollout", asInner(ofRollout))
+	addFindings(t.diagnostics, path.Root("holds"), "Invalid holds", asInner(ofHolds))
+	if evidence := t.steps.evidence; evidence != nil && len(evidence.Clusters) > 0 && len(t.result.Fleet.Clusters) > 0 {
+		for i := range t.result.Fleet.Clusters {
+			if _, ok := evidence.Clusters[t.result.Fleet.Clusters[i].Name]; ok {
+				return !t.diagnostics.HasError()
+			}
+		}
+		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
+			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
+	}
+	if in.Settings != nil {
+		var last time.Time
+		for _, record := range in.Records {
+			if record.Changed.After(last) {
+				last = record.Changed
+			}
+		}
+		if in.Now.Before(last) {
+			t.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what is deployed", fmt.Sprintf(
+				"The evidence is of %s, and the last change of %s: it proves nothing of what changed since. Read it anew, and see that the clocks are right.",
+				in.Now.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
+		}
+	}
+	return !t.diagnostics.HasError()
+}
+
+// advance decides, and reads the commits that are gone back to.
+func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
+	out := rollout.Advance(in)
+	if len(out.Missing) == 0 {
+		return out
+	}
+	owner := t.formerOwner()
+	t.back = map[string]map[string]gitops.Host{}
+	for len(out.Missing) > 0 {
+		for _, commit := range out.Missing {
+			hosts, err := t.connection.delivery.AsOf(ctx, owner, commit)
+			if errors.Is(err, git.ErrCommit) {
+				t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot go back", sentence(fmt.Sprintf(
+					"what failed stays where it is, since what was there before is not in the history any more: %s. Set rollback_to, or write newer content", err)))
+				return out
+			}
+			if err != nil {
+				addRepositoryError(ctx, t.diagnostics, err, false)
+				return out
+			}
+			t.back[commit], in.Back[commit] = hosts, treesOf(hosts)
+		}
+		out = rollout.Advance(in)
+	}
+	return out
+}
+
+// setProgress sets what the rollout says of itself.
+func (t *task) setProgress() {
+	switch {
+	case t.outcome == nil:
+		t.model.RollingOut = types.MapValueMust(types.StringType, nil)
+		t.model.RolledOut = types.BoolValue(t.backTo == nil)
+	case t.outcome.Undecided:
+		t.model.RollingOut, t.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
+	default:
+		said := map[string]attr.Value{}
+		for target, text := range t.outcome.RollingOut() {
+			said[target] = types.StringValue(text)
+		}
+		t.model.RollingOut = types.MapValueMust(types.StringType, said)
+		t.model.RolledOut = types.BoolValue(t.outcome.RolledOut)
+	}
+}
+
+// isSaid says whether the state has what the rollout says of itself.
+func (t *task) isSaid() bool {
+	return t.model.RollingOut.Equal(t.prior.RollingOut) && t.model.RolledOut.Equal(t.prior.RolledOut)
+}
+
+// state is what is to be remembered of the rollout. It is never nil: a state without one has lost it.
+func (t *task) state() *rollout.State {
+	if t.outcome == nil {
+		return &rollout.State{}
+	}
+	return t.outcome.State
+}
+
+// isClosed says that windows keep everything as it is.
+func (t *task) isClosed() bool { return t.outcome != nil && t.outcome.Closed }
+
+// checkWindows refuses to write what may be written only while windows are open, if they have closed since
+// the plan. It is the only thing of a rollout that looks at a clock.
+func (t *task) checkWindows() bool {
+	if t.outcome == nil || !t.outcome.Windowed || t.steps.settings.Windows.Open(t.now()) {
+		return true
+	}
+	t.diagnostics.AddAttributeError(path.Root("rollout"), "Windows have closed", fmt.Sprintf(
+		"The plan was made while changes could be written; now they wait for %s. Nothing was written: plan again.",
+		t.steps.settings.Windows.Waits(t.now())))
+	return false
+}
+
+func (t *task) now() time.Time {
+	if t.connection.clock != nil {
+		return t.connection.clock.Now()
+	}
+	return time.Now()
+}

@@ -1,0 +1,328 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// ringFleet has the cluster types canary, region and rest, each with one cluster of the same name, and one
+// deployment target on all of them, with a value that is the version.
+func ringFleet(version string, further map[string]any) map[string]any {
+	argument := map[string]any{
+		"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}},
+		"cluster_types": []any{}, "clusters": []any{},
+		"workloads": []any{map[string]any{
+			"name": "app", "workspace": "team",
+			"deployment_targets": map[string]any{"core": map[string]any{
+				"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"},
+			}},
+		}},
+		"target_policies":   []any{policy("all", map[string]any{}, map[string]any{})},
+		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": version}}},
+	}
+	for _, ring := range []string{"canary", "region", "rest"} {
+		argument["cluster_types"] = append(argument["cluster_types"].([]any), map[string]any{"name": ring, "labels": map[string]any{"ring": ring}})
+		argument["clusters"] = append(argument["clusters"].([]any), map[string]any{"name": ring, "cluster_type": ring, "environment": "dev"})
+	}
+	maps.Copy(argument, further)
+	return argument
+}
+
+func ringRollout(further map[string]any) map[string]any {
+	stage := func(ring string) map[string]any {
+		return map[string]any{"name": ring, "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": ring}}}
+	}
+	made := map[string]any{"stages": []any{stage("canary"), stage("region")}}
+	maps.Copy(made, further)
+	return made
+}
+
+// rings is an assignment that is rolled out, and the clusters that report about it.
+type rings struct {
+	t        *testing.T
+	url      string
+	w        *providertest.Workspace
+	now      time.Time
+	verdicts map[string]observe.Verdict
+	commits  map[string]string // by cluster, what it has applied
+	since    map[string]time.Time
+	rollout  map[string]any
+	further  map[string]any
+}
+
+func newRings(t *testing.T) *rings {
+	t.Helper()
+	r := &rings{
+		t: t, url: bare(t), w: providertest.New(startProvider), now: time.Now().UTC().Truncate(time.Second),
+		verdicts: map[string]observe.Verdict{}, commits: map[string]string{}, since: map[string]time.Time{}, rollout: ringRollout(nil),
+	}
+	apply(t, r.w, assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, nil))
+	return r
+}
+
+// evidence is what clusters report: an hour later than what was reported before.
+func (r *rings) evidence() string {
+	r.now = r.now.Add(time.Hour)
+	e := &observe.Evidence{Time: r.now, Tip: git(r.t, r.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{}}
+	for _, name := range []string{"canary", "region", "rest"} {
+		verdict := r.verdicts[name]
+		if verdict == "" {
+			verdict = observe.Unknown
+		}
+		e.Clusters[name] = observe.Cluster{Type: name, Commit: r.commits[name], Status: observe.Status{Verdict: verdict, Since: r.since[name]}}
+	}
+	return string(e.Marshal())
+}
+
+// report lets a cluster say that it has the tip, and how that is.
+func (r *rings) report(cluster string, verdict observe.Verdict) {
+	r.verdicts[cluster], r.commits[cluster], r.since[cluster] = verdict, git(r.t, r.url, "rev-parse", "dev"), r.now.Add(30*time.Minute)
+}
+
+func (r *rings) configuration(version string) providertest.Configuration {
+	further := map[string]any{"evidence": r.evidence()}
+	if r.rollout != nil {
+		further["rollout"] = r.rollout
+	}
+	maps.Copy(further, r.further)
+	return assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet(version, nil)}}, further)
+}
+
+// versions is what the hosts have: "2 1 1".
+func (r *rings) versions() string {
+	var versions []string
+	for _, host := range []string{"canary", "region", "rest"} {
+		content := git(r.t, r.url, "show", "dev:clusters/all/"+host+"/app-core/platform-config.yaml")
+		_, version, _ := strings.Cut(content, "VERSION:")
+		version, _, _ = strings.Cut(version, "\n")
+		versions = append(versions, strings.Trim(strings.TrimSpace(version), `"'`))
+	}
+	return strings.Join(versions, " ")
+}
+
+// run applies, and expects what is deployed then.
+func (r *rings) run(version, want string) *providertest.Plan {
+	r.t.Helper()
+	plan := apply(r.t, r.w, r.configuration(version))
+	if got := r.versions(); got != want {
+		r.t.Fatalf("deployed %q, want %q", got, want)
+	}
+	return plan
+}
+
+// after is what a plan says of the assignment.
+func after(plan *providertest.Plan) map[string]any { return plan.Change(assignment).After }
+
+func said(plan *providertest.Plan) string {
+	return fmt.Sprint(after(plan)["changes"], after(plan)["rolling_out"], after(plan)["rolled_out"])
+}
+
+func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	plan := r.run("1", "1 1 1")
+	if plan.Change(assignment).After["rolled_out"] != true {
+		t.Errorf("nothing to do: %s", said(plan))
+	}
+	plan = r.run("2", "2 1 1")
+	for _, want := range []string{`stage 1 of 3 "canary", 1 of 3 hosts`, "1 host, 1 assignment changes", "waits for clusters to be ready", "false"} {
+		if !strings.Contains(said(plan), want) {
+			t.Errorf("the plan does not say %q: %s", want, said(plan))
+		}
+	}
+	commits := git(t, r.url, "rev-list", "--count", "dev")
+	if plan := r.run("2", "2 1 1"); !plan.Empty() {
+		t.Errorf("evidence that decides nothing plans %s", said(plan))
+	}
+	r.report("canary", observe.Progressing)
+	if plan := r.run("2", "2 1 1"); !plan.Empty() || git(t, r.url, "rev-list", "--count", "dev") != commits {
+		t.Errorf("evidence that decides nothing plans %s", said(plan))
+	}
+	r.report("canary", observe.Ready)
+	r.run("2", "2 2 1")
+	r.report("canary", observe.Progressing) // what was proven stays proven
+	r.report("region", observe.Ready)
+	r.run("2", "2 2 2")
+	r.report("rest", observe.Ready)
+	commits = git(t, r.url, "rev-list", "--count", "dev")
+	plan = r.run("2", "2 2 2")
+	if after(plan)["rolled_out"] != true || fmt.Sprint(after(plan)["rolling_out"]) != "map[]" || git(t, r.url, "rev-list", "--count", "dev") != commits {
+		t.Errorf("in the end: %s", said(plan))
+	}
+	if plan := r.run("2", "2 2 2"); !plan.Empty() {
+		t.Errorf("after a rollout that is finished: %s", said(plan))
+	}
+}
+
+func TestRolloutHaltsAndNewerContentMendsIt(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.run("2", "2 1 1")
+	r.report("canary", observe.Ready)
+	r.run("2", "2 2 1")
+	r.report("region", observe.Failed)
+	if plan := r.run("2", "2 2 1"); !strings.Contains(said(plan), "failed (app-core@") {
+		t.Errorf("a halt says %s", said(plan))
+	}
+	r.run("3", "3 2 1")
+	r.report("canary", observe.Ready)
+	r.run("3", "3 3 1")
+	r.report("region", observe.Ready)
+	r.run("3", "3 3 3")
+}
+
+func TestRolloutGoesBackByItselfInOneCommit(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.rollout = ringRollout(map[string]any{"on_failure": "roll_back"})
+	before := git(t, r.url, "rev-parse", "dev")
+	r.run("2", "2 1 1")
+	r.report("canary", observe.Ready)
+	r.run("2", "2 2 1")
+	r.report("region", observe.Failed)
+	failed := git(t, r.url, "rev-parse", "dev")
+	plan := r.run("2", "1 1 1")
+	if got := git(t, r.url, "rev-parse", "dev^"); got != failed {
+		t.Error("going back made more commits than one")
+	}
+	if changed := git(t, r.url, "diff", "--stat", before, "dev", "--", "clusters/all/canary", "clusters/all/region", "clusters/all/rest"); changed != "" {
+		t.Errorf("the hosts are not as before:\n%s", changed)
+	}
+	if !strings.Contains(said(plan), "failed and went back") {
+		t.Errorf("the plan says %s", said(plan))
+	}
+	r.report("canary", observe.Ready)
+	r.report("region", observe.Ready)
+	if plan := r.run("2", "1 1 1"); !plan.Empty() {
+		t.Errorf("what failed is tried again: %s", said(plan))
+	}
+	r.run("3", "3 1 1")
+}
+
+func TestRolloutGoesOnAfterALostState(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.run("2", "2 1 1")
+	r.report("canary", observe.Ready)
+	r.run("2", "2 2 1")
+	r.w.Lose(assignment)
+	r.run("2", "2 2 1")
+	r.report("region", observe.Ready)
+	r.report("canary", observe.Ready)
+	r.run("2", "2 2 2")
+}
+
+func TestHoldsKeepFoldersAsTheyAre(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.rollout, r.further = nil, map[string]any{"holds": []any{map[string]any{"hosts": []any{"region"}, "reason": "audit"}}}
+	plan := r.run("2", "2 1 2")
+	if after(plan)["rolled_out"] != false || !strings.Contains(said(plan), "a hold") {
+		t.Errorf("the plan says %s", said(plan))
+	}
+	r.further = nil
+	if plan := r.run("2", "2 2 2"); after(plan)["rolled_out"] != true {
+		t.Errorf("the plan says %s", said(plan))
+	}
+}
+
+func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	clock := &stoppedClock{now: r.now.Add(time.Hour)}
+	r.w.Start = provider.StartAt(clock)
+	start := r.now.Add(30 * time.Minute)
+	r.rollout = ringRollout(map[string]any{"windows": []any{map[string]any{
+		"kind": "allow", "schedule": fmt.Sprintf("%d %d * * *", start.Minute(), start.Hour()), "duration": "1h",
+	}}})
+	before := git(t, r.url, "rev-parse", "dev")
+	configuration := r.configuration("2")
+	plan, diagnostics := r.w.Plan(t.Context(), configuration)
+	if diagnostics.Err() != nil {
+		t.Fatal(diagnostics.Err())
+	}
+	clock.now = clock.now.Add(12 * time.Hour)
+	if diagnostics := r.w.ApplyPlan(t.Context(), plan); diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), "Windows have closed") {
+		t.Errorf("after the window: %v", diagnostics.Err())
+	}
+	if git(t, r.url, "rev-parse", "dev") != before {
+		t.Error("something was written")
+	}
+	clock.now = r.now
+	r.now = r.now.Add(-time.Hour)
+	r.run("2", "2 1 1")
+	r.now = r.now.Add(12 * time.Hour)
+	r.report("canary", observe.Ready)
+	if plan := r.run("2", "2 1 1"); !strings.Contains(said(plan), "waits for a window") {
+		t.Errorf("behind closed windows: %s", said(plan))
+	}
+	if plan := r.run("2", "2 1 1"); !plan.Empty() {
+		t.Errorf("behind closed windows, again: %s", said(plan))
+	}
+}
+
+func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
+	t.Parallel()
+	evidence := func(change func(*observe.Evidence)) string {
+		e := &observe.Evidence{Time: time.Now().UTC(), Clusters: map[string]observe.Cluster{"canary": {Type: "canary", Status: observe.Status{Verdict: observe.Unknown}}}, Trees: map[string]map[string]string{}}
+		change(e)
+		return string(e.Marshal())
+	}
+	fine := evidence(func(*observe.Evidence) {})
+	for name, test := range map[string]struct {
+		further  map[string]any
+		at, want string
+	}{
+		"no evidence":         {map[string]any{"rollout": ringRollout(nil)}, "evidence", "A rollout needs evidence"},
+		"no evidence at all":  {map[string]any{"rollout": ringRollout(nil), "evidence": "{}"}, "evidence", "is not what flotilla_compliance gives"},
+		"of another format":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"1"`, `"format":"9"`, 1)}, "evidence", `it has the format "9"`},
+		"of another fleet":    {map[string]any{"rollout": ringRollout(nil), "evidence": strings.ReplaceAll(fine, "canary", "somewhere")}, "evidence", "None of the clusters"},
+		"a misspelt key":      {map[string]any{"rollout": map[string]any{"stage": []any{}}, "evidence": fine}, "rollout", `did you mean "stages"?`},
+		"a host of a stage":   {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},
+		"a hold on nothing":   {map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}}}}, "holds", `did you mean "app-core"?`},
+		"until, and no time":  {map[string]any{"holds": []any{map[string]any{"hosts": []any{"canary"}, "until": "2030-01-01T00:00:00Z"}}}, "holds", "set evidence"},
+		"a schedule of never": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{"kind": "deny", "schedule": "0 0 30 2 *", "duration": "1h"}}}), "evidence": fine}, "rollout", "never comes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, diagnostics := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, test.further))
+			if diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), test.want) || !strings.Contains(diagnostics.Err().Error(), test.at) {
+				t.Errorf("%v", diagnostics.Err())
+			}
+		})
+	}
+}
+
+func TestRollbackIsHeldByNoStage(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	first := git(t, r.url, "rev-parse", "dev")
+	r.run("2", "2 1 1")
+	r.further = map[string]any{"rollback_to": first}
+	if plan := r.run("2", "1 1 1"); after(plan)["rolled_out"] != false {
+		t.Errorf("rolled back: %s", said(plan))
+	}
+	r.further = nil
+	r.run("2", "2 1 1") // and goes forth from the first stage
+}
+
+func TestEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	configuration := r.configuration("2")
+	configuration.Resources[assignment].Attributes["evidence"] = providertest.Unknown{}
+	plan, diagnostics := r.w.Plan(t.Context(), configuration)
+	if diagnostics.Err() != nil {
+		t.Fatal(diagnostics.Err())
+	}
+	if after(plan)["deployed"] != (providertest.Unknown{}) || after(plan)["rolling_out"] != (providertest.Unknown{}) {
+		t.Errorf("the plan says %v", after(plan))
+	}
+}
