@@ -1,0 +1,62 @@
+package rollout_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+var update = flag.Bool("update", false, "write the timeline into the guide")
+
+// TestTheGuideShowsWhatHappensRunByRun plays the rollout that the guide tells of, and expects its table there.
+func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
+	s := newSite(t, nil)
+	var table strings.Builder
+	table.WriteString("| run | before it | version on canary, region, last | what waits, and why |\n|---|---|---|---|\n")
+	for i, run := range []struct {
+		before string
+		happen func()
+	}{
+		{"version 2 is wanted", func() {}},
+		{"nobody has said anything", func() {}},
+		{"canary is ready", func() { s.report("canary", rollout.Ready) }},
+		{"region has failed", func() { s.report("region", rollout.Failed) }},
+		{"version 3 is wanted", func() { s.want("3") }},
+		{"canary is ready", func() { s.report("canary", rollout.Ready) }},
+		{"canary restarts, region is ready", func() { s.report("canary", rollout.Progressing); s.report("region", rollout.Ready) }},
+		{"the last one is ready", func() { s.report("rest", rollout.Ready) }},
+	} {
+		run.happen()
+		out, versions := s.run(t)
+		waits := "nothing: it is rolled out"
+		if lines := out.Lines(); len(lines) > 0 {
+			_, waits, _ = strings.Cut(lines[0], " at ")
+		}
+		fmt.Fprintf(&table, "| %d | %s | %s | %s |\n", i+1, run.before, strings.ReplaceAll(versions, " ", ", "), waits)
+	}
+	guide := filepath.Join("..", "..", "templates", "guides", "staged-rollouts.md")
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- timeline -->\n", "<!-- end of timeline -->"
+	head, rest, ok := strings.Cut(string(text), begin)
+	shown, tail, alsoOk := strings.Cut(rest, end)
+	if !ok || !alsoOk {
+		t.Fatal("the guide has no place for the timeline")
+	}
+	if *update {
+		if err := os.WriteFile(guide, []byte(head+begin+table.String()+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if shown != table.String() {
+		t.Errorf("the guide shows\n%s\nand what happens is\n%s\nwrite it with -update", shown, table.String())
+	}
+}
