@@ -37,6 +37,7 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 		PullRequest:   types.StringNull(),
 		Fleet:         types.DynamicNull(),
 		Changes:       linesValue(nil),
+		RollingOut:    types.MapNull(types.StringType),
 	}
 	checkOwnerName(model.Name, &resp.Diagnostics)
 	at, complete := model.place(&resp.Diagnostics)

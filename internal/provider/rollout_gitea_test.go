@@ -115,7 +115,7 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 			after := map[string][]run{
 				"halt": {
 					{"2", map[string]observe.Verdict{"region": failed}, "2 2 1"},
-					{"3", nil, "3 2 1"},
+					{"3", map[string]observe.Verdict{"region": observe.Unknown}, "3 2 1"},
 					{"3", map[string]observe.Verdict{"canary": ready}, "3 3 1"},
 					{"3", map[string]observe.Verdict{"region": ready}, "3 3 3"},
 					{"3", all, "3 3 3"},

@@ -2,29 +2,38 @@ locals {
   # The newest versions: dev gets them at once.
   newest = { payments = "1.8.0", reports = "2.1.0" }
 
-  environments = {
-    dev  = local.newest
-    prod = coalesce(flotilla_promotion.prod.promoted, { payments = "1.7.2", reports = "2.0.5" })
-  }
+  # Prod has what was let through last; these until there is something.
+  proven = coalesce(flotilla_promotion.prod.promoted, { payments = "1.7.2", reports = "2.0.5" })
 
-  fleets = {
-    for environment, versions in local.environments : environment => provider::flotilla::fleet({
-      environment   = environment
-      workspaces    = [{ name = "team" }]
-      cluster_types = [{ name = "${environment}-large" }]
-      workloads = [for name, version in versions : {
-        name      = name
-        workspace = "team"
-        deployment_targets = {
-          live = {
-            environment = environment
-            manifests   = { repo = "https://git.example.com/${name}", tag = version }
-          }
-        }
-      }]
-      target_policies = [{ name = "everywhere", deployment_target_selector = {}, cluster_type_selector = {} }]
-    })
-  }
+  policies = [{ name = "everywhere", deployment_target_selector = {}, cluster_type_selector = {} }]
+
+  dev = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "team" }]
+    cluster_types = [{ name = "dev-large" }]
+    workloads = [for name, version in local.newest : {
+      name      = name
+      workspace = "team"
+      deployment_targets = {
+        live = { environment = "dev", manifests = { repo = "https://git.example.com/${name}", tag = version } }
+      }
+    }]
+    target_policies = local.policies
+  })
+
+  prod = provider::flotilla::fleet({
+    environment   = "prod"
+    workspaces    = [{ name = "team" }]
+    cluster_types = [{ name = "prod-large" }]
+    workloads = [for name, version in local.proven : {
+      name      = name
+      workspace = "team"
+      deployment_targets = {
+        live = { environment = "prod", manifests = { repo = "https://git.example.com/${name}", tag = version } }
+      }
+    }]
+    target_policies = local.policies
+  })
 }
 
 # Prod gets what is rolled out on dev.
@@ -35,12 +44,12 @@ resource "flotilla_promotion" "prod" {
 
 resource "flotilla_assignment" "dev" {
   name        = "dev"
-  fleet       = local.fleets.dev
+  fleet       = local.dev
   gitops_repo = { url = "gitops.git", branch = "dev" }
 }
 
 resource "flotilla_assignment" "prod" {
   name        = "prod"
-  fleet       = local.fleets.prod
+  fleet       = local.prod
   gitops_repo = { url = "gitops.git", branch = "prod" }
 }
