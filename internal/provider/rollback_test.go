@@ -76,7 +76,7 @@ func TestRollbackGoesBackToACommitAndForthWhenItIsRemoved(t *testing.T) {
 				{ // exactly the folder that differs goes back
 					Config: back.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "deployed.large", "rollback_to"}}},
+						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "deployed.large", "rollback_to", "rolled_out"}}},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
 					Check: holds(3, "mysql://one"),
@@ -104,7 +104,7 @@ func TestRollbackGoesBackToACommitAndForthWhenItIsRemoved(t *testing.T) {
 				{ // and without it the fleet counts again, in one commit
 					Config: small{database: `"mysql://three"`}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "deployed.large", "rollback_to"}}},
+						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "deployed.large", "rollback_to", "rolled_out"}}},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
 					Check: holds(6, "mysql://three"),

@@ -13,7 +13,7 @@ import (
 
 // The guide lists every parameter, and shows each in an example, which the provider's tests apply.
 func TestTheGuideShowsEveryParameter(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "what-is-rendered.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "what-is-rendered.md.tmpl"))
 	if err != nil {
 		t.Fatal(err)
 	}
