@@ -36,8 +36,8 @@ func TestRandomEditsAndForeignChanges(t *testing.T) {
 // seed n.
 func TestReliabilityRandomSequences(t *testing.T) {
 	t.Parallel()
-	const batch = 100
-	sequences := uint64(reliabilitytest.Count(batch, 10000))
+	const batch = 25
+	sequences := uint64(reliabilitytest.Count(2*batch, 10000))
 	var applied, refused, tips atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for first := uint64(0); first < sequences; first += batch {

@@ -89,6 +89,7 @@ func (h hosted) awaitMerge() {
 var nothingToDo = resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}}
 
 func TestPullRequestIsMergedOnceItsChecksSucceed(t *testing.T) {
+	byAcceptance(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
@@ -228,6 +229,7 @@ resource "flotilla_assignment" %[1]q {
 }
 
 func TestPullRequestsOfSeveralOwnersAreApart(t *testing.T) {
+	byAcceptance(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
@@ -387,6 +389,7 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 }
 
 func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
+	byAcceptance(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}
@@ -421,6 +424,7 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 }
 
 func TestPullRequestOfAPersonIsNeverPushedTo(t *testing.T) {
+	byAcceptance(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	host := hosted{t, server, user}

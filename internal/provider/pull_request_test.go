@@ -200,6 +200,7 @@ func TestChangeOfDeliveryAloneMakesNoCommitAndNoRequest(t *testing.T) {
 // TestPendingRequestFollowsTheDelivery changes nothing but the delivery, again and again, while what is
 // deployed is only proposed.
 func TestPendingRequestFollowsTheDelivery(t *testing.T) {
+	byAcceptance(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	commits, head := 0, ""
@@ -305,6 +306,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 }
 
 func TestFormerRequestThatCannotBeClosedIsTold(t *testing.T) {
+	byAcceptance(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)
 	behind, err := url.Parse(repo.url)
