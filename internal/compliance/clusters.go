@@ -121,8 +121,12 @@ func askHub(ctx context.Context, from *Hub, at observe.Place, clusters map[strin
 func list(ctx context.Context, client *kube.Client, kinds []agentKind) (observe.Listed, error) {
 	listed := observe.Listed{Unlisted: map[string]string{}}
 	var forbidden error
-	for _, kind := range kinds {
-		found, err := client.List(ctx, kind.Kind, kube.ListOptions{Trim: trim})
+	asked := make([]kube.Kind, len(kinds))
+	for i, kind := range kinds {
+		asked[i] = kind.Kind
+	}
+	for i, found := range client.ListEach(ctx, asked, kube.ListOptions{Trim: trim}) {
+		kind, err := kinds[i], found.Err
 		switch {
 		case kube.ReasonOf(err) == kube.ReasonForbidden:
 			forbidden = err
