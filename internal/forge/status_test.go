@@ -231,7 +231,6 @@ func TestALimitThatOutlastsTheDeadlineIsSaidAtOnce(t *testing.T) {
 
 // What controllers told a real Gitea of hundreds of clusters.
 func TestAllStatusesOfHundredsOfClustersAreRead(t *testing.T) {
-	t.Parallel()
 	p := newProject(t)
 	clusters := []int{600, 60, 60}
 	var commits []string
