@@ -3,7 +3,6 @@ package provider_test
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -169,8 +168,7 @@ func TestAFolderIsHandedOverByPullRequest(t *testing.T) {
 					if len(all) != 1 || all[0].State != "open" {
 						t.Fatalf("requests %+v, want one that is open", all)
 					}
-					server.API(t, user, http.MethodPost, fmt.Sprintf("/repos/%s/gitops/pulls/%d/merge", user.Name, all[0].Number),
-						map[string]any{"Do": "merge", "head_commit_id": all[0].Head.SHA}, nil)
+					mergeRequest(t, server, user, all[0].Number, all[0].Head.SHA)
 					return nil
 				},
 			},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
@@ -42,6 +43,22 @@ func requests(t *testing.T, server *giteatest.Server, user giteatest.User) []req
 	var all []request
 	server.API(t, user, http.MethodGet, "/repos/"+user.Name+"/gitops/pulls?state=all&sort=oldest", nil, &all)
 	return all
+}
+
+// mergeRequest merges a request as a person does, once Gitea has found out that it can be.
+func mergeRequest(t *testing.T, server *giteatest.Server, user giteatest.User, number int, head string) {
+	t.Helper()
+	request := fmt.Sprintf("/repos/%s/gitops/pulls/%d", user.Name, number)
+	for range 600 {
+		var found struct {
+			Mergeable bool `json:"mergeable"`
+		}
+		if server.API(t, user, http.MethodGet, request, nil, &found); found.Mergeable {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	server.API(t, user, http.MethodPost, request+"/merge", map[string]any{"Do": "merge", "head_commit_id": head}, nil)
 }
 
 func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
@@ -94,8 +111,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 					if len(all) != 1 {
 						t.Fatalf("%d requests, want one", len(all))
 					}
-					server.API(t, user, http.MethodPost, fmt.Sprintf("/repos/%s/gitops/pulls/%d/merge", user.Name, all[0].Number),
-						map[string]any{"Do": "merge", "head_commit_id": all[0].Head.SHA}, nil)
+					mergeRequest(t, server, user, all[0].Number, all[0].Head.SHA)
 					return nil
 				},
 			},
