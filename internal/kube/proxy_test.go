@@ -25,16 +25,16 @@ func tunnel(t *testing.T, heard chan<- string) *httptest.Server {
 			return
 		}
 		defer to.Close()
-		w.WriteHeader(http.StatusOK)
-		from, _, err := w.(http.Hijacker).Hijack()
+		from, read, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer from.Close()
+		_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n")
 		var both sync.WaitGroup
 		both.Go(func() {
-			_, _ = io.Copy(to, from)
+			_, _ = io.Copy(to, read) // what was read ahead comes first
 			_ = to.Close()
 		})
 		both.Go(func() {
