@@ -134,6 +134,12 @@ func (o *Object) At(name string) *fleet.Path { return o.path.Attribute(name) }
 // Has says whether an attribute is there.
 func (o *Object) Has(name string) bool { return o.value(name) != nil }
 
+// Known says whether an attribute is there, and known.
+func (o *Object) Known(name string) bool {
+	_, known := o.known(name)
+	return known
+}
+
 // Report notes a finding at an attribute.
 func (o *Object) Report(name, format string, arguments ...any) {
 	o.reader.Report(o.At(name), format, arguments...)
@@ -197,6 +203,20 @@ func (o *Object) Bool(name string) bool {
 	return is
 }
 
+// BoolOrObject reads true or false, or an object, which is returned.
+func (o *Object) BoolOrObject(name string, is *bool) *Object {
+	switch value, _ := o.known(name); value := value.(type) {
+	case nil:
+	case bool:
+		*is = value
+	case map[string]any:
+		return &Object{reader: o.reader, path: o.At(name), fields: value}
+	default:
+		o.Report(name, "must be true, false or an object, not %s", kind(value))
+	}
+	return nil
+}
+
 // Int reads a whole number within bounds.
 func (o *Object) Int(name string, instead, least, most int) int {
 	value, ok := o.known(name)
@@ -241,6 +261,21 @@ func Duration(text string, most time.Duration) (duration time.Duration, problem 
 		return 0, fmt.Sprintf("%q is longer than %d hours", text, int(most.Hours()))
 	}
 	return duration, ""
+}
+
+// Timeout reads a duration above zero; instead is for one that is not given.
+func (o *Object) Timeout(name string, instead time.Duration) time.Duration {
+	value, ok := o.known(name)
+	if !ok {
+		return instead
+	}
+	text, _ := value.(string)
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration <= 0 {
+		o.Report(name, "must be a duration above zero, such as \"90s\", \"20m\" or \"1h30m\"")
+		return instead
+	}
+	return duration
 }
 
 // Time reads a moment in RFC 3339; zero where there is none.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -98,25 +99,19 @@ func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// settings reads an attribute that is an object with these keys, strictly. What is null or not known is
-// left out.
-func settings(name string, value types.Dynamic, keys []string, diagnostics *diag.Diagnostics) map[string]any {
-	at, summary := path.Root(name), "Invalid "+name
+// readStrictly reads an attribute that is an object whose type Terraform does not check. read is called where
+// there is one.
+func readStrictly(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*attributes.Object)) {
 	given := plain(value)
-	object, ok := given.(map[string]any)
-	if !ok && given != nil && fleet.IsKnown(given) {
-		diagnostics.AddAttributeError(at, summary, fmt.Sprintf("Must be an object: {%s}.", strings.Join(keys, ", ")))
+	if given == nil {
+		return
 	}
-	known := map[string]any{}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		switch {
-		case !slices.Contains(keys, key):
-			diagnostics.AddAttributeError(at, summary, sentence(fmt.Sprintf("unknown attribute %q%s", key, fleet.DidYouMean(key, keys))))
-		case object[key] != nil && fleet.IsKnown(object[key]):
-			known[key] = object[key]
-		}
+	reader := &attributes.Reader{}
+	if object := reader.Object(nil, given); object != nil {
+		read(object)
+		object.Finish()
 	}
-	return known
+	addFindings(diagnostics, path.Root(attribute), "Invalid "+attribute, asInner(reader.Findings))
 }
 
 // decodeFleet reads what provider::flotilla::fleet or control_plane returned. known is false while its

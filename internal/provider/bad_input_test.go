@@ -161,9 +161,9 @@ func TestBadDeploymentIsRefusedAtPlanAndNothingIsWritten(t *testing.T) {
 			small{fleet: `templates = [{ name = "default", type = "namespace", manifests = ["a: {{ .ConfigData.NOTHING }}\n"] }]`},
 			`NOTHING`,
 		},
-		"protection":        {small{extra: `protection = { max_remvoed = 3 }`}, `unknown attribute "max_remvoed"; did you mean "max_removed"?`},
-		"delivery":          {small{extra: `delivery = { mode = "mail" }`}, `Attribute mode must be one of push, pull_request`},
-		"misspelt delivery": {small{extra: `delivery = { mode = "pull_request", lables = [] }`}, `unknown attribute "lables"; did you mean "labels"?`},
+		"protection":        {small{extra: `protection = { max_remvoed = 3 }`}, `max_remvoed: unknown attribute; did you mean "max_removed"?`},
+		"delivery":          {small{extra: `delivery = { mode = "mail" }`}, `mode: must be one of push, pull_request, not "mail"`},
+		"misspelt delivery": {small{extra: `delivery = { mode = "pull_request", lables = [] }`}, `lables: unknown attribute; did you mean "labels"?`},
 		"delivery by push":  {small{extra: `delivery = { mode = "push", merge = "now" }`}, `there is nothing else to set`},
 		"path":              {small{path: "../up"}, `Invalid GitOps repository`},
 	} {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
@@ -53,17 +53,11 @@ func readTimeoutAttribute() datasource.Attribute {
 
 func decodeTimeoutsOf(operations []string, value types.Dynamic, diagnostics *diag.Diagnostics) timeouts {
 	t := maps.Clone(defaultTimeouts)
-	object := settings("timeouts", value, operations, diagnostics)
-	for _, operation := range slices.Sorted(maps.Keys(object)) {
-		text, _ := object[operation].(string)
-		after, err := time.ParseDuration(text)
-		if err != nil || after <= 0 {
-			diagnostics.AddAttributeError(path.Root("timeouts"), "Invalid timeouts",
-				sentence(fmt.Sprintf("attribute %s must be a duration above zero, such as \"90s\", \"20m\" or \"1h30m\"", operation)))
-			continue
+	readStrictly("timeouts", value, diagnostics, func(o *attributes.Object) {
+		for _, operation := range operations {
+			t[operation] = o.Timeout(operation, t[operation])
 		}
-		t[operation] = after
-	}
+	})
 	return t
 }
 

@@ -137,18 +137,18 @@ func TestBadTimeoutsAndOnDestroyAreRefusedAtPlan(t *testing.T) {
   rollback_to = "main"`}.config(repo)
 	var steps []resource.TestStep
 	for _, want := range []string{
-		`unknown attribute "craete"; did you mean "create"?`,
-		`Attribute read must be a duration above zero, such as "90s", "20m" or "1h30m".`,
-		`Attribute update must be a duration above zero`,
-		`Attribute delete must be a duration above zero`,
+		`craete: unknown attribute; did you mean "create"?`,
+		`read: must be a duration above zero, such as "90s", "20m" or "1h30m".`,
+		`update: must be a duration above zero`,
+		`delete: must be a duration above zero`,
 		`"keeep" is none of delete, keep; did you mean "keep"?`,
-		`max_removed does not take this value`,
+		`max_removed: must be a whole number from 0 to 2147483647, not -1`,
 		`"main" is not an object id`,
 	} {
 		steps = append(steps, resource.TestStep{Config: config, PlanOnly: true, ExpectError: words(want)})
 	}
 	steps = append(steps, resource.TestStep{
-		Config: small{extra: `timeouts = "20m"`}.config(repo), PlanOnly: true, ExpectError: words(`Must be an object: {create, read, update, delete}.`),
+		Config: small{extra: `timeouts = "20m"`}.config(repo), PlanOnly: true, ExpectError: words(`Must be an object, not a string.`),
 	})
 	testSteps(t, resource.TestCase{Steps: steps})
 }
