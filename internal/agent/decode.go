@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// longest is the longest interval and timeout.
+const longest = 24 * time.Hour
+
+// Decode reads settings as they are written in HCL. known is false while any of them is not known yet; what is
+// known already is checked. What a value means is for [Render] to check.
+func Decode(value any) (settings Settings, known bool, problems []Problem) {
+	reader := &attributes.Reader{}
+	if object := reader.Object(nil, value); object != nil {
+		settings = decodeSettings(reader, object)
+		object.Finish()
+	}
+	for _, finding := range reader.Findings {
+		problems = append(problems, Problem{Path: finding.Path, Message: finding.Message})
+	}
+	return settings, !reader.Unknown, problems
+}
+
+func decodeSettings(reader *attributes.Reader, o *attributes.Object) Settings {
+	s := Settings{
+		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
+		Reconciler: o.OneOf("reconciler", Flux, Reconcilers...),
+		Name:       o.Text("name"), Namespace: o.Text("namespace"),
+		Interval: o.Duration("interval", longest), Timeout: o.Duration("timeout", longest),
+		CredentialsSecret: o.Text("credentials_secret"),
+		Install:           texts(reader, o, "install"),
+	}
+	if !o.Has("gitops_repo") {
+		o.Report("gitops_repo", "is required")
+	} else if repository := child(reader, o, "gitops_repo"); repository != nil {
+		s.Repository = Repository{URL: repository.Required("url"), Branch: repository.Required("branch"), Path: repository.Text("path")}
+		repository.Finish()
+	}
+	if credentials := child(reader, o, "credentials"); credentials != nil {
+		s.Credentials = decodeCredentials(reader, credentials)
+	}
+	if feedback := child(reader, o, "feedback"); feedback != nil {
+		s.Feedback = &Reporting{
+			Type: feedback.Text("type"), Context: feedback.Text("context"), URL: feedback.Text("url"), APIURL: feedback.Text("api_url"),
+			Token: feedback.Text("token"), App: decodeApp(reader, feedback), Secret: feedback.Text("secret"),
+		}
+		feedback.Finish()
+	}
+	if registration := child(reader, o, "registration"); registration != nil {
+		s.Registration = decodeRegistration(reader, registration)
+	}
+	return s
+}
+
+func decodeCredentials(reader *attributes.Reader, o *attributes.Object) Credentials {
+	c := Credentials{
+		Token: o.Text("token"), BearerToken: o.Text("bearer_token"), Username: o.Text("username"), Password: o.Text("password"),
+		SSHPrivateKey: o.Text("ssh_private_key"), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
+		CACertificates: o.Text("ca_certificates"), GitHubApp: decodeApp(reader, o),
+	}
+	o.Finish()
+	return c
+}
+
+func decodeApp(reader *attributes.Reader, o *attributes.Object) *GitHubApp {
+	app := child(reader, o, "github_app")
+	if app == nil {
+		return nil
+	}
+	decoded := &GitHubApp{ID: app.Text("id"), InstallationID: app.Text("installation_id"), PrivateKey: app.Text("private_key"), URL: app.Text("url")}
+	app.Finish()
+	return decoded
+}
+
+func decodeRegistration(reader *attributes.Reader, o *attributes.Object) *Registration {
+	r := &Registration{
+		Server: o.Text("server"), CACertificate: o.Text("cluster_ca_certificate"), Token: o.Text("token"),
+		ClientCert: o.Text("client_certificate"), ClientKey: o.Text("client_key"), TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
+	}
+	if exec := child(reader, o, "exec"); exec != nil {
+		r.Exec = &Exec{
+			Command: exec.Required("command"), Args: exec.Texts("args"), Env: textMap(reader, exec, "env"),
+			APIVersion: cmp.Or(exec.Text("api_version"), "client.authentication.k8s.io/v1beta1"),
+		}
+		exec.Finish()
+	}
+	if aws := child(reader, o, "aws"); aws != nil {
+		r.AWS = &AWS{ClusterName: aws.Required("cluster_name"), RoleARN: aws.Text("role_arn")}
+		aws.Finish()
+	}
+	r.Labels = textMap(reader, o, "labels")
+	o.Finish()
+	return r
+}
+
+// child reads an object; nil where there is none.
+func child(reader *attributes.Reader, o *attributes.Object, name string) *attributes.Object {
+	value, path := o.Value(name)
+	if value == nil {
+		return nil
+	}
+	return reader.Object(path, value)
+}
+
+// texts reads one text, or a list or map of texts.
+func texts(reader *attributes.Reader, o *attributes.Object, name string) []Text {
+	value, path := o.Value(name)
+	var all []Text
+	add := func(at *fleet.Path, value any) {
+		switch value := value.(type) {
+		case fleet.Unknown:
+			reader.Unknown = true
+		case string:
+			all = append(all, Text{Path: at.String(), Text: value})
+		default:
+			reader.Report(at, "must be a text of YAML documents")
+		}
+	}
+	switch value := value.(type) {
+	case nil:
+	case fleet.Unknown:
+		reader.Unknown = true
+	case []any:
+		for i, element := range value {
+			add(path.Index(i), element)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			add(path.Key(key), value[key])
+		}
+	case string:
+		add(path, value)
+	default:
+		reader.Report(path, "must be a text of YAML documents, or a list or map of such texts")
+	}
+	return all
+}
+
+// textMap reads a map of texts.
+func textMap(reader *attributes.Reader, o *attributes.Object, name string) map[string]string {
+	value, path := o.Value(name)
+	switch value := value.(type) {
+	case nil:
+	case fleet.Unknown:
+		reader.Unknown = true
+	case map[string]any:
+		all := map[string]string{}
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			switch element := value[key].(type) {
+			case fleet.Unknown:
+				reader.Unknown = true
+			case string:
+				all[key] = element
+			default:
+				reader.Report(path.Key(key), "must be a string")
+			}
+		}
+		return all
+	default:
+		reader.Report(path, "must be a map of strings")
+	}
+	return nil
+}

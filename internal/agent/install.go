@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+const (
+	// maxInstall bounds the documents of all texts of an agent's own manifests. Those of Flux are about 40, of
+	// Argo CD about 60.
+	maxInstall = 2_000
+	// maxInstallSize bounds their bytes. Those of Argo CD have 2 MiB.
+	maxInstallSize = 16 << 20
+)
+
+// install reads the agent's own manifests. They are for the cluster, also where a hub deploys to it: the hub
+// is not installed with any of its clusters.
+func (r *renderer) install() {
+	seen := map[ID]string{}
+	documents, size := 0, 0
+	for _, text := range r.settings.Install {
+		if size += len(text.Text); size > maxInstallSize {
+			r.problem("install", "is larger than %d MiB", maxInstallSize>>20)
+			return
+		}
+		parts := fleet.SplitYAML(text.Text)
+		if documents += len(parts); documents > maxInstall {
+			r.problem("install", "holds more than %d YAML documents", maxInstall)
+			return
+		}
+		if len(parts) == 0 {
+			r.problem(text.Path, "holds no YAML document")
+		}
+		for i, part := range parts {
+			value, err := fleet.ParseYAML(part.Text)
+			if err != nil {
+				r.problem(text.Path, "document %d, from line %d: %s", i+1, part.Line, err)
+				continue
+			}
+			if value != nil {
+				r.installed(text.Path, part.Line, value, seen)
+			}
+		}
+	}
+}
+
+// installed adds one object, or those of a list.
+func (r *renderer) installed(path string, line int, value any, seen map[ID]string) {
+	fields, isObject := value.(map[string]any)
+	if !isObject {
+		r.problem(path, "line %d: is no Kubernetes object", line)
+		return
+	}
+	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(textOf(fields["kind"]), "List") {
+		for _, item := range items {
+			r.installed(path, line, item, seen)
+		}
+		return
+	}
+	natural, err := naturalValue(fields)
+	if err != nil {
+		r.problem(path, "line %d: %s", line, err)
+		return
+	}
+	u := &unstructured.Unstructured{Object: natural.(map[string]any)}
+	for _, field := range []string{"apiVersion", "kind"} {
+		if textOf(fields[field]) == "" {
+			r.problem(path, "line %d: the object has no %s", line, field)
+			return
+		}
+	}
+	metadata, _ := fields["metadata"].(map[string]any)
+	if textOf(metadata["name"]) == "" {
+		r.problem(path, "line %d: the %s has no metadata.name", line, u.GetKind())
+		return
+	}
+	if given := metadata["namespace"]; given != nil && textOf(given) == "" {
+		r.problem(path, "line %d: the metadata.namespace of %s %s is no text", line, u.GetKind(), u.GetName())
+		return
+	}
+	o := Object{Unstructured: u, Where: OnCluster, Stage: stageOf(u), Part: Install}
+	id := o.ID()
+	if first, twice := seen[id]; twice {
+		r.problem(path, "line %d: %s is there twice, first in %s", line, id, first)
+		return
+	}
+	seen[id] = fmt.Sprintf("%s, line %d", path, line)
+	o.Reports = reports(u)
+	r.objects = append(r.objects, o)
+}
+
+func textOf(value any) string {
+	text, _ := value.(string)
+	return text
+}
+
+// stageOf is when an object of the agent's own manifests is applied.
+func stageOf(u *unstructured.Unstructured) Stage {
+	switch kind := u.GroupVersionKind(); {
+	case kind.Group == "apiextensions.k8s.io" && kind.Kind == "CustomResourceDefinition":
+		return Definitions
+	case kind.Group == "" && kind.Kind == "Namespace":
+		return Namespaces
+	}
+	return Rest
+}
+
+// reports are the kinds of an agent's own manifests that say when they are ready.
+func reports(u *unstructured.Unstructured) bool {
+	kind := u.GroupVersionKind()
+	return kind.Group == "apps" && (kind.Kind == "Deployment" || kind.Kind == "StatefulSet" || kind.Kind == "DaemonSet")
+}
+
+// naturalValue is a value as unstructured objects have it: numbers are int64 or float64.
+func naturalValue(value any) (any, error) {
+	switch value := value.(type) {
+	case json.Number:
+		if whole, err := value.Int64(); err == nil {
+			return whole, nil
+		}
+		number, err := value.Float64()
+		if err != nil {
+			return nil, fmt.Errorf("the number %s is too large", value)
+		}
+		return number, nil
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, member := range value {
+			natural, err := naturalValue(member)
+			if err != nil {
+				return nil, err
+			}
+			object[key] = natural
+		}
+		return object, nil
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			natural, err := naturalValue(element)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = natural
+		}
+		return list, nil
+	}
+	return value, nil
+}

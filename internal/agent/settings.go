@@ -1,0 +1,298 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// The reconcilers whose agents can be put onto a cluster: the names that cluster types have for them.
+const (
+	Flux         = "flux"
+	ArgoCD       = "argocd"
+	ArgoCDHub    = "argocd-hub"
+	RancherFleet = "fleet"
+)
+
+// Reconcilers are all of them.
+var Reconcilers = []string{Flux, ArgoCD, ArgoCDHub, RancherFleet}
+
+// Settings is what is known of a cluster and its agent.
+type Settings struct {
+	Cluster     string
+	ClusterType string
+	Reconciler  string
+	Repository  Repository
+	// Credentials are for reading the repository; the zero value is none.
+	Credentials Credentials
+	// CredentialsSecret is the name of a Secret in the agent's namespace that is there and holds them, in the
+	// form that the agent wants; "" for none.
+	CredentialsSecret string
+	// Install are the agent's own manifests; none where somebody else brings them.
+	Install []Text
+	// Feedback is what the agent tells a Git host; nil for nothing.
+	Feedback *Reporting
+	// Registration is how the hub reaches the cluster; only for [ArgoCDHub].
+	Registration *Registration
+	// Name is what the objects are called, or begins what they are called.
+	Name string
+	// Namespace is where the agent's objects are.
+	Namespace string
+	// Interval is how often the repository is looked at; zero is the default.
+	Interval time.Duration
+	// Timeout is how long what came of a commit may take to be ready; zero is the default.
+	Timeout time.Duration
+}
+
+// Repository is a place in a GitOps repository.
+type Repository struct{ URL, Branch, Path string }
+
+// Credentials are for reading a repository. Token and Password are alternatives.
+type Credentials struct {
+	Token          string // sent as a password
+	BearerToken    string // sent as such
+	Username       string
+	Password       string
+	SSHPrivateKey  string
+	SSHPassphrase  string
+	SSHKnownHosts  string
+	CACertificates string // PEM
+	GitHubApp      *GitHubApp
+}
+
+// GitHubApp is an app that may do something at GitHub. IDs are numbers, as text.
+type GitHubApp struct{ ID, InstallationID, PrivateKey, URL string }
+
+// Text is a text of one or more YAML documents, and where it stands in the configuration.
+type Text struct {
+	Path string // such as install["flux.yaml"]
+	Text string
+}
+
+// Reporting is what an agent tells a Git host of commits.
+type Reporting struct {
+	// Type is that of the Git host: github, gitlab, gitea, azuredevops or bitbucket.
+	Type string
+	// Context tells apart the statuses of clusters, as flotilla_compliance reads them: "flotilla/{cluster}".
+	Context string
+	// URL is that of the repository, in the form that the Git host's API wants; "": the GitOps repository's.
+	URL string
+	// APIURL is that of the Git host's API, where it does not follow from the repository's; "" where it does.
+	APIURL string
+	// Token may set commit statuses; else App, else Secret, the name of a Secret that is there.
+	Token  string
+	App    *GitHubApp
+	Secret string
+}
+
+// Registration is how a hub reaches a cluster.
+type Registration struct {
+	Server        string // URL of the Kubernetes API
+	CACertificate string // PEM
+	Token         string // of a service account
+	ClientCert    string // PEM
+	ClientKey     string // PEM
+	TLSServerName string
+	Insecure      bool
+	Exec          *Exec
+	AWS           *AWS
+	Labels        map[string]string // of the hub's Secret, besides Flotilla's
+}
+
+// Exec is a program that Argo CD has, such as argocd-k8s-auth, and that gives it a token.
+type Exec struct {
+	Command    string
+	Args       []string
+	Env        map[string]string
+	APIVersion string
+}
+
+// AWS is an EKS cluster that Argo CD may reach by its own identity.
+type AWS struct{ ClusterName, RoleARN string }
+
+const (
+	defaultName     = "flotilla"
+	defaultInterval = time.Minute
+	defaultTimeout  = 5 * time.Minute
+	defaultContext  = "flotilla/{cluster}"
+)
+
+// defaultNamespaces are those of the agents: what is rendered into the folders has the same.
+var defaultNamespaces = map[string]string{
+	Flux: "flux-system", ArgoCD: "argocd", ArgoCDHub: "argocd", RancherFleet: "fleet-local",
+}
+
+func (s Settings) withDefaults() Settings {
+	s.Name = cmp.Or(s.Name, defaultName)
+	s.Namespace = cmp.Or(s.Namespace, defaultNamespaces[s.Reconciler])
+	s.Interval = cmp.Or(s.Interval, defaultInterval)
+	s.Timeout = cmp.Or(s.Timeout, defaultTimeout)
+	s.Repository.Path = strings.Trim(path.Clean("/"+s.Repository.Path), "/")
+	if s.Feedback != nil {
+		feedback := *s.Feedback
+		feedback.Context = cmp.Or(feedback.Context, defaultContext)
+		s.Feedback = &feedback
+	}
+	return s
+}
+
+func (r *renderer) problem(path, format string, arguments ...any) {
+	r.problems = append(r.problems, Problem{Path: path, Message: fmt.Sprintf(format, arguments...)})
+}
+
+func (r *renderer) warn(path, format string, arguments ...any) {
+	r.problems = append(r.problems, Problem{Path: path, Message: fmt.Sprintf(format, arguments...), Warning: true})
+}
+
+// check finds what is wrong with the settings, all of it.
+func (r *renderer) check() {
+	s := r.settings
+	r.label("cluster", s.Cluster, true)
+	r.label("cluster_type", s.ClusterType, true)
+	r.label("name", s.Name, false)
+	if len(s.Name) > maxName {
+		r.problem("name", "%q is longer than %d characters", s.Name, maxName)
+	}
+	r.label("namespace", s.Namespace, false)
+	switch {
+	case s.Reconciler == "":
+		r.problem("reconciler", "is required")
+	case defaultNamespaces[s.Reconciler] == "":
+		r.problem("reconciler", "must be one of %s, not %q%s", strings.Join(Reconcilers, ", "), s.Reconciler, fleet.DidYouMean(s.Reconciler, Reconcilers))
+	}
+	if s.Interval < time.Second {
+		r.problem("interval", "is shorter than a second")
+	}
+	if s.Timeout < time.Second {
+		r.problem("timeout", "is shorter than a second")
+	}
+	r.checkRepository()
+	r.checkCredentials()
+	r.checkFeedback()
+	r.checkRegistration()
+}
+
+// maxName leaves room for what is added to it.
+const maxName = 40
+
+func (r *renderer) label(path, value string, required bool) {
+	switch problem := fleet.CheckLabelName(value); {
+	case value == "" && required:
+		r.problem(path, "is required")
+	case value != "" && problem != "":
+		r.problem(path, "%q %s", value, problem)
+	}
+}
+
+func (r *renderer) checkRepository() {
+	at, repository := "gitops_repo", &r.settings.Repository
+	if err := git.CheckURL(repository.URL); err != nil {
+		r.problem(at+".url", "%s", err)
+	} else if repository.URL = clusterURL(repository.URL); repository.URL == "" {
+		r.problem(at+".url", "is one of this machine, which no cluster can read: use https://, http:// or ssh://")
+	}
+	if err := git.CheckBranch(repository.Branch); err != nil {
+		r.problem(at+".branch", "%s", err)
+	}
+	if repository.Path != "" {
+		if err := git.CheckPath(repository.Path); err != nil {
+			r.problem(at+".path", "%s", err)
+		}
+	}
+}
+
+// clusterURL is the address of a repository as agents want it: without the short form of ssh; "" for what
+// only this machine can read.
+func clusterURL(address string) string {
+	if scheme, _, found := strings.Cut(address, "://"); found {
+		if strings.EqualFold(scheme, "file") {
+			return ""
+		}
+		return address
+	}
+	host, rest, found := strings.Cut(address, ":")
+	if !found || len(host) < 2 || strings.ContainsAny(host, `/\`) {
+		return ""
+	}
+	return "ssh://" + host + "/" + strings.TrimPrefix(rest, "/")
+}
+
+func (r *renderer) isSSH() bool {
+	return strings.HasPrefix(strings.ToLower(r.settings.Repository.URL), "ssh:")
+}
+
+func (c *Credentials) isZero() bool { return *c == Credentials{} }
+
+// checkCredentials finds credentials that do not fit the repository, or each other.
+func (r *renderer) checkCredentials() {
+	at, c, ssh := "credentials", &r.settings.Credentials, r.isSSH()
+	if r.settings.CredentialsSecret != "" {
+		if problem := fleet.CheckSubdomainName(r.settings.CredentialsSecret); problem != "" {
+			r.problem("credentials_secret", "%q %s", r.settings.CredentialsSecret, problem)
+		}
+		if !c.isZero() {
+			r.problem("credentials_secret", "cannot be set together with credentials")
+		}
+		return
+	}
+	ways := 0
+	for _, given := range []bool{c.Token != "", c.BearerToken != "", c.Password != "", c.SSHPrivateKey != "", c.GitHubApp != nil} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways > 1:
+		r.problem(at, "has more than one of token, bearer_token, password, ssh_private_key and github_app")
+	case ssh && c.SSHPrivateKey == "":
+		r.problem(at+".ssh_private_key", "is required for a repository that is read by ssh; or name a Secret that is there in credentials_secret")
+	case !ssh && c.SSHPrivateKey != "":
+		r.problem(at+".ssh_private_key", "is for a repository that is read by ssh, and this one has another URL")
+	}
+	if c.SSHPrivateKey != "" && c.SSHKnownHosts == "" {
+		r.problem(at+".ssh_known_hosts", "is required with ssh_private_key: the agent has to know the keys of the Git host")
+	}
+	if c.Password != "" && c.Username == "" {
+		r.problem(at+".username", "is required with password")
+	}
+	if ways > 0 && !ssh && strings.HasPrefix(strings.ToLower(r.settings.Repository.URL), "http:") {
+		r.warn("gitops_repo.url", "is not https: the credentials go over the network in clear")
+	}
+	if c.SSHPrivateKey != "" && !strings.Contains(c.SSHPrivateKey, "PRIVATE KEY-----") {
+		r.problem(at+".ssh_private_key", "is no PEM text of a private key")
+	}
+	if c.CACertificates != "" && !strings.Contains(c.CACertificates, "-----BEGIN CERTIFICATE-----") {
+		r.problem(at+".ca_certificates", "is no PEM text of certificates")
+	}
+	r.checkApp(at+".github_app", c.GitHubApp)
+}
+
+func (r *renderer) checkApp(at string, app *GitHubApp) {
+	if app == nil {
+		return
+	}
+	number := func(name, text string) {
+		if text == "" || strings.Trim(text, "0123456789") != "" {
+			r.problem(at+"."+name, "must be a number, in quotes")
+		}
+	}
+	number("id", app.ID)
+	number("installation_id", app.InstallationID)
+	if !strings.Contains(app.PrivateKey, "PRIVATE KEY-----") {
+		r.problem(at+".private_key", "is no PEM text of a private key")
+	}
+	if app.URL != "" && !isWebURL(app.URL) {
+		r.problem(at+".url", "is no https:// URL")
+	}
+}
+
+func isWebURL(text string) bool {
+	parsed, err := url.Parse(text)
+	return err == nil && (parsed.Scheme == "https" || parsed.Scheme == "http") && parsed.Host != "" && parsed.User == nil
+}
