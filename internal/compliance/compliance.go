@@ -127,7 +127,10 @@ func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error
 		return nil, err
 	}
 	in := observe.Input{
-		Time: q.Time, Tip: answer.Written.Tip, Branch: q.Owner.Place.Branch, Types: map[string]string{},
+		About: observe.About{
+			Owner: q.Owner.Name, Environment: q.Owner.Environment, Branch: q.Owner.Place.Branch, Path: q.Owner.Place.Path,
+		},
+		Time: q.Time, Tip: answer.Written.Tip, Types: map[string]string{},
 		Folders: folders(&q, answer.Written), Reports: reports, Commits: map[string]observe.Commit{},
 		OwnerLabels: ownerLabels(q.Owner.Name, answer.Written), HostLabels: map[string]string{},
 	}

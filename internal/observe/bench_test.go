@@ -13,7 +13,7 @@ import (
 func BenchmarkObserve(b *testing.B) {
 	yes := true
 	in := observe.Input{
-		Time: time.Unix(1_800_000_000, 0), Tip: commitNumber(0), Branch: "prod", Types: map[string]string{},
+		Time: time.Unix(1_800_000_000, 0), Tip: commitNumber(0), Types: map[string]string{},
 		Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
 	}
 	for c := range 40 {

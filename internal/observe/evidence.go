@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,11 +10,13 @@ import (
 )
 
 // evidenceFormat is the format of evidence that is written and read.
-const evidenceFormat = "1"
+const evidenceFormat = "2"
 
 // Evidence is what was known of the clusters of a fleet at one moment. It is all that a rollout knows of
 // time and of clusters: the same evidence always leads to the same decisions.
 type Evidence struct {
+	// About says what was looked at.
+	About About
 	// Time is the moment at which the clusters were asked, in whole seconds of UTC, as all times are here.
 	Time time.Time
 	// Tip is the commit that the branch had then; "" when there was none.
@@ -24,6 +27,19 @@ type Evidence struct {
 	// by the key of their assignment, whose tree is not the one that they have at Tip; "" where the commit
 	// does not have the folder. The tip's own entry may be left out.
 	Trees map[string]map[string]string
+}
+
+// About is whose folders evidence is of. Which repository they are in is told by commits, and by no URL:
+// those of one repository are many, and may hold credentials.
+type About struct {
+	// Owner is the name of the flotilla_assignment, and Environment that of its fleet.
+	Owner, Environment string
+	// Branch and Path are where it writes.
+	Branch, Path string
+}
+
+func (a About) String() string {
+	return fmt.Sprintf("the assignment %q of environment %q, on branch %q at path %q", a.Owner, a.Environment, a.Branch, a.Path)
 }
 
 // Cluster is what is known of one cluster.
@@ -52,6 +68,8 @@ type Content struct {
 	AtTip bool
 	// Tree is the tree of the folder that the cluster has, unless AtTip says so; "" is none.
 	Tree string
+	// Commit is the one that has the content; "" where that is not known.
+	Commit string
 	Status
 }
 
@@ -71,7 +89,7 @@ func (e *Evidence) Assignment(cluster, key string) Content {
 	if own, ok := of.Assignments[key]; ok {
 		commit, status = own.Commit, own.Status
 	}
-	content := Content{Status: status}
+	content := Content{Commit: commit, Status: status}
 	trees, known := e.Trees[commit]
 	content.Known = commit != "" && (known || commit == e.Tip)
 	if tree, other := trees[key]; other {
@@ -98,6 +116,10 @@ func (e *Evidence) Marshal() []byte {
 	w := evidenceWriter{text: make([]byte, 0, 1024+256*len(e.Clusters)+128*len(e.Trees))}
 	w.open()
 	w.member("format", evidenceFormat)
+	w.member("owner", e.About.Owner)
+	w.member("environment", e.About.Environment)
+	w.member("branch", e.About.Branch)
+	w.member("path", e.About.Path)
 	w.member("time", formatTime(e.Time))
 	w.member("tip", e.Tip)
 	w.object("clusters", slices.Sorted(maps.Keys(e.Clusters)), func(name string) {

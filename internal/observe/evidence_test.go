@@ -21,7 +21,7 @@ const (
 	gone   = "3333333333333333333333333333333333333333"
 	treeA  = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	treeB  = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-	asText = `{"format":"1","time":"2026-11-22T01:30:00Z","tip":"` + tip + `","clusters":{` +
+	asText = `{"format":"2","owner":"web","environment":"dev","branch":"main","path":"clusters/web","time":"2026-11-22T01:30:00Z","tip":"` + tip + `","clusters":{` +
 		`"drone-1":{"type":"drone","commit":"` + older + `","verdict":"failed","since":"2026-11-22T01:00:00Z","message":"no space","assignments":{` +
 		`"drone/db-main":{"verdict":"ready","message":""},"drone/web-main":{"commit":"` + tip + `","since":""}}},` +
 		`"drone-2":{"type":"drone","commit":"","verdict":"unknown"},` +
@@ -32,7 +32,8 @@ const (
 func evidence() *observe.Evidence {
 	at := time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
 	return &observe.Evidence{
-		Time: at.Add(30 * time.Minute), Tip: tip,
+		About: observe.About{Owner: "web", Environment: "dev", Branch: "main", Path: "clusters/web"},
+		Time:  at.Add(30 * time.Minute), Tip: tip,
 		Clusters: map[string]observe.Cluster{
 			"drone-1": {Type: "drone", Commit: older, Status: observe.Status{Verdict: observe.Failed, Since: at, Message: "no space"},
 				Assignments: map[string]observe.AssignmentStatus{
@@ -110,14 +111,18 @@ func TestEvidenceThatIsNotOursIsRefused(t *testing.T) {
 		"half":                   {asText[:len(asText)/2], "has no end"},
 		"no end":                 {asText[:len(asText)-1], "the end of an object is missing"},
 		"text after it":          {asText + "{}", "text follows it"},
-		"another format":         {replace(`"format":"1"`, `"format":"2"`), `it has the format "2", and this version of the provider reads "1"; use one version everywhere`},
-		"a newer format":         {`{"format":"2","clusters":[]}`, `it has the format "2"`},
-		"a number":               {replace(`"format":"1"`, `"format":1`), "a text in quotes is missing"},
+		"another format":         {replace(`"format":"2"`, `"format":"3"`), `it has the format "3", and this version of the provider reads "2"; use one version everywhere`},
+		"a newer format":         {`{"format":"3","clusters":[]}`, `it has the format "3"`},
+		"an older format":        {`{"format":"1","time":"2026-11-22T01:30:00Z","tip":"","clusters":{},"trees":{}}`, `it has the format "1", and this version`},
+		"no owner":               {replace(`"owner":"web",`, ``), `it has no "owner"`},
+		"no path":                {replace(`"path":"clusters/web",`, ``), `it has no "path"`},
+		"an owner twice":         {replace(`"owner":"web",`, `"owner":"web","owner":"web",`), `"owner" comes twice`},
+		"a number":               {replace(`"format":"2"`, `"format":2`), "a text in quotes is missing"},
 		"no time":                {replace(`"time":"2026-11-22T01:30:00Z",`, ``), `it has no "time"`},
 		"a time that is none":    {replace(`2026-11-22T01:30:00Z`, `yesterday`), `"yesterday" is not a time as in 2026-01-31T00:00:00Z (RFC 3339)`},
 		"an empty time":          {replace(`2026-11-22T01:30:00Z`, ``), `"" is not a time`},
 		"an unknown member":      {replace(`"tip":`, `"top":`), `"top" does not belong here`},
-		"a member twice":         {replace(`"format":"1"`, `"format":"1","format":"1"`), `"format" comes twice`},
+		"a member twice":         {replace(`"format":"2"`, `"format":"2","format":"2"`), `"format" comes twice`},
 		"a cluster twice":        {replace(`"drone-2"`, `"drone-1"`), `"drone-1" comes twice`},
 		"a cluster without name": {replace(`"drone-2"`, `""`), `a cluster needs a name`},
 		"a misspelt verdict":     {replace(`"verdict":"ready"`, `"verdict":"redy"`), `"drone-1": "drone/db-main": the verdict "redy" is none of failed, behind, progressing, unknown, ready`},
@@ -185,8 +190,8 @@ func TestEvidenceSaysWhatAClusterHasOfAnAssignment(t *testing.T) {
 // that it is JSON, and it takes no more than any input may.
 func FuzzEvidence(f *testing.F) {
 	f.Add([]byte(asText))
-	f.Add([]byte(`{"trees":{},"clusters":{},"tip":"","time":"2026-11-22T02:30:00.5+01:00","format":"1"}`))
-	f.Add([]byte(`{"format":"1","time":"2026-11-22T01:30:00Z","tip":"","clusters":{"\u00fc":{"assignments":{"a/b":{}},"type":"","commit":"","verdict":"ready"}},"trees":{}}`))
+	f.Add([]byte(`{"trees":{},"clusters":{},"tip":"","time":"2026-11-22T02:30:00.5+01:00","path":"","branch":"a","environment":"b","owner":"c","format":"2"}`))
+	f.Add([]byte(`{"format":"2","owner":"c","environment":"b","branch":"a","path":"","time":"2026-11-22T01:30:00Z","tip":"","clusters":{"\u00fc":{"assignments":{"a/b":{}},"type":"","commit":"","verdict":"ready"}},"trees":{}}`))
 	f.Add(small().Marshal())
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var e *observe.Evidence

@@ -44,8 +44,10 @@ func (f *Folder) Key() string { return f.Host + "/" + f.DeploymentTarget }
 // Input is all that verdicts are made of.
 type Input struct {
 	Time time.Time
-	// Tip is the commit at which the folders are, and Branch its branch.
-	Tip, Branch string
+	// About says whose folders they are.
+	About About
+	// Tip is the commit at which the folders are.
+	Tip string
 	// Types are the cluster types of the clusters, by name.
 	Types map[string]string
 	// Folders are what was written, in any order.
@@ -62,6 +64,7 @@ type Input struct {
 
 // Result is what is known of all clusters, in the order of their names.
 type Result struct {
+	About    About
 	Time     time.Time
 	Tip      string
 	Clusters []ClusterResult
@@ -109,7 +112,7 @@ func Observe(in Input) *Result {
 		slices.SortFunc(folders, func(a, b *Folder) int { return cmp.Compare(a.DeploymentTarget, b.DeploymentTarget) })
 	}
 	names := slices.Sorted(maps.Keys(in.Types))
-	result := &Result{Time: in.Time, Tip: in.Tip, folders: in.Folders, Clusters: make([]ClusterResult, len(names))}
+	result := &Result{About: in.About, Time: in.Time, Tip: in.Tip, folders: in.Folders, Clusters: make([]ClusterResult, len(names))}
 	parallel.Each(len(names), func(i int) {
 		j := judge{in: &in, report: in.Reports[names[i]]}
 		if _, ok := in.Reports[names[i]]; !ok {
@@ -351,7 +354,7 @@ func (j *judge) arrived(a *AssignmentResult, applied Applied) time.Time {
 
 // Evidence is what rollouts decide by.
 func (r *Result) Evidence() *Evidence {
-	e := &Evidence{Time: r.Time.UTC().Truncate(time.Second), Tip: r.Tip, Clusters: make(map[string]Cluster, len(r.Clusters)), Trees: r.trees}
+	e := &Evidence{About: r.About, Time: r.Time.UTC().Truncate(time.Second), Tip: r.Tip, Clusters: make(map[string]Cluster, len(r.Clusters)), Trees: r.trees}
 	for i := range r.Clusters {
 		from := &r.Clusters[i]
 		c := Cluster{Type: from.Type, Commit: from.Commit, Status: from.Status}
@@ -360,7 +363,7 @@ func (r *Result) Evidence() *Evidence {
 		}
 		for k := range from.Assignments {
 			a := &from.Assignments[k]
-			same := a.Commit == c.Commit || a.Commit == "" && r.trees[c.Commit] == nil // a commit that the branch does not have
+			same := a.Commit == c.Commit || a.Commit == "" && r.trees[c.Commit] == nil && c.Commit != r.Tip // a commit that the branch does not have
 			if !same || a.Status != c.Status {
 				if c.Assignments == nil {
 					c.Assignments = map[string]AssignmentStatus{}

@@ -32,12 +32,20 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	var has members
 	var format string
 	err := r.object(func(name string) (err error) {
-		if err := has.once(name, "format", "time", "tip", "clusters", "trees"); err != nil {
+		if err := has.once(name, "format", "owner", "environment", "branch", "path", "time", "tip", "clusters", "trees"); err != nil {
 			return err
 		}
 		switch name {
 		case "format":
 			format, err = r.string()
+		case "owner":
+			e.About.Owner, err = r.string()
+		case "environment":
+			e.About.Environment, err = r.string()
+		case "branch":
+			e.About.Branch, err = r.string()
+		case "path":
+			e.About.Path, err = r.string()
 		case "time":
 			e.Time, err = r.time()
 		case "tip":
@@ -59,7 +67,7 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	if missing := has.missing("format", "time", "tip", "clusters", "trees"); missing != "" {
+	if missing := has.missing("format", "owner", "environment", "branch", "path", "time", "tip", "clusters", "trees"); missing != "" {
 		return nil, fmt.Errorf("it has no %q", missing)
 	}
 	return e, nil

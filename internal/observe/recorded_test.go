@@ -54,7 +54,7 @@ func recordedInput(t *testing.T, moment, tip string, trees map[string]string) ob
 	t.Helper()
 	listed := recorded(t, moment+"/*.json")
 	in := observe.Input{
-		Time: time.Date(2026, 11, 21, 20, 30, 0, 0, time.UTC), Tip: tip, Branch: "dev",
+		Time: time.Date(2026, 11, 21, 20, 30, 0, 0, time.UTC), Tip: tip,
 		Types:   map[string]string{"argo-1": "argo", "flux-1": "flux"},
 		Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
 	}

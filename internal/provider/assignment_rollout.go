@@ -76,6 +76,7 @@ func (m *assignmentModel) decodeSteps(diagnostics *diag.Diagnostics) steps {
 func (t *task) step(ctx context.Context) bool {
 	wanted := t.rendering.Wanted()
 	t.steps = t.model.decodeSteps(t.diagnostics)
+	t.checkAbout()
 	if t.diagnostics.HasError() {
 		return false
 	}
@@ -87,7 +88,13 @@ func (t *task) step(ctx context.Context) bool {
 		return false
 	}
 	in, ok := t.stepInput(ctx, wanted)
-	if !ok || !t.checkStep(in) {
+	if !ok {
+		return false
+	}
+	ofRollout, ofHolds := rollout.CheckNames(in.Settings, in.Holds, in.Hosts, in.Wanted, in.Deployed)
+	addFindings(t.diagnostics, path.Root("rollout"), "Invalid rollout", asInner(ofRollout))
+	addFindings(t.diagnostics, path.Root("holds"), "Invalid holds", asInner(ofHolds))
+	if t.checkEvidence(in); t.diagnostics.HasError() {
 		return false
 	}
 	out := t.advance(ctx, in)
@@ -128,8 +135,8 @@ func sentenceOf(lines []string) string {
 }
 
 // stepInput gathers what decides. The same configuration, state and repository give the same.
-func (t *task) stepInput(ctx context.Context, wanted rollout.Trees) (rollout.Input, bool) {
-	in := rollout.Input{
+func (t *task) stepInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
+	in = rollout.Input{
 		Wanted: wanted, Settings: t.steps.settings, Holds: t.steps.holds, Hosts: t.hosts(), Requires: t.requires, Back: map[string]rollout.Trees{},
 	}
 	if t.memory != nil {
@@ -162,8 +169,7 @@ func (t *task) stepInput(ctx context.Context, wanted rollout.Trees) (rollout.Inp
 	if evidence := t.steps.evidence; evidence != nil {
 		in.Now = evidence.Time
 		if len(evidence.Clusters) > 0 {
-			if in.Reports, err = t.reports(ctx, owner, evidence, written); err != nil {
-				addRepositoryError(ctx, t.diagnostics, err, false)
+			if in.Reports, ok = t.reports(ctx, evidence, written, in); !ok {
 				return in, false
 			}
 		}
@@ -190,54 +196,6 @@ func recordedTrees(written delivery.Written) rollout.Trees {
 			trees[key.Host] = map[string]string{}
 		}
 		trees[key.Host][key.DeploymentTarget] = record.Tree
-	}
-	return trees
-}
-
-// reports looks up what the evidence says of a folder on a cluster. What it calls the tip is the commit that
-// the branch had then.
-func (t *task) reports(
-	ctx context.Context, owner delivery.Owner, evidence *observe.Evidence, written delivery.Written,
-) (func(string, rollout.Key) rollout.Report, error) {
-	atTip := written.Trees
-	if evidence.Tip != written.Tip {
-		atTip = rollout.Trees{}
-		if evidence.Tip != "" {
-			var err error
-			if atTip, err = t.treesAt(ctx, owner, evidence.Tip); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return func(cluster string, key rollout.Key) rollout.Report {
-		content := evidence.Assignment(cluster, key.String())
-		report := rollout.Report{
-			Known: content.Known, Tree: content.Tree, Verdict: rollout.Verdict(content.Verdict), Since: content.Since,
-		}
-		if content.AtTip {
-			report.Tree = atTip[key.Host][key.DeploymentTarget]
-		}
-		return report
-	}, nil
-}
-
-// treesAt is what a commit of the branch has of the owner; nothing where the branch does not have the commit,
-// or that nothing of the owner: then nothing is proven by it.
-func (t *task) treesAt(ctx context.Context, owner delivery.Owner, commit string) (rollout.Trees, error) {
-	hosts, err := t.connection.delivery.AsOf(ctx, owner, commit)
-	if errors.Is(err, git.ErrCommit) {
-		return rollout.Trees{}, nil
-	}
-	return treesOf(hosts), err
-}
-
-func treesOf(hosts map[string]gitops.Host) rollout.Trees {
-	trees := rollout.Trees{}
-	for host, folders := range hosts {
-		trees[host] = map[string]string{}
-		for target, folder := range folders.Folders {
-			trees[host][target] = folder.Tree
-		}
 	}
 	return trees
 }
@@ -275,36 +233,6 @@ func (t *task) requires(key rollout.Key) []rollout.Key {
 		keys[j] = rollout.Key{Host: dependency.Host.Name, DeploymentTarget: dependency.Target.Name}
 	}
 	return keys
-}
-
-// checkStep finds names and evidence that are not of this fleet.
-func (t *task) checkStep(in rollout.Input) bool {
-	ofRollout, ofHolds := rollout.CheckNames(in.Settings, in.Holds, in.Hosts, in.Wanted, in.Deployed)
-	addFindings(t.diagnostics, path.Root("rollout"), "Invalid rollout", asInner(ofRollout))
-	addFindings(t.diagnostics, path.Root("holds"), "Invalid holds", asInner(ofHolds))
-	if evidence := t.steps.evidence; evidence != nil && len(evidence.Clusters) > 0 && len(t.result.Fleet.Clusters) > 0 {
-		for i := range t.result.Fleet.Clusters {
-			if _, ok := evidence.Clusters[t.result.Fleet.Clusters[i].Name]; ok {
-				return !t.diagnostics.HasError()
-			}
-		}
-		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
-			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
-	}
-	if in.Settings != nil {
-		var last time.Time
-		for _, record := range in.Records {
-			if record.Changed.After(last) {
-				last = record.Changed
-			}
-		}
-		if in.Now.Before(last) {
-			t.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what is deployed", fmt.Sprintf(
-				"The evidence is of %s, and the last change of %s: it proves nothing of what changed since. Read it anew, and see that the clocks are right.",
-				in.Now.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
-		}
-	}
-	return !t.diagnostics.HasError()
 }
 
 // advance decides, and reads the commits that are gone back to.

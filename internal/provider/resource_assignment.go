@@ -114,7 +114,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"evidence": schema.StringAttribute{
 				Optional: true, WriteOnly: true,
-				MarkdownDescription: "What clusters report, as `flotilla_compliance` gives it. It is write-only: in no state, and no difference in a plan. " +
+				MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and place gives it. It is write-only: in no state, and no difference in a plan. " +
 					"Its time is the time of the rollout: no clock is read but when windows are looked at before writing.",
 			},
 			"timeouts": schema.DynamicAttribute{

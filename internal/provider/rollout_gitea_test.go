@@ -68,7 +68,9 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 					if repo.has(t, "dev") {
 						tip = git(t, repo.clone(t, "dev"), "rev-parse", "HEAD")
 					}
-					e := &observe.Evidence{Time: now, Tip: tip, Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{}}
+					e := &observe.Evidence{
+						About: observe.About{Owner: "dev", Environment: "dev", Branch: "dev"}, Time: now, Tip: tip, Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{},
+					}
 					for name, verdict := range verdicts {
 						commits[name], says[name] = tip, verdict
 					}

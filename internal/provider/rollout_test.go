@@ -67,18 +67,37 @@ func newRings(t *testing.T) *rings {
 	return r
 }
 
+// ringsAbout is what evidence of an assigned configuration is about.
+var ringsAbout = observe.About{Owner: "dev", Environment: "dev", Branch: "dev", Path: "clusters/all"}
+
 // evidence is what clusters report: an hour later than what was reported before.
 func (r *rings) evidence() string {
 	r.now = r.now.Add(time.Hour)
-	e := &observe.Evidence{Time: r.now, Tip: git(r.t, r.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{}}
+	e := &observe.Evidence{About: ringsAbout, Time: r.now, Tip: git(r.t, r.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{}}
 	for _, name := range []string{"canary", "region", "rest"} {
 		verdict := r.verdicts[name]
 		if verdict == "" {
 			verdict = observe.Unknown
 		}
 		e.Clusters[name] = observe.Cluster{Type: name, Commit: r.commits[name], Status: observe.Status{Verdict: verdict, Since: r.since[name]}}
+		if commit := r.commits[name]; commit != "" && e.Trees[commit] == nil {
+			e.Trees[commit] = map[string]string{}
+			for _, host := range []string{"canary", "region", "rest"} { // the folders that the tip has, where they are others
+				if tree, now := r.tree(commit, host), r.tree(e.Tip, host); now != "" && tree != now {
+					e.Trees[commit][host+"/app-core"] = tree
+				}
+			}
+		}
 	}
 	return string(e.Marshal())
+}
+
+// tree is what a host has at a commit; "" for nothing.
+func (r *rings) tree(commit, host string) string {
+	r.t.Helper()
+	_, tree, _ := strings.Cut(git(r.t, r.url, "ls-tree", commit, "clusters/all/"+host+"/app-core"), "tree ")
+	tree, _, _ = strings.Cut(tree, "\t")
+	return tree
 }
 
 // report lets a cluster say that it has the tip, and how that is.
@@ -271,7 +290,7 @@ func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
 func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 	t.Parallel()
 	evidence := func(change func(*observe.Evidence)) string {
-		e := &observe.Evidence{Time: time.Now().UTC(), Clusters: map[string]observe.Cluster{"canary": {Type: "canary", Status: observe.Status{Verdict: observe.Unknown}}}, Trees: map[string]map[string]string{}}
+		e := &observe.Evidence{About: ringsAbout, Time: time.Now().UTC(), Clusters: map[string]observe.Cluster{"canary": {Type: "canary", Status: observe.Status{Verdict: observe.Unknown}}}, Trees: map[string]map[string]string{}}
 		change(e)
 		return string(e.Marshal())
 	}
@@ -280,10 +299,29 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		further  map[string]any
 		at, want string
 	}{
-		"no evidence":         {map[string]any{"rollout": ringRollout(nil)}, "evidence", "A rollout needs evidence"},
-		"no evidence at all":  {map[string]any{"rollout": ringRollout(nil), "evidence": "{}"}, "evidence", "is not what flotilla_compliance gives"},
-		"of another format":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"1"`, `"format":"9"`, 1)}, "evidence", `it has the format "9"`},
-		"of another fleet":    {map[string]any{"rollout": ringRollout(nil), "evidence": strings.ReplaceAll(fine, "canary", "somewhere")}, "evidence", "None of the clusters"},
+		"no evidence":        {map[string]any{"rollout": ringRollout(nil)}, "evidence", "A rollout needs evidence"},
+		"no evidence at all": {map[string]any{"rollout": ringRollout(nil), "evidence": "{}"}, "evidence", "is not what flotilla_compliance gives"},
+		"of another format":  {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"2"`, `"format":"9"`, 1)}, "evidence", `it has the format "9"`},
+		"without an owner":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.Replace(fine, `"format":"2"`, `"format":"1"`, 1)}, "evidence", "use one version everywhere"},
+		"of another fleet":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.ReplaceAll(fine, "canary", "somewhere")}, "evidence", "None of the clusters"},
+		"of another assignment": {
+			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Owner = "edge" })}, "evidence",
+			`It is of the assignment "edge" of environment "dev", on branch "dev" at path "clusters/all". This is the assignment "dev" of`,
+		},
+		"of another environment": {
+			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Environment = "prod" })}, "evidence",
+			`It is of the assignment "dev" of environment "prod"`,
+		},
+		"of another branch": {
+			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Branch = "main" })}, "evidence", `on branch "main"`,
+		},
+		"of another path": {
+			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Path = "" })}, "evidence", `at path "". This is`,
+		},
+		"of another repository": {
+			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.Tip = strings.Repeat("e", 40) })}, "evidence",
+			`It was gathered at a commit that branch "dev" of this repository does not have`,
+		},
 		"a misspelt key":      {map[string]any{"rollout": map[string]any{"stage": []any{}}, "evidence": fine}, "rollout", `did you mean "stages"?`},
 		"a host of a stage":   {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},
 		"a hold on nothing":   {map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}}}}, "holds", `did you mean "app-core"?`},
@@ -324,5 +362,60 @@ func TestEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
 	}
 	if after(plan)["deployed"] != (providertest.Unknown{}) || after(plan)["rolling_out"] != (providertest.Unknown{}) {
 		t.Errorf("the plan says %v", after(plan))
+	}
+}
+
+func TestRolloutTakesEvidenceOfTheNameAndPlaceBefore(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.run("2", "2 1 1")
+	r.report("canary", observe.Ready)
+	r.further = map[string]any{"name": "next"} // the evidence is of dev
+	r.run("2", "2 2 1")
+	r.further = map[string]any{"name": "other"}
+	_, diagnostics := r.w.Plan(t.Context(), r.configuration("2"))
+	if diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), `This is the assignment "other"`) {
+		t.Errorf("two names later: %v", diagnostics.Err())
+	}
+}
+
+// A folder that is gone is in no evidence: whether a cluster has followed, the commit tells that it has.
+func TestRemovalIsProvenByNoCommitBeforeIt(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	for _, cluster := range []string{"canary", "region", "rest"} {
+		r.report(cluster, observe.Ready)
+	}
+	with := func() providertest.Configuration {
+		configuration := r.configuration("1")
+		configuration.Resources[assignment].Attributes["fleet"] = providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", map[string]any{
+			"target_policies": []any{},
+		})}}
+		configuration.Resources[assignment].Attributes["protection"] = map[string]any{"allow_empty": true}
+		return configuration
+	}
+	has := func(host string) bool {
+		return git(t, r.url, "ls-tree", "-d", "--name-only", "dev", "clusters/all/"+host+"/app-core") != ""
+	}
+	apply(t, r.w, with())
+	if has("canary") || !has("region") {
+		t.Fatal("the removal does not begin at the first stage")
+	}
+	if apply(t, r.w, with()); !has("region") {
+		t.Error("a cluster that has not followed proves the removal")
+	}
+	r.report("canary", observe.Ready)
+	if apply(t, r.w, with()); has("region") || !has("rest") {
+		t.Error("a removal that is proven does not go on")
+	}
+}
+
+func TestRolloutSaysThatEvidenceIsOlderThanWhatIsDeployed(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.now = r.now.Add(-24 * time.Hour)
+	_, diagnostics := r.w.Plan(t.Context(), r.configuration("2"))
+	if diagnostics.Err() != nil || !strings.Contains(fmt.Sprint(diagnostics), "Evidence is older than what is deployed") {
+		t.Errorf("%v", diagnostics)
 	}
 }

@@ -1,0 +1,170 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// checkAbout refuses evidence of another assignment. That of the name and place that this one had before is its
+// own. Which repository it is of, its tip tells.
+func (t *task) checkAbout() {
+	evidence := t.steps.evidence
+	if evidence == nil || !t.placeKnown {
+		return
+	}
+	is := aboutOf(t.intent.Owner)
+	if evidence.About == is {
+		return
+	}
+	if t.known != nil {
+		was := aboutOf(t.known.Owner)
+		was.Environment = is.Environment
+		if evidence.About == was || evidence.About == (observe.About{Owner: was.Owner, Environment: is.Environment, Branch: is.Branch, Path: is.Path}) {
+			return
+		}
+	}
+	t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
+		"It is of %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
+}
+
+func aboutOf(owner delivery.Owner) observe.About {
+	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Place.Branch, Path: owner.Place.Path}
+}
+
+// checkEvidence finds evidence that is of other clusters, or older than what is deployed.
+func (t *task) checkEvidence(in rollout.Input) {
+	if in.Reports != nil && len(t.result.Fleet.Clusters) > 0 && !t.knowsAnyCluster() {
+		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
+			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
+	}
+	if in.Settings == nil {
+		return
+	}
+	var last time.Time
+	for _, record := range in.Records {
+		if record.Changed.After(last) {
+			last = record.Changed
+		}
+	}
+	if in.Now.Before(last) {
+		t.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what is deployed", fmt.Sprintf(
+			"The evidence is of %s, and the last change of %s: it proves nothing of what changed since. Read it anew, and see that the clocks are right.",
+			in.Now.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
+	}
+}
+
+func (t *task) knowsAnyCluster() bool {
+	for i := range t.result.Fleet.Clusters {
+		if _, ok := t.steps.evidence.Clusters[t.result.Fleet.Clusters[i].Name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// reports looks up what the evidence says of a folder on a cluster. What it calls the tip is the commit that
+// the branch had then. It returns false where that is not a commit of the branch, or cannot be read.
+func (t *task) reports(
+	ctx context.Context, evidence *observe.Evidence, written delivery.Written, in rollout.Input,
+) (func(string, rollout.Key) rollout.Report, bool) {
+	past := map[string]rollout.Trees{written.Tip: written.Trees}
+	if evidence.Tip != "" && evidence.Tip != written.Tip && !t.hasCommit(ctx, evidence.Tip) {
+		return nil, false
+	}
+	for _, commit := range append([]string{evidence.Tip}, commitsOfRemoved(evidence, in)...) {
+		if _, ok := past[commit]; ok || commit == "" {
+			continue
+		}
+		trees, err := t.treesAt(ctx, commit)
+		if err != nil {
+			addRepositoryError(ctx, t.diagnostics, err, false)
+			return nil, false
+		}
+		past[commit] = trees
+	}
+	return func(cluster string, key rollout.Key) rollout.Report {
+		content := evidence.Assignment(cluster, key.String())
+		report := rollout.Report{
+			Known: content.Known, Tree: content.Tree, Verdict: rollout.Verdict(content.Verdict), Since: content.Since,
+		}
+		if content.AtTip {
+			report.Tree = past[evidence.Tip][key.Host][key.DeploymentTarget]
+			if trees, ok := past[content.Commit]; ok && report.Tree == "" {
+				report.Tree = trees[key.Host][key.DeploymentTarget]
+			}
+		}
+		return report
+	}, true
+}
+
+// hasCommit refuses evidence that was gathered at a commit which the branch does not have: then it is of
+// another repository, and nothing in it says what is here.
+func (t *task) hasCommit(ctx context.Context, id string) bool {
+	found, err := t.connection.delivery.Commits(ctx, t.formerOwner(), []string{id}, nil)
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, false)
+		return false
+	}
+	if found[id].ID == "" {
+		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
+			"It was gathered at a commit that branch %q of this repository does not have: %s. "+
+				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it anew if the branch was written anew.",
+			t.intent.Owner.Place.Branch, found[id].Reason))
+		return false
+	}
+	return true
+}
+
+// commitsOfRemoved are the commits that clusters of hosts have on which something is to go. Evidence has the
+// folders that were there when it was gathered: of one that was removed before, only the commit tells.
+func commitsOfRemoved(evidence *observe.Evidence, in rollout.Input) []string {
+	if in.State == nil {
+		return nil
+	}
+	var commits []string
+	for target, state := range in.State.Targets {
+		for host, of := range state.Hosts {
+			info := in.Hosts[host]
+			if of.Gone.IsZero() || info == nil {
+				continue
+			}
+			for _, cluster := range info.Clusters {
+				content := evidence.Assignment(cluster, rollout.Key{Host: host, DeploymentTarget: target}.String())
+				if content.AtTip {
+					commits = append(commits, content.Commit)
+				}
+			}
+		}
+	}
+	return commits
+}
+
+// treesAt is what a commit of the branch has of the owner; nothing where it has nothing of the owner.
+func (t *task) treesAt(ctx context.Context, commit string) (rollout.Trees, error) {
+	hosts, err := t.connection.delivery.AsOf(ctx, t.formerOwner(), commit)
+	if errors.Is(err, git.ErrCommit) {
+		return rollout.Trees{}, nil
+	}
+	return treesOf(hosts), err
+}
+
+func treesOf(hosts map[string]gitops.Host) rollout.Trees {
+	trees := rollout.Trees{}
+	for host, folders := range hosts {
+		trees[host] = map[string]string{}
+		for target, folder := range folders.Folders {
+			trees[host][target] = folder.Tree
+		}
+	}
+	return trees
+}
