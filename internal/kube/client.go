@@ -38,29 +38,51 @@ type Client struct {
 	mu       sync.Mutex
 	versions map[Kind]string // that were served
 	genuine  bool            // it has answered as only Kubernetes does
+	// resources are those of the group versions that were asked for, by kind.
+	resources map[string]map[string]Resource
 }
 
 // get asks for a path. The caller closes the body of the answer, which is one of success.
 // A 404 of a whole kind is errNoKind, that of an object errNoObject, an outdated continue token errExpired.
 func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.Response, error) {
+	response, said, err := c.exchange(ctx, http.MethodGet, path, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	if said != nil {
+		return nil, c.refused(response, *said, verb, kind)
+	}
+	return response, nil
+}
+
+// exchange sends a request, again where the server is busy. Of an answer that is none of success the body has been
+// read: it is said. Otherwise the caller closes it.
+func (c *Client) exchange(ctx context.Context, method, path, contentType string, body []byte) (response *http.Response, said *status, err error) {
 	for try := 1; ; try++ {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, http.NoBody)
+		request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 		if err != nil {
-			return nil, failf(ReasonConfiguration, "the URL of the API server cannot be asked")
+			return nil, nil, failf(ReasonConfiguration, "the URL of the API server cannot be asked")
+		}
+		if body == nil {
+			request.Body, request.GetBody = http.NoBody, nil
 		}
 		request.Header.Set("Accept", "application/json")
+		if contentType != "" {
+			request.Header.Set("Content-Type", contentType)
+		}
 		response, err := c.http.Do(request)
 		if err != nil {
-			return nil, transportError(ctx, err)
+			return nil, nil, transportError(ctx, err)
 		}
-		if response.StatusCode == http.StatusOK {
-			return response, nil
+		switch response.StatusCode {
+		case http.StatusOK, http.StatusCreated, http.StatusAccepted:
+			return response, nil, nil
 		}
 		said := readStatus(response)
 		finish(response)
 		again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
 		if !again || try == tries || !pause(ctx, waitFor(response, try)) {
-			return nil, c.refused(response, said, verb, kind)
+			return response, &said, nil
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 	connections := utilnet.SetOldTransportDefaults(&http.Transport{
 		TLSClientConfig: tlsConfig, Proxy: restConfig.Proxy, DisableCompression: restConfig.DisableCompression,
 		DialContext: (&net.Dialer{Timeout: connectDeadline}).DialContext, TLSHandshakeTimeout: connectDeadline,
-		MaxResponseHeaderBytes: 64 << 10,
+		MaxResponseHeaderBytes: 64 << 10, MaxIdleConnsPerHost: parallelRequests,
 	})
 	signed, err := rest.HTTPWrappersForConfig(restConfig, connections)
 	if err != nil {

@@ -39,6 +39,18 @@ const (
 	ReasonCommand Reason = "command"
 	// ReasonConfiguration is a configuration that cannot be used, such as a file that is not there.
 	ReasonConfiguration Reason = "configuration"
+	// ReasonConflict is fields that others manage: ConflictsOf has them.
+	ReasonConflict Reason = "conflict"
+	// ReasonRefused is an object that the server does not take: it is invalid, or an admission webhook denies it.
+	ReasonRefused Reason = "refused"
+	// ReasonTerminating is an object that cannot be made in a namespace that is being removed.
+	ReasonTerminating Reason = "terminating"
+	// ReasonNoNamespace is an object whose namespace is not there.
+	ReasonNoNamespace Reason = "no namespace"
+	// ReasonNoKind is an object of a kind that the server does not have.
+	ReasonNoKind Reason = "no kind"
+	// ReasonReplaced is an object that is another one by now than that which was to go.
+	ReasonReplaced Reason = "replaced"
 	// ReasonCanceled is an end of the whole question: errors.Is knows it as the context's error.
 	ReasonCanceled Reason = "canceled"
 	// ReasonOther is an error of who asked.
@@ -52,6 +64,8 @@ type Error struct {
 	text   string
 	said   string // by a server or a library, with all that is secret: only until the error leaves
 	kind   error  // a context's error, or nil; no cause, since that could be printed
+	// conflicts are with others who manage fields of an object.
+	conflicts []Conflict
 }
 
 func (e *Error) Error() string { return e.text }
@@ -110,7 +124,7 @@ func scrubbed(err error, scrubber func() secret.Scrubber) error {
 	if !errors.As(err, &known) {
 		known.text = err.Error()
 	}
-	left := &Error{Reason: known.Reason, text: scrubber().Scrub(known.text), kind: known.kind}
+	left := &Error{Reason: known.Reason, text: scrubber().Scrub(known.text), kind: known.kind, conflicts: known.conflicts}
 	if known.said != "" {
 		left.text += ": " + wording.OneLine(scrubber().Scrub(known.said))
 	}
@@ -182,8 +196,13 @@ type status struct {
 	Reason  string `json:"reason"`
 	Code    int    `json:"code"`
 	Details struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
+		Kind   string `json:"kind"`
+		Name   string `json:"name"`
+		Causes []struct {
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+			Field   string `json:"field"`
+		} `json:"causes"`
 	} `json:"details"`
 }
 

@@ -1,6 +1,6 @@
-// Package kube connects to Kubernetes clusters and reads objects from them: many clusters at once, each with a
-// deadline, so that one that is dead delays nobody. It knows nothing of fleets and of agents; nothing is watched,
-// and nothing is kept on disk.
+// Package kube connects to Kubernetes clusters, reads objects from them and applies objects to them: many clusters at
+// once, each with a deadline, so that one that is dead delays nobody. It knows nothing of fleets and of agents; nothing
+// is watched, and nothing is kept on disk.
 //
 // No error that leaves this package has a credential in it.
 package kube

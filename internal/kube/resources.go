@@ -1,0 +1,193 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+)
+
+// Ref names one object.
+type Ref struct{ APIVersion, Kind, Namespace, Name string }
+
+// RefOf is the name of an object.
+func RefOf(object *unstructured.Unstructured) Ref {
+	return Ref{object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()}
+}
+
+// String is the name as people read it: "Kustomization flux-system/large".
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Group is the API group, "" for the core group.
+func (r Ref) Group() string {
+	group, _, hasGroup := strings.Cut(r.APIVersion, "/")
+	if !hasGroup {
+		return ""
+	}
+	return group
+}
+
+// Resource is where an API server has the objects of a kind.
+type Resource struct {
+	Kind              // with one version
+	ObjectKind string // such as Kustomization
+	Namespaced bool
+	Verbs      []string
+}
+
+// APIVersion is group and version as objects have them.
+func (r Resource) APIVersion() string {
+	if r.Group == "" {
+		return r.Versions
+	}
+	return r.Group + "/" + r.Versions
+}
+
+// Resolve finds where the objects of a kind are; served is false when the cluster has no such kind. What was found is
+// remembered; what was not is asked for again, since its definition may have been applied meanwhile.
+func (c *Client) Resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
+	resource, served, err = c.resolve(ctx, apiVersion, kind)
+	return resource, served, c.leave(err)
+}
+
+func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (Resource, bool, error) {
+	c.mu.Lock()
+	resource, known := c.resources[apiVersion][kind]
+	c.mu.Unlock()
+	if known {
+		return resource, true, nil
+	}
+	found, err := c.discover(ctx, apiVersion)
+	if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
+		return Resource{}, false, c.checkGenuine(ctx)
+	}
+	if err != nil {
+		return Resource{}, false, err
+	}
+	resource, known = found[kind]
+	return resource, known, nil
+}
+
+// discover asks for the resources of a group version.
+func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Resource, error) {
+	group, version, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup {
+		group, version = "", apiVersion
+	}
+	var answer struct {
+		Kind      string `json:"kind"`
+		Resources []struct {
+			Name       string   `json:"name"`
+			Kind       string   `json:"kind"`
+			Namespaced bool     `json:"namespaced"`
+			Verbs      []string `json:"verbs"`
+		} `json:"resources"`
+	}
+	// The path of a kind is that of its group version without a resource.
+	path := strings.TrimSuffix(pathOf(Kind{Group: group}, version, "", ""), "/")
+	if err := c.getJSON(ctx, path, Kind{Group: group, Resource: "the kinds of"}, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Kind != "APIResourceList" {
+		return nil, notKubernetes()
+	}
+	found := map[string]Resource{}
+	for _, one := range answer.Resources {
+		if strings.Contains(one.Name, "/") || one.Kind == "" { // a subresource
+			continue
+		}
+		found[one.Kind] = Resource{
+			Kind: Kind{Group: group, Versions: version, Resource: one.Name}, ObjectKind: one.Kind, Namespaced: one.Namespaced, Verbs: one.Verbs,
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resources == nil {
+		c.resources = map[string]map[string]Resource{}
+	}
+	c.resources[apiVersion], c.genuine = found, true
+	return found, nil
+}
+
+// getJSON decodes an answer that is no object.
+func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) error {
+	response, err := c.get(ctx, path, "list", kind)
+	if err != nil {
+		return err
+	}
+	defer finish(response)
+	if !isJSON(response) {
+		return notKubernetes()
+	}
+	text, err := io.ReadAll(&bounded{from: response.Body, left: maxAnswer})
+	if err != nil && !errors.Is(err, io.EOF) {
+		return broken(err, kind)
+	}
+	if json.Unmarshal(text, into) != nil {
+		return notKubernetes()
+	}
+	return nil
+}
+
+// Resources lists everything that can be listed on the cluster, each kind in the version that the cluster prefers,
+// ordered by group and name. A group whose server is down is passed over: incomplete says so.
+func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bool, err error) {
+	var groups struct {
+		Kind   string `json:"kind"`
+		Groups []struct {
+			PreferredVersion struct {
+				GroupVersion string `json:"groupVersion"`
+			} `json:"preferredVersion"`
+		} `json:"groups"`
+	}
+	if err := c.getJSON(ctx, "/apis", Kind{Resource: "the kinds"}, &groups); err != nil {
+		if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
+			err = notKubernetes()
+		}
+		return nil, false, c.leave(err)
+	}
+	if groups.Kind != "APIGroupList" {
+		return nil, false, c.leave(notKubernetes())
+	}
+	versions := []string{"v1"}
+	for _, group := range groups.Groups {
+		versions = append(versions, group.PreferredVersion.GroupVersion)
+	}
+	lists, failed := make([]map[string]Resource, len(versions)), make([]error, len(versions))
+	parallel.EachAtMost(len(versions), parallelRequests, func(i int) { lists[i], failed[i] = c.discover(ctx, versions[i]) })
+	for i := range versions {
+		if ctx.Err() != nil {
+			return nil, false, c.leave(failed[i])
+		}
+		incomplete = incomplete || failed[i] != nil
+		for _, resource := range lists[i] {
+			if slices.Contains(resource.Verbs, "list") {
+				found = append(found, resource)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b Resource) int {
+		return strings.Compare(a.Group+"/"+a.Resource, b.Group+"/"+b.Resource)
+	})
+	return found, incomplete, nil
+}
+
+// kindOf is what errors call the kind of an object.
+func kindOf(ref Ref) Kind { return Kind{Group: ref.Group(), Resource: ref.Kind} }
+
+// isNotFound says whether an answer is a 404 of Kubernetes.
+func isNotFound(response *http.Response, said *status) bool {
+	return response.StatusCode == http.StatusNotFound && (said.Kind == "Status" || said.Message == notFoundPage)
+}

@@ -1,0 +1,296 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+)
+
+// FieldManager is whose fields the objects have that are applied.
+const FieldManager = "flotilla"
+
+const (
+	// parallelRequests is how many requests one cluster is sent at once.
+	parallelRequests = 8
+	// requestDeadline bounds one request that is about one object. A webhook may take 30 s.
+	requestDeadline = 45 * time.Second
+)
+
+// Each calls do for every index below n, as many at once as one cluster is asked for.
+func Each(n int, do func(i int)) { parallel.EachAtMost(n, parallelRequests, do) }
+
+// ApplyOptions say how an object is applied.
+type ApplyOptions struct {
+	// Force takes fields over from others who manage them.
+	Force bool
+	// DryRun changes nothing: the server says what it would make of the object.
+	DryRun bool
+}
+
+// Applied is what a server has made of an object.
+type Applied struct {
+	Object *unstructured.Unstructured
+	// Created says that the object was not there before.
+	Created bool
+}
+
+// Conflict is a field that somebody else manages.
+type Conflict struct {
+	Manager string
+	// Updated says that the manager has not applied the object, but changed it: by hand, or as controllers do.
+	Updated bool
+	Field   string // such as spec.interval
+}
+
+// ConflictsOf are the conflicts that an error of ReasonConflict is about, ordered.
+func ConflictsOf(err error) []Conflict {
+	var known *Error
+	if errors.As(err, &known) {
+		return known.conflicts
+	}
+	return nil
+}
+
+// Hide keeps further secrets out of all errors of the client, such as those of objects that are applied. It must be
+// called before the client is used by several goroutines.
+func (c *Client) Hide(secrets ...string) {
+	before := c.scrubber
+	c.scrubber = sync.OnceValue(func() secret.Scrubber {
+		all := slices.Concat(before(), secret.NewScrubber(secrets))
+		slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) }) // a form may contain another
+		return all
+	})
+}
+
+// Apply applies an object by server-side apply as FieldManager. Without Force a field that another manager has, with
+// another value, is an error of ReasonConflict, and nothing is changed. The object that is returned has its managed
+// fields.
+func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
+	ref := RefOf(object)
+	body, err := json.Marshal(object.Object)
+	if err != nil {
+		return Applied{}, c.leave(failf(ReasonOther, "%s cannot be written as JSON", ref))
+	}
+	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
+	if options.Force {
+		query.Set("force", "true")
+	}
+	if options.DryRun {
+		query.Set("dryRun", "All")
+	}
+	answer, err := c.about(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", body)
+	if err != nil {
+		return Applied{}, c.leave(err)
+	}
+	return Applied{Object: answer.object, Created: answer.code == http.StatusCreated}, nil
+}
+
+// Read reads one object with its managed fields: nil when it is not there, or the cluster has no such kind.
+func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	answer, err := c.about(ctx, ref, "get", http.MethodGet, nil, "", nil)
+	switch {
+	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
+		return nil, nil //nolint:nilnil // says that there is none
+	case err != nil:
+		return nil, c.leave(err)
+	}
+	return answer.object, nil
+}
+
+// Patch changes some fields of an object by a merge patch: nil when it is not there.
+func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, c.leave(failf(ReasonOther, "the change of %s cannot be written as JSON", ref))
+	}
+	answer, err := c.about(ctx, ref, "patch", http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", body)
+	switch {
+	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
+		return nil, nil //nolint:nilnil // says that there is none
+	case err != nil:
+		return nil, c.leave(err)
+	}
+	return answer.object, nil
+}
+
+// DeleteOptions say how an object is deleted.
+type DeleteOptions struct {
+	// UID is that of the object that is meant; another one of the same name is left alone: ReasonReplaced.
+	UID string
+	// Propagation is what becomes of the objects that it owns: Background (default), Foreground or Orphan.
+	Propagation string
+}
+
+// Delete asks for an object to be deleted. It does not wait for what its finalizers wait for. One that is not there is
+// no error.
+func (c *Client) Delete(ctx context.Context, ref Ref, options DeleteOptions) error {
+	if options.Propagation == "" {
+		options.Propagation = "Background"
+	}
+	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": options.Propagation}
+	if options.UID != "" {
+		how["preconditions"] = map[string]any{"uid": options.UID}
+	}
+	body, err := json.Marshal(how)
+	if err != nil {
+		return c.leave(failf(ReasonOther, "the deletion of %s cannot be written as JSON", ref))
+	}
+	_, err = c.about(ctx, ref, "delete", http.MethodDelete, nil, "application/json", body)
+	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {
+		return nil
+	}
+	return c.leave(err)
+}
+
+// answered is what a server answers about an object.
+type answered struct {
+	object *unstructured.Unstructured
+	code   int
+}
+
+// about sends a request about one object, and reads the answer. An object that is not there is errNoObject.
+func (c *Client) about(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (answered, error) {
+	ctx, cancel := context.WithTimeout(whole, requestDeadline)
+	defer cancel()
+	answer, err := c.aboutWithin(ctx, ref, verb, method, query, contentType, body)
+	if err != nil && ctx.Err() != nil && whole.Err() == nil {
+		return answer, serverf(ReasonTimeout, "did not answer within %s when it was asked to %s %s", requestDeadline, verb, ref)
+	}
+	return answer, err
+}
+
+func (c *Client) aboutWithin(ctx context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (answered, error) {
+	resource, served, err := c.resolve(ctx, ref.APIVersion, ref.Kind)
+	if err != nil {
+		return answered{}, err
+	}
+	if !served {
+		return answered{}, serverf(ReasonNoKind, "has no kind %s of %s, which %s is", ref.Kind, ref.APIVersion, ref)
+	}
+	namespace := ref.Namespace
+	if !resource.Namespaced {
+		namespace = ""
+	} else if namespace == "" {
+		return answered{}, failf(ReasonRefused, "%s has no namespace, and its kind needs one", ref)
+	}
+	response, said, err := c.exchange(ctx, method, pathOf(resource.Kind, resource.Versions, namespace, ref.Name)+encoded(query), contentType, body)
+	if err != nil {
+		return answered{}, err
+	}
+	if said != nil {
+		if isNotFound(response, said) && said.Kind != "Status" { // the whole kind has gone
+			c.forget(ref.APIVersion)
+		}
+		return answered{}, refusedObject(response, said, verb, ref)
+	}
+	defer finish(response)
+	if !isJSON(response) {
+		return answered{}, notKubernetes()
+	}
+	raw, err := newScanner(&bounded{from: response.Body, left: maxAnswer}).value(nil)
+	if err != nil {
+		return answered{}, broken(err, kindOf(ref))
+	}
+	var content map[string]any
+	if utiljson.Unmarshal(raw, &content) != nil || content["kind"] == nil {
+		return answered{}, notKubernetes()
+	}
+	return answered{object: &unstructured.Unstructured{Object: content}, code: response.StatusCode}, nil
+}
+
+// forget makes that a group version is asked for again.
+func (c *Client) forget(apiVersion string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.resources, apiVersion)
+}
+
+// refusedObject is the error of a request about an object.
+func refusedObject(response *http.Response, said *status, verb string, ref Ref) error {
+	code := response.StatusCode
+	switch {
+	case isNotFound(response, said) && (verb == "apply") && said.Details.Kind == "namespaces" && ref.Kind != "Namespace":
+		return serverf(ReasonNoNamespace, "has no namespace %s, where %s is to be", ref.Namespace, ref)
+	case isNotFound(response, said):
+		return errNoObject
+	case said.Kind != "Status":
+	case hasCause(said, "NamespaceTerminating"):
+		return serverf(ReasonTerminating, "cannot take %s: the namespace %s is being removed", ref, ref.Namespace)
+	case code == http.StatusForbidden && said.Reason == "Forbidden" && strings.Contains(said.Message, "because it is being terminated"):
+		return serverf(ReasonTerminating, "cannot take %s: the namespace %s is being removed", ref, ref.Namespace)
+	case code == http.StatusForbidden && !isDenial(said.Message) && strings.Contains(said.Message, "User "):
+		return saying(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), said.Message)
+	case code == http.StatusConflict && hasCause(said, "FieldManagerConflict"):
+		return conflicted(said, ref)
+	case code == http.StatusConflict && verb == "delete":
+		return serverf(ReasonReplaced, "has another %s by now", ref)
+	case code == http.StatusBadRequest, code == http.StatusForbidden, code == http.StatusUnprocessableEntity, code == http.StatusConflict, code == http.StatusRequestEntityTooLarge:
+		return saying(serverf(ReasonRefused, "refuses %s", ref), said.Message)
+	case isDenial(said.Message), code == http.StatusInternalServerError &&
+		(strings.Contains(said.Message, "failed calling webhook") || strings.Contains(said.Message, "failed to create typed patch object")):
+		return saying(serverf(ReasonRefused, "refuses %s", ref), said.Message)
+	}
+	return refusal(response, *said, verb, kindOf(ref))
+}
+
+func isDenial(message string) bool {
+	return strings.Contains(message, "admission webhook") || strings.Contains(message, "ValidatingAdmissionPolicy")
+}
+
+func hasCause(said *status, reason string) bool {
+	for _, cause := range said.Details.Causes {
+		if cause.Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// conflictPattern is how the API server words a conflict: who updated has the version and the time of that behind it.
+var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)$`)
+
+// conflicted reads who manages what.
+func conflicted(said *status, ref Ref) error {
+	conflicts := make([]Conflict, 0, len(said.Details.Causes))
+	for _, cause := range said.Details.Causes {
+		one := Conflict{Manager: cause.Message, Field: strings.TrimPrefix(cause.Field, ".")}
+		if match := conflictPattern.FindStringSubmatch(cause.Message); match != nil {
+			_ = json.Unmarshal([]byte(match[1]), &one.Manager) // a name that is not JSON stays as it was quoted
+			one.Updated = strings.Contains(match[2], " using ")
+		}
+		conflicts = append(conflicts, one)
+	}
+	slices.SortFunc(conflicts, func(a, b Conflict) int {
+		return strings.Compare(a.Manager+"\x00"+a.Field, b.Manager+"\x00"+b.Field)
+	})
+	conflicts = slices.Compact(conflicts)
+	err := &Error{Reason: ReasonConflict, text: ref.String() + " is managed by others: " + describe(conflicts), conflicts: conflicts}
+	return err
+}
+
+// describe lists conflicts by manager.
+func describe(conflicts []Conflict) string {
+	var parts []string
+	for i := 0; i < len(conflicts); {
+		manager := conflicts[i].Manager
+		var fields []string
+		for ; i < len(conflicts) && conflicts[i].Manager == manager; i++ {
+			fields = append(fields, conflicts[i].Field)
+		}
+		parts = append(parts, "\""+manager+"\" has "+strings.Join(slices.Compact(fields), ", "))
+	}
+	return strings.Join(parts, "; ")
+}
