@@ -103,6 +103,8 @@ func TestCheckURLTakesRepositoriesOnly(t *testing.T) {
 		"https://git.example.com/o/r.git", "http://127.0.0.1:3000/o/r", "https://[::1]:8443/r", "HTTPS://git.example.com/r",
 		"file:///srv/r.git", "file://localhost/srv/r.git", "/srv/r.git", "r.git", "./r", "../r", "~/r", "a b/r", "./a:b", "https://h/a%20b", "a/b://c",
 		"ssh://git@h/r", "ssh://h:2222/o/r.git", "ssh://git@[::1]:22/~user/r", "git@h:o/r.git", "h:r", "git@[::1]:r", "user_1@h.example.com:/srv/r.git",
+		"https://dev.azure.com/org/My%20Project/_git/repo", "https://org.visualstudio.com/DefaultCollection/p/_git/repo",
+		"git@ssh.dev.azure.com:v3/org/My%20Project/repo", "ssh://git@ssh.dev.azure.com/v3/org/My%20Project/repo",
 	} {
 		if err := git.CheckURL(url); err != nil {
 			t.Errorf("CheckURL(%q) = %v", url, err)

@@ -47,8 +47,9 @@ type Login struct {
 }
 
 // tokenUsername goes with a token when no username is given. GitHub's app
-// tokens are documented with it; GitHub, GitLab, Gitea and Forgejo take a
-// personal or project token as the password of any username that is not empty.
+// tokens are documented with it; GitHub, GitLab, Gitea, Forgejo and Azure Repos
+// take a personal or project token as the password of any username that is not
+// empty. Bitbucket wants names of its own.
 const tokenUsername = "x-access-token"
 
 // basic returns username and password for basic authentication, both empty for
@@ -246,6 +247,14 @@ func (p place) longer(other place) bool {
 		return len(p.segments) > len(other.segments)
 	}
 	return p.user != "" && other.user == ""
+}
+
+// isAzure reports whether a host is one of Azure DevOps Services. There a token
+// of Microsoft Entra ID, which is a JSON Web Token, goes as a bearer's, and a
+// personal access token as a password.
+func isAzure(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	return host == "dev.azure.com" || strings.HasSuffix(host, ".visualstudio.com")
 }
 
 func isLoopback(host string) bool {

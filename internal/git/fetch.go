@@ -39,6 +39,7 @@ type fetcher struct {
 	capabilities *capability.List // nil when the repository is empty
 	references   map[string]Hash
 	step         fetchStep
+	gaveIDs      bool // the server has given single objects by id
 	log          func(ctx context.Context, message string, fields map[string]any)
 }
 
@@ -53,11 +54,18 @@ func (f *fetcher) firstStep() fetchStep {
 	}
 }
 
-// takesIDs reports whether the server may give single objects by id. Servers
-// with uploadpack.allowAnySHA1InWant advertise both of these.
+// takesIDs reports whether the server gives single objects by id: it has, or it
+// says so. Servers with uploadpack.allowAnySHA1InWant advertise both of these.
 func (f *fetcher) takesIDs() bool {
-	return f.capabilities.Supports(capability.AllowReachableSHA1InWant) &&
+	return f.gaveIDs || f.capabilities.Supports(capability.AllowReachableSHA1InWant) &&
 		f.capabilities.Supports(capability.AllowTipSHA1InWant)
+}
+
+// mayTakeIDs reports whether the server may be asked for single objects by id.
+// Azure Repos gives people's git the files that their partial clones lack, and
+// advertises no more than this; see capabilities.go.
+func (f *fetcher) mayTakeIDs() bool {
+	return f.takesIDs() || f.capabilities.Supports(capability.Filter) && f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
 // mayStepDown tells an answer that a lower step might change, a server's 500
@@ -98,6 +106,14 @@ func (f *fetcher) request(wants []Hash) *packp.UploadPackRequest {
 		if f.capabilities.Supports(wanted) {
 			_ = request.Capabilities.Set(wanted)
 		}
+	}
+	// Nothing here is negotiated: no request says what one has, and "NAK" is the
+	// answer with these and without. Some servers insist on one of them.
+	switch {
+	case f.capabilities.Supports(capability.MultiACKDetailed):
+		_ = request.Capabilities.Set(capability.MultiACKDetailed)
+	case f.capabilities.Supports(capability.MultiACK):
+		_ = request.Capabilities.Set(capability.MultiACK)
 	}
 	switch {
 	case f.capabilities.Supports(capability.Sideband64k):
@@ -164,7 +180,7 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	if t.capabilities == nil {
 		return errors.New("an object of an empty repository was asked for")
 	}
-	if t.step != everything && t.takesIDs() {
+	if t.step != everything && t.mayTakeIDs() {
 		err := t.fetchIDs(ctx, missing)
 		if err == nil && t.has(missing) {
 			return nil
@@ -238,6 +254,7 @@ func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
 			return err
 		}
 	}
+	f.gaveIDs = f.has(missing)
 	return nil
 }
 

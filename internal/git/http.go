@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"strings"
@@ -136,6 +137,11 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	if err != nil {
 		return nil, slow(request.Context(), err)
 	}
+	if asksToSignIn(response) {
+		_ = response.Body.Close()
+		response.StatusCode, response.Header = http.StatusUnauthorized, http.Header{}
+		response.Body = io.NopCloser(strings.NewReader("it asks to sign in with a browser: the credentials are missing, wrong or have expired"))
+	}
 	if response.StatusCode >= http.StatusBadRequest {
 		response.Body = refusal(request, response.Body)
 		return response, nil
@@ -147,8 +153,18 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	case strings.HasSuffix(request.URL.Path, "/git-receive-pack"):
 		limit = maxReport
 	}
-	response.Body = &boundedReader{reader: response.Body, Closer: response.Body, left: limit, limit: limit}
+	response.Body = &boundedReader{reader: overhear(request, response.Body), Closer: response.Body, left: limit, limit: limit}
 	return response, nil
+}
+
+// asksToSignIn recognises how Azure DevOps answers those whom it does not know: by
+// a web page with status 203, or by a redirect to one.
+func asksToSignIn(response *http.Response) bool {
+	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
+		return strings.HasSuffix(to.Path, "/_signin")
+	}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
 }
 
 // refusal is the body of an answer that is none of success. What is beyond the
@@ -159,6 +175,8 @@ func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	if username, password, ok := request.BasicAuth(); ok {
 		text = []byte(secret.NewScrubber([]string{password}, username).Scrub(string(text)))
+	} else if token, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "); ok {
+		text = []byte(secret.NewScrubber([]string{token}).Scrub(string(text)))
 	}
 	return io.NopCloser(bytes.NewReader(text))
 }

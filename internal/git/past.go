@@ -78,7 +78,7 @@ func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
 	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
 	missing = slices.Compact(missing)
 	asked := t.apart()
-	if asked.step != everything && asked.takesIDs() {
+	if asked.step != everything && asked.mayTakeIDs() {
 		err := asked.fetchIDs(ctx, missing)
 		if err == nil && asked.has(missing) {
 			return nil

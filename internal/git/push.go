@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -178,7 +179,7 @@ func readTip(ctx context.Context, w wire, branch string) (Hash, error) {
 func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswered, err error) {
 	text := "the server gave no reason"
 	if pushErr != nil {
-		text = pushErr.Error()
+		text = pushErr.Error() + refusals(report, pushErr)
 	}
 	if said != "" {
 		text += "; it says: " + said
@@ -203,10 +204,37 @@ func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswe
 	return fmt.Errorf("%w: the push did not get through: %s", ErrUnreachable, text), nil
 }
 
+// refusals is what a report says beside its error, which is that of the pack
+// alone when the pack was not taken: Azure Repos puts the reason beside the
+// branch.
+func refusals(report *packp.ReportStatus, err error) string {
+	if report == nil {
+		return ""
+	}
+	var more strings.Builder
+	for _, status := range report.CommandStatuses {
+		if status.Status != "ok" && !strings.Contains(err.Error(), status.Status) {
+			fmt.Fprintf(&more, "; %s: %s", status.ReferenceName, status.Status)
+		}
+	}
+	return more.String()
+}
+
+// azurePattern is how Azure Repos numbers its reasons.
+var azurePattern = regexp.MustCompile(`^(TF|VS)[0-9]+:`)
+
 // isLocked reports whether a ref could not be updated because another push held
-// its lock at that moment.
+// its lock at that moment, or was faster. Azure Repos has one number for that,
+// "The reference has already been updated by another client"; what it calls
+// locked or blocked stays so.
 func isLocked(report *packp.ReportStatus) bool {
 	for _, status := range report.CommandStatuses {
+		if number := azurePattern.FindString(status.Status); number != "" {
+			if number == "TF401028:" {
+				return true
+			}
+			continue
+		}
 		if strings.Contains(status.Status, "lock") || strings.Contains(status.Status, "failed to update ref") {
 			return true
 		}

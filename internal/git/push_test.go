@@ -18,8 +18,21 @@ import (
 // served is a bare repository behind git's http-backend; before is asked first.
 func served(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (done bool)) git.Remote {
 	t.Helper()
+	remote, _ := servedBy(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !before(w, r) {
+				next.ServeHTTP(w, r)
+			}
+		})
+	})
+	return remote
+}
+
+// servedBy is a bare repository behind git's http-backend, with a server before it.
+func servedBy(t *testing.T, before func(next http.Handler) http.Handler) (remote git.Remote, directory string) {
+	t.Helper()
 	root := t.TempDir()
-	directory := filepath.Join(root, "r.git")
+	directory = filepath.Join(root, "r.git")
 	gittest.Run(t, "", "git", "init", "--quiet", "--bare", "--initial-branch=main", directory)
 	gittest.Run(t, directory, "git", "config", "http.receivepack", "true")
 	program := &cgi.Handler{
@@ -27,13 +40,9 @@ func served(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (d
 		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
 		Stderr: io.Discard,
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !before(w, r) {
-			program.ServeHTTP(w, r)
-		}
-	}))
+	server := httptest.NewServer(before(program))
 	t.Cleanup(server.Close)
-	return git.Remote{URL: server.URL + "/r.git", Branch: "main"}
+	return git.Remote{URL: server.URL + "/r.git", Branch: "main"}, directory
 }
 
 // TestAContextThatEndsWhileAPushIsLookedForLeavesNobodyInDoubt ends the context

@@ -54,7 +54,6 @@ func (w *streamWire) start(ctx context.Context, name string) (*service, error) {
 	err = s.adverts.Decode(bounded)
 	switch {
 	case err == nil && !s.adverts.IsEmpty():
-		transport.FilterUnsupportedCapabilities(s.adverts.Capabilities)
 	case err == nil, errors.Is(err, packp.ErrEmptyAdvRefs):
 		s.empty = true
 	default:

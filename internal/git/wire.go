@@ -15,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
 // wire speaks Git's protocol with one repository. A new transport is a new
@@ -58,7 +60,11 @@ func (c *Client) dial(remote Remote) (wire, error) {
 	chosen := remote.Credentials.choose(remote.URL)
 	w.scope, w.withheld = chosen.scope, chosen.withheld
 	// Not in the endpoint: go-git would make them part of every request's URL.
-	if username, password := chosen.login.basic(); username != "" || password != "" {
+	username, password := chosen.login.basic()
+	switch {
+	case isAzure(endpoint.Host) && secret.IsJWT(password):
+		w.auth = &githttp.TokenAuth{Token: password}
+	case username != "" || password != "":
 		w.auth = &githttp.BasicAuth{Username: username, Password: password}
 	}
 	return w, nil
@@ -93,7 +99,11 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	if err != nil {
 		return nil, err
 	}
-	advertised, err := advertisement(w.within(ctx), session)
+	said := &offer{}
+	advertised, err := advertisement(context.WithValue(w.within(ctx), offerKey{}, said), session)
+	if err == nil {
+		said.restore(advertised.Capabilities)
+	}
 	return advertised, w.explain(err)
 }
 

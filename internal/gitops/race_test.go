@@ -14,7 +14,7 @@ import (
 
 func TestConcurrentOwnersLoseNothing(t *testing.T) {
 	t.Parallel()
-	for _, serving := range []serving{servings[0], servings[2]} {
+	for _, serving := range []serving{servings[0], servings[2], likeHosts[0]} {
 		t.Run(serving.name, func(t *testing.T) {
 			t.Parallel()
 			const owners, commits = 4, 3

@@ -68,8 +68,33 @@ var servings = []serving{
 	{name: "http plain", remote: overHTTP},
 }
 
+// likeHosts are servers that advertise and insist on what those of Git hosts do
+// that are not git.
+var likeHosts = []serving{
+	{name: "like Azure Repos", config: anyObject, remote: standingIn(gittest.AzureRepos)},
+	{name: "like Azure Repos without objects by id", config: anyObject, remote: standingIn(func() *gittest.StandIn {
+		server := gittest.AzureRepos()
+		server.NoIDs = true
+		return server
+	})},
+	{name: "like CodeCommit", config: anyObject, remote: standingIn(gittest.CodeCommit)},
+}
+
+func standingIn(server func() *gittest.StandIn) func(testing.TB, string) git.Remote {
+	return func(t testing.TB, directory string) git.Remote {
+		t.Helper()
+		return git.Remote{URL: serve(t, server().Before(t, httpBackend(t, filepath.Dir(directory)))) + "/" + filepath.Base(directory)}
+	}
+}
+
 // forEachServing runs a test against a fresh, empty repository of every kind.
 func forEachServing(t *testing.T, test func(t *testing.T, r *repository)) {
+	t.Helper()
+	forEachOf(t, servings, test)
+}
+
+// forEachOf is forEachServing with other kinds.
+func forEachOf(t *testing.T, servings []serving, test func(t *testing.T, r *repository)) {
 	t.Helper()
 	for _, serving := range servings {
 		t.Run(serving.name, func(t *testing.T) {

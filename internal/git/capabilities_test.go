@@ -1,0 +1,304 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+)
+
+// like serves a bare repository as another server would.
+func like(t *testing.T, server *gittest.StandIn) (remote git.Remote, directory string) {
+	t.Helper()
+	remote, directory = servedBy(t, func(next http.Handler) http.Handler { return server.Before(t, next) })
+	gittest.Run(t, directory, "git", "config", "uploadpack.allowFilter", "true")
+	gittest.Run(t, directory, "git", "config", "uploadpack.allowAnySHA1InWant", "true")
+	return remote, directory
+}
+
+// change writes a file, by one commit.
+func change(t *testing.T, remote git.Remote, name, content string) git.Hash {
+	t.Helper()
+	client := git.NewClient()
+	tip := opened(t, remote)
+	commit, pack := commitOf(t, tip, name, content)
+	result, err := client.Push(t.Context(), remote, "main", tip.Commit, commit, pack)
+	if err != nil || !result.Applied {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	return commit
+}
+
+func opened(t *testing.T, remote git.Remote) *git.Tip {
+	t.Helper()
+	tip, err := git.NewClient().Open(t.Context(), remote, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tip.Close)
+	return tip
+}
+
+// read reads a file of the tip.
+func read(t *testing.T, tip *git.Tip, name string) string {
+	t.Helper()
+	tree := tip.Tree()
+	if err := tree.Open(t.Context(), []string{git.Parent(name)}); err != nil {
+		t.Fatal(err)
+	}
+	entry, ok := tree.Lookup(name)
+	if !ok {
+		t.Fatalf("%s is not there", name)
+	}
+	if err := tip.Need(t.Context(), []git.Hash{entry.ID}); err != nil {
+		t.Fatal(err)
+	}
+	content, err := tip.Blob(entry.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// A stand-in is no sieve that lets everything through, and people's git can work
+// with it.
+func TestAStandInRefusesWhatItsServerDoes(t *testing.T) {
+	t.Parallel()
+	server := gittest.AzureRepos()
+	remote, _ := like(t, server)
+	commit := change(t, remote, "a/file", "x").String()
+	line := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+	for want, says := range map[string]string{
+		"want " + commit + " multi_ack side-band-64k\n":           "",
+		"want " + commit + " multi_ack_detailed side-band-64k\n":  "",
+		"want " + commit + " side-band-64k\n":                     "TF401041",
+		"want " + commit + "\n":                                   "TF401041", // Azure Repos itself takes this one
+		"want " + commit + " multi_ack ofs-delta\n":               "ofs-delta was not advertised",
+		"want " + commit + " multi_ack side-band-64k agent=x/1\n": "agent=x/1 was not advertised",
+	} {
+		response, err := http.Post(remote.URL+"/git-upload-pack", "application/x-git-upload-pack-request", strings.NewReader(line(want)+"0000"+line("done\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if says == "" && response.StatusCode != http.StatusOK || says != "" && (response.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), says)) {
+			t.Errorf("%q: %s %.200q", want, response.Status, text)
+		}
+	}
+	clone := t.TempDir()
+	gittest.Run(t, "", "git", "-c", "protocol.version=0", "clone", "--quiet", "--filter=blob:none", "--depth=1", "--branch=main", remote.URL, clone)
+	if last := server.Requests(); last[len(last)-1].Refused != "" || last[len(last)-1].Filter != "blob:none" || last[len(last)-1].Wants != 1 {
+		t.Errorf("git's lazy fetch was %+v", last[len(last)-1])
+	}
+}
+
+func TestServersThatInsistAreFetchedFromAndPushedTo(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]*gittest.StandIn{
+		"Azure Repos":                     gittest.AzureRepos(),
+		"Azure Repos before filters":      {Upload: "multi_ack thin-pack side-band side-band-64k no-progress multi_ack_detailed no-done shallow allow-tip-sha1-in-want", Receive: "report-status side-band-64k delete-refs", Insists: []string{"multi_ack", "multi_ack_detailed"}},
+		"CodeCommit":                      gittest.CodeCommit(),
+		"multi_ack alone, and no shallow": {Upload: "multi_ack side-band", Receive: "report-status", Insists: []string{"multi_ack"}},
+		"nothing at all":                  {Upload: "", Receive: "report-status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			remote, directory := like(t, server)
+			if tip := opened(t, remote); !tip.Commit.IsZero() {
+				t.Errorf("the tip of an empty repository is %s", tip.Commit)
+			}
+			change(t, remote, "dev/file", "first")
+			change(t, remote, "dev/other", "second")
+			commit := change(t, remote, "prod/file", "third")
+			// Much that is alike, so that the pack has deltas.
+			var long strings.Builder
+			random := rand.New(rand.NewPCG(1, 2))
+			for range 400 {
+				fmt.Fprintf(&long, "line %x\n", random.Uint64())
+			}
+			for i := range 4 {
+				commit = change(t, remote, fmt.Sprintf("dev/long-%d", i), long.String()+fmt.Sprint(i))
+			}
+			gittest.Run(t, directory, "git", "repack", "-adfq")
+			tip := opened(t, remote)
+			if tip.Commit != commit || read(t, tip, "dev/file") != "first" || read(t, tip, "prod/file") != "third" || read(t, tip, "dev/long-3") != long.String()+"3" {
+				t.Errorf("the tip is %s, want %s", tip.Commit, commit)
+			}
+			past, _, err := tip.PastCommits(t.Context(), git.FirstDepth)
+			if err != nil || len(past) < 7 {
+				t.Errorf("%d commits, %v", len(past), err)
+			}
+			gittest.Run(t, directory, "git", "fsck", "--strict", "--full")
+			for _, request := range server.Requests() {
+				if request.Refused != "" {
+					t.Errorf("%+v was refused", request)
+				}
+				if slices.Contains(request.Capabilities, "thin-pack") || slices.Contains(request.Capabilities, "no-done") {
+					t.Errorf("%+v asks for what is not understood", request)
+				}
+			}
+		})
+	}
+}
+
+// Where a server has filters and gives objects by id, files come one by one; where
+// it does not, one look more is all that it costs.
+func TestFilesComeByIDWhereTheyMay(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		noIDs   bool
+		filters []string // of the requests for one file, until it is there
+	}{
+		{"by id", false, []string{"blob:none", "blob:none"}},
+		{"not by id", true, []string{"blob:none", "blob:none", ""}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			server := gittest.AzureRepos()
+			server.NoIDs = test.noIDs
+			remote, _ := like(t, server)
+			change(t, remote, "dev/file", "first")
+			change(t, remote, "dev/other", "second")
+			before := len(server.Requests())
+			tip := opened(t, remote)
+			if got := read(t, tip, "dev/file"); got != "first" {
+				t.Errorf("the file is %q", got)
+			}
+			var filters []string
+			for _, request := range server.Requests()[before:] {
+				filters = append(filters, request.Filter)
+			}
+			if !slices.Equal(filters, test.filters) {
+				t.Errorf("the requests had the filters %q, want %q", filters, test.filters)
+			}
+			// What the server gave once it is asked for again, and what it refused is not.
+			before = len(server.Requests())
+			commits, _, err := tip.Past(t.Context(), 8)
+			if err != nil || len(commits) != 2 {
+				t.Fatalf("%d commits, %v", len(commits), err)
+			}
+			wantFilter := "blob:none"
+			if test.noIDs {
+				wantFilter = ""
+			}
+			if got := server.Requests()[before:]; len(got) != 1 || got[0].Filter != wantFilter {
+				t.Errorf("the past was asked for as %+v", got)
+			}
+		})
+	}
+}
+
+func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
+	t.Parallel()
+	server := gittest.AzureRepos()
+	server.MaxPush = 24 << 20
+	remote, directory := like(t, server)
+	change(t, remote, "dev/small", "x")
+	push := func(size int) (git.PushResult, error) {
+		content := make([]byte, size)
+		random := rand.New(rand.NewPCG(3, uint64(size)))
+		for i := range content {
+			content[i] = byte(random.Uint32())
+		}
+		tip := opened(t, remote)
+		commit, pack := commitOf(t, tip, "dev/large", string(content))
+		return git.NewClient().Push(t.Context(), remote, "main", tip.Commit, commit, pack)
+	}
+	if result, err := push(20 << 20); err != nil || !result.Applied {
+		t.Errorf("%+v, %v", result, err)
+	}
+	gittest.Run(t, directory, "git", "fsck", "--strict", "--full")
+	result, err := push(25 << 20)
+	if !errors.Is(err, git.ErrRefused) || !strings.Contains(err.Error(), "unpack error: error; refs/heads/main: VS403658: The object is 1074200997 bytes") || result.Applied || !result.Refused {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestWhoeverIsFasterOnAServerThatInsistsIsNoticed(t *testing.T) {
+	t.Parallel()
+	remote, _ := like(t, gittest.AzureRepos())
+	change(t, remote, "dev/file", "first")
+	tip := opened(t, remote)
+	commit, pack := commitOf(t, tip, "dev/ours", "x")
+	change(t, remote, "dev/theirs", "y")
+	if result, err := git.NewClient().Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Moved || result.Applied {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// Azure DevOps has two kinds of tokens, and wants them shown differently.
+func TestTokensOfAzureGoAsItWantsThem(t *testing.T) {
+	t.Parallel()
+	const jwt, pat = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln", "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
+	for _, test := range []struct {
+		url         string
+		credentials git.Credentials
+		basic, want string
+	}{
+		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Token: pat}, "x-access-token:" + pat, ""},
+		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Username: "me", Password: pat}, "me:" + pat, ""},
+		{"https://dev.azure.com/org/My%20Project/_git/repo", git.Credentials{Token: jwt}, "", "Bearer " + jwt},
+		{"https://Dev.Azure.com/org/p/_git/repo", git.Credentials{Username: "me", Token: jwt}, "", "Bearer " + jwt},
+		{"https://org.visualstudio.com/p/_git/repo", git.Credentials{Password: jwt}, "", "Bearer " + jwt},
+		{"https://git.example.com/p/repo", git.Credentials{Token: jwt}, "x-access-token:" + jwt, ""},
+		{"https://dev.azure.com.example.com/p/repo", git.Credentials{Token: jwt}, "x-access-token:" + jwt, ""},
+	} {
+		var asked *http.Request
+		client := git.NewClient(git.WithHTTPTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = r
+			return &http.Response{
+				StatusCode: http.StatusUnauthorized, Header: http.Header{}, Request: r,
+				Body: io.NopCloser(strings.NewReader("you sent " + r.Header.Get("Authorization"))),
+			}, nil
+		})))
+		remote := git.Remote{URL: test.url, Branch: "main", Credentials: test.credentials}
+		_, err := client.Open(t.Context(), remote, 1)
+		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || strings.Contains(remote.Describe(err).Error(), jwt) || strings.Contains(err.Error(), jwt) {
+			t.Errorf("%s: %v", test.url, err)
+		}
+		username, password, _ := asked.BasicAuth()
+		if got := asked.Header.Get("Authorization"); test.want != "" && got != test.want || test.want == "" && username+":"+password != test.basic {
+			t.Errorf("%s was shown %q", test.url, got)
+		}
+		if strings.Contains(test.url, "%20") && asked.URL.EscapedPath() != "/org/My%20Project/_git/repo/info/refs" {
+			t.Errorf("%s was asked at %s", test.url, asked.URL)
+		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Who is not known to Azure DevOps gets a page to sign in, with a status of success.
+func TestAPageToSignInIsNoRepository(t *testing.T) {
+	t.Parallel()
+	page := func(w http.ResponseWriter, status int) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<html>Azure DevOps Services | Sign In</html>")
+	}
+	for name, before := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"203": func(w http.ResponseWriter, _ *http.Request) { page(w, http.StatusNonAuthoritativeInfo) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://spsprodweu1.vssps.visualstudio.com/_signin?realm=dev.azure.com&reply_to=x", http.StatusFound)
+		},
+	} {
+		remote := served(t, func(w http.ResponseWriter, r *http.Request) bool { before(w, r); return true })
+		remote.Credentials = git.Credentials{Token: "expired"}
+		_, err := git.NewClient().Open(context.Background(), remote, 1)
+		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || !strings.Contains(err.Error(), "it asks to sign in") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
