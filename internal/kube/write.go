@@ -92,6 +92,9 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 		query.Set("dryRun", "All")
 	}
 	answer, err := c.about(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", body)
+	if errors.Is(err, errNoObject) { // which no apply is told of a kind that is there
+		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which %s is", ref.Kind, ref.APIVersion, ref)
+	}
 	if err != nil {
 		return Applied{}, c.leave(err)
 	}

@@ -1,0 +1,245 @@
+package onboarding_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+)
+
+var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+
+// drift is how objects are, as lines.
+func drift(ctx context.Context, t *testing.T, cluster onboarding.Cluster, objects []agent.Object) string {
+	t.Helper()
+	look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{Blind: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found onboarding.Drift
+	found.FindDrift(agent.OnCluster, objects, look)
+	return strings.Join(onboarding.Changes(objects, objects, found.Findings, nil), "\n")
+}
+
+func apply(ctx context.Context, t *testing.T, cluster onboarding.Cluster, order onboarding.Order) onboarding.Done {
+	t.Helper()
+	done, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	objects := rendered(t, settings("drifting"))
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		for _, record := range done.Records {
+			if !record.Made || record.UID == "" {
+				t.Errorf("the record says %+v", record)
+			}
+		}
+		if got := drift(ctx, t, cluster, objects); got != "" || len(done.Records) != len(objects) || len(objects) != 5 {
+			t.Errorf("right after it, of %d objects with %d records, there is drift:\n%s", len(objects), len(done.Records), got)
+		}
+		patch := `{"metadata":{"labels":{"others":"may"}},"spec":{"prune":false,"suspend":true}}`
+		if _, err := server.Client().Resource(kustomizations).Namespace("drifting").Patch(ctx, "flotilla-cluster", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+			t.Error(err)
+		}
+		server.Delete(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "drifting", "flotilla")
+		secrets := server.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("drifting")
+		if _, err := secrets.Patch(ctx, "flotilla-repository", types.MergePatchType, []byte(`{"data":{"password":"eA=="}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+			t.Error(err)
+		}
+		want := "Secret drifting/flotilla-repository: data.password changed\n" +
+			"GitRepository drifting/flotilla is gone\n" +
+			`Kustomization drifting/flotilla-cluster: spec.prune changed, by "kubectl-edit"`
+		if got := drift(ctx, t, cluster, objects); got != want {
+			t.Errorf("the drift is\n%s\nwant\n%s", got, want)
+		}
+		apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		if got := drift(ctx, t, cluster, objects); got != "" {
+			t.Errorf("after it was put right, there is drift:\n%s", got)
+		}
+		live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "drifting", "flotilla-cluster")
+		if live.GetLabels()["others"] != "may" || fmt.Sprint(live.Object["spec"].(map[string]any)["suspend"]) != "true" {
+			t.Errorf("what others have added has gone: %v", live)
+		}
+		before := live.GetResourceVersion()
+		apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		if after := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "drifting", "flotilla-cluster"); after.GetResourceVersion() != before {
+			t.Error("what was as it shall be was written")
+		}
+	})
+}
+
+func TestAnObjectOfOthersIsAConflictThatNamesThem(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: disputed}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: flotilla-cluster, namespace: disputed}
+spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository, name: mine}}
+`)
+	objects := rendered(t, settings("disputed"))
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		order := onboarding.Order{Objects: objects}
+		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, order)
+		failures := onboarding.FailuresOf(err)
+		want := `Kustomization disputed/flotilla-cluster: spec.interval, spec.path, spec.sourceRef.name are managed by "kubetest"`
+		if len(failures) != 1 || failures[0].Cause != onboarding.CauseForeign || failures[0].Text != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+		if server.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "disputed", "flotilla") != nil {
+			t.Error("something was written although something could not be")
+		}
+		order.Force = true
+		done := apply(ctx, t, cluster, order)
+		made := map[string]bool{}
+		for _, record := range done.Records {
+			made[record.ID().String()] = record.Made
+		}
+		if made["Namespace disputed"] || made["Kustomization disputed/flotilla-cluster"] || !made["Kustomization disputed/flotilla-cluster-type"] {
+			t.Errorf("what was made is %v", made)
+		}
+		// The state is lost, and nothing is forgotten of who made what.
+		again := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		if !slices.Equal(again.Records, done.Records) {
+			t.Errorf("the records are\n%+v\nnot\n%+v", again.Records, done.Records)
+		}
+		if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Farewell{Records: again.Records, UIDs: again.UIDs, Delete: true}); err != nil {
+			t.Error(err)
+		}
+		if server.Get(t, "v1", "Namespace", "", "disputed") == nil || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster") == nil {
+			t.Error("what was there before has gone")
+		}
+		if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster-type") != nil {
+			t.Error("what was made is still there")
+		}
+	})
+}
+
+// definition defines a kind that no other test has.
+func definition(group string) string {
+	return strings.ReplaceAll(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {plural: boats, singular: boat, kind: Boat, listKind: BoatList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, "GROUP", group)
+}
+
+func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
+	with := settings("staged")
+	with.Install = []agent.Text{{Path: "install", Text: "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: ours, namespace: staged-boats}\n---\n" +
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + definition("staged.flotilla.example")}}
+	objects := rendered(t, with)
+	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{})
+		if failures := onboarding.Judge(agent.OnCluster, objects, look); err != nil || len(failures) > 0 {
+			t.Errorf("what comes in stages cannot be applied: %v, %v", failures, err)
+		}
+		done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		if got := drift(ctx, t, cluster, objects); got != "" {
+			t.Errorf("right after it there is drift:\n%s", got)
+		}
+		boat := server.Apply(t, "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: theirs, namespace: default}\n")[0]
+		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: staged}\n")
+		farewell := onboarding.Farewell{Records: done.Records, UIDs: done.UIDs, Delete: true}
+		notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, farewell)
+		want := []string{
+			"Namespace staged stays: others have put something there that would go with it: ConfigMap staged/theirs",
+			"CustomResourceDefinition boats.staged.flotilla.example stays: others have put something there that would go with it: Boat default/theirs",
+		}
+		if err != nil || !slices.Equal(notes, want) {
+			t.Errorf("the notes are %q: %v", notes, err)
+		}
+		if server.Get(t, "v1", "Namespace", "", "staged-boats") != nil || server.Get(t, "staged.flotilla.example/v1", "Boat", "default", "theirs").GetUID() != boat.GetUID() {
+			t.Error("the wrong things are there")
+		}
+		server.Delete(t, "staged.flotilla.example/v1", "Boat", "default", "theirs")
+		server.Delete(t, "v1", "ConfigMap", "staged", "theirs")
+		if notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, farewell); err != nil || len(notes) > 0 {
+			t.Errorf("the notes are %q: %v", notes, err)
+		}
+		for _, object := range objects {
+			if live, err := cluster.Read(ctx, kube.RefOf(object.Unstructured)); live != nil || err != nil {
+				t.Errorf("%s is still there: %v", object.ID(), err)
+			}
+		}
+	})
+}
+
+func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{})
+	objects := rendered(t, settings("bare"))
+	for i := range objects { // of a version that nobody has
+		objects[i].SetAPIVersion(strings.Replace(objects[i].GetAPIVersion(), "toolkit.fluxcd.io/v1", "toolkit.fluxcd.io/v0", 1))
+	}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Order{Objects: objects})
+		want := "the cluster has no kind GitRepository of source.toolkit.fluxcd.io/v0, which GitRepository bare/flotilla is: " +
+			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it\n" +
+			"the cluster has no kind Kustomization of kustomize.toolkit.fluxcd.io/v0, which Kustomization bare/flotilla-cluster-type is: " +
+			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it"
+		if failures := onboarding.FailuresOf(err); len(failures) != 2 || failures[0].Cause != onboarding.CauseNoKind || err.Error() != want {
+			t.Errorf("the error is\n%v\nwant\n%s", err, want)
+		}
+		if server.Get(t, "v1", "Namespace", "", "bare") != nil {
+			t.Error("something was written although something could not be")
+		}
+	})
+}
+
+func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: ending}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: ending, finalizers: [flotilla.dev/test]}\n")
+	server.Delete(t, "v1", "Namespace", "", "ending")
+	objects := rendered(t, settings("ending"))
+	within(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.Cluster) {
+		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Order{Objects: objects})
+		failures := onboarding.FailuresOf(err)
+		if len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "Namespace ending is still being deleted") || !strings.HasSuffix(err.Error(), ": it can be applied once it has gone") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	release := func(ctx context.Context) {
+		if _, err := server.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("ending").
+			Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		release(ctx)
+		done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		if !done.Records[0].Made {
+			t.Errorf("the namespace was made, and its record says %+v", done.Records[0])
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package onboarding
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+)
+
+// writtenByServers are fields of metadata that only an API server and its controllers write.
+var writtenByServers = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
+
+// Differences are the fields in which two versions of an object differ, in order: never a value. What API servers
+// write is none of them.
+func Differences(before, after *unstructured.Unstructured) []string {
+	var found []string
+	differ(withoutServersFields(before), withoutServersFields(after), "", &found)
+	slices.Sort(found)
+	return found
+}
+
+// withoutServersFields is an object without what API servers write.
+func withoutServersFields(object *unstructured.Unstructured) map[string]any {
+	stripped := maps.Clone(object.Object)
+	delete(stripped, "status")
+	if metadata, ok := stripped["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, field := range writtenByServers {
+			delete(metadata, field)
+		}
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			annotations = maps.Clone(annotations)
+			delete(annotations, madeAnnotation)
+			metadata["annotations"] = annotations
+			if len(annotations) == 0 {
+				delete(metadata, "annotations")
+			}
+		}
+		stripped["metadata"] = metadata
+	}
+	return stripped
+}
+
+func differ(before, after any, at string, found *[]string) {
+	switch before := before.(type) {
+	case map[string]any:
+		if after, ok := after.(map[string]any); ok {
+			for _, key := range slices.Sorted(maps.Keys(union(before, after))) {
+				differ(before[key], after[key], strings.TrimPrefix(at+"."+key, "."), found)
+			}
+			return
+		}
+	case []any:
+		if after, ok := after.([]any); ok && len(after) == len(before) {
+			for i := range before {
+				differ(before[i], after[i], fmt.Sprintf("%s[%d]", at, i), found)
+			}
+			return
+		}
+	}
+	if !reflect.DeepEqual(before, after) {
+		*found = append(*found, at)
+	}
+}
+
+func union(a, b map[string]any) map[string]bool {
+	keys := map[string]bool{}
+	for key := range a {
+		keys[key] = true
+	}
+	for key := range b {
+		keys[key] = true
+	}
+	return keys
+}
+
+// ownedFields are the fields of an object that Flotilla has applied: nested, as the API server has them, {"f:spec": …}.
+func ownedFields(live *unstructured.Unstructured) map[string]any {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == kube.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil {
+			var fields map[string]any
+			if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
+				return fields
+			}
+		}
+	}
+	return nil
+}
+
+// lostData are the keys of a Secret's data that Flotilla has applied and somebody else has changed or removed since.
+// It needs no value: who changes one takes it over.
+func lostData(object, live *unstructured.Unstructured) []string {
+	wanted, _, _ := unstructured.NestedMap(object.Object, "data")
+	owned, _ := ownedFields(live)["f:data"].(map[string]any)
+	var lost []string
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		if _, ours := owned["f:"+key]; !ours {
+			lost = append(lost, "data."+key)
+		}
+	}
+	return lost
+}
+
+// sameOwnership says whether Flotilla manages the same fields in two versions of an object.
+func sameOwnership(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(ownedFields(a), ownedFields(b))
+}

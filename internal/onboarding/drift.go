@@ -1,0 +1,192 @@
+package onboarding
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// State is how one object on a cluster is.
+type State string
+
+// The states of objects.
+const (
+	Same        State = "same"        // as it was applied
+	Gone        State = "gone"        // not there
+	Changed     State = "changed"     // has other content
+	Unmanaged   State = "unmanaged"   // has the content, and Flotilla does not manage it
+	Foreign     State = "foreign"     // somebody else manages fields of it
+	Terminating State = "terminating" // is being deleted
+	Refused     State = "refused"     // the cluster does not take it
+)
+
+// Finding is how an object is that shall be there.
+type Finding struct {
+	State State `json:"state"`
+	// Fields are those that differ, or that others manage.
+	Fields []string `json:"fields,omitempty"`
+	// By are those who have changed or manage them, as far as that is known.
+	By []string `json:"by,omitempty"`
+	// Err is why the cluster refuses it. It gets into no state.
+	Err error `json:"-"`
+}
+
+// Find says how an object is, from what was seen.
+func Find(object *agent.Object, seen Seen) Finding {
+	managers, fields := split(seen.Conflicts)
+	switch {
+	case kube.ReasonOf(seen.Err) == kube.ReasonConflict:
+		return Finding{State: Foreign, Fields: fields, By: managers, Err: seen.Err}
+	case seen.Err != nil:
+		return Finding{State: Refused, Err: seen.Err}
+	case seen.Live == nil:
+		return Finding{State: Gone}
+	case isTerminating(seen.Live):
+		return Finding{State: Terminating}
+	case seen.Tried == nil && object.Part == agent.Credential:
+		if lost := lostData(prepared(object.Unstructured, false, ""), seen.Live); len(lost) > 0 {
+			return Finding{State: Changed, Fields: lost}
+		}
+		return Finding{State: Same}
+	case seen.Tried == nil:
+		return Finding{State: Gone} // its kind has gone, and it with it
+	}
+	if differences := Differences(seen.Live, seen.Tried); len(differences) > 0 {
+		return Finding{State: Changed, Fields: differences, By: managers}
+	}
+	if !sameOwnership(seen.Live, seen.Tried) {
+		return Finding{State: Unmanaged}
+	}
+	return Finding{State: Same}
+}
+
+// split lists managers and fields of conflicts, each once and in order.
+func split(conflicts []kube.Conflict) (managers, fields []string) {
+	for _, conflict := range conflicts {
+		managers, fields = append(managers, conflict.Manager), append(fields, conflict.Field)
+	}
+	slices.Sort(managers)
+	slices.Sort(fields)
+	return slices.Compact(managers), slices.Compact(fields)
+}
+
+// String is what is said of the object behind its name; "" where there is nothing to say.
+func (f Finding) String() string {
+	by := ""
+	if len(f.By) > 0 {
+		by = ", by " + wording.List(quoted(f.By), wording.Named)
+	}
+	switch f.State {
+	case Gone:
+		return "is gone"
+	case Changed:
+		return wording.List(f.Fields, wording.Named) + " changed" + by
+	case Foreign:
+		return wording.List(f.Fields, wording.Named) + " is managed by " + wording.List(quoted(f.By), wording.Named)
+	case Unmanaged:
+		return "is not managed by Flotilla any more"
+	case Terminating:
+		return "is being deleted"
+	case Refused:
+		return "is refused by the cluster"
+	}
+	return ""
+}
+
+// Line is a line about an object.
+func (f Finding) Line(id agent.ID) string {
+	if f.State == Changed || f.State == Foreign {
+		return id.String() + ": " + f.String()
+	}
+	return id.String() + " " + f.String()
+}
+
+func quoted(words []string) []string {
+	result := make([]string, len(words))
+	for i, word := range words {
+		result[i] = `"` + word + `"`
+	}
+	return result
+}
+
+// Drift is how the objects of an agent are, without those that are as they were applied.
+type Drift struct {
+	// Clusters are the uids of the clusters that were looked at.
+	Clusters map[agent.Where]string `json:"clusters,omitempty"`
+	// Findings are by the name of the object.
+	Findings map[string]Finding `json:"findings,omitempty"`
+}
+
+// FindDrift says how the objects on one cluster are. What was found is added.
+func (d *Drift) FindDrift(where agent.Where, objects []agent.Object, look Look) {
+	if d.Clusters == nil {
+		d.Clusters, d.Findings = map[agent.Where]string{}, map[string]Finding{}
+	}
+	d.Clusters[where] = look.UID
+	for i := range objects {
+		if id := objects[i].ID(); id.Where == where {
+			if finding := Find(&objects[i], look.Seen[id]); finding.State != Same {
+				d.Findings[id.String()] = finding
+			}
+		}
+	}
+}
+
+// Changes are the lines about what an apply does: removals first, then what changes by the configuration, then what
+// changed on the cluster. before are the objects as they were applied last, none where nothing was.
+func Changes(before, after []agent.Object, drift map[string]Finding, records []Record) []string {
+	former, wanted := byID(before), byID(after)
+	var removed, added, changed, drifted []string
+	installed := 0
+	for i := range records {
+		if _, stays := wanted[records[i].ID()]; !stays {
+			if id := records[i].ID().String(); records[i].Made {
+				removed = append(removed, id+" is removed")
+			} else {
+				removed = append(removed, id+" is left, since it was there before")
+			}
+		}
+	}
+	for i := range after {
+		id := after[i].ID()
+		old, was := former[id]
+		switch finding, isDrift := drift[id.String()]; {
+		case !was && after[i].Part == agent.Install:
+			installed++
+		case !was:
+			added = append(added, id.String()+" is applied")
+		case isDrift:
+			drifted = append(drifted, finding.Line(id))
+		default:
+			if fields := Differences(old.Unstructured, after[i].Unstructured); len(fields) > 0 {
+				changed = append(changed, id.String()+": "+wording.List(fields, wording.Named)+" "+wording.OneOrMany(len(fields), "changes", "change"))
+			}
+		}
+	}
+	if installed > 0 {
+		added = append([]string{"install: " + wording.Count(installed, "object is", "objects are") + " applied"}, added...)
+	}
+	slices.Sort(removed)
+	return slices.Concat(removed, added, changed, drifted)
+}
+
+func byID(objects []agent.Object) map[agent.ID]*agent.Object {
+	found := make(map[agent.ID]*agent.Object, len(objects))
+	for i := range objects {
+		found[objects[i].ID()] = &objects[i]
+	}
+	return found
+}
+
+// Names are the names of objects, in order.
+func Names(objects []agent.Object) []string {
+	names := make([]string, len(objects))
+	for i := range objects {
+		names[i] = objects[i].ID().String()
+	}
+	slices.SortFunc(names, strings.Compare)
+	return names
+}

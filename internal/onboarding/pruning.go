@@ -1,0 +1,142 @@
+package onboarding
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// argoFinalizer begins the finalizers by which Argo CD removes what an Application has brought.
+const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
+
+// withoutPruning is the merge patch after which an object that follows folders can be deleted, and what it brought
+// stays. It is nil where that is so already.
+func withoutPruning(live *unstructured.Unstructured) map[string]any {
+	switch live.GetKind() {
+	case "Kustomization": // its finalizer looks at the spec at the time of the deletion
+		spec := map[string]any{}
+		if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "prune"); prune {
+			spec["prune"] = false
+		}
+		if policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy != "" && policy != "MirrorPrune" && policy != "Orphan" {
+			spec["deletionPolicy"] = "Orphan"
+		}
+		return specPatch(spec)
+	case "Application":
+		patch := map[string]any{}
+		if finalizers := live.GetFinalizers(); slices.ContainsFunc(finalizers, isArgoFinalizer) {
+			patch["metadata"] = map[string]any{"finalizers": anyOf(slices.DeleteFunc(finalizers, isArgoFinalizer))}
+		}
+		if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "automated", "prune"); prune {
+			patch["spec"] = map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"prune": false}}}
+		}
+		if len(patch) == 0 {
+			return nil
+		}
+		return patch
+	case "ApplicationSet":
+		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); keeps {
+			return nil
+		}
+		return specPatch(map[string]any{"syncPolicy": map[string]any{"preserveResourcesOnDeletion": true}})
+	case "GitRepo", "Bundle":
+		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "keepResources"); keeps {
+			return nil
+		}
+		return specPatch(map[string]any{"keepResources": true})
+	}
+	return nil
+}
+
+// withPruning is the merge patch after which what an object brought goes with it; nil where that is so already.
+func withPruning(live *unstructured.Unstructured) map[string]any {
+	switch live.GetKind() {
+	case "Kustomization":
+		spec := map[string]any{}
+		if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "prune"); !prune {
+			spec["prune"] = true
+		}
+		if policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy == "Orphan" {
+			spec["deletionPolicy"] = "Delete"
+		}
+		return specPatch(spec)
+	case "Application":
+		if finalizers := live.GetFinalizers(); !slices.ContainsFunc(finalizers, isArgoFinalizer) {
+			return map[string]any{"metadata": map[string]any{"finalizers": anyOf(append(finalizers, argoFinalizer))}}
+		}
+	case "ApplicationSet":
+		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); keeps {
+			return specPatch(map[string]any{"syncPolicy": map[string]any{"preserveResourcesOnDeletion": false}})
+		}
+	case "GitRepo", "Bundle":
+		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "keepResources"); keeps {
+			return specPatch(map[string]any{"keepResources": false})
+		}
+	}
+	return nil
+}
+
+func specPatch(spec map[string]any) map[string]any {
+	if len(spec) == 0 {
+		return nil
+	}
+	return map[string]any{"spec": spec}
+}
+
+func isArgoFinalizer(finalizer string) bool { return strings.HasPrefix(finalizer, argoFinalizer) }
+
+func anyOf(texts []string) []any {
+	list := make([]any, len(texts))
+	for i, text := range texts {
+		list[i] = text
+	}
+	return list
+}
+
+// inventoryOf are the objects that a Kustomization has applied.
+func inventoryOf(live *unstructured.Unstructured) []entry {
+	entries, _, _ := unstructured.NestedSlice(live.Object, "status", "inventory", "entries")
+	var found []entry
+	for _, one := range entries {
+		fields, _ := one.(map[string]any)
+		id, _ := fields["id"].(string)
+		version, _ := fields["v"].(string)
+		if parsed, ok := parseEntry(id, version); ok {
+			found = append(found, parsed)
+		}
+	}
+	return found
+}
+
+// entry is an object of an inventory.
+type entry struct{ apiVersion, kind, namespace, name string }
+
+// parseEntry reads <namespace>_<name>_<group>_<kind>, where a name with a colon has two underscores for it.
+func parseEntry(id, version string) (entry, bool) {
+	namespace, rest, ok := strings.Cut(id, "_")
+	if !ok {
+		return entry{}, false
+	}
+	rest, kind, ok := cutLast(rest)
+	if !ok {
+		return entry{}, false
+	}
+	name, group, ok := cutLast(rest)
+	if !ok || name == "" || kind == "" || version == "" {
+		return entry{}, false
+	}
+	apiVersion := version
+	if group != "" {
+		apiVersion = group + "/" + version
+	}
+	return entry{apiVersion, kind, namespace, strings.ReplaceAll(name, "__", ":")}, true
+}
+
+func cutLast(text string) (before, after string, ok bool) {
+	i := strings.LastIndex(text, "_")
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+1:], true
+}

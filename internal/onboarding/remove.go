@@ -1,0 +1,515 @@
+package onboarding
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// Farewell is how an agent's objects are taken away.
+type Farewell struct {
+	// Name is the cluster's.
+	Name    string
+	Records []Record
+	// UIDs are of the clusters that the records are about. What is on another one by now is left alone.
+	UIDs map[agent.Where]string
+	// Delete removes what was brought, too, and the agent itself. Otherwise everything runs on: only what follows the
+	// folders goes, and the credentials.
+	Delete bool
+}
+
+// Remove takes an agent's objects away, the hub's first. Notes say what was left where it is, and why.
+func Remove(ctx context.Context, clusters Clusters, farewell Farewell) (notes []string, err error) {
+	for _, where := range slices.Backward(wheres) {
+		cluster := clusters[where]
+		if cluster == nil {
+			continue
+		}
+		records := ofCluster(farewell.Records, where)
+		uid, err := Identify(ctx, cluster)
+		if err != nil {
+			return notes, err
+		}
+		if known := farewell.UIDs[where]; known != "" && known != uid {
+			notes = append(notes, "another cluster is in its place by now, and nothing of that is touched")
+			continue
+		}
+		r := &remover{cluster: cluster, uid: uid, name: farewell.Name, all: farewell.Delete}
+		if err := r.remove(ctx, records); err != nil {
+			return append(notes, r.notes...), err
+		}
+		notes = append(notes, r.notes...)
+	}
+	return notes, nil
+}
+
+func ofCluster(records []Record, where agent.Where) []Record {
+	var found []Record
+	for i := range records {
+		if records[i].Where == where {
+			found = append(found, records[i])
+		}
+	}
+	return found
+}
+
+// retire takes away what was applied before and is wanted no more. What it brought stays: something else follows the
+// same folders, or nothing does.
+func retire(ctx context.Context, clusters Clusters, order Order, uids map[agent.Where]string) (notes []string, err error) {
+	wanted := byID(order.Objects)
+	for _, where := range wheres {
+		cluster := clusters[where]
+		if cluster == nil || order.UIDs[where] == "" || order.UIDs[where] != uids[where] {
+			continue
+		}
+		var former []Record
+		for _, record := range ofCluster(order.Records, where) {
+			if _, stays := wanted[record.ID()]; !stays {
+				former = append(former, record)
+			}
+		}
+		if len(former) == 0 {
+			continue
+		}
+		r := &remover{cluster: cluster, uid: uids[where], all: true, keepsContent: true}
+		err := r.remove(ctx, former)
+		if notes = append(notes, r.notes...); err != nil {
+			return notes, err
+		}
+	}
+	return notes, nil
+}
+
+// remover removes objects from one cluster.
+type remover struct {
+	cluster Cluster
+	uid     string
+	name    string // of the cluster that leaves; "" where none does
+	// all goes; otherwise what follows the folders and credentials.
+	all bool
+	// keepsContent leaves what was brought.
+	keepsContent bool
+	notes        []string
+}
+
+func (r *remover) note(format string, arguments ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, arguments...))
+}
+
+// there is an object that is to go.
+type there struct {
+	*Record
+	live *unstructured.Unstructured
+}
+
+func (r *remover) remove(ctx context.Context, records []Record) error {
+	found, err := r.find(ctx, records)
+	if err != nil {
+		return err
+	}
+	var roots, rest []there
+	for _, one := range found {
+		switch {
+		case one.Part == agent.Root:
+			roots = append(roots, one)
+		case r.all || goesAlways(one.Record):
+			rest = append(rest, one)
+		}
+	}
+	// What follows the folders is all without pruning, or all with it, before anything goes.
+	brought, err := r.prepare(ctx, roots)
+	if err != nil {
+		return err
+	}
+	if err := r.delete(ctx, roots); err != nil {
+		return err
+	}
+	if err := r.untilAllGone(ctx, brought); err != nil {
+		return err
+	}
+	slices.SortStableFunc(rest, func(a, b there) int {
+		return cmp.Or(cmp.Compare(b.Stage, a.Stage), cmp.Compare(order[b.Part], order[a.Part]))
+	})
+	for len(rest) > 0 {
+		count := 1
+		for count < len(rest) && rest[count].Stage == rest[0].Stage && rest[count].Part == rest[0].Part {
+			count++
+		}
+		group, err := r.deletable(ctx, rest[:count])
+		if err == nil {
+			err = r.delete(ctx, group)
+		}
+		if err != nil {
+			return err
+		}
+		rest = rest[count:]
+	}
+	return nil
+}
+
+// order is that in which parts are applied.
+var order = map[agent.Part]int{agent.Install: 0, agent.Credential: 1, agent.Source: 2, agent.Feedback: 3, agent.Root: 4}
+
+// goesAlways says what goes with what follows the folders: credentials, what reads with them, and who would report.
+// What a project allows, others may live by.
+func goesAlways(record *Record) bool {
+	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && record.Kind == "GitRepository"
+}
+
+// find reads the objects, without those that were not made, or are others by now.
+func (r *remover) find(ctx context.Context, records []Record) ([]there, error) {
+	lives, errs := make([]*unstructured.Unstructured, len(records)), make([]error, len(records))
+	kube.Each(len(records), func(i int) { lives[i], errs[i] = r.cluster.Read(ctx, records[i].Ref()) })
+	var found []there
+	for i := range records {
+		record := &records[i]
+		switch live := lives[i]; {
+		case errs[i] != nil:
+			return nil, errs[i]
+		case live == nil:
+		case record.Made && record.UID == string(live.GetUID()) || madeHere(live, r.uid):
+			found = append(found, there{record, live})
+		case record.Made:
+			r.note("%s stays: somebody else has made it anew", record.ID())
+		case record.Part == agent.Root:
+			r.note("%s stays, and goes on: it was there before", record.ID())
+		}
+	}
+	return r.unshared(ctx, found)
+}
+
+// unshared leaves out what agents of other clusters have, too.
+func (r *remover) unshared(ctx context.Context, found []there) ([]there, error) {
+	if !slices.ContainsFunc(found, func(one there) bool { return one.Shared }) {
+		return found, nil
+	}
+	clusters, err := r.cluster.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
+		LabelSelector: "argocd.argoproj.io/secret-type=cluster," + clusterLabel, Trim: withoutData,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(one there) bool {
+		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
+			labels := other.GetLabels()
+			return labels[clusterLabel] != r.name && (one.Type == "" || labels[typeLabel] == one.Type) && other.GetDeletionTimestamp() == nil
+		})
+	}), nil
+}
+
+func withoutData(object *unstructured.Unstructured) { delete(object.Object, "data") }
+
+// prepare takes pruning off what follows the folders, or puts it on, and returns when that is seen: on all of them, and
+// on what they have made themselves. It returns what they have brought and is to go with them.
+func (r *remover) prepare(ctx context.Context, roots []there) (brought []kube.Ref, err error) {
+	change := withoutPruning
+	if r.all && !r.keepsContent {
+		change = withPruning
+	}
+	for _, root := range roots {
+		if isTerminating(root.live) {
+			continue
+		}
+		id, what := root.ID().String(), "pruning was not taken off in time, and nothing was removed"
+		err := poll(ctx, func() (bool, error) { return r.changed(ctx, root.Ref(), change) })
+		if err == nil && root.Kind != "Kustomization" {
+			err = poll(ctx, func() (bool, error) { return r.generated(ctx, root, change) })
+		}
+		if err != nil {
+			return nil, overdue(ctx, root.Where, id, id+": "+what, err)
+		}
+	}
+	if !r.all || r.keepsContent {
+		return nil, nil
+	}
+	seen := map[kube.Ref]bool{}
+	for _, root := range roots {
+		if err := r.collect(ctx, root.live, seen, 0); err != nil {
+			return nil, err
+		}
+	}
+	for ref := range seen {
+		brought = append(brought, ref)
+	}
+	slices.SortFunc(brought, func(a, b kube.Ref) int { return strings.Compare(a.String(), b.String()) })
+	return brought, nil
+}
+
+// changed makes a change and says whether it is seen.
+func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
+	live, err := r.cluster.Read(ctx, ref)
+	if err != nil || live == nil || isTerminating(live) {
+		return err == nil, err
+	}
+	patch := change(live)
+	if patch == nil {
+		return true, nil
+	}
+	_, err = r.cluster.Patch(ctx, ref, patch)
+	return false, err
+}
+
+// generated says whether what a controller has made of a root has the change, too: Applications of an ApplicationSet,
+// Bundles of a GitRepo. Those that have it not yet get it, since their controller may be slow.
+func (r *remover) generated(ctx context.Context, root there, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
+	var kind kube.Kind
+	options := kube.ListOptions{Namespace: root.Namespace}
+	switch root.Kind {
+	case "ApplicationSet":
+		kind = kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}
+	case "GitRepo":
+		kind = kube.Kind{Group: "fleet.cattle.io", Versions: "v1alpha1", Resource: "bundles"}
+		options.LabelSelector = "fleet.cattle.io/repo-name=" + root.Name
+	default:
+		return true, nil
+	}
+	list, err := r.cluster.List(ctx, kind, options)
+	if err != nil {
+		return false, err
+	}
+	done := true
+	for _, live := range list.Items {
+		owned := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == root.live.GetUID() })
+		if root.Kind == "ApplicationSet" && !owned || isTerminating(live) {
+			continue
+		}
+		if patch := change(live); patch != nil {
+			done = false
+			if _, err := r.cluster.Patch(ctx, kube.RefOf(live), patch); err != nil {
+				return false, err
+			}
+		}
+	}
+	return done, nil
+}
+
+// maxDepth bounds how far it is followed what brought what.
+const maxDepth = 5
+
+// collect finds what a root has brought: the objects of its inventory, and theirs.
+func (r *remover) collect(ctx context.Context, live *unstructured.Unstructured, seen map[kube.Ref]bool, depth int) error {
+	if live == nil || depth > maxDepth {
+		return nil
+	}
+	for _, one := range inventoryOf(live) {
+		ref := kube.Ref{APIVersion: one.apiVersion, Kind: one.kind, Namespace: one.namespace, Name: one.name}
+		if seen[ref] {
+			continue
+		}
+		seen[ref] = true
+		if ref.Kind != "Kustomization" {
+			continue
+		}
+		child, err := r.cluster.Read(ctx, ref)
+		if err == nil {
+			err = r.collect(ctx, child, seen, depth+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delete deletes objects and waits until they have gone.
+func (r *remover) delete(ctx context.Context, group []there) error {
+	errs := make([]error, len(group))
+	kube.Each(len(group), func(i int) { errs[i] = r.deleteOne(ctx, group[i]) })
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *remover) deleteOne(ctx context.Context, one there) error {
+	uid := string(one.live.GetUID())
+	if !isTerminating(one.live) {
+		err := r.cluster.Delete(ctx, one.Ref(), kube.DeleteOptions{UID: uid})
+		if kube.ReasonOf(err) == kube.ReasonReplaced {
+			r.note("%s stays: somebody else has made it anew", one.ID())
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	waits := ""
+	err := poll(ctx, func() (bool, error) {
+		live, err := r.cluster.Read(ctx, one.Ref())
+		if err != nil || live == nil || string(live.GetUID()) != uid {
+			return err == nil, err
+		}
+		waits = whatHolds(live)
+		return false, nil
+	})
+	if err != nil {
+		return overdue(ctx, one.Where, one.ID().String(), one.ID().String()+" was deleted, and is still there"+waits, err)
+	}
+	return nil
+}
+
+// untilAllGone waits until what was brought has gone.
+func (r *remover) untilAllGone(ctx context.Context, brought []kube.Ref) error {
+	left := brought
+	err := poll(ctx, func() (bool, error) {
+		still, errs := make([]bool, len(left)), make([]error, len(left))
+		kube.Each(len(left), func(i int) {
+			live, err := r.cluster.Read(ctx, left[i])
+			still[i], errs[i] = live != nil, err
+		})
+		var next []kube.Ref
+		for i := range left {
+			if errs[i] != nil {
+				return false, errs[i]
+			}
+			if still[i] {
+				next = append(next, left[i])
+			}
+		}
+		left = next
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		names := make([]string, len(left))
+		for i := range left {
+			names[i] = left[i].String()
+		}
+		return overdue(ctx, agent.OnCluster, names[0], "what the agent had applied is still there: "+wording.List(names, wording.Named), err)
+	}
+	return nil
+}
+
+// deletable leaves out definitions and namespaces that others have put something into: it would go with them.
+func (r *remover) deletable(ctx context.Context, group []there) ([]there, error) {
+	if group[0].Stage == agent.Rest {
+		return group, nil
+	}
+	others, errs := make([][]string, len(group)), make([]error, len(group))
+	var kinds []kube.Resource
+	if group[0].Stage == agent.Namespaces {
+		all, incomplete, err := r.cluster.Resources(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if kinds = all; incomplete {
+			for _, one := range group {
+				r.note("%s stays: not everything that is in it can be listed", one.ID())
+			}
+			return nil, nil
+		}
+	}
+	kube.Each(len(group), func(i int) {
+		if group[i].Stage == agent.Definitions {
+			others[i], errs[i] = r.objectsOf(ctx, group[i].live)
+		} else {
+			others[i], errs[i] = r.objectsIn(ctx, group[i].Name, kinds)
+		}
+	})
+	var free []there
+	for i, one := range group {
+		switch {
+		case errs[i] != nil:
+			return nil, errs[i]
+		case len(others[i]) > 0:
+			r.note("%s stays: others have put something there that would go with it: %s", one.ID(), wording.List(others[i], wording.Named))
+		default:
+			free = append(free, one)
+		}
+	}
+	return free, nil
+}
+
+// objectsOf are the objects of the kind that a definition defines.
+func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstructured) ([]string, error) {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var served []string
+	for _, one := range versions {
+		version, _ := one.(map[string]any)
+		if name, _ := version["name"].(string); version["served"] == true {
+			served = append(served, name)
+		}
+	}
+	if len(served) == 0 {
+		return nil, nil
+	}
+	list, err := r.cluster.List(ctx, kube.Kind{Group: group, Versions: strings.Join(served, ","), Resource: plural}, kube.ListOptions{Trim: onlyNames})
+	return namesOf(list.Items), err
+}
+
+// objectsIn are the objects in a namespace that nobody's controllers have put there by themselves.
+func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource) ([]string, error) {
+	var found []string
+	lists, errs := make([]kube.List, len(kinds)), make([]error, len(kinds))
+	for i, kind := range kinds {
+		if kind.Namespaced && !isPassing(kind) {
+			lists[i], errs[i] = r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Trim: onlyNames})
+		}
+	}
+	for i := range lists {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		items := slices.DeleteFunc(lists[i].Items, func(one *unstructured.Unstructured) bool {
+			return len(one.GetOwnerReferences()) > 0 || isTerminating(one) ||
+				kinds[i].ObjectKind == "ServiceAccount" && one.GetName() == "default" || kinds[i].ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
+		})
+		for _, item := range items {
+			live, err := r.cluster.Read(ctx, kube.RefOf(item))
+			if err != nil {
+				return nil, err
+			}
+			if live != nil && !isOfAgents(live) {
+				found = append(found, kube.RefOf(item).String())
+			}
+		}
+	}
+	return found, nil
+}
+
+// agentManagers begin the names of those who write what agents make for themselves.
+var agentManagers = []string{
+	"argocd-", "source-controller", "kustomize-controller", "helm-controller", "notification-controller", "gotk-", "image-", "fleet", "gitjob",
+	"kube-controller-manager", "kube-apiserver", kube.FieldManager,
+}
+
+// isOfAgents says whether an object was written by an agent's own controllers alone.
+func isOfAgents(live *unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return !slices.ContainsFunc(agentManagers, func(prefix string) bool { return strings.HasPrefix(entry.Manager, prefix) })
+	}) && len(live.GetManagedFields()) > 0
+}
+
+// isPassing are kinds that come and go by themselves.
+func isPassing(kind kube.Resource) bool {
+	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" || kind.Group == "discovery.k8s.io" ||
+		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")
+}
+
+func onlyNames(object *unstructured.Unstructured) {
+	for key := range object.Object {
+		if key != "apiVersion" && key != "kind" && key != "metadata" {
+			delete(object.Object, key)
+		}
+	}
+}
+
+func namesOf(items []*unstructured.Unstructured) []string {
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i] = kube.RefOf(item).String()
+	}
+	return names
+}

@@ -1,0 +1,126 @@
+package onboarding
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// Following is what a cluster is to follow, for who waits until it does.
+type Following struct {
+	Place                observe.Place
+	Cluster, ClusterType string
+	// Tip asks for the commit of the branch.
+	Tip func(ctx context.Context) (string, error)
+}
+
+// wait waits until the agent runs, has applied the branch's commit, and what is in the folders is ready.
+func (f *Following) wait(ctx context.Context, clusters Clusters, objects []agent.Object) error {
+	var pending []string
+	err := poll(ctx, func() (bool, error) {
+		lives, err := f.lives(ctx, clusters, objects)
+		if err != nil {
+			return false, err
+		}
+		if pending = notReady(objects, lives); len(pending) > 0 {
+			return false, nil
+		}
+		tip, err := f.Tip(ctx)
+		if err != nil {
+			return false, err
+		}
+		pending, err = f.behind(ctx, clusters, lives, tip)
+		return len(pending) == 0, err
+	})
+	if err != nil {
+		return overdue(ctx, agent.OnCluster, "", "not ready in time: "+wording.List(pending, wording.Named), err)
+	}
+	return nil
+}
+
+// lives are the objects as they are, in order; nil for those that are not there.
+func (f *Following) lives(ctx context.Context, clusters Clusters, objects []agent.Object) ([]*unstructured.Unstructured, error) {
+	lives, errs := make([]*unstructured.Unstructured, len(objects)), make([]error, len(objects))
+	kube.Each(len(objects), func(i int) {
+		if object := &objects[i]; object.Reports || object.Part == agent.Root || object.Part == agent.Source {
+			lives[i], errs[i] = clusters[object.Where].Read(ctx, kube.RefOf(object.Unstructured))
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return lives, nil
+}
+
+// notReady says which of the agent's own objects are not ready yet. What follows the folders is asked about commits.
+func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []string {
+	var pending []string
+	for i := range objects {
+		if !objects[i].Reports || objects[i].Part == agent.Root {
+			continue
+		}
+		id := objects[i].ID().String()
+		if lives[i] == nil {
+			pending = append(pending, id+" is not there")
+			continue
+		}
+		if objects[i].Part != agent.Install {
+			if said := observe.Judge(lives[i]); said.Verdict != observe.Ready {
+				pending = append(pending, said.Message)
+			}
+			continue
+		}
+		result, err := status.Compute(lives[i])
+		switch {
+		case err != nil:
+			pending = append(pending, id+" cannot be understood")
+		case result.Status != status.CurrentStatus:
+			pending = append(pending, id+": "+wording.OneLine(result.Message))
+		}
+	}
+	return pending
+}
+
+// behind says which folders have not been followed to the tip yet.
+func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured, tip string) ([]string, error) {
+	if tip == "" {
+		return []string{"the branch " + f.Place.Branch + " does not exist yet"}, nil
+	}
+	var report observe.Report
+	if hub := clusters[agent.OnHub]; hub != nil {
+		list, err := hub.List(ctx, kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}, kube.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		report = observe.ReadHub(f.Place, map[string]string{f.Cluster: f.ClusterType}, observe.Listed{Objects: list.Items})[f.Cluster]
+	} else {
+		there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
+		report = observe.ReadCluster(f.Place, f.ClusterType, f.Cluster, observe.Listed{Objects: there})
+	}
+	if report.Unknown != "" {
+		return []string{report.Unknown}, nil
+	}
+	var pending []string
+	for _, host := range observe.Hosts(f.ClusterType, f.Cluster) {
+		applied, follows := report.Applied[host]
+		switch {
+		case !follows:
+			pending = append(pending, "nothing follows the folder "+host)
+		case applied.Commit != tip:
+			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
+		case applied.Verdict != observe.Ready:
+			pending = append(pending, "folder "+host+": "+applied.Message)
+		}
+	}
+	return pending, nil
+}
