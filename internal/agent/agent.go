@@ -21,6 +21,9 @@ type Object struct {
 	Part  Part
 	// Shared says that agents of other clusters have the object, too: it goes with the last of them.
 	Shared bool
+	// Partial says that the object is one that others have, or will have, and of which only some fields are ours:
+	// these go, and the object stays.
+	Partial bool
 	// Reports says that the object has conditions or a health that say when it has done what it is for.
 	Reports bool
 }
@@ -112,6 +115,8 @@ func Render(settings Settings) ([]Object, []Problem) {
 		r.render()
 	}
 	r.install()
+	r.addDefaultProject()
+	r.checkInstalled()
 	r.arrange()
 	if Failed(r.problems) {
 		return nil, r.problems
@@ -134,9 +139,10 @@ func (r *renderer) render() {
 
 // renderer collects what is made.
 type renderer struct {
-	settings *Settings
-	objects  []Object
-	problems []Problem
+	settings       *Settings
+	objects        []Object
+	problems       []Problem
+	defaultProject bool // Argo CD's, where nobody else makes it
 }
 
 // add adds one of our own objects.

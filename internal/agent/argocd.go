@@ -1,11 +1,154 @@
 package agent
 
-func (r *renderer) argocd() {}
+import (
+	"cmp"
+	"net/url"
+	"strings"
 
-func (r *renderer) hub() {}
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-func (r *renderer) rancher() {}
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+)
 
-func (r *renderer) checkFeedback() {}
+const (
+	argoAPI       = "argoproj.io/v1alpha1"
+	argoFinalizer = "resources-finalizer.argocd.argoproj.io"
+	argoSecret    = "argocd.argoproj.io/secret-type"
+	inCluster     = "https://kubernetes.default.svc"
+)
 
-func (r *renderer) checkRegistration() {}
+// argocd makes the repository known to the cluster's Argo CD, a project that may read it, and an Application for
+// each folder.
+func (r *renderer) argocd() {
+	s := r.settings
+	r.namespace(OnCluster, s.Namespace)
+	r.argoRepository(OnCluster)
+	r.argoProject(OnCluster, map[string]any{"namespace": "*", "server": inCluster})
+	for _, host := range s.hosts() {
+		root := r.application(OnCluster, s.Name+"-"+host.suffix, host, map[string]any{"recurse": true},
+			map[string]any{"server": inCluster, "namespace": s.Namespace})
+		r.subscribe(root)
+	}
+	r.argoDefaultProject()
+	r.argoFeedback()
+}
+
+// application is one that follows a folder. An empty folder is as good as any other: the last deployment target
+// is pruned, too.
+func (r *renderer) application(where Where, name string, host host, directory, destination map[string]any) *Object {
+	root := r.add(where, Root, argoAPI, "Application", r.settings.Namespace, name, map[string]any{"spec": r.applicationSpec(host, directory, destination)})
+	root.SetFinalizers([]string{argoFinalizer})
+	root.Reports = true
+	r.mark(root)
+	root.SetLabels(merged(root.GetLabels(), map[string]string{render.HostLabel: render.LabelValue(host.name)}))
+	return root
+}
+
+func (r *renderer) applicationSpec(host host, directory, destination map[string]any) map[string]any {
+	s := r.settings
+	return map[string]any{
+		"project":     s.Name,
+		"destination": destination,
+		"source": map[string]any{
+			"repoURL": s.Repository.URL, "targetRevision": s.Repository.Branch, "path": s.folder(host), "directory": directory,
+		},
+		"syncPolicy": map[string]any{"automated": map[string]any{"prune": true, "selfHeal": true, "allowEmpty": true}},
+	}
+}
+
+// argoProject may read the repository and write whatever is in the folders.
+func (r *renderer) argoProject(where Where, destination map[string]any) *Object {
+	return r.add(where, Source, argoAPI, "AppProject", r.settings.Namespace, r.settings.Name, map[string]any{"spec": map[string]any{
+		"description":              "Follows the folders that Flotilla writes",
+		"sourceRepos":              []any{r.settings.Repository.URL},
+		"destinations":             []any{destination},
+		"clusterResourceWhitelist": []any{map[string]any{"group": "*", "kind": "*"}},
+	}})
+}
+
+// argoDefaultProject makes the project that Applications of workspaces without one have, where only Argo CD's
+// own manifests without its web server are installed: nothing else would make it.
+func (r *renderer) argoDefaultProject() {
+	if len(r.settings.Install) == 0 || r.settings.Name == "default" {
+		return
+	}
+	r.defaultProject = true
+}
+
+// addDefaultProject adds it once the agent's own manifests have been read.
+func (r *renderer) addDefaultProject() {
+	if !r.defaultProject || r.has(OnCluster, "Deployment", "argocd-server") || r.has(OnCluster, "AppProject", "default") {
+		return
+	}
+	r.add(OnCluster, Source, argoAPI, "AppProject", r.settings.Namespace, "default", map[string]any{"spec": map[string]any{
+		"sourceRepos":              []any{"*"},
+		"destinations":             []any{map[string]any{"namespace": "*", "server": "*"}},
+		"clusterResourceWhitelist": []any{map[string]any{"group": "*", "kind": "*"}},
+	}})
+}
+
+// has says whether the agent's own manifests have an object.
+func (r *renderer) has(where Where, kind, name string) bool {
+	return r.find(where, kind, name) != nil
+}
+
+func (r *renderer) find(where Where, kind, name string) *Object {
+	for i := range r.objects {
+		if o := &r.objects[i]; o.Part == Install && o.Where == where && o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// argoRepository is the Secret by which Argo CD knows how to read the repository.
+func (r *renderer) argoRepository(where Where) {
+	s, c := r.settings, &r.settings.Credentials
+	if host := repositoryHost(s.Repository.URL); c.CACertificates != "" {
+		r.into(where, Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates})
+	}
+	texts := map[string]string{"type": "git", "url": s.Repository.URL}
+	switch {
+	case c.GitHubApp != nil:
+		texts["githubAppID"], texts["githubAppInstallationID"] = c.GitHubApp.ID, c.GitHubApp.InstallationID
+		texts["githubAppPrivateKey"], texts["githubAppEnterpriseBaseUrl"] = c.GitHubApp.PrivateKey, c.GitHubApp.URL
+	case c.SSHPrivateKey != "":
+		texts["sshPrivateKey"] = c.SSHPrivateKey
+	case c.BearerToken != "":
+		texts["bearerToken"] = c.BearerToken
+	case c.Token != "":
+		texts["username"], texts["password"] = cmp.Or(c.Username, "git"), c.Token
+	case c.Password != "":
+		texts["username"], texts["password"] = c.Username, c.Password
+	default:
+		return
+	}
+	secret := r.secret(where, s.Namespace, s.Name+"-repository", map[string]string{argoSecret: "repository"}, texts)
+	secret.Shared = where == OnHub
+}
+
+// into puts something into an object that others have, or will have: their labels are theirs.
+func (r *renderer) into(where Where, part Part, kind, name, field string, values map[string]any) {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, field: values}}
+	u.SetNamespace(r.settings.Namespace)
+	u.SetName(name)
+	r.objects = append(r.objects, Object{Unstructured: u, Where: where, Stage: Rest, Part: part, Partial: true})
+}
+
+// repositoryHost is the name of the Git host, without a port.
+func repositoryHost(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return parsed.Hostname()
+}
+
+// webURL is the address of a repository as browsers have it.
+func webURL(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "ssh" {
+		return strings.TrimSuffix(address, ".git")
+	}
+	return "https://" + parsed.Hostname() + strings.TrimSuffix(parsed.Path, ".git")
+}

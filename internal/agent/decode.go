@@ -30,8 +30,9 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 func decodeSettings(reader *attributes.Reader, o *attributes.Object) Settings {
 	s := Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
-		Reconciler: o.OneOf("reconciler", Flux, Reconcilers...),
-		Name:       o.Text("name"), Namespace: o.Text("namespace"),
+		Reconciler:  o.OneOf("reconciler", Flux, Reconcilers...),
+		Environment: o.Text("environment"),
+		Name:        o.Text("name"), Namespace: o.Text("namespace"),
 		Interval: o.Duration("interval", longest), Timeout: o.Duration("timeout", longest),
 		CredentialsSecret: o.Text("credentials_secret"),
 		Install:           texts(reader, o, "install"),
@@ -47,7 +48,7 @@ func decodeSettings(reader *attributes.Reader, o *attributes.Object) Settings {
 	}
 	if feedback := child(reader, o, "feedback"); feedback != nil {
 		s.Feedback = &Reporting{
-			Type: feedback.Text("type"), Context: feedback.Text("context"), URL: feedback.Text("url"), APIURL: feedback.Text("api_url"),
+			Forge: feedback.Text("forge"), Context: feedback.Text("context"), URL: feedback.Text("url"), APIURL: feedback.Text("api_url"),
 			Token: feedback.Text("token"), App: decodeApp(reader, feedback), Secret: feedback.Text("secret"),
 		}
 		feedback.Finish()

@@ -60,6 +60,7 @@ func (r *renderer) flux() {
 		r.mark(root)
 		root.SetLabels(merged(root.GetLabels(), map[string]string{render.HostLabel: render.LabelValue(host.name)}))
 	}
+	r.fluxFeedback()
 }
 
 // mark labels an object with the cluster that it is for.

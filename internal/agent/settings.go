@@ -28,6 +28,8 @@ type Settings struct {
 	Cluster     string
 	ClusterType string
 	Reconciler  string
+	// Environment tells clusters of one hub apart; only for [ArgoCDHub].
+	Environment string
 	Repository  Repository
 	// Credentials are for reading the repository; the zero value is none.
 	Credentials Credentials
@@ -77,9 +79,10 @@ type Text struct {
 
 // Reporting is what an agent tells a Git host of commits.
 type Reporting struct {
-	// Type is that of the Git host: github, gitlab, gitea, azuredevops or bitbucket.
-	Type string
-	// Context tells apart the statuses of clusters, as flotilla_compliance reads them: "flotilla/{cluster}".
+	// Forge is what the Git host is: github, gitlab, gitea, forgejo or azure; "": by its name.
+	Forge string
+	// Context tells apart the statuses of clusters and of their folders, as flotilla_compliance reads them:
+	// "flotilla/{cluster}/{host}".
 	Context string
 	// URL is that of the repository, in the form that the Git host's API wants; "": the GitOps repository's.
 	URL string
@@ -120,7 +123,7 @@ const (
 	defaultName     = "flotilla"
 	defaultInterval = time.Minute
 	defaultTimeout  = 5 * time.Minute
-	defaultContext  = "flotilla/{cluster}"
+	defaultContext  = "flotilla/{cluster}/{host}"
 )
 
 // defaultNamespaces are those of the agents: what is rendered into the folders has the same.
@@ -255,9 +258,6 @@ func (r *renderer) checkCredentials() {
 	case !ssh && c.SSHPrivateKey != "":
 		r.problem(at+".ssh_private_key", "is for a repository that is read by ssh, and this one has another URL")
 	}
-	if c.SSHPrivateKey != "" && c.SSHKnownHosts == "" {
-		r.problem(at+".ssh_known_hosts", "is required with ssh_private_key: the agent has to know the keys of the Git host")
-	}
 	if c.Password != "" && c.Username == "" {
 		r.problem(at+".username", "is required with password")
 	}
@@ -271,6 +271,24 @@ func (r *renderer) checkCredentials() {
 		r.problem(at+".ca_certificates", "is no PEM text of certificates")
 	}
 	r.checkApp(at+".github_app", c.GitHubApp)
+	r.checkSupported(at, c)
+}
+
+// checkSupported finds what an agent has no use for.
+func (r *renderer) checkSupported(at string, c *Credentials) {
+	argo := r.settings.Reconciler == ArgoCD || r.settings.Reconciler == ArgoCDHub
+	switch {
+	case argo && c.SSHKnownHosts != "":
+		r.warn(at+".ssh_known_hosts", "is not used: Argo CD knows the keys of Git hosts from its ConfigMap argocd-ssh-known-hosts-cm")
+	case !argo && c.SSHPrivateKey != "" && c.SSHKnownHosts == "":
+		r.problem(at+".ssh_known_hosts", "is required with ssh_private_key: the agent has to know the keys of the Git host")
+	}
+	if c.SSHPassphrase != "" && r.settings.Reconciler != Flux {
+		r.problem(at+".ssh_passphrase", "is for Flux alone: give the other agents a private key without a passphrase")
+	}
+	if c.BearerToken != "" && r.settings.Reconciler == RancherFleet {
+		r.problem(at+".bearer_token", "is nothing that Rancher Fleet can send: use token, which goes as a password")
+	}
 }
 
 func (r *renderer) checkApp(at string, app *GitHubApp) {

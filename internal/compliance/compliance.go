@@ -318,26 +318,38 @@ func said(reports []Report) map[string]observe.Report {
 func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *Question, answer *Answer) (map[string]observe.Report, error) {
 	isOurs := func(name string) bool { _, ok := q.Clusters[name]; return ok }
 	enough := func(heard []delivery.CommitStatuses) bool {
-		succeeded := map[string]bool{}
+		succeeded := map[string]map[string]bool{}
 		for _, commit := range heard {
 			for _, status := range commit.Statuses {
-				if name, ok := from.Contexts.Cluster(status.Context, isOurs); ok && status.State == forge.Success {
-					succeeded[name] = true
+				if name, host, ok := from.Contexts.Cluster(status.Context, isOurs); ok && status.State == forge.Success {
+					if succeeded[name] == nil {
+						succeeded[name] = map[string]bool{}
+					}
+					succeeded[name][host] = true
 				}
 			}
 		}
-		return len(succeeded) == len(q.Clusters)
+		count := 0
+		for _, hosts := range succeeded {
+			if hosts[""] || hosts[observe.ClusterTypeHost] && hosts[observe.ClusterHost] {
+				count++
+			}
+		}
+		return count == len(q.Clusters)
 	}
 	heard, err := repository.Statuses(ctx, from.Settings, q.Owner.Place, from.Limit, enough)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
 	}
 	answer.Statuses = err
-	told := map[string][]observe.Told{}
+	told := map[string]map[string][]observe.Told{}
 	for _, commit := range heard { // the newest first
 		for _, status := range commit.Statuses {
-			if name, ok := from.Contexts.Cluster(status.Context, isOurs); ok {
-				told[name] = append(told[name], observe.Told{
+			if name, host, ok := from.Contexts.Cluster(status.Context, isOurs); ok {
+				if told[name] == nil {
+					told[name] = map[string][]observe.Told{}
+				}
+				told[name][host] = append(told[name][host], observe.Told{
 					Commit: commit.Commit, Time: status.Time, Message: status.Description,
 					Verdict: verdictOf(status.State),
 				})
@@ -346,7 +358,7 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 	}
 	found := map[string]observe.Report{}
 	for name, statuses := range told {
-		found[name] = observe.ReadTold(statuses)
+		found[name] = observe.ReadTold(q.Clusters[name].Type, name, statuses)
 	}
 	return found, nil
 }

@@ -13,20 +13,31 @@ type Contexts struct{ patterns []contextPattern }
 // contextPattern are the segments of a context.
 type contextPattern []contextSegment
 
-// contextSegment is a text; or anything; or, where it names, the name of a cluster between two texts.
+// contextSegment is a text; or anything; or, where it names, the name of a cluster between two texts; or one
+// of the kinds of hosts.
 type contextSegment struct {
-	before, after string
-	names, any    bool
+	before, after    string
+	names, any, host bool
 }
 
-// clusterName is what stands for the name of a cluster in a pattern.
-const clusterName = "{cluster}"
+// What stands for the name of a cluster in a pattern, and for which of its folders a status is about.
+const (
+	clusterName = "{cluster}"
+	hostKind    = "{host}"
+)
+
+// The kinds of hosts, as contexts name them: the folders that a cluster follows, in the order of [Hosts].
+const (
+	ClusterTypeHost = "cluster-type"
+	ClusterHost     = "cluster"
+)
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}?|\}`)
 
 // ParseContext reads a pattern such as "flotilla/{cluster}" or "kustomization/root-{cluster}/*": {cluster}
-// is the name of a cluster, and * a segment of any text. It is what a Flux Alert's commitStatusExpr, or a
-// template of Argo CD's notifications, makes contexts by.
+// is the name of a cluster, {host} a segment that says which of the cluster's folders the status is about, and
+// * a segment of any text. It is what a Flux Provider's commitStatusExpr, or a template of Argo CD's
+// notifications, makes contexts by.
 func ParseContext(pattern string) (Contexts, error) {
 	switch {
 	case pattern == "":
@@ -35,9 +46,12 @@ func ParseContext(pattern string) (Contexts, error) {
 		return Contexts{}, fmt.Errorf("context %q: has {cluster} more than once", pattern)
 	}
 	for _, found := range placeholder.FindAllString(pattern, -1) {
-		if found != clusterName {
-			return Contexts{}, fmt.Errorf("context %q: %q stands for nothing; only {cluster} does", pattern, found)
+		if found != clusterName && found != hostKind {
+			return Contexts{}, fmt.Errorf("context %q: %q stands for nothing; only {cluster} and {host} do", pattern, found)
 		}
+	}
+	if strings.Count(pattern, hostKind) > 1 {
+		return Contexts{}, fmt.Errorf("context %q: has {host} more than once", pattern)
 	}
 	if !strings.Contains(pattern, clusterName) {
 		return Contexts{}, fmt.Errorf("context %q: has no {cluster}, so that nothing says which cluster a status is of", pattern)
@@ -45,10 +59,13 @@ func ParseContext(pattern string) (Contexts, error) {
 	var parsed contextPattern
 	for text := range strings.SplitSeq(pattern, "/") {
 		before, after, names := strings.Cut(text, clusterName)
+		if text != hostKind && strings.Contains(text, hostKind) {
+			return Contexts{}, fmt.Errorf("context %q: {host} stands for a whole segment, and %q has more than that", pattern, text)
+		}
 		if text != "*" && strings.Contains(text, "*") {
 			return Contexts{}, fmt.Errorf("context %q: * stands for a whole segment, and %q has more than that", pattern, text)
 		}
-		parsed = append(parsed, contextSegment{before: before, after: after, names: names, any: text == "*"})
+		parsed = append(parsed, contextSegment{before: before, after: after, names: names, any: text == "*", host: text == hostKind})
 	}
 	return Contexts{[]contextPattern{parsed}}, nil
 }
@@ -56,9 +73,10 @@ func ParseContext(pattern string) (Contexts, error) {
 // DefaultContexts understands the contexts that agents give by themselves, as far as they hold the name of
 // a cluster: Flux' "kustomization/<name>/<id>", "argocd/<name>" and "continuous-delivery/<name>" of Argo
 // CD's notifications, and "flotilla/<name>"; where the name is that of the cluster, or that with
-// "flotilla-" or "flotilla-<environment>-" before it.
+// "flotilla-" or "flotilla-<environment>-" before it; and "flotilla/<cluster>/{host}", as agents do that
+// Flotilla has set up.
 func DefaultContexts(environment string) Contexts {
-	var contexts Contexts
+	contexts := Contexts{[]contextPattern{{{before: "flotilla"}, {names: true}, {host: true}}}}
 	for _, prefix := range []string{"", "flotilla-", "flotilla-" + environment + "-"} {
 		name := contextSegment{before: prefix, names: true}
 		for _, kind := range []string{"flotilla", "argocd", "continuous-delivery"} {
@@ -69,34 +87,40 @@ func DefaultContexts(environment string) Contexts {
 	return contexts
 }
 
-// Cluster returns the cluster that a status is of; known says which ones there are.
-func (c Contexts) Cluster(context string, known func(cluster string) bool) (string, bool) {
+// Cluster returns the cluster that a status is of, and the kind of the host that it is about, "" for all that
+// the cluster follows; known says which clusters there are.
+func (c Contexts) Cluster(context string, known func(cluster string) bool) (cluster, host string, ok bool) {
 	segments := strings.Split(context, "/")
 	for _, pattern := range c.patterns {
-		if cluster, ok := pattern.cluster(segments); ok && known(cluster) {
-			return cluster, true
+		if cluster, host, ok := pattern.cluster(segments); ok && known(cluster) {
+			return cluster, host, true
 		}
 	}
-	return "", false
+	return "", "", false
 }
 
-func (p contextPattern) cluster(segments []string) (cluster string, ok bool) {
+func (p contextPattern) cluster(segments []string) (cluster, host string, ok bool) {
 	if len(segments) != len(p) {
-		return "", false
+		return "", "", false
 	}
 	for i, segment := range p {
 		switch text := segments[i]; {
 		case segment.any:
+		case segment.host:
+			if text != ClusterTypeHost && text != ClusterHost {
+				return "", "", false
+			}
+			host = text
 		case segment.names:
 			rest, hasBefore := strings.CutPrefix(text, segment.before)
 			name, hasAfter := strings.CutSuffix(rest, segment.after)
 			if !hasBefore || !hasAfter {
-				return "", false
+				return "", "", false
 			}
 			cluster = name
 		case text != segment.before:
-			return "", false
+			return "", "", false
 		}
 	}
-	return cluster, cluster != ""
+	return cluster, host, cluster != ""
 }

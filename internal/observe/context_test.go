@@ -28,13 +28,17 @@ func TestAContextSaysWhichClusterAStatusIsOf(t *testing.T) {
 		{"kustomization/{cluster}/*", "kustomization/store-1", ""},
 		{"*/{cluster}", "anything/a", "a"},
 		{"a.c/{cluster}", "abc/a", ""},
+		{"flotilla/{cluster}/{host}", "flotilla/a/cluster", "a"},
+		{"flotilla/{cluster}/{host}", "flotilla/a/cluster-type", "a"},
+		{"flotilla/{cluster}/{host}", "flotilla/a/b", ""},
+		{"flotilla/{cluster}/{host}", "flotilla/a", ""},
 	} {
 		contexts, err := observe.ParseContext(test.pattern)
 		if err != nil {
 			t.Errorf("%s: %v", test.pattern, err)
 			continue
 		}
-		if got, ok := contexts.Cluster(test.context, anyCluster); got != test.cluster || ok != (test.cluster != "") {
+		if got, _, ok := contexts.Cluster(test.context, anyCluster); got != test.cluster || ok != (test.cluster != "") {
 			t.Errorf("%s: %s is of %q, want %q", test.pattern, test.context, got, test.cluster)
 		}
 	}
@@ -43,17 +47,19 @@ func TestAContextSaysWhichClusterAStatusIsOf(t *testing.T) {
 func TestAContextWithoutAClusterIsAnError(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
-		"":                       "is empty",
-		"flotilla":               "has no {cluster}",
-		"flotilla/{cluster":      "\"{cluster\" stands for nothing",
-		"flotilla/cluster}":      "\"}\" stands for nothing",
-		"flotilla/{clusters}":    "\"{clusters}\" stands for nothing",
-		"{env}/{cluster}":        "\"{env}\" stands for nothing",
-		"{cluster}/{cluster}":    "more than once",
-		"{{cluster}}":            "stands for nothing",
-		"flotilla/${cluster}/{}": "\"{}\" stands for nothing",
-		"flotilla/{cluster}*":    "* stands for a whole segment",
-		"a*/{cluster}":           "* stands for a whole segment",
+		"":                        "is empty",
+		"flotilla":                "has no {cluster}",
+		"flotilla/{cluster":       "\"{cluster\" stands for nothing",
+		"flotilla/cluster}":       "\"}\" stands for nothing",
+		"flotilla/{clusters}":     "\"{clusters}\" stands for nothing",
+		"{env}/{cluster}":         "\"{env}\" stands for nothing",
+		"{cluster}/{cluster}":     "more than once",
+		"{{cluster}}":             "stands for nothing",
+		"flotilla/${cluster}/{}":  "\"{}\" stands for nothing",
+		"flotilla/{cluster}*":     "* stands for a whole segment",
+		"a*/{cluster}":            "* stands for a whole segment",
+		"{cluster}/a{host}":       "{host} stands for a whole segment",
+		"{host}/{cluster}/{host}": "has {host} more than once",
 	} {
 		if _, err := observe.ParseContext(pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: err = %v, want one with %q", pattern, err, want)
@@ -73,6 +79,8 @@ func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
 		"kustomization/flotilla-store-1/c2b30f33":  "store-1",
 		"continuous-delivery/store-1":              "store-1",
 		"flotilla/store-1":                         "store-1",
+		"flotilla/store-1/cluster":                 "store-1",
+		"flotilla/store-1/other":                   "",
 		"flotilla/flotilla-x":                      "flotilla-x",
 		"kustomization/flux-system/c2b30f33":       "", // says of no cluster
 		"kustomization/flux":                       "",
@@ -81,9 +89,30 @@ func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
 		"helmrelease/flux/c2b30f33":                "",
 		"":                                         "",
 	} {
-		if got, ok := contexts.Cluster(context, known); got != want || ok != (want != "") {
+		if got, _, ok := contexts.Cluster(context, known); got != want || ok != (want != "") {
 			t.Errorf("%q is of %q, want %q", context, got, want)
 		}
+	}
+}
+
+func TestAStatusOfOneFolderSaysNothingOfTheOther(t *testing.T) {
+	t.Parallel()
+	told := func(commit string, verdict observe.Verdict) []observe.Told {
+		return []observe.Told{{Commit: commit, Verdict: verdict}}
+	}
+	commit := strings.Repeat("a", 40)
+	report := observe.ReadTold("store", "store-1", map[string][]observe.Told{
+		observe.ClusterTypeHost: told(commit, observe.Ready), observe.ClusterHost: told(commit, observe.Failed),
+	})
+	if got := report.Applied["store"]; got.Verdict != observe.Ready || got.Commit != commit {
+		t.Errorf("the folder of the type is %+v", got)
+	}
+	if got := report.Applied["clusters/store-1"]; got.Verdict != observe.Failed || got.Attempted != commit {
+		t.Errorf("the folder of the cluster is %+v", got)
+	}
+	report = observe.ReadTold("store", "store-1", map[string][]observe.Told{observe.ClusterTypeHost: told(commit, observe.Ready)})
+	if _, known := report.Applied["clusters/store-1"]; known || len(report.Applied) != 1 {
+		t.Errorf("a folder is known of which nothing was said: %+v", report.Applied)
 	}
 }
 
@@ -96,14 +125,14 @@ func FuzzContext(f *testing.F) {
 		if err != nil {
 			return
 		}
-		cluster, ok := contexts.Cluster(context, anyCluster)
+		cluster, _, ok := contexts.Cluster(context, anyCluster)
 		if ok != (cluster != "") || strings.Contains(cluster, "/") {
 			t.Errorf("%q: %q is of %q, %t", pattern, context, cluster, ok)
 		}
 		// The pattern finds each cluster that it was made for.
 		for _, name := range []string{"a", "store-17", "x.y"} {
-			made := strings.ReplaceAll(strings.ReplaceAll(pattern, "*", "any"), "{cluster}", name)
-			if got, ok := contexts.Cluster(made, anyCluster); !ok || got != name {
+			made := strings.NewReplacer("*", "any", "{cluster}", name, "{host}", observe.ClusterHost).Replace(pattern)
+			if got, _, ok := contexts.Cluster(made, anyCluster); !ok || got != name {
 				t.Errorf("%q: %q is of %q", pattern, made, got)
 			}
 		}

@@ -158,9 +158,23 @@ type Told struct {
 	Message string
 }
 
-// ReadTold makes a report of what a Git host was told about a cluster, the newest commit first. What came to
-// a newer commit than the last success is being applied, or could not be.
-func ReadTold(told []Told) Report {
+// ReadTold makes a report of what a Git host was told about a cluster, the newest commit first, by the kind of
+// the host that it is about, "" for all of them. A folder of which nothing was said is not followed, as far as
+// anybody knows.
+func ReadTold(clusterType, cluster string, told map[string][]Told) Report {
+	report := Report{Applied: map[string]Applied{}}
+	hosts := Hosts(clusterType, cluster)
+	for kind, host := range map[string]string{"": "", ClusterTypeHost: hosts[0], ClusterHost: hosts[1]} {
+		if statuses := told[kind]; len(statuses) > 0 {
+			report.Applied[host] = readTold(statuses)
+		}
+	}
+	return report
+}
+
+// readTold is what was applied. What came to a newer commit than the last success is being applied, or could
+// not be.
+func readTold(told []Told) Applied {
 	applied := Applied{Status: Status{Verdict: Unknown}}
 	for _, one := range told {
 		switch {
@@ -169,12 +183,12 @@ func ReadTold(told []Told) Report {
 			if applied.Attempted == "" {
 				applied.Status = Status{Ready, one.Time, one.Message}
 			}
-			return Report{Applied: map[string]Applied{"": applied}}
+			return applied
 		case applied.Attempted == "":
 			applied.Attempted, applied.Status = one.Commit, Status{one.Verdict, one.Time, one.Message}
 		}
 	}
-	return Report{Applied: map[string]Applied{"": applied}}
+	return applied
 }
 
 // Commits are all commits of which the trees have to be known: what a history says is of use only from when

@@ -72,8 +72,8 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"`destination.name` is its name.\n" +
 					"* `reports`: `[{cluster, commit, ready, since, message}]` from any other place.\n" +
 					"* `commit_statuses`: `true`, or `{context, commits, forge, api_url}`: what agents told the Git host about commits. `context` says which " +
-					"cluster a status is of, such as `\"flotilla/{cluster}\"`; unset: what Flux and Argo CD call it by themselves, where that holds the name of the " +
-					"cluster. `commits` is how many are looked at, from the newest back, until every cluster was heard (10). `forge` and `api_url` as in an " +
+					"cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`; unset: " +
+					"`\"flotilla/{cluster}/{host}\"`, or what Flux and Argo CD call it by themselves, where that holds the name of the cluster. `commits` is how many are looked at, from the newest back, until every cluster was heard (10). `forge` and `api_url` as in an " +
 					"assignment's `delivery`. A success is taken for ready: what reports it has to wait for health.",
 			},
 			"wait": schema.DynamicAttribute{

@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"encoding/base64"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+)
+
+// rancher makes a GitRepo for each folder, in the namespace in which a cluster's Rancher Fleet sees to the cluster
+// itself.
+func (r *renderer) rancher() {
+	s := r.settings
+	r.namespace(OnCluster, s.Namespace)
+	secret := r.rancherSecret()
+	for _, host := range s.hosts() {
+		spec := map[string]any{
+			"repo":            s.Repository.URL,
+			"branch":          s.Repository.Branch,
+			"paths":           []any{s.folder(host)},
+			"pollingInterval": duration(s.Interval),
+			"correctDrift":    map[string]any{"enabled": true},
+			"targets":         []any{map[string]any{"name": "local", "clusterName": "local"}},
+		}
+		if secret != "" {
+			spec["clientSecretName"] = secret
+		}
+		if ca := s.Credentials.CACertificates; ca != "" {
+			spec["caBundle"] = base64.StdEncoding.EncodeToString([]byte(ca))
+		}
+		root := r.add(OnCluster, Root, "fleet.cattle.io/v1alpha1", "GitRepo", s.Namespace, s.Name+"-"+host.suffix, map[string]any{"spec": spec})
+		root.Reports = true
+		r.mark(root)
+		root.SetLabels(merged(root.GetLabels(), map[string]string{render.HostLabel: render.LabelValue(host.name)}))
+	}
+}
+
+// rancherSecret makes the Secret that Rancher Fleet reads, and returns its name; "" where nothing is needed.
+func (r *renderer) rancherSecret() string {
+	s, c := r.settings, &r.settings.Credentials
+	if s.CredentialsSecret != "" {
+		return s.CredentialsSecret
+	}
+	kind, texts := "kubernetes.io/basic-auth", map[string]string{}
+	switch {
+	case c.GitHubApp != nil:
+		kind = "Opaque"
+		texts["github_app_id"], texts["github_app_installation_id"] = c.GitHubApp.ID, c.GitHubApp.InstallationID
+		texts["github_app_private_key"] = c.GitHubApp.PrivateKey
+	case c.SSHPrivateKey != "":
+		kind = "kubernetes.io/ssh-auth"
+		texts["ssh-privatekey"], texts["known_hosts"] = c.SSHPrivateKey, c.SSHKnownHosts
+	case c.Token != "":
+		texts["username"], texts["password"] = orGit(c.Username), c.Token
+	case c.Password != "":
+		texts["username"], texts["password"] = c.Username, c.Password
+	default:
+		return ""
+	}
+	name := s.Name + "-repository"
+	secret := r.secret(OnCluster, s.Namespace, name, nil, texts)
+	secret.Object["type"] = kind
+	r.mark(secret)
+	return name
+}

@@ -1,0 +1,153 @@
+package agent_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
+
+// resources are how the API calls the kinds that are made.
+var resources = map[string]string{
+	"Namespace": "namespaces", "Secret": "secrets", "ConfigMap": "configmaps", "GitRepository": "gitrepositories",
+	"Kustomization": "kustomizations", "Application": "applications", "ApplicationSet": "applicationsets",
+	"AppProject": "appprojects", "GitRepo": "gitrepos",
+}
+
+func TestARealAPITakesWhatIsMadeForEveryAgent(t *testing.T) {
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	for name, settings := range everySetting() {
+		for _, object := range rendered(t, settings) {
+			resource, known := resources[object.GetKind()]
+			if !known {
+				if object.GetKind() != "Provider" && object.GetKind() != "Alert" { // whose definitions the module proxy does not have
+					t.Errorf("%s: nobody has checked kind %s", name, object.GetKind())
+				}
+				continue
+			}
+			if object.GetKind() == "Namespace" {
+				server.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+object.GetName()+`}}`)
+				continue
+			}
+			server.Get(t, object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()) // waits until the kind is served
+			group := object.GroupVersionKind()
+			kind := schema.GroupVersionResource{Group: group.Group, Version: group.Version, Resource: resource}
+			made, err := server.Client().Resource(kind).Namespace(object.GetNamespace()).Apply(t.Context(), object.GetName(), object.Unstructured,
+				metav1.ApplyOptions{FieldManager: "test", DryRun: []string{metav1.DryRunAll}})
+			if err != nil {
+				t.Errorf("%s: %s: %v", name, object.ID(), err)
+				continue
+			}
+			// The API server leaves out what it does not know.
+			for _, lost := range missing("", object.Object, made.Object) {
+				if !strings.HasPrefix(lost, ".stringData") {
+					t.Errorf("%s: %s: the API does not keep %s", name, object.ID(), lost)
+				}
+			}
+			if kept := object.Kept(); kept != nil {
+				if _, err := server.Client().Resource(kind).Namespace(object.GetNamespace()).Apply(t.Context(), object.GetName(), kept,
+					metav1.ApplyOptions{FieldManager: "test", DryRun: []string{metav1.DryRunAll}}); err != nil && !apierrors.IsNotFound(err) {
+					t.Errorf("%s: %s, before it goes: %v", name, object.ID(), err)
+				}
+			}
+		}
+	}
+}
+
+// missing are the fields of a value that another one does not have, or has otherwise.
+func missing(at string, want, got any) []string {
+	switch want := want.(type) {
+	case map[string]any:
+		fields, ok := got.(map[string]any)
+		if !ok {
+			return []string{at}
+		}
+		var lost []string
+		for key, value := range want {
+			lost = append(lost, missing(at+"."+key, value, fields[key])...)
+		}
+		return lost
+	case []any:
+		list, ok := got.([]any)
+		if !ok || len(list) != len(want) {
+			return []string{at}
+		}
+		var lost []string
+		for i := range want {
+			lost = append(lost, missing(at, want[i], list[i])...)
+		}
+		return lost
+	}
+	if want != got {
+		return []string{at}
+	}
+	return nil
+}
+
+const (
+	privateKey  = "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n-----END OPENSSH PRIVATE KEY-----\n"
+	certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+)
+
+// everySetting are settings that reach everything that can be made.
+func everySetting() map[string]agent.Settings {
+	all := map[string]agent.Settings{}
+	for _, reconciler := range agent.Reconcilers {
+		add := func(name string, change func(*agent.Settings)) {
+			settings := small(reconciler)
+			if reconciler == agent.ArgoCDHub {
+				settings.Environment = "dev"
+				settings.Registration = &agent.Registration{Server: "https://api.example.com:6443", CACertificate: certificate, Token: "secret"}
+			}
+			change(&settings)
+			all[reconciler+", "+name] = settings
+		}
+		add("no credentials", func(*agent.Settings) {})
+		add("a token", func(s *agent.Settings) {
+			s.Credentials = agent.Credentials{Token: "secret", CACertificates: certificate}
+		})
+		add("a password", func(s *agent.Settings) { s.Credentials = agent.Credentials{Username: "me", Password: "secret"} })
+		add("an app", func(s *agent.Settings) {
+			s.Credentials = agent.Credentials{GitHubApp: &agent.GitHubApp{ID: "1", InstallationID: "2", PrivateKey: privateKey}}
+		})
+		add("ssh", func(s *agent.Settings) {
+			s.Repository.URL = "git@git.example.com:platform/gitops.git"
+			s.Credentials = agent.Credentials{SSHPrivateKey: privateKey}
+			if reconciler == agent.Flux || reconciler == agent.RancherFleet {
+				s.Credentials.SSHKnownHosts = "git.example.com ssh-ed25519 AAAA"
+			}
+		})
+		add("long names", func(s *agent.Settings) {
+			s.Cluster, s.ClusterType = strings.Repeat("c", 63), strings.Repeat("t", 63)
+		})
+		if reconciler == agent.Flux || reconciler == agent.ArgoCD {
+			for _, forge := range []string{"github", "gitlab", "gitea", "forgejo", "azure"} {
+				add("feedback to "+forge, func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: forge, Token: "secret"} })
+			}
+			add("feedback by an app", func(s *agent.Settings) {
+				s.Feedback = &agent.Reporting{Forge: "github", App: &agent.GitHubApp{ID: "1", InstallationID: "2", PrivateKey: privateKey}}
+			})
+			add("feedback with a secret", func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Secret: "there"} })
+		}
+		if reconciler == agent.ArgoCDHub {
+			add("a program", func(s *agent.Settings) {
+				s.Registration.Token = ""
+				s.Registration.Exec = &agent.Exec{Command: "argocd-k8s-auth", Args: []string{"azure"}, Env: map[string]string{"A": "b"}, APIVersion: "client.authentication.k8s.io/v1beta1"}
+				s.Registration.Labels = map[string]string{"region": "east"}
+			})
+			add("aws", func(s *agent.Settings) {
+				s.Registration.Token = ""
+				s.Registration.AWS = &agent.AWS{ClusterName: "store-17", RoleARN: "arn:aws:iam::1:role/argocd"}
+			})
+		}
+	}
+	return all
+}
