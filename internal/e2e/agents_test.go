@@ -18,23 +18,32 @@ type agent interface {
 	// start starts it.
 	start(t *testing.T)
 
-	// follow has it follow the folder of a host on the branch dev, or do nothing
-	// there for now.
-	follow(t *testing.T, repository, host string, held bool)
+	// follow has it follow a folder.
+	follow(t *testing.T, root root)
 
 	// nudge has it look at the branch before its time.
-	nudge(t *testing.T, host string)
+	nudge(t *testing.T, root root)
 
-	// says is what it reports of a host.
-	says(t *testing.T, host string) string
+	// says is what it reports of its objects with these names.
+	says(t *testing.T, names ...string) string
 
 	// comparesAlways says whether it reports what somebody changes on the cluster
 	// while it may not put it right.
 	comparesAlways() bool
 }
 
+// root is what follows a folder of a GitOps repository.
+type root struct {
+	repository, branch, path string
+	held                     bool // it does nothing for now
+}
+
+func (r root) name() string {
+	return "flotilla-" + r.branch + "-" + strings.ReplaceAll(r.path, "/", "-")
+}
+
 // TestAgents goes the whole way with each agent: what Terraform writes arrives,
-// changes, and goes.
+// changes, and goes; and a change goes from stage to stage.
 func TestAgents(t *testing.T) {
 	if os.Getenv("FLOTILLA_E2E") == "" {
 		t.Skip("starts real agents: `make e2e` builds them and runs it")
@@ -50,7 +59,14 @@ func TestAgents(t *testing.T) {
 			t.Run(agent.reconciler(), func(t *testing.T) {
 				t.Parallel()
 				w.step(t, agent.reconciler(), "agent started", func() { agent.start(t) })
-				w.way(t, agent)
+				t.Run("delivery", func(t *testing.T) {
+					t.Parallel()
+					w.way(t, agent)
+				})
+				t.Run("stages", func(t *testing.T) {
+					t.Parallel()
+					w.stages(t, agent)
+				})
 			})
 		}
 	})
@@ -136,14 +152,15 @@ func (w *world) way(t *testing.T, agent agent) {
 		hosts = append(hosts, host+"-"+kind)
 	}
 	namespace := func(host, target string) string { return "dev-" + host + "-web-" + target }
+	follows := func(host string) root { return root{repository: gitops.url, branch: "dev", path: host} }
 	arrived := func(checks func() error) {
 		t.Helper()
 		for _, host := range hosts {
-			agent.nudge(t, host)
+			agent.nudge(t, follows(host))
 		}
 		eventually(t, func() error {
 			if err := checks(); err != nil {
-				return fmt.Errorf("%w\n%s says %s", err, host, agent.says(t, host))
+				return fmt.Errorf("%w\n%s says %s", err, host, agent.says(t, follows(host).name(), namespace(host, "live")))
 			}
 			return nil
 		})
@@ -160,7 +177,7 @@ func (w *world) way(t *testing.T, agent agent) {
 	step("first apply", func() { tf.apply(fleet(host, team.url, "hello")) })
 	step("five deployment targets run", func() {
 		for _, host := range hosts {
-			agent.follow(t, gitops.url, host, false)
+			agent.follow(t, follows(host))
 		}
 		arrived(func() error {
 			checks := []error{configMapSays(t, w.cluster, namespace(host, "extra"), "greeting", "hello", "extra")}

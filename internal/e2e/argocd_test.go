@@ -38,7 +38,7 @@ spec:
 
 var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
 
-// argoRoot follows a host's folder.
+// argoRoot follows a folder.
 const argoRoot = `
 apiVersion: argoproj.io/v1alpha1
 kind: Application
@@ -48,11 +48,11 @@ spec:
   destination: {server: https://kubernetes.default.svc, namespace: argocd}
   source:
     repoURL: %[2]s
-    targetRevision: dev
-    path: %[3]s
+    targetRevision: %[3]s
+    path: %[4]s
     directory: {recurse: true}
   syncPolicy:
-    automated: {prune: true, selfHeal: true, allowEmpty: true, enabled: %[4]t}
+    automated: {prune: true, selfHeal: true, allowEmpty: true, enabled: %[5]t}
 `
 
 // argoCD is the agent of hosts whose reconciler is argocd.
@@ -131,20 +131,20 @@ func keepTime(t *testing.T, cache *miniredis.Miniredis) {
 	}()
 }
 
-func (a argoCD) follow(t *testing.T, repository, host string, held bool) {
+func (a argoCD) follow(t *testing.T, root root) {
 	t.Helper()
-	a.cluster.Apply(t, fmt.Sprintf(argoRoot, "flotilla-dev-"+host, repository, host, !held))
+	a.cluster.Apply(t, fmt.Sprintf(argoRoot, root.name(), root.repository, root.branch, root.path, !root.held))
 }
 
-func (a argoCD) nudge(t *testing.T, host string) {
+func (a argoCD) nudge(t *testing.T, root root) {
 	t.Helper()
-	annotate(t, a.cluster, applications, "argocd", "flotilla-dev-"+host, "argocd.argoproj.io/refresh", "normal")
+	annotate(t, a.cluster, applications, "argocd", root.name(), "argocd.argoproj.io/refresh", "normal")
 }
 
-func (a argoCD) says(t *testing.T, host string) string {
+func (a argoCD) says(t *testing.T, names ...string) string {
 	t.Helper()
 	var said strings.Builder
-	for _, name := range []string{"flotilla-dev-" + host, "dev-" + host + "-web-live"} {
+	for _, name := range names {
 		application := a.cluster.Get(t, "argoproj.io/v1alpha1", "Application", "argocd", name)
 		fmt.Fprintf(&said, "%s: sync %v, health %v, conditions %v, %v; ", name, field(application, "status", "sync"), field(application, "status", "health"),
 			field(application, "status", "conditions"), field(application, "status", "operationState"))

@@ -1,9 +1,7 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,16 +71,8 @@ func (o *observer) ask(fleet map[string]any) compliance {
 	t := o.tf.t
 	t.Helper()
 	o.tf.apply(fleet)
-	var printed map[string]struct{ Value json.RawMessage }
-	if err := json.Unmarshal([]byte(o.tf.run("output", "-json")), &printed); err != nil {
-		t.Fatal(err)
-	}
 	var said compliance
-	for name, into := range map[string]any{"clusters": &said.Clusters, "assignments": &said.Assignments, "drift": &said.Drift} {
-		if err := json.Unmarshal(printed[name].Value, into); err != nil {
-			t.Fatalf("%s: %v", filepath.Base(name), err)
-		}
-	}
+	o.tf.outputs(map[string]any{"clusters": &said.Clusters, "assignments": &said.Assignments, "drift": &said.Drift})
 	return said
 }
 
@@ -130,7 +120,10 @@ func (w *world) heard(t *testing.T, agent agent, tf *terraform, team, gitops *re
 	t.Helper()
 	host := agent.reconciler()
 	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)
-	asked.agent = func() string { return agent.says(t, host) }
+	follows := root{repository: gitops.url, branch: "dev", path: host}
+	held := follows
+	held.held = true
+	asked.agent = func() string { return agent.says(t, follows.name(), "dev-"+host+"-web-live") }
 	goodbye := fleet(host, team.url, "goodbye")
 	delayed := slow(fleet(host, team.url, "goodbye"))
 	says := func(verdict string, fleet map[string]any, words ...string) {
@@ -140,11 +133,11 @@ func (w *world) heard(t *testing.T, agent agent, tf *terraform, team, gitops *re
 	says("ready", goodbye)
 
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "in a moment", 1)})
-	agent.follow(t, gitops.url, host, true)
+	agent.follow(t, held)
 	w.step(t, host, "a workload that takes its time, while the agent does nothing", func() { tf.apply(delayed) })
 	says("behind", delayed)
-	agent.follow(t, gitops.url, host, false)
-	agent.nudge(t, host)
+	agent.follow(t, follows)
+	agent.nudge(t, follows)
 	says("progressing", delayed)
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "at last", 0)})
 	says("ready", delayed)
@@ -154,13 +147,13 @@ func (w *world) heard(t *testing.T, agent agent, tf *terraform, team, gitops *re
 	says("ready", delayed)
 
 	if agent.comparesAlways() {
-		agent.follow(t, gitops.url, host, true)
+		agent.follow(t, held)
 		setData(t, w.cluster, "dev-"+host+"-web-live", "platform-config", "GREETING", "by hand")
-		agent.nudge(t, host)
+		agent.nudge(t, follows)
 		w.step(t, host, "compliance shows what was changed by hand on the cluster", func() {
 			eventually(t, func() error { return asked.drifts(delayed, host+"/web-live", "ConfigMap") })
 		})
-		agent.follow(t, gitops.url, host, false)
+		agent.follow(t, follows)
 		says("ready", delayed)
 	}
 	w.step(t, host, "back to the fleet before", func() { tf.apply(goodbye) })

@@ -1,7 +1,9 @@
 // Package e2e holds the tests with real agents: Argo CD and Flux'
 // kustomize-controller follow the folders that real Terraform has written to a
 // real Gitea. No node runs, so what tests deploy needs none: ConfigMaps, and
-// Deployments without replicas, or with some that never come.
+// Deployments without replicas, or with some that never come. Where the clusters
+// of a fleet have folders of their own, one API stands for all of them: each
+// reports what follows its folder, and the namespaces differ.
 //
 // `make e2e` builds the agents and runs the tests. It prints how long each step
 // took, most of which is the agents' own time.

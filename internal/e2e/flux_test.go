@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,25 +14,25 @@ import (
 
 var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 
-// fluxRoot follows a host's folder.
+// fluxRoot follows a folder.
 const fluxRoot = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
-metadata: {name: flotilla, namespace: flux-system}
-spec: {interval: 10s, url: "%[2]s", ref: {branch: dev}}
+metadata: {name: "%[2]s", namespace: flux-system}
+spec: {interval: 10s, url: "%[3]s", ref: {branch: "%[4]s"}}
 ---
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: "%[1]s", namespace: flux-system}
 spec:
-  suspend: %[4]t
+  suspend: %[6]t
   interval: 10m
   retryInterval: 5s
   prune: true
   wait: true
   timeout: 2m
-  path: "./%[3]s"
-  sourceRef: {kind: GitRepository, name: flotilla}
+  path: "./%[5]s"
+  sourceRef: {kind: GitRepository, name: "%[2]s"}
 `
 
 // flux is the agent of hosts whose reconciler is flux.
@@ -56,21 +57,22 @@ func (f flux) start(t *testing.T) {
 	})
 }
 
-func (f flux) follow(t *testing.T, repository, host string, held bool) {
+func (f flux) follow(t *testing.T, root root) {
 	t.Helper()
-	f.cluster.Apply(t, fmt.Sprintf(fluxRoot, "flotilla-dev-"+host, repository, host, held))
+	source := fmt.Sprintf("flotilla-%x", sha256.Sum256([]byte(root.repository+" "+root.branch)))[:17]
+	f.cluster.Apply(t, fmt.Sprintf(fluxRoot, root.name(), source, root.repository, root.branch, root.path, root.held))
 }
 
-func (f flux) nudge(t *testing.T, host string) {
+func (f flux) nudge(t *testing.T, root root) {
 	t.Helper()
-	annotate(t, f.cluster, kustomizations, "flux-system", "flotilla-dev-"+host,
+	annotate(t, f.cluster, kustomizations, "flux-system", root.name(),
 		"reconcile.fluxcd.io/requestedAt", time.Now().Format(time.RFC3339Nano))
 }
 
-func (f flux) says(t *testing.T, host string) string {
+func (f flux) says(t *testing.T, names ...string) string {
 	t.Helper()
 	var said strings.Builder
-	for _, name := range []string{"flotilla-dev-" + host, "dev-" + host + "-web-live"} {
+	for _, name := range names {
 		kustomization := f.cluster.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", name)
 		fmt.Fprintf(&said, "%s: %v, conditions %v; ", name, field(kustomization, "status", "lastAppliedRevision"), field(kustomization, "status", "conditions"))
 	}

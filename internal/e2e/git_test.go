@@ -51,6 +51,13 @@ func (r *repository) push(files map[string]string) {
 	r.git("push", "--quiet", r.write, "HEAD:main")
 }
 
+// tag gives the branch main a tag.
+func (r *repository) tag(name string) {
+	r.t.Helper()
+	r.git("tag", name)
+	r.git("push", "--quiet", r.write, name)
+}
+
 // files are the names of the files below a folder of the branch dev.
 func (r *repository) files(folder string) []string {
 	r.t.Helper()

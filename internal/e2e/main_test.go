@@ -1,10 +1,12 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +34,16 @@ type world struct {
 // times are how long steps took.
 type times struct {
 	mu    sync.Mutex
-	lines []string
+	lines []line
+}
+
+type line struct {
+	agent, test, what string
+	took              time.Duration
+}
+
+func (l line) String() string {
+	return fmt.Sprintf("%-7s %-10s %5.1f s  %s", l.agent, l.test, l.took.Seconds(), l.what)
 }
 
 // step does one thing, and notes how long it took.
@@ -40,19 +51,29 @@ func (w *world) step(t *testing.T, agent, what string, do func()) {
 	t.Helper()
 	began := time.Now()
 	do()
-	line := fmt.Sprintf("%-7s %5.1f s  %s", agent, time.Since(began).Seconds(), what)
+	line := line{agent: agent, what: what, took: time.Since(began)}
+	if test := path.Base(t.Name()); test != t.Name() && test != agent {
+		line.test = test
+	}
 	t.Log(line)
 	w.times.mu.Lock()
 	defer w.times.mu.Unlock()
 	w.times.lines = append(w.times.lines, line)
 }
 
-// write leaves the times where `make e2e` prints them, those of an agent
+// write leaves the times where `make e2e` prints them, those of a test
 // together.
 func (w *world) write(t *testing.T) {
 	lines := slices.Clone(w.times.lines)
-	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(a[:7], b[:7]) })
-	if err := os.WriteFile(os.Getenv("FLOTILLA_E2E"), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.test, b.test)) })
+	var text strings.Builder
+	for i, l := range lines {
+		if i > 0 && (l.agent != lines[i-1].agent || l.test != lines[i-1].test) {
+			fmt.Fprintln(&text)
+		}
+		fmt.Fprintln(&text, l)
+	}
+	if err := os.WriteFile(os.Getenv("FLOTILLA_E2E"), []byte(text.String()), 0o600); err != nil {
 		t.Error(err)
 	}
 }

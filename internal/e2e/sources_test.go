@@ -27,8 +27,8 @@ import (
 
 var gitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
 
-// sources does for branches what source-controller does: it keeps an artifact
-// of the newest commit of each GitRepository.
+// sources does for branches and tags what source-controller does: it keeps an
+// artifact of the newest commit of each GitRepository.
 type sources struct {
 	t       *testing.T
 	cluster *kubetest.Server
@@ -90,16 +90,19 @@ func (s *sources) reconcile(ctx context.Context) {
 }
 
 func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructured) error {
-	url, branch := fmt.Sprint(field(repository, "spec", "url")), fmt.Sprint(field(repository, "spec", "ref", "branch"))
-	listed, err := s.git(ctx, "ls-remote", url, "refs/heads/"+branch)
+	url, name, ref := fmt.Sprint(field(repository, "spec", "url")), fmt.Sprint(field(repository, "spec", "ref", "branch")), "refs/heads/"
+	if tag, ok := field(repository, "spec", "ref", "tag").(string); ok {
+		name, ref = tag, "refs/tags/"
+	}
+	listed, err := s.git(ctx, "ls-remote", url, ref+name)
 	if err != nil {
 		return err
 	}
 	commit, _, _ := strings.Cut(string(listed), "\t")
 	if commit == "" {
-		return fmt.Errorf("there is no branch %q", branch)
+		return fmt.Errorf("there is no %s%s", ref, name)
 	}
-	revision := branch + "@sha1:" + commit
+	revision := name + "@sha1:" + commit
 	if field(repository, "status", "artifact", "revision") == revision && field(repository, "status", "observedGeneration") == repository.GetGeneration() {
 		return nil
 	}
@@ -113,17 +116,17 @@ func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructur
 	if err != nil {
 		return err
 	}
-	name := path.Join("/gitrepository", repository.GetNamespace(), repository.GetName(), commit+".tar.gz")
+	at := path.Join("/gitrepository", repository.GetNamespace(), repository.GetName(), commit+".tar.gz")
 	s.mu.Lock()
-	s.artifacts[name] = archive
+	s.artifacts[at] = archive
 	s.mu.Unlock()
 	s.set(ctx, repository, map[string]any{
 		"digest":         fmt.Sprintf("sha256:%x", sha256.Sum256(archive)),
 		"lastUpdateTime": time.Now().UTC().Format(time.RFC3339),
-		"path":           strings.TrimPrefix(name, "/"),
+		"path":           strings.TrimPrefix(at, "/"),
 		"revision":       revision,
 		"size":           len(archive),
-		"url":            s.url + name,
+		"url":            s.url + at,
 	}, "True", "Succeeded", "stored artifact for revision '"+revision+"'")
 	return nil
 }

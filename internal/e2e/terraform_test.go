@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 )
 
-// configuration is that of all tests; their fleets are in a file.
-const configuration = `
+// required is what every configuration begins with.
+const required = `
 terraform {
   required_providers {
     flotilla = {
@@ -22,7 +22,10 @@ terraform {
     }
   }
 }
+`
 
+// configuration is that of tests whose fleets are in a file.
+const configuration = required + `
 locals {
   fleet = provider::flotilla::fleet(jsondecode(file("fleet.json")))
 }
@@ -89,4 +92,31 @@ func (w *terraform) run(args ...string) string {
 		w.t.Fatalf("terraform %s: %v\n%s%s", strings.Join(args, " "), err, printed.String(), stderr.String())
 	}
 	return printed.String()
+}
+
+// outputs reads outputs, by name.
+func (w *terraform) outputs(into map[string]any) {
+	w.t.Helper()
+	var printed map[string]struct{ Value json.RawMessage }
+	if err := json.Unmarshal([]byte(w.run("output", "-json")), &printed); err != nil {
+		w.t.Fatal(err)
+	}
+	for name, value := range into {
+		if printed[name].Value == nil {
+			continue // null
+		}
+		if err := json.Unmarshal(printed[name].Value, value); err != nil {
+			w.t.Fatalf("output %s: %v", name, err)
+		}
+	}
+}
+
+// plansNothing checks that there is nothing to do.
+func (w *terraform) plansNothing() error {
+	cmd := exec.CommandContext(w.t.Context(), w.tool, "plan", "-detailed-exitcode", "-no-color")
+	cmd.Dir, cmd.Env = w.folder, w.env
+	if printed, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("the plan is not empty: %w\n%s", err, printed)
+	}
+	return nil
 }
