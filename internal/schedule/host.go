@@ -62,6 +62,18 @@ func hostsOf(f *fleet.Fleet) []*Host {
 	return hosts
 }
 
+// SelectClusters names the clusters of a fleet that meet requirements, in order. As for a target policy's cluster
+// selector, their labels are their own, those of their cluster types and the reserved ones.
+func SelectClusters(f *fleet.Fleet, requirements fleet.Requirements) []string {
+	var names []string
+	for _, host := range hostsOf(f) {
+		if host.Cluster != nil && requirements.Matches(host.selectable) {
+			names = append(names, host.Cluster.Name)
+		}
+	}
+	return names
+}
+
 // mergeTaints returns a cluster's taints and its type's. Two of the same key and effect are one taint,
 // as in Kubernetes: the cluster's.
 func mergeTaints(ofType, own []fleet.Taint) []fleet.Taint {

@@ -337,3 +337,25 @@ func FuzzNamespace(f *testing.F) {
 		}
 	})
 }
+
+func TestClustersAreSelectedAsATargetPolicyDoes(t *testing.T) {
+	f := &fleet.Fleet{
+		Environment:  "prod",
+		ClusterTypes: []fleet.ClusterType{{Name: "pool", Labels: fleet.Labels{"size": "small", "zone": "a"}}, {Name: "other"}},
+		Clusters: []fleet.Cluster{
+			{Name: "b", ClusterType: "pool", Labels: fleet.Labels{"zone": "b"}}, {Name: "a", ClusterType: "pool"},
+			{Name: "c", ClusterType: "other"}, {Name: "d", ClusterType: "nowhere"},
+		},
+	}
+	for expression, want := range map[string]string{
+		"size=small": "a b", "zone=b": "b", "zone=a": "a", "cluster-type=other": "c", "cluster=a": "a", "environment=prod": "a b c", "x": "", "": "a b c",
+	} {
+		requirements, findings := (&fleet.Selector{Expression: expression}).Compile()
+		if len(findings) > 0 {
+			t.Fatal(findings)
+		}
+		if got := strings.Join(schedule.SelectClusters(f, requirements), " "); got != want {
+			t.Errorf("%q selects %q, want %q", expression, got, want)
+		}
+	}
+}
