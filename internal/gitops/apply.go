@@ -42,6 +42,8 @@ type Result struct {
 	// Deployed are the tree ids of the edit's folders after it. Those that were
 	// kept are as the branch has them, or absent where it has none.
 	Deployed Deployed
+
+	claim *claimChange // what the edit of a claim came to
 }
 
 // FolderChange is one folder that a commit adds, changes or removes.
@@ -238,7 +240,7 @@ func (a *application) giveResults(commit, head git.Hash, proposed []*change) {
 			result.Changes, result.Adopted = c.folders, c.adopted
 			result.WentBack, result.Formerly = texts(c.back), c.formerly
 		}
-		result.Deployed, result.Records = w.staged.deployed, w.staged.recordIDs()
+		result.Deployed, result.Records, result.claim = w.staged.deployed, w.staged.recordIDs(), w.staged.claim
 		a.succeed(w, result)
 	}
 }

@@ -67,7 +67,7 @@ func (w *layout) conflicts(
 		return nil, nil
 	}
 	slices.SortFunc(keys, compareKeys)
-	claimed, err := w.claims(ctx, owner, names, keys)
+	listed, err := w.listings(ctx, owner, names, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (w *layout) conflicts(
 	var found []Conflict
 	for _, k := range keys {
 		folder := owner.folder(k.host, k.target)
-		by, taken := claimed[k]
+		by, taken := listed[k]
 		if !taken {
 			by, taken = inside[folder]
 		}
@@ -108,13 +108,13 @@ func (w *layout) hostConflicts(
 			keys = append(keys, key{host: host})
 		}
 	}
-	claimed, err := w.claims(ctx, owner, names, keys)
+	listed, err := w.listings(ctx, owner, names, keys)
 	if err != nil {
 		return nil, err
 	}
 	var found []Conflict
 	for _, k := range keys {
-		if by, ok := claimed[k]; ok {
+		if by, ok := listed[k]; ok {
 			found = append(found, Conflict{Host: k.host, Folder: owner.folder(k.host, ""), Owner: by.Name, OwnerPath: by.Path})
 		}
 	}
@@ -191,10 +191,10 @@ func (w *layout) ownersAt(at string) []string {
 	return names
 }
 
-// claims finds which of the folders another owner's records claim. Folders
+// listings finds which of the folders another owner's records list. Folders
 // decide, not paths: that owner's path may be any directory above the folder,
 // our own path included.
-func (w *layout) claims(ctx context.Context, owner Owner, names []string, keys []key) (map[key]Owner, error) {
+func (w *layout) listings(ctx context.Context, owner Owner, names []string, keys []key) (map[key]Owner, error) {
 	above, err := w.openAbove(ctx, owner, keys)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (w *layout) claims(ctx context.Context, owner Owner, names []string, keys [
 	if err := w.Open(ctx, places); err != nil {
 		return nil, err
 	}
-	return w.claimsOf(ctx, others, owner, keys)
+	return w.listingsOf(ctx, others, owner, keys)
 }
 
 // openAbove opens the records folder of every directory above the folders, and
@@ -239,17 +239,17 @@ func (w *layout) openAbove(ctx context.Context, owner Owner, keys []key) ([]stri
 	return above, w.Open(ctx, places)
 }
 
-// claim is a folder that other may own: its record for the host decides.
-type claim struct {
+// listing is a folder that other may own: its record for the host decides.
+type listing struct {
 	key    key
 	other  Owner
 	record git.Hash
 	target string // "" when the record alone decides
 }
 
-func (w *layout) claimsOf(ctx context.Context, others []Owner, owner Owner, keys []key) (map[key]Owner, error) {
-	var open []claim
-	claimed := map[key]Owner{}
+func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, keys []key) (map[key]Owner, error) {
+	var open []listing
+	listed := map[key]Owner{}
 	for _, other := range others {
 		records := w.recordEntries(other.records())
 		for _, k := range keys {
@@ -258,9 +258,9 @@ func (w *layout) claimsOf(ctx context.Context, others []Owner, owner Owner, keys
 				continue
 			}
 			if id, ok := records[host]; ok {
-				open = append(open, claim{key: k, other: other, record: id, target: target})
+				open = append(open, listing{key: k, other: other, record: id, target: target})
 			} else if host == clustersHost && target == "" && hasClusters(records) {
-				claimed[k] = other
+				listed[k] = other
 			}
 		}
 	}
@@ -276,7 +276,7 @@ func (w *layout) claimsOf(ctx context.Context, others []Owner, owner Owner, keys
 	targets := map[git.Hash]map[string]folderRecord{}
 	for _, c := range open {
 		if c.target == "" {
-			claimed[c.key] = c.other
+			listed[c.key] = c.other
 			continue
 		}
 		if _, ok := targets[c.record]; !ok {
@@ -292,10 +292,10 @@ func (w *layout) claimsOf(ctx context.Context, others []Owner, owner Owner, keys
 			targets[c.record] = record.DeploymentTargets
 		}
 		if _, ok := targets[c.record][c.target]; ok {
-			claimed[c.key] = c.other
+			listed[c.key] = c.other
 		}
 	}
-	return claimed, nil
+	return listed, nil
 }
 
 // hostOf splits a folder below the owner's path into what would be the owner's

@@ -54,6 +54,8 @@ type Edit struct {
 	// remote's, for a pull request: the remote's tip with this edit applied. It
 	// belongs to this edit alone; what others did there is taken back.
 	Head string
+
+	claim *ClaimEdit // nil where the edit is of an owner
 }
 
 // Host is one host's folder.
@@ -120,11 +122,8 @@ func (e Edit) check() error {
 	if err := e.Author.Check(); err != nil {
 		return err
 	}
-	if strings.ContainsFunc(e.Subject, func(r rune) bool { return isControl(r) && r != '\n' && r != '\r' && r != '\t' }) {
-		return errors.New("the commit message has a control character")
-	}
-	if strings.ContainsFunc(e.Release, isControl) {
-		return errors.New("the release has a control character")
+	if err := checkText(e.Subject, e.Release); err != nil {
+		return err
 	}
 	if e.Formerly != "" {
 		if err := git.CheckName(e.Formerly); err != nil {
@@ -160,6 +159,17 @@ func (e Edit) check() error {
 				return fmt.Errorf("in the state: %w", err)
 			}
 		}
+	}
+	return nil
+}
+
+// checkText finds what cannot be in a commit message.
+func checkText(subject, release string) error {
+	if strings.ContainsFunc(subject, func(r rune) bool { return isControl(r) && r != '\n' && r != '\r' && r != '\t' }) {
+		return errors.New("the commit message has a control character")
+	}
+	if strings.ContainsFunc(release, isControl) {
+		return errors.New("the release has a control character")
 	}
 	return nil
 }

@@ -73,5 +73,9 @@ func describe(remote git.Remote, err error) error {
 	if errors.As(err, &unplanned) {
 		return unplanned
 	}
+	var claim *ClaimError
+	if errors.As(err, &claim) {
+		return claim
+	}
 	return remote.Describe(err, ErrRace)
 }

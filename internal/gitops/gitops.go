@@ -12,6 +12,7 @@
 //	<host>/<owner>.md                  the marker: keeps the host's folder existing
 //	<host>/<deployment target>/...     an owned folder, flat
 //	.flotilla/<owner>/<host>.json      the record of what is owned there
+//	.flotilla/.claims/<claim>.json     the record of the clusters that a [Claim] has
 //
 // where a host is "<cluster type>" or "clusters/<cluster>".
 package gitops

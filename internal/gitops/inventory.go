@@ -37,7 +37,9 @@ type Inventory struct {
 	Owners []Owner
 	// Assignments are ordered by path, owner, host and deployment target.
 	Assignments []InventoryAssignment
-	// Unreadable are the paths of records that cannot be read, in order.
+	// Claims are all that were found, whatever the filter, ordered by path and name.
+	Claims []Claim
+	// Unreadable are the paths of records that cannot be read, in order: those of owners, then those of claims.
 	Unreadable []string
 	// TypeUnknown says that no record tells the type of the filter's cluster, so
 	// that what it has by its type is not there.
@@ -88,7 +90,7 @@ func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory
 	if found.Commit == "" {
 		return found, nil
 	}
-	owners, err := l.allOwners(ctx, filter.Path)
+	owners, places, err := l.allOwners(ctx, filter.Path)
 	if err != nil {
 		return Inventory{}, err
 	}
@@ -98,26 +100,33 @@ func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory
 		return Inventory{}, err
 	}
 	found.pick(records, filter)
+	if err := l.allClaims(ctx, places, &found); err != nil {
+		return Inventory{}, err
+	}
 	return found, l.dateInventory(ctx, found.Assignments)
 }
 
-// allOwners finds owners at a path and below it. Hosts are not looked into.
-func (l *Look) allOwners(ctx context.Context, begin string) ([]Owner, error) {
+// allOwners finds owners at a path and below it, and places with records. Hosts are not looked into.
+func (l *Look) allOwners(ctx context.Context, begin string) (owners []Owner, places []string, err error) {
 	if err := l.seen.Open(ctx, []string{begin}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var owners []Owner
 	level := []string{begin}
 	for depth := 0; len(level) > 0; depth++ {
 		if err := l.fetchFolders(ctx, level); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		level = slices.DeleteFunc(level, func(p string) bool { return !l.seen.OpenFetched(p) })
 		at, err := l.ownersOf(ctx, level)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		owners = append(owners, at...)
+		for _, p := range level {
+			if l.seen.Directory(path.Join(p, recordsFolder)) != nil {
+				places = append(places, p)
+			}
+		}
 		if depth == InventoryLevels {
 			break
 		}
@@ -139,7 +148,36 @@ func (l *Look) allOwners(ctx context.Context, begin string) ([]Owner, error) {
 		level = next
 	}
 	slices.SortFunc(owners, compareOwners)
-	return owners, nil
+	slices.Sort(places)
+	return owners, places, nil
+}
+
+// allClaims reads the claims of places with records.
+func (l *Look) allClaims(ctx context.Context, places []string, found *Inventory) error {
+	folders := make([]string, len(places))
+	for i, p := range places {
+		folders[i] = claimsAt(p)
+	}
+	if err := l.fetchFolders(ctx, folders); err != nil {
+		return err
+	}
+	var ids []git.Hash
+	for i, p := range places {
+		if l.seen.OpenFetched(folders[i]) {
+			ids = slices.AppendSeq(ids, maps.Values(l.seen.claimEntries(p)))
+		}
+	}
+	if err := l.tip.Need(ctx, ids); err != nil {
+		return err
+	}
+	for _, p := range places {
+		claims, err := l.seen.claimsHere(ctx, p)
+		if err != nil {
+			return err
+		}
+		found.Claims, found.Unreadable = append(found.Claims, claims.Claims...), append(found.Unreadable, claims.Unreadable...)
+	}
+	return nil
 }
 
 func compareOwners(a, b Owner) int {

@@ -25,6 +25,7 @@ const processVariable = "FLOTILLA_TEST_PROCESS"
 var processes = map[string]func(in io.Reader, out io.Writer) error{
 	"serve": serveProcess,
 	"apply": applyProcess,
+	"claim": claimProcess,
 }
 
 func TestMain(m *testing.M) {

@@ -19,17 +19,28 @@ func message(changes []*change) string {
 	var names []string
 	var sections, trailers strings.Builder
 	for _, c := range changes {
-		names = append(names, c.edit.Owner.Name)
+		names = append(names, c.name())
 		fmt.Fprintf(&sections, "%s\n\n%s\n", c.subject(), c.body())
 		trailers.WriteString(c.trailers())
 	}
 	return strings.Join(names, ", ") + "\n\n" + sections.String() + trailers.String()
 }
 
+// name is what a commit says whose change it is.
+func (c *change) name() string {
+	if c.claim != nil {
+		return "claim " + c.edit.claim.Name
+	}
+	return c.edit.Owner.Name
+}
+
 func (c *change) subject() string {
 	text := strings.ReplaceAll(c.edit.Subject, "\r\n", "\n")
 	if text = strings.TrimSpace(strings.ReplaceAll(text, "\r", "\n")); text != "" {
 		return text
+	}
+	if c.claim != nil {
+		return c.claim.subject(c.name())
 	}
 	if c.edit.Keep {
 		return fmt.Sprintf("%s: %d let go", c.edit.Owner.Name, len(c.letGo))
@@ -78,6 +89,14 @@ func (c *change) from(k key) string {
 
 func (c *change) body() string {
 	var b strings.Builder
+	if c.claim != nil {
+		list(&b, "Taken", c.claim.taken)
+		list(&b, "Released", c.claim.released)
+		if b.Len() == 0 {
+			list(&b, "Clusters", c.claim.clusters)
+		}
+		return b.String()
+	}
 	list(&b, "Added", texts(c.added))
 	list(&b, "Changed", texts(c.changed))
 	list(&b, "Removed", texts(c.removed))
@@ -125,6 +144,9 @@ func list(b *strings.Builder, heading string, keys []string) {
 
 func (c *change) trailers() string {
 	text := "Flotilla-Assignment: " + c.edit.Owner.Name + "\n"
+	if c.claim != nil {
+		text = "Flotilla-Claim: " + c.edit.claim.Name + "\n"
+	}
 	if c.edit.Owner.Environment != "" {
 		text += "Flotilla-Environment: " + c.edit.Owner.Environment + "\n"
 	}

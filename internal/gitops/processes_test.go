@@ -25,6 +25,58 @@ type applied struct {
 	Error  string
 }
 
+// claimOrder tells a process what to claim: so many rounds, in each another number of clusters, at most four.
+type claimOrder struct {
+	Remote git.Remote
+	Name   string
+	Index  int
+	Rounds int
+	Pool   []string
+}
+
+// number is how many clusters a process wants in a round. In the last one everybody wants four.
+func (o claimOrder) number(round int) int {
+	if round == o.Rounds-1 {
+		return mostClaimed
+	}
+	return (o.Index*7 + round*3) % (mostClaimed + 1)
+}
+
+const mostClaimed = 4
+
+// claimedNow is what came of one round.
+type claimedNow struct {
+	Round    int
+	Commit   string
+	Pushes   int
+	Clusters []string
+	Error    string
+}
+
+// claimProcess reads an order, and carries it out when its input ends.
+func claimProcess(in io.Reader, out io.Writer) error {
+	var order claimOrder
+	decoder := json.NewDecoder(in)
+	if err := decoder.Decode(&order); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(out)
+	for round := range order.Rounds {
+		result, err := gitops.NewClient().Claim(context.Background(), order.Remote, claiming(order.Name, order.number(round), order.Pool))
+		came := claimedNow{Round: round, Commit: result.Commit, Pushes: result.Pushes, Clusters: result.Clusters}
+		if err != nil {
+			came.Error = err.Error()
+		}
+		if err := encoder.Encode(came); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // applyProcess reads an order, and carries it out when its input ends: so that
 // many start at the same moment.
 func applyProcess(in io.Reader, out io.Writer) error {

@@ -62,12 +62,31 @@ func atOnce(t *testing.T) {
 // each commit.
 func raceApart(t *testing.T, r *repository, processes, commits int) []applied {
 	t.Helper()
+	var came []applied
+	for i, output := range runApart(t, "apply", processes, func(i int) any {
+		return applyOrder{Remote: r.remote, Name: fmt.Sprintf("team-%d", i), Commits: commits}
+	}) {
+		for _, c := range decodeAll[applied](t, output) {
+			if c.Error != "" {
+				t.Fatalf("process %d: %+v", i, c)
+			}
+			came = append(came, c)
+		}
+	}
+	return came
+}
+
+// runApart starts processes that do what the name says, lets them go at once with
+// an order each, and returns what each has said.
+func runApart(t *testing.T, name string, processes int, order func(i int) any) []*bytes.Buffer {
+	t.Helper()
 	var inputs []io.Closer
-	outputs := make([]bytes.Buffer, processes)
+	outputs := make([]*bytes.Buffer, processes)
 	var group sync.WaitGroup
 	for i := range processes {
-		command := apart(t, "apply")
-		command.Stdout = &outputs[i]
+		outputs[i] = &bytes.Buffer{}
+		command := apart(t, name)
+		command.Stdout = outputs[i]
 		input, err := command.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -75,8 +94,7 @@ func raceApart(t *testing.T, r *repository, processes, commits int) []applied {
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
-		order := applyOrder{Remote: r.remote, Name: fmt.Sprintf("team-%d", i), Commits: commits}
-		if err := json.NewEncoder(input).Encode(order); err != nil {
+		if err := json.NewEncoder(input).Encode(order(i)); err != nil {
 			t.Fatal(err)
 		}
 		inputs = append(inputs, input)
@@ -90,21 +108,23 @@ func raceApart(t *testing.T, r *repository, processes, commits int) []applied {
 		_ = input.Close()
 	}
 	group.Wait()
-	var came []applied
-	for i := range outputs {
-		for decoder := json.NewDecoder(&outputs[i]); ; {
-			var c applied
-			err := decoder.Decode(&c)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil || c.Error != "" {
-				t.Fatalf("process %d: %+v, %v", i, c, err)
-			}
-			came = append(came, c)
+	return outputs
+}
+
+func decodeAll[T any](t *testing.T, from io.Reader) []T {
+	t.Helper()
+	var all []T
+	for decoder := json.NewDecoder(from); ; {
+		var one T
+		err := decoder.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return all
 		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
 	}
-	return came
 }
 
 // checkRace looks for each commit in the branch's history, and for each folder

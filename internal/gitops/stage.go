@@ -23,6 +23,7 @@ type change struct {
 	hosts    []string       // whose marker or record is put right
 	adopted  []Conflict     // folders that another owner had
 	formerly string         // the name that the owner had until then; "" when nothing is of it
+	claim    *claimChange   // nil where the edit is of an owner
 	folders  []FolderChange // added, changed and removed, with config versions
 
 	atTip    map[string]git.Hash // the owner's records before, by host
@@ -45,6 +46,9 @@ type putFile struct {
 // empty reports whether the tip is already as the edit wants it. Records that
 // differ only in what they say about a folder are no reason for a commit.
 func (c *change) empty() bool {
+	if c.claim != nil {
+		return len(c.put)+len(c.remove) == 0
+	}
 	return len(c.added)+len(c.changed)+len(c.removed)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
 }
 
@@ -52,6 +56,9 @@ func (c *change) empty() bool {
 // proposed is the tip of the branch that the edit is proposed on, if there is
 // one. It only reads.
 func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *layout) (*change, error) {
+	if edit.claim != nil {
+		return w.stageClaim(ctx, edit, now)
+	}
 	edit, err := w.resolve(ctx, edit)
 	if err != nil {
 		return nil, err
@@ -264,12 +271,12 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 			return err
 		}
 	}
-	claimed, err := s.claims(ctx, s.edit.Owner, s.names(), lost)
+	listed, err := s.listings(ctx, s.edit.Owner, s.names(), lost)
 	if err != nil {
 		return err
 	}
 	for _, k := range lost {
-		if _, ok := claimed[k]; !ok {
+		if _, ok := listed[k]; !ok {
 			s.owned[k] = true
 		}
 	}

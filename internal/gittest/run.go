@@ -35,12 +35,14 @@ func TryRun(t testing.TB, directory, name string, args ...string) (string, error
 	return string(output), err
 }
 
-// Feed runs git with an input.
-func Feed(t testing.TB, directory string, input []byte, args ...string) {
+// Feed runs git with an input, and returns what it prints.
+func Feed(t testing.TB, directory string, input []byte, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "git", args...)
 	command.Dir, command.Stdin = directory, bytes.NewReader(input)
-	if output, err := command.CombinedOutput(); err != nil {
+	output, err := command.CombinedOutput()
+	if err != nil {
 		t.Fatalf("git %s: %v: %s", args[0], err, output)
 	}
+	return string(output)
 }

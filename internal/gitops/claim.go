@@ -1,0 +1,303 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// ErrClaimHeld is the error of an edit of a claim whose record is another holder's.
+var ErrClaimHeld = errors.New("claim is another state's")
+
+// ErrClaimUnreadable is the error of an edit that wants clusters while the record of another claim cannot be read:
+// nobody can tell which ones are free.
+var ErrClaimUnreadable = errors.New("record of a claim cannot be read")
+
+// ClaimEdit is what one claim wants its record to say.
+type ClaimEdit struct {
+	// Name and Path together are the claim.
+	Name, Path string
+	// Formerly, when not "", is the name that the claim had at the same path. Its record becomes the claim's, in the
+	// same commit.
+	Formerly string
+	// Environment is what the record and the commit say; it decides nothing.
+	Environment string
+	// Holder is who has the claim from then on. Whoever has another one finds the claim taken over.
+	Holder string
+	// Holders are those whose records are the claim's own, beside Holder. A record without a holder is of "".
+	Holders []string
+	// Adopt takes over a record of anybody.
+	Adopt bool
+	// Choose decides what the claim has, by what the tip says. It is called again when a race was lost. Its error is
+	// that of the edit. Without it the record goes, if it is the claim's own.
+	Choose func(ClaimTip) ([]string, error)
+	// Author is author and committer.
+	Author git.Signature
+	// Subject begins the commit message; default: "claim team-a: 2 taken, 1 released".
+	Subject string
+	// Release goes into the trailer Flotilla-Release; "" leaves that out.
+	Release string
+}
+
+// ClaimTip is what a tip says of claims.
+type ClaimTip struct {
+	// Held is what the claim's own record lists, in the order in which it was taken.
+	Held []string
+	// Elsewhere maps the clusters that other claims have to the names of those.
+	Elsewhere map[string]string
+}
+
+// ClaimResult is what an edit of a claim came to.
+type ClaimResult struct {
+	// Commit is a commit that holds what was wanted; "" when the branch does not exist and nothing was to be written.
+	Commit string
+	// Committed says that this edit made a commit.
+	Committed bool
+	// Pushes counts the packs that were sent with this edit in them.
+	Pushes int
+	// Clusters are what the claim has.
+	Clusters []string
+	// Record is the id of its record's blob, in hex; "" where it has none.
+	Record string
+}
+
+// ClaimError is what an edit of a claim fails with by what others have done, or by Choose.
+type ClaimError struct{ err error }
+
+func (e *ClaimError) Error() string { return e.err.Error() }
+
+// Unwrap gives the reason: ErrClaimHeld, ErrClaimUnreadable, or what Choose returned.
+func (e *ClaimError) Unwrap() error { return e.err }
+
+// Claim makes the record of a claim say what Choose decides, by one commit, or by none when it does already. The push
+// is a compare-and-swap: what Choose sees is what the commit is made on, so that no two claims get the same cluster,
+// however many there are and whoever pushes them. Edits of claims share commits with those of owners, as Apply says.
+//
+// Errors: as of Apply, or *ClaimError.
+func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
+	if err := remote.Check(); err != nil {
+		return ClaimResult{}, describe(remote, err)
+	}
+	if err := edit.check(); err != nil {
+		return ClaimResult{}, describe(remote, err)
+	}
+	result, err := c.enqueue(ctx, remote, Edit{
+		// The name keeps a second edit of the claim out of the commit of the first.
+		Owner:  Owner{Name: claimsFolder + "/" + edit.Name, Environment: edit.Environment, Path: edit.Path},
+		Author: edit.Author, Subject: edit.Subject, Release: edit.Release, claim: &edit,
+	})
+	if err != nil {
+		return ClaimResult{}, describe(remote, err)
+	}
+	return ClaimResult{
+		Commit: result.Commit, Committed: result.Committed, Pushes: result.Pushes,
+		Clusters: result.claim.clusters, Record: result.claim.record,
+	}, nil
+}
+
+func (e ClaimEdit) check() error {
+	if err := CheckClaim(e.Name); err != nil {
+		return fmt.Errorf("the claim's name: %w", err)
+	}
+	if e.Formerly != "" {
+		if err := CheckClaim(e.Formerly); err != nil {
+			return fmt.Errorf("the claim's former name: %w", err)
+		}
+		if e.Formerly == e.Name {
+			return fmt.Errorf("the claim's former name is %q, its own", e.Formerly)
+		}
+	}
+	for _, text := range []string{e.Environment, e.Holder} {
+		if len(text) > maxClaimText || strings.ContainsFunc(text, isControl) {
+			return errors.New("the claim's environment or holder is too long, or has a control character")
+		}
+	}
+	if err := e.Author.Check(); err != nil {
+		return err
+	}
+	if err := checkText(e.Subject, e.Release); err != nil {
+		return err
+	}
+	return git.CheckPath(e.Path)
+}
+
+// claimChange is what an edit of a claim comes to at one tip.
+type claimChange struct {
+	clusters        []string
+	record          string // id of the blob
+	taken, released []string
+	formerly        string
+	gone            bool // the record goes
+}
+
+// stageClaim works out what the edit changes at this tip. It only reads.
+func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*change, error) {
+	e := edit.claim
+	c := &change{edit: edit, claim: &claimChange{}}
+	s, err := w.openClaims(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if e.Choose == nil {
+		if s.is {
+			c.claim.gone, c.claim.released = true, s.own.names()
+			c.remove = append(c.remove, claimRecordAt(e.Path, e.Name))
+		}
+		return c, nil
+	}
+	if s.held {
+		return nil, &ClaimError{fmt.Errorf("%w: there is a record of a claim %q already, %s", ErrClaimHeld, e.Name, claimRecordAt(e.Path, e.Name))}
+	}
+	clusters, err := e.choose(s)
+	if err != nil {
+		return nil, err
+	}
+	wanted := s.own.with(clusters, now)
+	wanted.environment, wanted.holder = e.Environment, e.Holder
+	content := wanted.encode()
+	id := git.NewHasher().Blob(content)
+	c.claim.clusters, c.claim.record = clusters, id.String()
+	c.claim.taken, c.claim.released = without(clusters, s.own.names()), without(s.own.names(), clusters)
+	if !s.there || s.id != id {
+		c.put = append(c.put, putFile{path: claimRecordAt(e.Path, e.Name), id: id, content: content})
+	}
+	if s.moves {
+		c.claim.formerly = e.Formerly
+		c.remove = append(c.remove, claimRecordAt(e.Path, e.Formerly))
+	}
+	return c, nil
+}
+
+// choose lets the edit decide, and checks what it says.
+func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
+	clusters, err := e.Choose(ClaimTip{Held: s.own.names(), Elsewhere: s.elsewhere})
+	if err != nil {
+		return nil, &ClaimError{err}
+	}
+	if len(clusters) > MaxClaimed {
+		return nil, fmt.Errorf("a claim may have %d clusters, and %d are wanted", MaxClaimed, len(clusters))
+	}
+	held := s.own.names()
+	for i, cluster := range clusters {
+		if err := checkClaimed(cluster); err != nil {
+			return nil, err
+		}
+		if slices.Contains(clusters[:i], cluster) {
+			return nil, fmt.Errorf("cluster %q is wanted twice", cluster)
+		}
+		if other, taken := s.elsewhere[cluster]; taken {
+			return nil, &ClaimError{fmt.Errorf("cluster %q is of claim %q", cluster, other)}
+		}
+		if len(s.unreadable) > 0 && !slices.Contains(held, cluster) {
+			return nil, &ClaimError{fmt.Errorf("%w, so that nobody can tell which clusters are free: %s",
+				ErrClaimUnreadable, wording.List(s.unreadable, maxNamed))}
+		}
+	}
+	return clusters, nil
+}
+
+// without are the names of a list that another one does not have.
+func without(names, others []string) []string {
+	var left []string
+	for _, name := range names {
+		if !slices.Contains(others, name) {
+			left = append(left, name)
+		}
+	}
+	return left
+}
+
+// claimsAtTip is what a tip says of claims at a path, as one of them sees it.
+type claimsAtTip struct {
+	own        claimRecord // the claim's own; what there is of its former name where that is all
+	id         git.Hash    // of the record of the claim's name
+	there      bool        // there is a record of the claim's name
+	is         bool        // and it is the claim's own
+	held       bool        // and it is another holder's
+	moves      bool        // there is a record of the claim's own under its former name
+	elsewhere  map[string]string
+	unreadable []string // paths of records
+}
+
+// openClaims reads the records of all claims at the path.
+func (w *layout) openClaims(ctx context.Context, e *ClaimEdit) (*claimsAtTip, error) {
+	if err := w.Open(ctx, []string{claimsAt(e.Path)}); err != nil {
+		return nil, err
+	}
+	if err := w.Blocked(claimsAt(e.Path)); err != nil {
+		return nil, err
+	}
+	records, unreadable, err := w.readClaims(ctx, e.Path)
+	if err != nil {
+		return nil, err
+	}
+	s := &claimsAtTip{elsewhere: map[string]string{}}
+	entries := w.claimEntries(e.Path)
+	s.id, s.there = entries[e.Name]
+	record, readable := records[e.Name]
+	s.is = s.there && (e.Adopt || e.isOwn(record, readable))
+	if s.held = s.there && !s.is; s.is {
+		s.own = record
+	}
+	_, moves := entries[e.Formerly]
+	former, readable := records[e.Formerly]
+	if s.moves = moves && e.isOwn(former, readable); s.moves && !s.is {
+		s.own = former
+	}
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		if name == e.Name && s.is || name == e.Formerly && s.moves {
+			continue
+		}
+		for _, cluster := range records[name].clusters {
+			s.elsewhere[cluster.name] = name
+		}
+	}
+	for _, name := range unreadable {
+		if name != e.Name && (name != e.Formerly || !s.moves) {
+			s.unreadable = append(s.unreadable, claimRecordAt(e.Path, name))
+		}
+	}
+	return s, nil
+}
+
+// isOwn says whether a record of the claim's name is its own. One that cannot be read may be anybody's, and is put
+// right by who knows the claim.
+func (e *ClaimEdit) isOwn(r claimRecord, readable bool) bool {
+	if !readable {
+		return len(e.Holders) > 0
+	}
+	return r.holder != "" && r.holder == e.Holder || slices.Contains(e.Holders, r.holder)
+}
+
+// subject is the first line of a commit message.
+func (c *claimChange) subject(name string) string {
+	var parts []string
+	if c.formerly != "" {
+		parts = append(parts, "takes over from "+c.formerly)
+	}
+	for _, part := range []struct {
+		count int
+		what  string
+	}{{len(c.taken), "taken"}, {len(c.released), "released"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))
+		}
+	}
+	switch {
+	case len(parts) > 0:
+	case c.gone:
+		parts = []string{"ends"}
+	case len(c.clusters) == 0:
+		parts = []string{"has no cluster"}
+	default:
+		parts = []string{"put right"}
+	}
+	return name + ": " + strings.Join(parts, ", ")
+}

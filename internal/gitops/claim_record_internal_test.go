@@ -1,0 +1,151 @@
+package gitops
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// claimFiles are the records of claims in testdata, which this and newer versions wrote.
+func claimFiles(t testing.TB) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob("testdata/claims/*.json")
+	if err != nil || len(names) < 2 {
+		t.Fatal(names, err)
+	}
+	files := map[string][]byte{}
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(name)] = content
+	}
+	return files
+}
+
+func FuzzParseClaim(f *testing.F) {
+	for _, seed := range []string{
+		`{"format":1,"clusters":[]}`, `{"format":1,"clusters":[{"name":"a"},{"name":"a"}]}`, `null`, `{"format":1,"clusters":[null]}`,
+		`{"format":9,"x":[ 1, {"a" : null} ],"holder":"<&>","clusters":[{"name":"../x","since":"yesterday","Name":1e400}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	for _, content := range claimFiles(f) {
+		f.Add(content)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		record, err := parseClaim(content)
+		if err != nil {
+			return
+		}
+		for _, name := range record.names() {
+			if err := checkClaimed(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if claim := record.public("prod", "web", git.Hash{}); len(claim.Names()) != len(record.clusters) {
+			t.Fatalf("%+v", claim)
+		}
+		encoded := record.encode()
+		if !json.Valid(encoded) {
+			t.Fatalf("we write %s", encoded)
+		}
+		again, err := parseClaim(encoded)
+		if err != nil || !bytes.Equal(again.encode(), encoded) || !slices.Equal(again.names(), record.names()) || again.holder != record.holder {
+			t.Fatalf("%s: %v", encoded, err)
+		}
+		if got := record.with(record.names(), time.Time{}).encode(); !bytes.Equal(got, encoded) {
+			t.Fatalf("what stays is written as %s, was %s", got, encoded)
+		}
+		if len(again.more) != len(record.more) {
+			t.Fatalf("fields are lost: %s", encoded)
+		}
+	})
+}
+
+func TestRecordsOfClaimsLoseNothing(t *testing.T) {
+	t.Parallel()
+	for name, content := range claimFiles(t) {
+		record, err := parseClaim(content)
+		if err != nil || !slices.Equal(record.names(), []string{"pool-2", "pool-1"}) || record.holder != "3f2a9c4e5b6d7081" || record.environment != "prod" {
+			t.Errorf("%s: %+v, %v", name, record, err)
+			continue
+		}
+		if got := record.encode(); !bytes.Equal(got, content) {
+			t.Errorf("%s is written as %s", name, got)
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, content); err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseClaim(compact.Bytes())
+		if err != nil || !bytes.Equal(again.encode(), content) {
+			t.Errorf("%s, compact, is written as %s, %v", name, again.encode(), err)
+		}
+	}
+	record, err := parseClaim(claimFiles(t)["newer.json"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 22, 5, 0, 0, 0, time.UTC)
+	text := string(record.with([]string{"pool-2", "pool-9"}, now).encode())
+	for _, want := range []string{`"format": 2`, `"until": "<noon>"`, `"priority"`, `"since": "2026-11-22T05:00:00Z"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without %s:\n%s", want, text)
+		}
+	}
+}
+
+func TestWhatARecordOfAClaimSaysForOthersToRead(t *testing.T) {
+	t.Parallel()
+	record, err := parseClaim(claimFiles(t)["format_1.json"])
+	want := Claim{
+		Name: "web", Path: "prod", Environment: "prod", Holder: "3f2a9c4e5b6d7081", Record: git.Hash{}.String(),
+		Clusters: []ClaimedCluster{{"pool-2", time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)}, {Name: "pool-1"}},
+	}
+	if got := record.public("prod", "web", git.Hash{}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v\nwant %+v", got, err, want)
+	}
+}
+
+func TestBadRecordsOfClaimsAreRefused(t *testing.T) {
+	t.Parallel()
+	clusters := func(text string) string { return `{"format":1,"clusters":[` + text + `]}` }
+	for content, want := range map[string]string{
+		`{"clusters":[]}`:                                    "no format",
+		`{"format":0,"clusters":[]}`:                         "no format",
+		`{"format":"1","clusters":[]}`:                       "format",
+		`{"format":1}`:                                       "no clusters",
+		`{"format":1,"clusters":{}}`:                         "clusters",
+		`{"format":1,"clusters":[],"holder":1}`:              "holder",
+		`{"format":1,"clusters":[],"environment":"a\u0007"}`: "control character",
+		`{"format":1,"clusters":[],"holder":"` + strings.Repeat("x", 254) + `"}`: "253 bytes",
+		clusters(`"a"`):                                "string",
+		clusters(`null`):                               "not the name",
+		clusters(`{"name":""}`):                        "not the name",
+		clusters(`{"name":"a b"}`):                     "not the name",
+		clusters(`{"name":1}`):                         "name",
+		clusters(`{"name":"a","since":1}`):             "since",
+		clusters(`{"name":"a"},{"name":"a"}`):          "twice",
+		clusters(`{}` + strings.Repeat(",{}", 10_000)): "more than 10000",
+		`[]`: "array", `{`: "unexpected end", "": "unexpected end",
+		strings.Repeat(" ", maxClaim+1): "4 MiB",
+	} {
+		if _, err := parseClaim([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: err = %v, want %q", content, err, want)
+		}
+	}
+	record, err := parseClaim([]byte(clusters(`{"name":"a","since":"yesterday"}`)))
+	if err != nil || record.clusters[0].since != "" {
+		t.Errorf("%+v, %v", record, err)
+	}
+}

@@ -1,0 +1,128 @@
+package gitops
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// Claims are all claims at one path of a branch.
+type Claims struct {
+	// Commit is the tip, in hex; "" when the branch does not exist.
+	Commit string
+	// Missing says that the repository itself does not exist.
+	Missing bool
+	// Claims are ordered by name.
+	Claims []Claim
+	// Unreadable are the paths of records that cannot be read, in order.
+	Unreadable []string
+}
+
+// Claims reads the records of all claims at a path.
+//
+// Errors: as of Look, or a path that cannot be one.
+func (l *Look) Claims(ctx context.Context, at string) (Claims, error) {
+	release, err := l.hold(ctx)
+	if err != nil {
+		return Claims{}, describe(l.remote, err)
+	}
+	defer release()
+	claims, err := l.claims(ctx, at)
+	return claims, describe(l.remote, err)
+}
+
+func (l *Look) claims(ctx context.Context, at string) (Claims, error) {
+	if err := l.openClaims(ctx, at); err != nil {
+		return Claims{}, err
+	}
+	found, err := l.seen.claimsHere(ctx, at)
+	found.Commit, found.Missing = l.Tip(), l.Missing()
+	return found, err
+}
+
+// claimsHere reads the claims at a path whose folder of their records was opened.
+func (w *layout) claimsHere(ctx context.Context, at string) (Claims, error) {
+	records, unreadable, err := w.readClaims(ctx, at)
+	if err != nil {
+		return Claims{}, err
+	}
+	var found Claims
+	entries := w.claimEntries(at)
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		found.Claims = append(found.Claims, records[name].public(at, name, entries[name]))
+	}
+	for _, name := range unreadable {
+		found.Unreadable = append(found.Unreadable, claimRecordAt(at, name))
+	}
+	return found, nil
+}
+
+// ClaimRecords lists the ids of the records of all claims at a path, in hex, by name. It reads no file.
+//
+// Errors: as of Claims.
+func (l *Look) ClaimRecords(ctx context.Context, at string) (map[string]string, error) {
+	release, err := l.hold(ctx)
+	if err != nil {
+		return nil, describe(l.remote, err)
+	}
+	defer release()
+	if err := l.openClaims(ctx, at); err != nil {
+		return nil, describe(l.remote, err)
+	}
+	ids := map[string]string{}
+	for name, id := range l.seen.claimEntries(at) {
+		ids[name] = id.String()
+	}
+	return ids, nil
+}
+
+func (l *Look) openClaims(ctx context.Context, at string) error {
+	if err := git.CheckPath(at); err != nil {
+		return err
+	}
+	if err := l.seen.Open(ctx, []string{claimsAt(at)}); err != nil {
+		return err
+	}
+	return l.seen.Blocked(claimsAt(at))
+}
+
+// claimEntries lists the records of claims, by name. Their folder must have been opened.
+func (w *layout) claimEntries(at string) map[string]git.Hash {
+	entries := map[string]git.Hash{}
+	d := w.Directory(claimsAt(at))
+	if d == nil {
+		return entries
+	}
+	d.Each(func(e git.Entry) {
+		name, ok := strings.CutSuffix(e.Name, recordSuffix)
+		if ok && e.IsFile() && CheckClaim(name) == nil {
+			entries[name] = e.ID
+		}
+	})
+	return entries
+}
+
+// readClaims fetches and reads the records of claims, by name, and lists those that cannot be read.
+func (w *layout) readClaims(ctx context.Context, at string) (records map[string]claimRecord, unreadable []string, err error) {
+	entries := w.claimEntries(at)
+	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
+		return nil, nil, err
+	}
+	records = make(map[string]claimRecord, len(entries))
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		content, err := w.Blob(entries[name])
+		if err != nil {
+			return nil, nil, err
+		}
+		record, err := parseClaim(content)
+		if err != nil {
+			unreadable = append(unreadable, name)
+			continue
+		}
+		records[name] = record
+	}
+	return records, unreadable, nil
+}
