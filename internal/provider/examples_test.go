@@ -15,7 +15,7 @@ import (
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	folders := 0
-	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*"} {
+	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
 		if err != nil {
 			t.Fatal(err)

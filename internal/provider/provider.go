@@ -152,6 +152,7 @@ func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 // Functions lists the constructors of all functions.
 func (p *flotilla) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
+		newAgentManifestsFunction,
 		newControlPlaneFunction,
 		newFleetFunction,
 		newMergeFunction,
