@@ -45,3 +45,11 @@ func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees)
 	written.Trees = rollout.Trees(trees)
 	return written, err
 }
+
+// Tip asks for the commit of a place's branch as it is now; "" when there is no branch, or no repository.
+//
+// Errors: as of a look.
+func (c *Client) Tip(ctx context.Context, at Place) (string, error) {
+	c.looks.forget(c.remote(at))
+	return c.tip(ctx, at)
+}

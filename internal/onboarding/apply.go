@@ -52,7 +52,7 @@ func Apply(ctx context.Context, clusters Clusters, order Order) (Done, error) {
 		if cluster == nil || len(objects) == 0 && order.UIDs[where] == "" {
 			continue
 		}
-		look, err := LookAt(ctx, cluster, objects, LookOptions{Force: order.Force})
+		look, err := LookAt(ctx, cluster, where, objects, LookOptions{Force: order.Force})
 		if err != nil {
 			return done, err
 		}
@@ -119,7 +119,11 @@ func (a *applier) step(ctx context.Context, objects []agent.Object) ([]Record, e
 }
 
 func asFailure(object *agent.Object, err error) *Failure {
-	if failure, ok := err.(*Failure); ok { //nolint:errorlint // made here, never wrapped
+	switch failure := ofWhere(object.Where, err).(type) { //nolint:errorlint // made here, never wrapped
+	case *Failure:
+		if failure.Cause == CauseCluster {
+			return failureOf(object, err)
+		}
 		return failure
 	}
 	return failureOf(object, err)

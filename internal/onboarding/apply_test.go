@@ -23,7 +23,7 @@ var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxc
 // drift is how objects are, as lines.
 func drift(ctx context.Context, t *testing.T, cluster onboarding.Cluster, objects []agent.Object) string {
 	t.Helper()
-	look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{Blind: true})
+	look, err := onboarding.LookAt(ctx, cluster, agent.OnCluster, objects, onboarding.LookOptions{Blind: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + definition("staged.flotilla.example")}}
 	objects := rendered(t, with)
 	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{})
+		look, err := onboarding.LookAt(ctx, cluster, agent.OnCluster, objects, onboarding.LookOptions{})
 		if failures := onboarding.Judge(agent.OnCluster, objects, look); err != nil || len(failures) > 0 {
 			t.Errorf("what comes in stages cannot be applied: %v, %v", failures, err)
 		}

@@ -155,10 +155,33 @@ func whoBrings(group string) string {
 	return "nothing in install defines it"
 }
 
-// overdue is the failure of what was waited for until the time was over; the error itself where that is not why.
+// ofWhere is an error of a cluster as a failure. What is one already stays what it is.
+func ofWhere(where agent.Where, err error) error {
+	var several Failures
+	var one *Failure
+	switch {
+	case err == nil || errors.As(err, &several) || errors.As(err, &one):
+		return err
+	case errors.Is(err, context.DeadlineExceeded) && kube.ReasonOf(err) == kube.ReasonOther:
+		return &Failure{Cause: CauseTime, Where: where, Text: "the time for it ran out", err: err}
+	case errors.Is(err, context.Canceled) && kube.ReasonOf(err) == kube.ReasonOther:
+		return &Failure{Cause: CauseTime, Where: where, Text: "it was interrupted", err: err}
+	}
+	return NewFailure(where, err)
+}
+
+// NewFailure is the failure of a cluster as a whole.
+func NewFailure(where agent.Where, err error) *Failure {
+	return &Failure{Cause: CauseCluster, Where: where, Text: err.Error(), err: err}
+}
+
+// Reason is why a cluster did not do what it was asked, where that is why.
+func (f *Failure) Reason() kube.Reason { return kube.ReasonOf(f.err) }
+
+// overdue is the failure of what was waited for until the time was over; that of the error where that is not why.
 func overdue(ctx context.Context, where agent.Where, name, text string, err error) error {
 	if err != nil && ctx.Err() == nil {
-		return err
+		return ofWhere(where, err)
 	}
 	return &Failure{Cause: CauseTime, Where: where, Name: name, Text: text, err: ctx.Err()}
 }

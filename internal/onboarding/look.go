@@ -43,19 +43,20 @@ type LookOptions struct {
 	Blind bool
 }
 
-// LookAt reads objects of one cluster and tries what would become of them. Nothing is changed. The error is one of the
+// LookAt reads the objects that are for one cluster and tries what would become of them. Nothing is changed. The error is one of the
 // cluster as a whole.
-func LookAt(ctx context.Context, cluster Cluster, objects []agent.Object, options LookOptions) (Look, error) {
+func LookAt(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, error) {
+	objects = at(objects, where)
 	uid, err := Identify(ctx, cluster)
 	if err != nil {
-		return Look{}, err
+		return Look{}, ofWhere(where, err)
 	}
 	seen, errs := make([]Seen, len(objects)), make([]error, len(objects))
 	kube.Each(len(objects), func(i int) { seen[i], errs[i] = lookAt(ctx, cluster, &objects[i], uid, options) })
 	look := Look{UID: uid, Seen: make(map[agent.ID]Seen, len(objects))}
 	for i := range objects {
 		if errs[i] != nil {
-			return Look{}, errs[i]
+			return Look{}, ofWhere(where, errs[i])
 		}
 		look.Seen[objects[i].ID()] = seen[i]
 	}

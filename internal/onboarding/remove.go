@@ -37,7 +37,7 @@ func Remove(ctx context.Context, clusters Clusters, farewell Farewell) (notes []
 		records := ofCluster(farewell.Records, where)
 		uid, err := Identify(ctx, cluster)
 		if err != nil {
-			return notes, err
+			return notes, ofWhere(where, err)
 		}
 		if known := farewell.UIDs[where]; known != "" && known != uid {
 			notes = append(notes, "another cluster is in its place by now, and nothing of that is touched")
@@ -45,7 +45,7 @@ func Remove(ctx context.Context, clusters Clusters, farewell Farewell) (notes []
 		}
 		r := &remover{cluster: cluster, uid: uid, name: farewell.Name, all: farewell.Delete}
 		if err := r.remove(ctx, records); err != nil {
-			return append(notes, r.notes...), err
+			return append(notes, r.notes...), ofWhere(where, err)
 		}
 		notes = append(notes, r.notes...)
 	}
@@ -83,7 +83,7 @@ func retire(ctx context.Context, clusters Clusters, order Order, uids map[agent.
 		r := &remover{cluster: cluster, uid: uids[where], all: true, keepsContent: true}
 		err := r.remove(ctx, former)
 		if notes = append(notes, r.notes...); err != nil {
-			return notes, err
+			return notes, ofWhere(where, err)
 		}
 	}
 	return notes, nil

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
 // TestExamplesApply applies every configuration that the documentation shows.
@@ -35,7 +37,7 @@ func TestExamplesApply(t *testing.T) {
 				}
 				// The provider runs in the test's process, whose working directory is this package.
 				repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-				text := strings.ReplaceAll(config.String(), `"gitops.git"`, strconv.Quote(repository))
+				text := onTestClusters(t, strings.ReplaceAll(config.String(), `"gitops.git"`, strconv.Quote(repository)))
 				// What clusters say of what the apply writes is seen by the next plan.
 				steps := []resource.TestStep{{Config: text, ExpectNonEmptyPlan: strings.Contains(text, `data "flotilla_compliance"`) && !strings.Contains(text, "evidence")}}
 				if script, err := os.ReadFile(filepath.Join(folder, "import.sh")); err == nil && filepath.Base(folder) != "flotilla_assignment" {
@@ -54,4 +56,19 @@ func TestExamplesApply(t *testing.T) {
 	if folders < 20 {
 		t.Errorf("%d examples found, want one for each resource, data source and function, and those of the guides", folders)
 	}
+}
+
+// kubeconfigPattern is how examples read the kubeconfig of a cluster.
+var kubeconfigPattern = regexp.MustCompile(`file\("[^"]+\.kubeconfig"\)`)
+
+// onTestClusters has the API server of tests stand in for the clusters of an example.
+func onTestClusters(t *testing.T, config string) string {
+	t.Helper()
+	if !kubeconfigPattern.MatchString(config) {
+		return config
+	}
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	at := filepath.Join(t.TempDir(), "cluster.kubeconfig")
+	writeFile(t, at, server.Kubeconfig())
+	return kubeconfigPattern.ReplaceAllLiteralString(config, "file("+strconv.Quote(filepath.ToSlash(at))+")")
 }

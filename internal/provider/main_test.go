@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	code := giteatest.Main(m)
+	code := kubetest.Main(func() int { return giteatest.Main(m) })
 	removeMirror()
 	os.Exit(code)
 }

@@ -122,6 +122,7 @@ func logDebug(ctx context.Context, message string, fields map[string]any) {
 // Resources lists the constructors of all resources.
 func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
+		newAgentResource,
 		newAssignmentResource,
 		newPromotionResource,
 		clusterResource,

@@ -1,0 +1,310 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+)
+
+// agentMemory is what an agent keeps in private state: what it has put where, and what the last refresh found of that.
+type agentMemory struct {
+	Records []onboarding.Record    `json:"records,omitempty"`
+	UIDs    map[agent.Where]string `json:"uids,omitempty"`
+	// Shape lists the credentials that were given, by their paths: never a value.
+	Shape []string         `json:"shape,omitempty"`
+	Drift onboarding.Drift `json:"drift,omitzero"`
+}
+
+const agentMemoryKey = "agent"
+
+// recallAgent reads the memory; an empty one where there is none.
+func recallAgent(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *agentMemory {
+	m := &agentMemory{}
+	text, diags := private.GetKey(ctx, agentMemoryKey)
+	diagnostics.Append(diags...)
+	if text != nil && json.Unmarshal(text, m) != nil {
+		diagnostics.AddWarning("Private state cannot be read", "What was put onto the cluster is taken from what is there instead.")
+		return &agentMemory{}
+	}
+	return m
+}
+
+func (m *agentMemory) keep(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
+	text, err := json.Marshal(m)
+	if err != nil {
+		diagnostics.AddError("Private state cannot be written", err.Error())
+		return
+	}
+	diagnostics.Append(private.SetKey(ctx, agentMemoryKey, text)...)
+}
+
+func (m *agentMemory) equal(other *agentMemory) bool {
+	one, err := json.Marshal(m)
+	another, otherErr := json.Marshal(other)
+	return err == nil && otherErr == nil && string(one) == string(another)
+}
+
+// checkHub finds a hub without its reconciler, and the reconciler without a hub.
+func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
+	isHub := m.Reconciler.ValueString() == agent.ArgoCDHub
+	switch {
+	case m.Reconciler.IsUnknown() || m.Hub.IsUnknown():
+	case isHub && m.Hub.ValueString() == "":
+		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent",
+			`hub is required with reconciler = "argocd-hub": the name of the cluster that has Argo CD, as the provider's clusters has it.`)
+	case !isHub && !m.Hub.IsNull():
+		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is for reconciler = "argocd-hub" only.`)
+	case isHub && m.Hub.ValueString() == m.Cluster.ValueString() && !m.Cluster.IsUnknown():
+		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is the cluster itself: reconciler = "argocd" is for an Argo CD in the cluster.`)
+	}
+}
+
+// settings decodes what the agent is to be. known is false while some of it is not known yet. clusters are those of the
+// provider, of which a hub is told how it reaches one; nil before they are known.
+func (m *agentModel) settings(clusters *clusterSettings, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
+	return m.settingsWith(m.secrets(diagnostics), clusters, diagnostics)
+}
+
+// secrets are the parts of credentials_wo: for the repository, and by the attribute that they belong to.
+func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
+	switch given := plain(m.Secrets).(type) {
+	case nil:
+		return nil
+	case fleet.Unknown:
+		return map[string]any{"credentials": given}
+	case map[string]any:
+		repository := maps.Clone(given)
+		delete(repository, "feedback")
+		delete(repository, "registration")
+		all := map[string]any{"feedback": given["feedback"], "registration": given["registration"]}
+		if len(repository) > 0 {
+			all["credentials"] = repository
+		}
+		return all
+	}
+	diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", "Must be an object, such as { token = var.token }.")
+	return nil
+}
+
+func (m *agentModel) settingsWith(secrets map[string]any, clusters *clusterSettings, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
+	value := map[string]any{
+		"credentials":  secrets["credentials"],
+		"feedback":     m.join("feedback", m.Feedback, secrets, diagnostics),
+		"registration": m.registration(m.join("registration", m.Registration, secrets, diagnostics), clusters),
+	}
+	for name, attribute := range map[string]attr.Value{
+		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "name": m.Name, "namespace": m.Namespace,
+		"interval": m.Interval, "timeout": m.Timeout, "gitops_repo": m.GitopsRepo, "install": m.Install,
+	} {
+		value[name] = plain(attribute)
+	}
+	readStrictly("credentials", m.Credentials, diagnostics, func(o *attributes.Object) { value["credentials_secret"], _ = o.Value("secret") })
+	maps.DeleteFunc(value, func(_ string, given any) bool { return given == nil })
+	settings, known, problems := agent.Decode(value)
+	addAgentProblems(diagnostics, problems)
+	return settings, known
+}
+
+// join puts the secrets of an attribute to what else it says.
+func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[string]any, diagnostics *diag.Diagnostics) any {
+	given, secret := plain(attribute), secrets[name]
+	if given == nil || secret == nil {
+		if given == nil {
+			return secret
+		}
+		return given
+	}
+	object, isObject := given.(map[string]any)
+	hidden, isHidden := secret.(map[string]any)
+	if !isObject || !isHidden {
+		if !isHidden && fleet.IsKnown(secret) {
+			diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", name+" must be an object.")
+		}
+		if !fleet.IsKnown(secret) {
+			return secret
+		}
+		return given
+	}
+	joined := maps.Clone(object)
+	for key, value := range hidden {
+		if joined[key] != nil && value != nil {
+			diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", fmt.Sprintf("%s.%s is given twice: in credentials_wo, and in %s.", name, key, name))
+		}
+		joined[key] = value
+	}
+	return joined
+}
+
+// registration adds how the provider itself reaches the cluster to what a hub is told.
+func (m *agentModel) registration(given any, clusters *clusterSettings) any {
+	object, isObject := given.(map[string]any)
+	if m.Reconciler.ValueString() != agent.ArgoCDHub || given != nil && !isObject {
+		return given
+	}
+	full := map[string]any{}
+	var known kube.Cluster
+	isKnown := false
+	if clusters != nil {
+		known, isKnown = clusters.known[m.Cluster.ValueString()]
+	}
+	switch {
+	case isKnown && known.Kubeconfig == "":
+		for key, text := range map[string]string{"server": known.Host, "cluster_ca_certificate": known.ClusterCACertificate, "tls_server_name": known.TLSServerName} {
+			if text != "" {
+				full[key] = text
+			}
+		}
+	case !isKnown && object["server"] == nil:
+		full["server"] = fleet.Unknown{}
+	}
+	for key, value := range object {
+		if value != nil {
+			full[key] = value
+		}
+	}
+	return full
+}
+
+// agentAttributes are the attributes of settings that have another name in the resource.
+var agentAttributes = map[string]string{"credentials": "credentials_wo", "credentials_secret": "credentials"}
+
+// addAgentProblems reports what is wrong with settings at the attributes.
+func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
+	for _, problem := range problems {
+		name := problem.Path
+		if end := strings.IndexAny(name, ".["); end >= 0 {
+			name = name[:end]
+		}
+		at, text := problem.Path, problem.Message
+		if given, renamed := agentAttributes[name]; renamed {
+			at, name = strings.Replace(at, name, given, 1), given
+		}
+		switch word, _, _ := strings.Cut(text, " "); {
+		case at == "":
+		case slices.Contains([]string{"is", "must", "has", "holds", "cannot"}, word):
+			text = at + " " + text // a clause whose subject is the attribute
+		default:
+			text = at + ": " + text
+		}
+		attribute := path.Root(cmp.Or(name, "cluster"))
+		if problem.Warning {
+			diagnostics.AddAttributeWarning(attribute, "Agent may not do what you expect", sentence(text))
+			continue
+		}
+		diagnostics.AddAttributeError(attribute, "Invalid agent", sentence(text))
+	}
+}
+
+// renderAgent makes the objects of settings, and reports what is wrong with them.
+func renderAgent(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
+	objects, problems := agent.Render(settings)
+	addAgentProblems(diagnostics, problems)
+	return objects
+}
+
+// shapeOf lists the credentials that are given, by their paths.
+func shapeOf(secrets map[string]any) []string {
+	var shape []string
+	var walk func(at string, value any)
+	walk = func(at string, value any) {
+		object, isObject := value.(map[string]any)
+		if !isObject {
+			if value != nil {
+				shape = append(shape, at)
+			}
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			walk(strings.TrimPrefix(at+"."+key, "."), object[key])
+		}
+	}
+	walk("", secrets)
+	return shape
+}
+
+// standIns are credentials of a shape that are none: what objects there are follows from them, and no secret.
+func standIns(shape []string) map[string]any {
+	all := map[string]any{}
+	for _, at := range shape {
+		object := all
+		keys := strings.Split(at, ".")
+		for _, key := range keys[:len(keys)-1] {
+			inner, ok := object[key].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				object[key] = inner
+			}
+			object = inner
+		}
+		object[keys[len(keys)-1]] = standIn(keys[len(keys)-1])
+	}
+	return all
+}
+
+func standIn(key string) any {
+	switch key {
+	case "ssh_private_key", "private_key", "client_key":
+		return "-----BEGIN PRIVATE KEY-----\nunknown\n-----END PRIVATE KEY-----\n"
+	case "ca_certificates", "client_certificate":
+		return "-----BEGIN CERTIFICATE-----\nunknown\n-----END CERTIFICATE-----\n"
+	case "id", "installation_id":
+		return "1"
+	case "url":
+		return "https://unknown.invalid"
+	case "insecure":
+		return true
+	}
+	return "unknown"
+}
+
+// hiddenIn are the texts of credentials that no error must have.
+func hiddenIn(secrets map[string]any) []string {
+	var hidden []string
+	var walk func(key string, value any)
+	walk = func(key string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for inner, element := range value {
+				walk(inner, element)
+			}
+		case string:
+			if key != "username" && key != "id" && key != "installation_id" && key != "url" && key != "ssh_known_hosts" && key != "ca_certificates" {
+				hidden = append(hidden, value, strings.TrimSpace(value))
+			}
+		}
+	}
+	walk("", secrets)
+	slices.Sort(hidden)
+	return slices.Compact(hidden)
+}
+
+// listOf makes an attribute of texts.
+func listOf(texts []string) types.List {
+	values := make([]attr.Value, len(texts))
+	for i, text := range texts {
+		values[i] = types.StringValue(text)
+	}
+	return types.ListValueMust(types.StringType, values)
+}
+
+// target is a cluster that an agent's objects are for.
+type target struct {
+	where   agent.Where
+	name    string
+	cluster kube.Cluster
+}

@@ -1,0 +1,470 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// lookDeadline bounds a look at a cluster: who is asked whether anything has changed must not hold up all others.
+const lookDeadline = time.Minute
+
+// applied is what objects are when they are as they shall be.
+const applied = "applied"
+
+// agentTask is one operation on an agent.
+type agentTask struct {
+	connection  *connection
+	model       *agentModel
+	diagnostics *diag.Diagnostics
+}
+
+func (r *agentResource) task(model *agentModel, diagnostics *diag.Diagnostics) *agentTask {
+	return &agentTask{connection: r.connection, model: model, diagnostics: diagnostics}
+}
+
+// clusters are the provider's; nil before it is configured.
+func (t *agentTask) clusters() *clusterSettings {
+	if t.connection == nil {
+		return nil
+	}
+	return &t.connection.clusters
+}
+
+// names are those of the clusters, with the attributes that say so.
+func (t *agentTask) names() []struct {
+	where     agent.Where
+	attribute string
+	name      types.String
+} {
+	type named = struct {
+		where     agent.Where
+		attribute string
+		name      types.String
+	}
+	all := []named{{agent.OnCluster, "cluster", t.model.Cluster}}
+	if t.model.Reconciler.ValueString() == agent.ArgoCDHub {
+		all = append(all, named{agent.OnHub, "hub", t.model.Hub})
+	}
+	return all
+}
+
+// targets are the clusters. waits is set where one of them cannot be asked yet; missing are the attributes that name
+// one that the provider does not know.
+func (t *agentTask) targets() (targets []target, waits bool, missing []string) {
+	settings := t.clusters()
+	for _, one := range t.names() {
+		name := one.name.ValueString()
+		switch {
+		case settings == nil || settings.unknown || one.name.IsUnknown() || settings.waiting[name]:
+			waits = true
+		default:
+			cluster, known := settings.known[name]
+			if !known {
+				missing = append(missing, one.attribute)
+				continue
+			}
+			targets = append(targets, target{one.where, name, cluster})
+		}
+	}
+	return targets, waits, missing
+}
+
+// addMissing says that the provider does not know a cluster.
+func (t *agentTask) addMissing(attributes []string) {
+	known := slices.Sorted(maps.Keys(t.clusters().known))
+	for _, one := range t.names() {
+		if name := one.name.ValueString(); slices.Contains(attributes, one.attribute) {
+			t.diagnostics.AddAttributeError(path.Root(one.attribute), "Provider does not know this cluster", fmt.Sprintf(
+				"The provider's clusters has no entry %q%s", name, orFullStop(fleet.DidYouMean(name, known))))
+		}
+	}
+}
+
+func orFullStop(text string) string {
+	if text == "" {
+		return "."
+	}
+	return text
+}
+
+// plan sets what is computed.
+func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMemory) {
+	m := t.model
+	targets, waits, missing := t.targets()
+	if len(missing) > 0 && !waits {
+		t.addMissing(missing)
+	}
+	secrets := m.secrets(t.diagnostics)
+	given, known := m.settingsWith(secrets, t.clusters(), t.diagnostics)
+	if t.diagnostics.HasError() {
+		return
+	}
+	if !known {
+		// Whether a credential is known decides nothing of what is said.
+		shape := standIns(shapeOf(secrets))
+		if given, known = m.settingsWith(shape, t.clusters(), t.diagnostics); !known {
+			m.Changes, m.Found, m.Objects = types.ListUnknown(types.StringType), types.ListUnknown(types.StringType), types.MapUnknown(types.StringType)
+			return
+		}
+		secrets = shape
+	}
+	tried := renderAgent(given, t.diagnostics)
+	if t.diagnostics.HasError() {
+		return
+	}
+	after := t.rendered(m, shapeOf(secrets))
+	var former []agent.Object
+	if before != nil {
+		former = t.rendered(prior, before.Shape)
+	} else {
+		before = &agentMemory{}
+	}
+	lines := onboarding.Changes(former, after, before.Drift.Findings, before.Records)
+	for where, uid := range before.Drift.Clusters {
+		if known := before.UIDs[where]; known != "" && known != uid {
+			lines = []string{fmt.Sprintf("cluster %q is another one by now: everything is applied anew", t.nameOf(where))}
+		}
+	}
+	if former != nil && !m.SecretsVersion.Equal(prior.SecretsVersion) {
+		lines = append(lines, "credentials_wo is applied anew")
+	}
+	if former != nil && len(lines) == 0 {
+		m.Changes, m.Found, m.Objects = prior.Changes, prior.Found, prior.Objects
+		return
+	}
+	m.Changes, m.Found, m.Objects = listOf(lines), types.ListUnknown(types.StringType), objectsValue(after, nil)
+	if !waits {
+		t.try(ctx, targets, tried, secrets)
+	}
+}
+
+func (t *agentTask) nameOf(where agent.Where) string {
+	for _, one := range t.names() {
+		if one.where == where {
+			return one.name.ValueString()
+		}
+	}
+	return ""
+}
+
+// rendered are the objects of a model with credentials of a shape, in which no secret is; nil where they cannot be made.
+func (t *agentTask) rendered(m *agentModel, shape []string) []agent.Object {
+	var ignored diag.Diagnostics
+	settings, known := m.settingsWith(standIns(shape), t.clusters(), &ignored)
+	if !known || ignored.HasError() {
+		return nil
+	}
+	objects, _ := agent.Render(settings)
+	return objects
+}
+
+// objectsValue is the attribute objects.
+func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding) types.Map {
+	values := make(map[string]attr.Value, len(objects))
+	for _, name := range onboarding.Names(objects) {
+		values[name] = types.StringValue(applied)
+		if finding, found := findings[name]; found {
+			values[name] = types.StringValue(finding.String())
+		}
+	}
+	return types.MapValueMust(types.StringType, values)
+}
+
+// try asks the clusters what they would refuse. It says so, and sets nothing.
+func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.Object, secrets map[string]any) {
+	ctx, cancel := decodeTimeouts(t.model.Timeouts, t.diagnostics).during(ctx, forRead)
+	defer cancel()
+	var failures onboarding.Failures
+	err := t.ask(ctx, targets, lookDeadline, secrets, func(ctx context.Context, clusters onboarding.Clusters) error {
+		for _, one := range targets {
+			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: t.model.Force.ValueBool()})
+			if err != nil {
+				return err
+			}
+			failures = append(failures, onboarding.Judge(one.where, objects, look)...)
+		}
+		return nil
+	})
+	for _, failure := range append(failures, onboarding.FailuresOf(err)...) {
+		switch {
+		case failure.Cause == onboarding.CauseNoKind:
+			// Something else may bring it in the same run.
+			t.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
+				t.said(failure)+" Where something else brings it before this is applied, all is well; the apply fails otherwise.")
+		case isAway(failure):
+			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be asked", t.said(failure)+" What is planned was not tried there.")
+		default:
+			t.addFailure(failure)
+		}
+	}
+}
+
+// isAway says whether a cluster cannot be asked now, and may be another time.
+func isAway(failure *onboarding.Failure) bool {
+	switch failure.Reason() {
+	case kube.ReasonUnreachable, kube.ReasonTimeout, kube.ReasonServer, kube.ReasonIncomplete:
+		return failure.Cause == onboarding.CauseCluster
+	}
+	return failure.Cause == onboarding.CauseTime
+}
+
+func (t *agentTask) attributeOf(failure *onboarding.Failure) string {
+	if failure.Where == agent.OnHub {
+		return "hub"
+	}
+	return "cluster"
+}
+
+// said is a failure as a sentence that names the cluster.
+func (t *agentTask) said(failure *onboarding.Failure) string {
+	return fmt.Sprintf("Cluster %q: %s", t.nameOf(failure.Where), fullStop(failure.Text))
+}
+
+func fullStop(text string) string {
+	if text == "" || text[len(text)-1] == '.' {
+		return text
+	}
+	return text + "."
+}
+
+// addFailure reports a failure at its attribute.
+func (t *agentTask) addFailure(failure *onboarding.Failure) {
+	at, text := path.Root(t.attributeOf(failure)), t.said(failure)
+	switch failure.Cause {
+	case onboarding.CauseForeign:
+		t.diagnostics.AddAttributeError(path.Root("force"), "Somebody else manages this object",
+			text+" Leave it to whom it belongs, with another name or namespace here; or set force = true to take the fields over.")
+		return
+	case onboarding.CauseNoKind:
+		t.diagnostics.AddAttributeError(path.Root("install"), "Agent is not installed", text)
+		return
+	case onboarding.CauseRefused:
+		if failure.Part == agent.Install {
+			at = path.Root("install")
+		}
+		t.diagnostics.AddAttributeError(at, "Cluster refuses an object", text)
+		return
+	case onboarding.CauseForbidden:
+		t.diagnostics.AddAttributeError(at, "Credentials of the cluster do not suffice", text)
+		return
+	case onboarding.CauseTime:
+		t.diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", text+" The next apply goes on from there; to allow more, set timeouts.")
+		return
+	}
+	t.diagnostics.AddAttributeError(at, "Cluster cannot be asked", text)
+}
+
+func (t *agentTask) addError(err error) {
+	for _, failure := range onboarding.FailuresOf(err) {
+		t.addFailure(failure)
+	}
+}
+
+// ask connects to the clusters, one within the other.
+func (t *agentTask) ask(
+	ctx context.Context, targets []target, deadline time.Duration, secrets map[string]any, do func(ctx context.Context, clusters onboarding.Clusters) error,
+) error {
+	return connect(ctx, targets, deadline, hiddenIn(secrets), onboarding.Clusters{}, do)
+}
+
+func connect(
+	ctx context.Context, targets []target, deadline time.Duration, hidden []string, clusters onboarding.Clusters, do func(ctx context.Context, clusters onboarding.Clusters) error,
+) error {
+	if len(targets) == 0 {
+		return do(ctx, clusters)
+	}
+	first := targets[0]
+	var inner error
+	answer := kube.Ask(ctx, map[string]kube.Cluster{first.name: first.cluster}, kube.Options{Deadline: deadline},
+		func(ctx context.Context, _ string, client *kube.Client) (struct{}, error) {
+			client.Hide(hidden...)
+			clusters[first.where] = client
+			inner = connect(ctx, targets[1:], deadline, hidden, clusters, do)
+			return struct{}{}, nil
+		})[first.name]
+	if answer.Err != nil {
+		return onboarding.NewFailure(first.where, answer.Err)
+	}
+	return inner
+}
+
+// remaining is the time that a context has.
+func remaining(ctx context.Context) time.Duration {
+	if end, bounded := ctx.Deadline(); bounded {
+		return max(time.Until(end), time.Second)
+	}
+	return time.Hour
+}
+
+// apply puts the objects onto the clusters, and sets what is computed.
+func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory {
+	m := t.model
+	secrets := m.secrets(t.diagnostics)
+	settings, known := m.settingsWith(secrets, t.clusters(), t.diagnostics)
+	targets, waits, missing := t.targets()
+	switch {
+	case len(missing) > 0:
+		t.addMissing(missing)
+	case waits:
+		t.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known",
+			"How the cluster is reached is still not known: the provider's clusters depends on something that this apply has not made before this resource.")
+	case !known:
+		t.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "Something of the configuration is still not known.")
+	}
+	if t.diagnostics.HasError() {
+		return nil
+	}
+	objects := renderAgent(settings, t.diagnostics)
+	if t.diagnostics.HasError() {
+		return nil
+	}
+	order := onboarding.Order{Objects: objects, Force: m.Force.ValueBool()}
+	if before != nil {
+		order.Records, order.UIDs = before.Records, before.UIDs
+	}
+	if m.Wait.ValueBool() {
+		order.Following = t.following(settings)
+	}
+	var done onboarding.Done
+	err := t.ask(ctx, targets, remaining(ctx), secrets, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
+		done, err = onboarding.Apply(ctx, clusters, order)
+		return err
+	})
+	if err != nil {
+		t.addError(err)
+		return nil
+	}
+	t.warnOf(done.Notes)
+	after := &agentMemory{Records: done.Records, UIDs: done.UIDs, Shape: shapeOf(secrets)}
+	var found []string
+	for i := range done.Records {
+		if !done.Records[i].Made {
+			found = append(found, done.Records[i].ID().String())
+		}
+	}
+	slices.Sort(found)
+	m.Found, m.Objects = listOf(found), objectsValue(objects, nil)
+	if m.Changes.IsUnknown() {
+		m.Changes = listOf(onboarding.Changes(nil, objects, nil, nil))
+	}
+	return after
+}
+
+func (t *agentTask) warnOf(notes []string) {
+	if len(notes) > 0 {
+		t.diagnostics.AddAttributeWarning(path.Root("cluster"), "Something stays on the cluster",
+			fmt.Sprintf("Cluster %q: %s.", t.model.Cluster.ValueString(), wording.List(notes, wording.Named)))
+	}
+}
+
+// following is what is waited for.
+func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
+	place := delivery.Place{URL: settings.Repository.URL, Branch: settings.Repository.Branch, Path: settings.Repository.Path}
+	if repo, known, findings := fleet.DecodeGitopsRepo(plain(t.model.GitopsRepo)); known && len(findings) == 0 {
+		place = delivery.Place(repo)
+	}
+	return &onboarding.Following{
+		Place:   observe.Place{URL: place.URL, Branch: place.Branch, Path: place.Path},
+		Cluster: settings.Cluster, ClusterType: settings.ClusterType,
+		Tip: func(ctx context.Context) (string, error) { return t.connection.delivery.Tip(ctx, place) },
+	}
+}
+
+// refresh finds out what has become of the objects, and sets what is computed. A cluster that cannot be asked is taken
+// to have what it had.
+func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemory {
+	m := t.model
+	m.Changes = listOf(nil)
+	after := *before
+	targets, waits, missing := t.targets()
+	if waits || len(missing) > 0 || len(before.Records) == 0 {
+		return &after
+	}
+	objects := t.rendered(m, before.Shape)
+	if objects == nil {
+		return &after
+	}
+	var drift onboarding.Drift
+	err := t.ask(ctx, targets, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, clusters onboarding.Clusters) error {
+		for _, one := range targets {
+			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: m.Force.ValueBool(), Blind: true})
+			if err != nil {
+				return err
+			}
+			drift.FindDrift(one.where, objects, look)
+		}
+		return nil
+	})
+	if err != nil {
+		for _, failure := range onboarding.FailuresOf(err) {
+			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be asked",
+				t.said(failure)+" It is taken to have what it was given.")
+		}
+		return &after
+	}
+	after.Drift = drift
+	m.Objects = objectsValue(objects, drift.Findings)
+	return &after
+}
+
+// remove takes away what was put onto the clusters. A cluster that is gone is a success.
+func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
+	m := t.model
+	targets, waits, missing := t.targets()
+	gone := func(why string) {
+		t.diagnostics.AddAttributeWarning(path.Root("cluster"), "Cluster is gone", fmt.Sprintf(
+			"%s It is taken to be gone, and its agent with it. Should it come back, it follows its folders as before.", why))
+	}
+	if len(missing) > 0 || waits {
+		gone(fmt.Sprintf("Cluster %q is not among the provider's clusters.", m.Cluster.ValueString()))
+		targets = slices.DeleteFunc(targets, func(one target) bool { return one.where == agent.OnCluster && len(missing) > 0 })
+		if len(targets) == 0 {
+			return
+		}
+	}
+	records := before.Records
+	if len(records) == 0 {
+		objects := t.rendered(m, before.Shape)
+		for i := range objects {
+			records = append(records, onboarding.RecordOf(&objects[i]))
+		}
+	}
+	farewell := onboarding.Farewell{Name: m.Cluster.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
+	for len(targets) > 0 {
+		var notes []string
+		err := t.ask(ctx, targets, remaining(ctx), nil, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
+			notes, err = onboarding.Remove(ctx, clusters, farewell)
+			return err
+		})
+		t.warnOf(notes)
+		var lost []agent.Where
+		for _, failure := range onboarding.FailuresOf(err) {
+			if failure.Reason() == kube.ReasonUnreachable && failure.Cause == onboarding.CauseCluster {
+				gone(t.said(failure))
+				lost = append(lost, failure.Where)
+				continue
+			}
+			t.addFailure(failure)
+		}
+		if len(lost) == 0 {
+			return
+		}
+		targets = slices.DeleteFunc(targets, func(one target) bool { return slices.Contains(lost, one.where) })
+	}
+}

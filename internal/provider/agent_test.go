@@ -1,0 +1,271 @@
+package provider_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const theAgent = "flotilla_agent.test"
+
+// anAgent are the attributes of an agent in a namespace of the test's own.
+func anAgent(namespace string, further map[string]any) map[string]any {
+	attributes := map[string]any{
+		"cluster": "edge-1", "cluster_type": "edge", "namespace": namespace,
+		"gitops_repo":    map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"},
+		"credentials_wo": map[string]any{"token": "canary-t0ken-4711"},
+	}
+	for key, value := range further {
+		attributes[key] = value
+	}
+	return attributes
+}
+
+// onCluster is a configuration with one agent, and how its cluster is reached.
+func onCluster(cluster any, agent map[string]any) providertest.Configuration {
+	configuration := providertest.Configuration{Provider: map[string]any{"clusters": map[string]any{"edge-1": cluster}}, Resources: map[string]providertest.Resource{}}
+	if agent != nil {
+		configuration.Resources[theAgent] = providertest.Resource{Attributes: agent}
+	}
+	return configuration
+}
+
+// theCluster is how the server of a test is reached.
+func theCluster(server *kubetest.Server) map[string]any {
+	return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "token": server.Token}
+}
+
+// agentLines are the lines of a plan.
+func agentLines(plan *providertest.Plan) []string {
+	change := plan.Change(theAgent)
+	if change == nil {
+		return nil
+	}
+	var lines []string
+	all, _ := change.After["changes"].([]any)
+	for _, line := range all {
+		lines = append(lines, fmt.Sprint(line))
+	}
+	return lines
+}
+
+// planned plans, and fails the test where there is an error.
+func planned(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, options ...providertest.Option) *providertest.Plan {
+	t.Helper()
+	plan, said := w.Plan(t.Context(), configuration, options...)
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	return plan
+}
+
+// appliedAgent plans and applies, and plans again: that must be empty.
+func appliedAgent(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, options ...providertest.Option) *providertest.Plan {
+	t.Helper()
+	plan, said := w.Apply(t.Context(), configuration, options...)
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	if again := planned(t, w, configuration, options...); !again.Empty() {
+		t.Errorf("the plan after it has %q", agentLines(again))
+	}
+	return plan
+}
+
+func TestAnAgentIsPutOntoAClusterAndKeptThere(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	w := providertest.New(startProvider)
+	configuration := onCluster(theCluster(server), anAgent("provider-life", nil))
+	plan := appliedAgent(t, w, configuration)
+	want := []string{
+		"Namespace provider-life is applied", "Secret provider-life/flotilla-repository is applied", "GitRepository provider-life/flotilla is applied",
+		"Kustomization provider-life/flotilla-cluster-type is applied", "Kustomization provider-life/flotilla-cluster is applied",
+	}
+	if got := agentLines(plan); !slices.Equal(got, want) {
+		t.Errorf("the first plan has %q", got)
+	}
+	state := w.State.Values(theAgent)
+	if len(state["objects"].(map[string]any)) != 5 || fmt.Sprint(state["found"]) != "[]" || strings.Contains(fmt.Sprint(state), "canary") {
+		t.Errorf("the state is %v", state)
+	}
+
+	// Somebody edits one object and removes another.
+	kustomizations := server.Client().Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).Namespace("provider-life")
+	if _, err := kustomizations.Patch(t.Context(), "flotilla-cluster", types.MergePatchType, []byte(`{"spec":{"prune":false}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	server.Delete(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "provider-life", "flotilla")
+	plan = planned(t, w, configuration)
+	want = []string{"GitRepository provider-life/flotilla is gone", `Kustomization provider-life/flotilla-cluster: spec.prune changed, by "kubectl-edit"`}
+	if got := agentLines(plan); !slices.Equal(got, want) {
+		t.Errorf("the drift is %q", got)
+	}
+	if before := plan.Change(theAgent).Before["objects"].(map[string]any)["GitRepository provider-life/flotilla"]; before != "is gone" {
+		t.Errorf("the object is %v in the refreshed state", before)
+	}
+	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+		t.Fatal(said)
+	}
+
+	// Other content, and another name: what follows the folders goes without its pruning.
+	configuration = onCluster(theCluster(server), anAgent("provider-life", map[string]any{"interval": "30s", "name": "other"}))
+	plan = appliedAgent(t, w, configuration)
+	if got := strings.Join(agentLines(plan), "\n"); !strings.HasPrefix(got, "GitRepository provider-life/flotilla is removed\nKustomization provider-life/flotilla-cluster is removed") {
+		t.Errorf("the plan has\n%s", got)
+	}
+	if server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "flotilla-cluster") != nil || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "provider-life", "other-cluster") == nil {
+		t.Error("the objects of the former name are there")
+	}
+
+	// The state is lost: the next apply takes over what is there.
+	w.Lose(theAgent)
+	appliedAgent(t, w, configuration)
+	if found := w.State.Values(theAgent)["found"]; fmt.Sprint(found) != "[]" {
+		t.Errorf("after a lost state it has found %v", found)
+	}
+
+	if _, said := w.Apply(t.Context(), configuration, providertest.Destroy()); said.Err() != nil {
+		t.Fatal(said)
+	}
+	for _, gone := range []string{"Kustomization", "GitRepository", "Secret"} {
+		version := map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "Secret": "v1"}[gone]
+		name := map[string]string{"Kustomization": "other-cluster", "GitRepository": "other", "Secret": "other-repository"}[gone]
+		if server.Get(t, version, gone, "provider-life", name) != nil {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+	if namespace := server.Get(t, "v1", "Namespace", "", "provider-life"); namespace == nil || namespace.GetDeletionTimestamp() != nil {
+		t.Error("the namespace has gone, in which others may have something")
+	}
+}
+
+func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	w := providertest.New(startProvider)
+	at := func(version int, token string) providertest.Configuration {
+		return onCluster(theCluster(server), anAgent("provider-credentials", map[string]any{"credentials_wo": map[string]any{"token": token}, "credentials_wo_version": version}))
+	}
+	password := func() string {
+		secret := server.Get(t, "v1", "Secret", "provider-credentials", "flotilla-repository")
+		return fmt.Sprint(secret.Object["data"].(map[string]any)["password"])
+	}
+	appliedAgent(t, w, at(1, "first"))
+	before := password()
+	if plan := planned(t, w, at(1, "second")); !plan.Empty() {
+		t.Errorf("another credential of the same version is %q", agentLines(plan))
+	}
+	plan := appliedAgent(t, w, at(2, "second"))
+	if got := agentLines(plan); !slices.Equal(got, []string{"credentials_wo is applied anew"}) || password() == before {
+		t.Errorf("the plan has %q, and the password is the same: %v", got, password() == before)
+	}
+}
+
+// A cluster that is not known, not reachable, or gone.
+func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	w := providertest.New(startProvider)
+	attributes := anAgent("provider-away", nil)
+	away := map[string]any{"host": "https://127.0.0.1:1", "token": "canary-t0ken-4712"}
+
+	if _, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 {
+		t.Errorf("of a cluster that is not known yet it is said %s", said)
+	}
+	if _, said := w.Plan(t.Context(), onCluster(away, attributes)); said.Err() != nil || !said.Has("Cluster cannot be asked") {
+		t.Errorf("of a cluster that is away it is said %s", said)
+	}
+	if _, said := w.Apply(t.Context(), onCluster(away, attributes)); said.Err() == nil || !strings.Contains(said.String(), `Cluster "edge-1": the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused.`) {
+		t.Errorf("of an apply to a cluster that is away it is said %s", said)
+	}
+	_, said := w.Plan(t.Context(), onCluster(nil, attributes))
+	if said.Err() == nil || said[0].At != `AttributeName("cluster")` || !strings.Contains(said.String(), `The provider's clusters has no entry "edge-1".`) {
+		t.Errorf("of a cluster that nobody knows it is said %s", said)
+	}
+
+	appliedAgent(t, w, onCluster(theCluster(server), attributes))
+	plan, said := w.Plan(t.Context(), onCluster(away, attributes))
+	if said.Err() != nil || !plan.Empty() || !said.Has("Cluster cannot be asked") {
+		t.Errorf("of a refresh of a cluster that is away it is said %s, and planned %q", said, agentLines(plan))
+	}
+	if plan, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 || !plan.Empty() {
+		t.Errorf("of a cluster that is not known any more it is said %s", said)
+	}
+	kept := w.State.Clone()
+	for name, cluster := range map[string]any{"away": away, "unknown to the provider": nil} {
+		w.State = kept.Clone()
+		if _, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh()); said.Err() != nil || !said.Has("Cluster is gone") || len(w.State) > 0 {
+			t.Errorf("of the end of a cluster that is %s it is said %s", name, said)
+		}
+	}
+}
+
+func TestWhatAnAgentCannotBeIsSaidAtItsAttribute(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: provider-bad}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: flotilla-cluster, namespace: provider-bad}
+spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository, name: mine}}
+`)
+	certificate, key := server.ClientCertificate(t, "nobody", "nothing")
+	nobody := map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
+	wrong := map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "token": "canary-t0ken-4713"}
+	for name, c := range map[string]struct {
+		cluster any
+		agent   map[string]any
+		at      string
+		want    string
+	}{
+		"a reconciler":                 {agent: map[string]any{"reconciler": "fluxx"}, at: "reconciler", want: `did you mean "flux"?`},
+		"an on_destroy":                {agent: map[string]any{"on_destroy": "kep"}, at: "on_destroy", want: `did you mean "keep"?`},
+		"a hub without its kind":       {agent: map[string]any{"hub": "h"}, at: "hub", want: `hub is for reconciler = "argocd-hub" only.`},
+		"a kind without its hub":       {agent: map[string]any{"reconciler": "argocd-hub"}, at: "hub", want: `hub is required`},
+		"itself as a hub":              {agent: map[string]any{"reconciler": "argocd-hub", "hub": "edge-1"}, at: "hub", want: `hub is the cluster itself`},
+		"a repository of this machine": {agent: map[string]any{"gitops_repo": map[string]any{"url": "./gitops.git", "branch": "dev"}}, at: "gitops_repo", want: "is one of this machine"},
+		"no YAML":                      {agent: map[string]any{"install": "a: ["}, at: "install", want: "install: document 1, from line 1:"},
+		"one object twice":             {agent: map[string]any{"install": map[string]any{"a": "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n", "b": "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"}}, at: "install", want: "Namespace x is there twice, first in install"},
+		"credentials of two kinds":     {agent: map[string]any{"credentials_wo": map[string]any{"token": "canary", "bearer_token": "canary"}}, at: "credentials_wo", want: "credentials_wo has more than one of token"},
+		"credentials that are none":    {agent: map[string]any{"credentials_wo": "canary"}, at: "credentials_wo", want: "Must be an object"},
+		"a misspelt credential":        {agent: map[string]any{"credentials_wo": map[string]any{"tokn": "canary"}}, at: "credentials_wo", want: `did you mean "token"?`},
+		"both":                         {agent: map[string]any{"credentials": map[string]any{"secret": "x"}}, at: "credentials", want: "cannot be set together with credentials"},
+		"a misspelt reference":         {agent: map[string]any{"credentials": map[string]any{"secrt": "x"}}, at: "credentials", want: `did you mean "secret"?`},
+		"a duration":                   {agent: map[string]any{"interval": "5"}, at: "interval", want: "interval"},
+		"timeouts":                     {agent: map[string]any{"timeouts": map[string]any{"create": "x"}}, at: "timeouts", want: "must be a duration"},
+		"another's object":             {at: "force", want: `Cluster "edge-1": Kustomization provider-bad/flotilla-cluster: spec.interval, spec.path, spec.sourceRef.name are managed by "kubetest".`},
+		"an object that is refused":    {agent: map[string]any{"install": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A_B, namespace: provider-bad}\n"}, at: "install", want: `Cluster "edge-1": the API server refuses ConfigMap provider-bad/A_B: ConfigMap "A_B" is invalid`},
+		"a user who may nothing":       {cluster: nobody, at: "cluster", want: `Cluster "edge-1": the API server does not let these credentials get`},
+		"a wrong token":                {cluster: wrong, at: "cluster", want: `Cluster "edge-1": the API server refuses the credentials (401 Unauthorized).`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.cluster == nil {
+				c.cluster = theCluster(server)
+			}
+			w := providertest.New(startProvider)
+			_, said := w.Plan(t.Context(), onCluster(c.cluster, anAgent("provider-bad", c.agent)))
+			if said.Err() == nil || !slices.ContainsFunc(said, func(one providertest.Diagnostic) bool {
+				return one.Error && one.At == fmt.Sprintf("AttributeName(%q)", c.at) && strings.Contains(one.Detail, c.want)
+			}) {
+				t.Errorf("said is %s, want %q at %s", said, c.want, c.at)
+			}
+			if strings.Contains(said.String(), "canary") {
+				t.Errorf("said has a secret in it: %s", said)
+			}
+		})
+	}
+}

@@ -1,0 +1,300 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+var (
+	_ resource.Resource                   = &agentResource{}
+	_ resource.ResourceWithConfigure      = &agentResource{}
+	_ resource.ResourceWithValidateConfig = &agentResource{}
+	_ resource.ResourceWithModifyPlan     = &agentResource{}
+	_ resource.ResourceWithImportState    = &agentResource{}
+)
+
+// agentResource is what a cluster has so that its agent follows its folders.
+type agentResource struct {
+	connection *connection
+}
+
+func newAgentResource() resource.Resource { return &agentResource{} }
+
+// Metadata names the resource.
+func (r *agentResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_agent"
+}
+
+// Schema is the cluster, what it follows, and what of that is there.
+func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	replace := []planmodifier.String{stringplanmodifier.RequiresReplace()}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own: puts the objects of its agent " +
+			"onto it, by server-side apply as field manager `flotilla`, through the provider's `clusters`. What is changed or deleted there shows " +
+			"up in the next plan by name, and apply puts it right; what somebody else applies is a conflict that names the manager. A cluster that " +
+			"cannot be reached, or is not known yet, is no error at plan. One that is recreated is onboarded again.",
+		Attributes: map[string]schema.Attribute{
+			"cluster": schema.StringAttribute{
+				Required: true, PlanModifiers: replace,
+				MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it.",
+			},
+			"cluster_type": schema.StringAttribute{
+				Required:            true,
+				MarkdownDescription: "Name of its cluster type. With another one it follows that one's folder.",
+			},
+			"gitops_repo": schema.DynamicAttribute{
+				Required:            true,
+				MarkdownDescription: "What it follows: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`.",
+			},
+			"reconciler": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "Its agent: `flux` (default), `argocd` (in the cluster), `argocd-hub` (an Argo CD on another cluster, which deploys to it), or " +
+					"`fleet` (Rancher Fleet).",
+			},
+			"hub": schema.StringAttribute{
+				Optional: true, PlanModifiers: replace,
+				MarkdownDescription: "With `argocd-hub`, the name of the cluster that has Argo CD: an entry of the provider's `clusters`.",
+			},
+			"registration": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "With `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, tls_server_name, insecure, exec, aws, labels}`. " +
+					"Default for the first three: what the provider's `clusters` has. `exec` is `{command, args, env, api_version}`, a program that Argo CD " +
+					"has, such as `argocd-k8s-auth`; `aws` is `{cluster_name, role_arn}`. A token or a client certificate is for `credentials_wo`.",
+			},
+			"name": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "What the objects are called, or begins what they are called. Default: `flotilla`.",
+			},
+			"namespace": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Namespace of the agent. Default: `flux-system`, `argocd`, or `fleet-local`.",
+			},
+			"interval": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "How often the agent looks at the repository, a duration such as `\"30s\"`. Default: `1m`.",
+			},
+			"timeout": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "How long the agent gives what came of a commit to become ready. Default: `5m`.",
+			},
+			"install": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "The agent's own manifests, if nobody else brings them: a text of YAML documents, such as the output of `flux install --export` or " +
+					"Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
+			},
+			"credentials_wo": schema.DynamicAttribute{
+				Optional: true, WriteOnly: true, Sensitive: true,
+				MarkdownDescription: "Credentials with which the agent reads the repository: `{token}`, `{bearer_token}`, `{username, password}`, `{ssh_private_key, " +
+					"ssh_passphrase, ssh_known_hosts}` or `{github_app = {id, installation_id, private_key, url}}`, with `ca_certificates` where needed. " +
+					"Besides: `feedback = {token}` or `{github_app}`, and `registration = {token}` or `{client_certificate, client_key}`. It is write-only: " +
+					"in no state and no plan. A change of it is applied with the next change of `credentials_wo_version`, or of anything else.",
+			},
+			"credentials_wo_version": schema.Int64Attribute{
+				Optional:            true,
+				MarkdownDescription: "Any number; another one applies `credentials_wo` anew.",
+			},
+			"credentials": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "`{secret}`: the name of a Secret in the agent's namespace that is there already, in the form that the agent wants, in place of " +
+					"`credentials_wo`.",
+			},
+			"feedback": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "What makes the agent report to the Git host, for `commit_statuses` of `flotilla_compliance`: `{type, context, url, api_url, secret}`. " +
+					"`type` is `github`, `gitlab`, `gitea`, `azuredevops` or `bitbucket`; `context` tells clusters apart (`flotilla/{cluster}`); `secret` is the name " +
+					"of a Secret that is there, in place of `credentials_wo.feedback`.",
+			},
+			"wait": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether an apply waits until the agent runs, has applied the branch's commit, and what is in both folders is ready. Default: false: " +
+					"it waits only for definitions, and for what is being deleted.",
+			},
+			"on_destroy": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "What a destroy does: `keep` (default) takes pruning off what follows the folders, sees that it is off, and then removes that, the " +
+					"credentials and the feedback: everything runs on. `delete` removes what the agent has applied, waits until that is gone, and then " +
+					"the agent itself, as far as it came by `install`. Neither touches what was there before. Apply it before the destroy. A cluster that " +
+					"is gone is no error.",
+			},
+			"force": schema.BoolAttribute{
+				Optional:            true,
+				MarkdownDescription: "Whether fields that others manage are taken over, which is a conflict otherwise.",
+			},
+			"timeouts": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "How long operations may take, waiting included: `{create, read, update, delete}`, each a duration such as `\"90s\"`. Default: `20m`; " +
+					"`read`, which is also a plan's look at the cluster, takes a minute at most.",
+			},
+			"objects": schema.MapAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "What the cluster, and the hub, have of the agent, by name: `applied`, or what has become of it since.",
+			},
+			"found": schema.ListAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "Those of `objects` that were there before. A destroy leaves them.",
+			},
+			"changes": schema.ListAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "What the plan changes, for people: removals first, then what follows from the configuration, then what was changed on the cluster. Never a value.",
+			},
+		},
+	}
+}
+
+type agentModel struct {
+	Cluster        types.String  `tfsdk:"cluster"`
+	ClusterType    types.String  `tfsdk:"cluster_type"`
+	GitopsRepo     types.Dynamic `tfsdk:"gitops_repo"`
+	Reconciler     types.String  `tfsdk:"reconciler"`
+	Hub            types.String  `tfsdk:"hub"`
+	Registration   types.Dynamic `tfsdk:"registration"`
+	Name           types.String  `tfsdk:"name"`
+	Namespace      types.String  `tfsdk:"namespace"`
+	Interval       types.String  `tfsdk:"interval"`
+	Timeout        types.String  `tfsdk:"timeout"`
+	Install        types.Dynamic `tfsdk:"install"`
+	Secrets        types.Dynamic `tfsdk:"credentials_wo"`
+	SecretsVersion types.Int64   `tfsdk:"credentials_wo_version"`
+	Credentials    types.Dynamic `tfsdk:"credentials"`
+	Feedback       types.Dynamic `tfsdk:"feedback"`
+	Wait           types.Bool    `tfsdk:"wait"`
+	OnDestroy      types.String  `tfsdk:"on_destroy"`
+	Force          types.Bool    `tfsdk:"force"`
+	Timeouts       types.Dynamic `tfsdk:"timeouts"`
+	Objects        types.Map     `tfsdk:"objects"`
+	Found          types.List    `tfsdk:"found"`
+	Changes        types.List    `tfsdk:"changes"`
+}
+
+// Configure takes over how clusters are reached.
+func (r *agentResource) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
+	r.connection, _ = req.ProviderData.(*connection)
+}
+
+// ValidateConfig checks what needs no cluster.
+func (r *agentResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var model agentModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	decodeTimeouts(model.Timeouts, &resp.Diagnostics)
+	checkOnDestroy(model.OnDestroy, &resp.Diagnostics)
+	model.checkHub(&resp.Diagnostics)
+	if settings, known := model.settings(nil, &resp.Diagnostics); known && !resp.Diagnostics.HasError() {
+		renderAgent(settings, &resp.Diagnostics)
+	}
+}
+
+// ModifyPlan says what the cluster is to have, and what that changes. It follows from configuration and state alone: a
+// plan that is applied is planned again, and what the cluster says may be another thing by then. What the refresh has
+// found there is in the state. The cluster itself is asked only for what would be refused.
+func (r *agentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+	var prior, plan agentModel
+	var before *agentMemory
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
+		before = recallAgent(ctx, req.Private, &resp.Diagnostics)
+	}
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("credentials_wo"), &plan.Secrets)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	task := r.task(&plan, &resp.Diagnostics)
+	task.plan(ctx, &prior, before)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.Secrets = types.DynamicNull()
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+}
+
+// Create puts the objects onto the cluster. Where that breaks off, nothing is kept: the next apply finds what was made
+// by what it says itself, while a tainted object would be destroyed.
+func (r *agentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan agentModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("credentials_wo"), &plan.Secrets)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forCreate)
+	defer cancel()
+	after := r.task(&plan, &resp.Diagnostics).apply(ctx, nil)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	after.keep(ctx, resp.Private, &resp.Diagnostics)
+	plan.Secrets = types.DynamicNull()
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// Read finds out what has become of the objects.
+func (r *agentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state agentModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	before := recallAgent(ctx, req.Private, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() || r.connection == nil || state.ClusterType.IsNull() { // imported: nothing is known
+		return
+	}
+	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forRead)
+	defer cancel()
+	after := r.task(&state, &resp.Diagnostics).refresh(ctx, before)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !before.equal(after) {
+		after.keep(ctx, resp.Private, &resp.Diagnostics)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// Update puts onto the cluster what the plan promised.
+func (r *agentResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan agentModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("credentials_wo"), &plan.Secrets)...)
+	before := recallAgent(ctx, req.Private, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	// A change of the timeouts alone touches no cluster: the plan says so.
+	if plan.Found.IsUnknown() {
+		ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forUpdate)
+		defer cancel()
+		after := r.task(&plan, &resp.Diagnostics).apply(ctx, before)
+		if resp.Diagnostics.HasError() {
+			return
+		}
+		after.keep(ctx, resp.Private, &resp.Diagnostics)
+	}
+	plan.Secrets = types.DynamicNull()
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// Delete takes away what was put onto the cluster, in the way that on_destroy says.
+func (r *agentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state agentModel
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	before := recallAgent(ctx, req.Private, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
+	defer cancel()
+	r.task(&state, &resp.Diagnostics).remove(ctx, before)
+}
+
+// ImportState takes the name of a cluster. The next apply takes over what is there, as after a lost state.
+func (r *agentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster"), req.ID)...)
+}
