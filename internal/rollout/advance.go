@@ -109,15 +109,17 @@ type Target struct {
 	Since   time.Time `json:"since"`             // when it got to its stage
 	Passed  int       `json:"passed,omitempty"`  // stages that are passed
 	// Failed says that the content went back, and is not tried again unasked.
-	Failed bool                  `json:"failed,omitempty"`
-	Hosts  map[string]*HostState `json:"hosts"`
+	Failed bool `json:"failed,omitempty"`
+	// Guessed says that the hosts were found out after a state was lost.
+	Guessed bool                  `json:"guessed,omitempty"`
+	Hosts   map[string]*HostState `json:"hosts"`
 }
 
 // HostState is one host that a change reaches.
 type HostState struct {
 	Want    string    `json:"w"`           // the first digits of the tree; "-" where the folder is to go
 	Settled bool      `json:"s,omitempty"` // it counts as proven, whatever is reported later
-	Carried bool      `json:"c,omitempty"` // it was written by the change before, and not proven
+	Carried bool      `json:"c,omitempty"` // it was written before this change, and not proven
 	From    string    `json:"f,omitempty"` // the commit that it goes back to
 	Gone    time.Time `json:"g,omitzero"`  // when the folder was removed
 }
@@ -144,7 +146,8 @@ func (s *State) clone() *State {
 type run struct {
 	Input
 	state   *State
-	open    bool // windows
+	open    bool   // windows
+	opens   string // when they open, once somebody asks
 	targets map[string]*target
 	order   []string
 	stages  []Stage           // with the last one, of those that no stage names

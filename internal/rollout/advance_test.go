@@ -386,19 +386,3 @@ func TestContentThatIsNotKnownYetDecidesNothing(t *testing.T) {
 		}
 	}
 }
-
-func TestALostStateStartsNothingAgain(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, nil)
-	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
-	s.expect(t, "2 2 1")
-	s.reports = map[string]rollout.Report{}
-	s.State, s.Lost = nil, true
-	out := s.expect(t, "2 2 1")
-	if s.Lost = false; out.Progress[0].Stage != 2 {
-		t.Errorf("begins again: %v", out.RollingOut())
-	}
-	s.report("region", rollout.Ready)
-	s.expect(t, "2 2 2")
-}

@@ -128,7 +128,10 @@ func (r *run) detail(t *target, p *Progress) string {
 	case waitsForApproval:
 		return strconv.Quote(gate.Mark(t.name, p.Content))
 	case waitsForWindow:
-		return strings.TrimPrefix(r.Settings.Windows.Waits(r.Now), "a window, ")
+		if r.opens == "" { // the same for all
+			r.opens = strings.TrimPrefix(r.Settings.Windows.Waits(r.Now), "a window, ")
+		}
+		return r.opens
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
@@ -27,13 +28,37 @@ func (r *run) pass(t *target) {
 			t.failing = true
 			return
 		}
-		if t.counts.hosts+t.counts.held > 0 && (r.Proposed || !t.counts.proven(stage, r.Settings.SkipUnknown)) {
+		if t.counts.hosts+t.counts.held > 0 && (r.Proposed || !r.areReady(t, stage)) {
 			return
 		}
 		t.state.Since = r.Now
 		t.settle(t.state.Passed)
 		t.state.Passed++
 	}
+}
+
+// areReady says whether a stage is proven. Where a state was lost, nobody knows which of the hosts that have what
+// is wanted got it in this change: those that got it last, be they how many, must be ready by themselves.
+func (r *run) areReady(t *target, stage *Stage) bool {
+	if !t.counts.proven(stage, r.Settings.SkipUnknown) || !t.state.Guessed {
+		return t.counts.proven(stage, r.Settings.SkipUnknown)
+	}
+	var hosts []*member
+	for _, m := range t.members {
+		if m.touched != nil && m.stage == t.state.Passed && m.counts() {
+			hosts = append(hosts, m)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b *member) int { return r.changed(t, b).Compare(r.changed(t, a)) })
+	var c counts
+	for i, m := range hosts {
+		r.countHost(t, m, stage, &c)
+		isLast := i+1 == len(hosts) || !r.changed(t, hosts[i+1]).Equal(r.changed(t, m))
+		if isLast && (!c.enough(stage, r.Settings.SkipUnknown) || c.ready == 0 && c.failed > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // settle makes what is written in a stage proven for good.
@@ -48,14 +73,16 @@ func (t *target) settle(stage int) {
 // proven says whether enough clusters of a stage are ready for long enough. Where nobody says anything,
 // or everything is held, nothing is proven.
 func (c *counts) proven(stage *Stage, skipUnknown bool) bool {
-	if c.written < c.hosts {
-		return false
-	}
+	return c.written == c.hosts && c.ready > 0 && c.enough(stage, skipUnknown)
+}
+
+// enough says whether so many of the clusters are ready as are asked for.
+func (c *counts) enough(stage *Stage, skipUnknown bool) bool {
 	total := c.total() - c.failed
 	if skipUnknown {
 		total -= c.unknown
 	}
-	return c.ready > 0 && c.ready*100 >= total*stage.ReadyPercent
+	return c.ready*100 >= total*stage.ReadyPercent
 }
 
 // count counts the clusters of the hosts of a stage that the change reaches.

@@ -85,6 +85,7 @@ type world struct {
 	commits []rollout.Trees // by number
 	state   *rollout.State
 	lost    bool
+	closed  bool // windows
 	before  *rollout.Outcome
 
 	oracle map[string]*naive
@@ -124,7 +125,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	for i := range 1 + w.random.IntN(3) {
 		w.targets = append(w.targets, fmt.Sprintf("t%d", i))
-		w.oracle[w.targets[i]] = &naive{hosts: map[string]string{}, proven: map[string]string{}, failed: map[string]bool{}, passed: map[int]bool{}}
+		w.oracle[w.targets[i]] = newNaive()
 	}
 	if len(w.targets) > 1 && w.chance(3) {
 		w.requires["t0"] = "t1"
@@ -157,6 +158,18 @@ func ring(t *testing.T, number int) rollout.Stage {
 		t.Fatal(findings)
 	}
 	return settings.Stages[0]
+}
+
+// closedWindows are not open in the years of the simulation.
+func closedWindows(t *testing.T) gate.Windows {
+	t.Helper()
+	settings, _, findings := rollout.Decode(map[string]any{"stages": []any{}, "windows": []any{
+		map[string]any{"kind": "allow", "schedule": "0 0 29 2 *", "duration": "1h"},
+	}})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	return settings.Windows
 }
 
 func (w *world) chance(of int) bool { return w.random.IntN(of) == 0 }
@@ -355,7 +368,10 @@ func (w *world) step() {
 	w.pass()
 	w.steps++
 	w.Steps++
-	w.settings.Approvals = nil
+	w.settings.Approvals, w.settings.Windows = nil, nil
+	if w.closed = !w.quiet && w.chance(12); w.closed {
+		w.settings.Windows = closedWindows(w.t)
+	}
 	if w.before != nil && (w.quiet || w.chance(2)) {
 		for _, p := range w.before.Progress {
 			if p.Content != "" {

@@ -102,7 +102,7 @@ func (r *run) follow(t *target) {
 	t.expedited = r.isExpedited(t)
 	r.arrange(t)
 	if r.Lost {
-		r.settleByRecords(t)
+		r.passByRecords(t)
 	}
 	r.pass(t)
 }
@@ -156,7 +156,7 @@ func (t *target) isReleased() bool {
 // newer begins a change. What was proven of the one before, and is wanted still, it does not reach: that
 // stays proven. What that one has written and not proven is waited for.
 func (r *run) newer(t *target, before *Target) *Target {
-	made := &Target{Content: t.content(), Since: r.Now, Hosts: map[string]*HostState{}}
+	made := &Target{Content: t.content(), Since: r.Now, Guessed: before.Guessed, Hosts: map[string]*HostState{}}
 	for _, m := range t.members {
 		if m.info == nil {
 			continue
@@ -206,18 +206,31 @@ func (r *run) joinTo(t *target) {
 }
 
 // reconstruct makes the state of a target whose state was lost. What has what is wanted may have got it in
-// this change or long ago: all of it is looked at. Content that went back is known by the records.
+// this change or long ago: all of it is looked at. Content that went back by itself is known by the records.
 func (r *run) reconstruct(t *target) *Target {
-	made := &Target{Content: t.content(), Since: r.Now, Hosts: map[string]*HostState{}}
+	made := &Target{Content: t.content(), Since: r.Now, Guessed: true, Hosts: map[string]*HostState{}}
+	var waits, newest time.Time // when those were written last that wait now, and those that have what is wanted
+	for _, m := range t.members {
+		switch changed := r.Records[m.key].Changed; {
+		case m.info == nil:
+		case m.pending():
+			waits = latest(waits, changed)
+		default:
+			newest = latest(newest, changed)
+		}
+	}
 	for _, m := range t.members {
 		if m.info == nil || !m.wanted && !m.deployed {
 			continue
 		}
-		touched := &HostState{Want: m.mark()}
+		record := r.Records[m.key]
+		// Only what was written last can be the share of a stage that takes one.
+		ofChange := record.Changed.Equal(newest) && newest.After(waits)
+		touched := &HostState{Want: m.mark(), Carried: !m.pending() && !ofChange}
 		if m.pending() {
 			touched.From = r.Tip
 		}
-		if record := r.Records[m.key]; m.wanted && m.deployed && m.pending() && record.Before == m.want {
+		if r.Settings.RollBack && m.wanted && m.deployed && m.pending() && record.Before == m.want {
 			made.Failed = true
 		}
 		made.Hosts[m.host] = touched
@@ -225,9 +238,9 @@ func (r *run) reconstruct(t *target) *Target {
 	return made
 }
 
-// settleByRecords passes stages that were passed before the state was lost: a host of a later stage was
-// written after all of theirs.
-func (r *run) settleByRecords(t *target) {
+// passByRecords passes stages that were passed before the state was lost: a host of a later stage was written after
+// all of theirs. Which of these were proven it does not tell: some may have been held, or allowed to fail.
+func (r *run) passByRecords(t *target) {
 	for t.state.Passed < len(r.stages)-1 {
 		var last, later time.Time
 		for _, m := range t.members {
@@ -247,7 +260,6 @@ func (r *run) settleByRecords(t *target) {
 		if !later.After(last) {
 			return
 		}
-		t.settle(t.state.Passed)
 		t.state.Passed++
 	}
 }
@@ -319,7 +331,7 @@ func (r *run) arrange(t *target) {
 		if i < last && stage.Percent > 0 {
 			all := 0
 			for _, m := range t.members {
-				if m.touched != nil && r.selects(i, m) {
+				if m.touched != nil && !m.touched.Carried && r.selects(i, m) {
 					all++
 				}
 			}
