@@ -246,6 +246,11 @@ func (t *task) lookAhead(ctx context.Context) {
 // isDone says whether the repository has everything as it is wanted, so that there is nothing to write.
 func (t *task) isDone(ctx context.Context) bool {
 	if t.known != nil && t.isClosed() && t.outlook.Identity == delivery.Same {
+		if !t.known.Drift.IsNone() {
+			t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Drift waits for a window", fmt.Sprintf(
+				"The folders of %q are not as they were written. What is put right is written, too: it waits for %s.",
+				t.known.Owner.Name, t.steps.settings.Windows.Waits(t.steps.evidence.Time)))
+		}
 		return true
 	}
 	if t.known == nil || t.outlook.Identity != delivery.Same || !t.known.Drift.IsNone() || !t.model.Deployed.Equal(t.prior.Deployed) {

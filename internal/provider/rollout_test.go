@@ -232,7 +232,12 @@ func TestRolloutGoesOnAfterALostState(t *testing.T) {
 	r.report("canary", observe.Ready)
 	r.run("2", "2 2 1")
 	r.w.Lose(assignment)
-	r.run("2", "2 2 1")
+	plan := r.run("2", "2 2 1")
+	for _, want := range []string{"no assignment changes; none is added; none is removed; 3 in all", `at stage 2 of 3 "region", on 2 of 3 hosts`, "false"} {
+		if !strings.Contains(said(plan), want) {
+			t.Errorf("without a state, the plan does not say %q: %s", want, said(plan))
+		}
+	}
 	r.report("region", observe.Ready)
 	r.report("canary", observe.Ready)
 	r.run("2", "2 2 2")
@@ -284,6 +289,34 @@ func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
 	}
 	if plan := r.run("2", "2 1 1"); !plan.Empty() {
 		t.Errorf("behind closed windows, again: %s", said(plan))
+	}
+}
+
+func TestDriftWaitsForAWindow(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	windows := func(kind string) {
+		r.rollout = ringRollout(map[string]any{"windows": []any{map[string]any{"kind": kind, "schedule": "0 0 29 2 *", "duration": "1m"}}})
+	}
+	windows("deny")
+	r.run("1", "1 1 1")
+	clone := repository{cloneURL: r.url}.clone(t, "dev")
+	git(t, clone, "rm", "-q", "clusters/all/rest/app-core/namespace.yaml")
+	git(t, clone, "commit", "-qm", "by hand")
+	git(t, clone, "push", "-q")
+	byHand := git(t, r.url, "rev-parse", "dev")
+	windows("allow")
+	plan, said := r.w.Apply(t.Context(), r.configuration("1"))
+	if said.Err() != nil || git(t, r.url, "rev-parse", "dev") != byHand {
+		t.Fatalf("behind closed windows: %v", said)
+	}
+	if plan.Change(assignment).After["commit"] == (providertest.Unknown{}) || !strings.Contains(fmt.Sprint(said), "Drift waits for a window") {
+		t.Errorf("behind closed windows, the plan says %v", said)
+	}
+	windows("deny")
+	r.run("1", "1 1 1")
+	if git(t, r.url, "rev-parse", "dev^") != byHand || r.tree("dev", "rest") != r.tree("dev^^", "rest") {
+		t.Error("drift is not put right once windows are open")
 	}
 }
 
