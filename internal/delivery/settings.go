@@ -36,10 +36,15 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 	if !settings.PullRequest {
 		return nil
 	}
-	if _, err := c.forge(settings, owner.Place); err != nil {
+	host, err := c.forge(settings, owner.Place)
+	if err != nil {
 		return err
 	}
-	return git.CheckBranch(settings.request(owner).Head)
+	selector := settings.request(owner)
+	if err := git.CheckBranch(selector.Head); err != nil {
+		return err
+	}
+	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers})
 }
 
 func (c *Client) forge(settings Settings, at Place) (forge.Host, error) {
@@ -88,7 +93,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 		return result, result.Commit, "", closeRequest(ctx, host, selector)
 	}
 	request, err := propose(ctx, host, settings, result.HeadCommit, forge.Wanted{
-		Selector: selector, Title: settings.titleOf(edit, result), Body: bodyOf(edit, result),
+		Selector: selector, Title: settings.titleOf(edit, result), Body: bodyOf(edit, result, host.MaxBody()),
 		Labels: settings.Labels, Reviewers: settings.Reviewers,
 	})
 	if err != nil {
@@ -149,7 +154,7 @@ func (s Settings) titleOf(edit gitops.Edit, result gitops.Result) string {
 	return edit.Owner.Name + ": " + strings.Join(parts, ", ")
 }
 
-func bodyOf(edit gitops.Edit, result gitops.Result) string {
+func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
 	if edit.Keep {
 		return "The records of this assignment go, and its folders stay.\n"
 	}
@@ -160,7 +165,7 @@ func bodyOf(edit gitops.Edit, result gitops.Result) string {
 			Action: forge.Action(change.Action), Before: change.Before, After: change.After,
 		}
 	}
-	return forge.Body(rows)
+	return forge.Body(rows, limit)
 }
 
 // pending returns the branch to look at for what is deployed: that of the owner's open pull request,

@@ -14,8 +14,12 @@ type address struct {
 	// api is the root of the API as the forge's SDK takes it, with a slash at
 	// its end.
 	api *url.URL
-	// owner is the account, or on GitLab the groups with slashes between them.
+	// owner is the account, on GitLab the groups with slashes between them, or on
+	// Azure Repos the project.
 	owner, name string
+	// Of Azure Repos alone: where people are looked up, and the repository's page.
+	people *url.URL
+	web    string
 }
 
 // famous are the hosts whose kind their name tells.
@@ -24,6 +28,8 @@ var famous = map[string]Forge{
 	"gitlab.com":   GitLab,
 	"gitea.com":    Gitea,
 	"codeberg.org": Forgejo,
+	// Azure DevOps Services; guess knows its older names.
+	"dev.azure.com": Azure,
 }
 
 // segmentPattern is what the hosts allow in names of accounts, groups and
@@ -42,18 +48,21 @@ func locate(r Repository) (address, error) {
 		at.forge = guess(clone.Hostname())
 	}
 	switch at.forge {
-	case Gitea, Forgejo, GitHub, GitLab:
+	case Gitea, Forgejo, GitHub, GitLab, Azure:
 	case "":
-		return address{}, fmt.Errorf("the host %q does not tell what it is; set forge to gitea, forgejo, github or gitlab", clone.Hostname())
+		return address{}, fmt.Errorf("the host %q does not tell what it is; set forge to gitea, forgejo, github, gitlab or azure", clone.Hostname())
 	default:
-		return address{}, fmt.Errorf("forge %q is none of gitea, forgejo, github and gitlab", at.forge)
+		return address{}, fmt.Errorf("forge %q is none of gitea, forgejo, github, gitlab and azure", at.forge)
 	}
-	path := strings.TrimSuffix(strings.Trim(clone.Path, "/"), ".git")
 	if r.APIURL != "" {
 		if at.api, err = parseURL("api_url", r.APIURL); err != nil {
 			return address{}, err
 		}
 	}
+	if at.forge == Azure {
+		return locateAzure(clone, at.api)
+	}
+	path := strings.TrimSuffix(strings.Trim(clone.Path, "/"), ".git")
 	if at.forge == GitLab && at.api != nil {
 		// GitLab may live below a path, and there only the API's URL tells which
 		// segments are groups.
@@ -107,8 +116,11 @@ func apiPath(forge Forge, api *url.URL) string {
 
 func guess(host string) Forge {
 	host = strings.ToLower(host)
-	if strings.HasSuffix(host, ".ghe.com") {
+	switch {
+	case strings.HasSuffix(host, ".ghe.com"):
 		return GitHub
+	case strings.HasSuffix(host, ".visualstudio.com"):
+		return Azure
 	}
 	return famous[host]
 }

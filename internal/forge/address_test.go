@@ -42,6 +42,16 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 		{"https://gitea.com/owner/gitops.git", "", "", "https://gitea.com/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
 		{"http://example.com:3000/owner/gitops.git", "gitea", "", "http://example.com:3000/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
 		{"https://example.com/git/owner/gitops.git", "forgejo", "", "https://example.com/git/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
+		{"https://dev.azure.com/org/My%20Project/_git/git%20ops", "", "", "https://dev.azure.com/org/My%20Project/_apis/git/repositories/git%20ops/pullrequests"},
+		{"https://dev.azure.com/org/_git/gitops/", "", "", "https://dev.azure.com/org/gitops/_apis/git/repositories/gitops/pullrequests"},
+		{"https://org.visualstudio.com/p/_git/gitops", "", "", "https://org.visualstudio.com/p/_apis/git/repositories/gitops/pullrequests"},
+		{"https://org.visualstudio.com/DefaultCollection/p/_git/gitops", "", "", "https://org.visualstudio.com/p/_apis/git/repositories/gitops/pullrequests"},
+		{"https://org.visualstudio.com/_git/gitops.git", "", "", "https://org.visualstudio.com/gitops.git/_apis/git/repositories/gitops.git/pullrequests"},
+		{"https://azure.example.com:8443/tfs/Collection/p/_git/gitops", "azure", "", "https://azure.example.com:8443/tfs/Collection/p/_apis/git/repositories/gitops/pullrequests"},
+		{"https://azure.example.com/Collection/_git/gitops", "azure", "", "https://azure.example.com/Collection/gitops/_apis/git/repositories/gitops/pullrequests"},
+		{"https://azure.example.com/tfs/Collection/_git/gitops", "azure", "https://azure.example.com/tfs/Collection/", "https://azure.example.com/tfs/Collection/gitops/_apis/git/repositories/gitops/pullrequests"},
+		{"https://dev.azure.com/org/p/_git/gitops", "", "http://127.0.0.1:8080/org", "http://127.0.0.1:8080/org/p/_apis/git/repositories/gitops/pullrequests"},
+		{"https://dev.azure.com/org/Проект/_git/gitops", "", "", "https://dev.azure.com/org/%D0%9F%D1%80%D0%BE%D0%B5%D0%BA%D1%82/_apis/git/repositories/gitops/pullrequests"},
 		{"https://example.com/owner/gitops.git", "gitea", "https://api.example.com/git/api/v1", "https://api.example.com/git/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
 	} {
 		r := &recorder{}
@@ -65,7 +75,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		repository forge.Repository
 		says       string
 	}{
-		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" does not tell what it is; set forge to gitea, forgejo, github or gitlab`},
+		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" does not tell what it is; set forge to gitea, forgejo, github, gitlab or azure`},
 		{forge.Repository{URL: "https://github.com.example.com/owner/gitops"}, "set forge"},
 		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "bitbucket"}, `"bitbucket" is none of`},
 		{forge.Repository{URL: "git@github.com:owner/gitops"}, "cannot be parsed"},
@@ -83,6 +93,15 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		{forge.Repository{URL: "https://github.com/owner/a%2Fb%3Fc"}, "does not name a repository"},
 		{forge.Repository{URL: "https://github.com/owner//gitops"}, "does not name a repository"},
 		{forge.Repository{URL: "https://github.com/owner/c4n4ry\x00"}, "cannot be parsed"},
+		{forge.Repository{URL: "https://dev.azure.com/org/p/r"}, ".../project/_git/repository"},
+		{forge.Repository{URL: "https://dev.azure.com/_git/r"}, "no organization or collection before the project"},
+		{forge.Repository{URL: "https://dev.azure.com/a/b/c/_git/r"}, "organization/project/_git/repository"},
+		{forge.Repository{URL: "https://dev.azure.com/org/p/_git/"}, ".../project/_git/repository"},
+		{forge.Repository{URL: "https://dev.azure.com/org//_git/r"}, "does not name a repository"},
+		{forge.Repository{URL: "https://dev.azure.com/org/p%3Fx/_git/r"}, "does not name a repository"},
+		{forge.Repository{URL: "https://dev.azure.com/org/p/_git/%2e%2e"}, `".."`},
+		{forge.Repository{URL: "git@ssh.dev.azure.com:v3/org/p/r"}, "cannot be parsed"},
+		{forge.Repository{URL: "https://org.visualstudio.com/a/b/_git/r"}, "organization/project/_git/repository"},
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "ftp://gitlab.com"}, "scheme of the api_url"},
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "https://c4n4ry@gitlab.com/"}, "api_url has credentials"},
 	} {

@@ -34,10 +34,11 @@ const (
 const maxCell = 200
 
 // Body renders changes as Markdown: a sentence that counts them and a table,
-// sorted by host and deployment target. What does not fit MaxBody is counted.
+// sorted by host and deployment target. What does not fit so many bytes, of which
+// there are at least 1,000, is counted.
 // Names are shown as code and cannot be read as anything else: no markup, no
 // mention of a person, no reference to an issue, no command to the host.
-func Body(changes []Change) string {
+func Body(changes []Change, limit int) string {
 	if len(changes) == 0 {
 		return "No changes.\n"
 	}
@@ -51,7 +52,7 @@ func Body(changes []Change) string {
 	for i, change := range changes {
 		row := fmt.Sprintf("| %s | %s | %s | %s |\n", code(change.Host), code(change.DeploymentTarget), change.Action.word(), change.versions())
 		rest := fmt.Sprintf("\nAnd %d more: %s.\n", len(changes)-i, tally(changes[i:]))
-		if b.Len()+len(row)+len(rest)+64 > MaxBody { // 64: the next rest may be longer
+		if b.Len()+len(row)+len(rest)+64 > limit { // 64: the next rest may be longer
 			b.WriteString(rest)
 			break
 		}

@@ -75,7 +75,7 @@ func TestBodyIsATableOfChanges(t *testing.T) {
 				"| `large` | `b` | removed | `aa` → |\n",
 		},
 	} {
-		if got := forge.Body(test.changes); got != test.want {
+		if got := forge.Body(test.changes, forge.MaxBody); got != test.want {
 			t.Errorf("%s:\n%s", name, got)
 		}
 	}
@@ -89,13 +89,15 @@ func TestBodyOfAFirstDeploymentSaysWhatDoesNotFit(t *testing.T) {
 			Host: fmt.Sprintf("cluster-type-%03d", i%500), DeploymentTarget: fmt.Sprintf("workload-%05d-target", i), Action: forge.Added, After: "0123456789abcdef",
 		})
 	}
-	body := forge.Body(changes)
-	rows := strings.Count(body, "\n| `")
-	if len(body) > forge.MaxBody || len(body) < forge.MaxBody*9/10 {
-		t.Errorf("the body has %d bytes", len(body))
-	}
-	if want := fmt.Sprintf("\nAnd %d more: %d added.\n", 20_000-rows, 20_000-rows); !strings.HasSuffix(body, want) {
-		t.Errorf("the body ends in %q, not in %q", body[len(body)-60:], want)
+	for _, limit := range []int{forge.MaxBody, 3_400, 1_000} {
+		body := forge.Body(changes, limit)
+		rows := strings.Count(body, "\n| `")
+		if len(body) > limit || len(body) < limit*8/10 {
+			t.Errorf("the body has %d bytes of %d", len(body), limit)
+		}
+		if want := fmt.Sprintf("\nAnd %d more: %d added.\n", 20_000-rows, 20_000-rows); !strings.HasSuffix(body, want) {
+			t.Errorf("the body ends in %q, not in %q", body[len(body)-60:], want)
+		}
 	}
 }
 
@@ -105,7 +107,7 @@ func FuzzBody(f *testing.F) {
 		f.Add(name, "target", "v")
 	}
 	f.Fuzz(func(t *testing.T, host, target, version string) {
-		body := forge.Body([]forge.Change{{Host: host, DeploymentTarget: target, Action: forge.Changed, Before: version, After: "x" + version}})
+		body := forge.Body([]forge.Change{{Host: host, DeploymentTarget: target, Action: forge.Changed, Before: version, After: "x" + version}}, forge.MaxBody)
 		if len(body) > forge.MaxBody {
 			t.Fatalf("the body has %d bytes", len(body))
 		}

@@ -63,6 +63,10 @@ var gitLabDescription = sync.OnceValues(func() (*description, error) {
 	return readDescription("testdata/gitlab.yaml", "")
 })
 
+var azureDescription = sync.OnceValues(func() (*description, error) {
+	return readDescription("testdata/azure.yaml", "/org")
+})
+
 // describedBy returns the description of a kind of host; nil for Gitea, which is
 // tried itself.
 func describedBy(kind forge.Forge) (*description, error) {
@@ -71,6 +75,8 @@ func describedBy(kind forge.Forge) (*description, error) {
 		return gitHubDescription()
 	case forge.GitLab:
 		return gitLabDescription()
+	case forge.Azure:
+		return azureDescription()
 	}
 	return nil, nil
 }
@@ -332,26 +338,31 @@ func TestDescriptionsRefuseWhatTheyDoNotDescribe(t *testing.T) {
 		method, path, body string
 		says               string // "" when it is as described
 	}{
-		"as GitHub describes":          {forge.GitHub, "POST", hubPulls, `{"head": "a", "base": "b", "title": "t"}`, ""},
-		"a path":                       {forge.GitHub, "GET", "/api/v3/repos/owner/gitops/pull", "", "no operation"},
-		"a method":                     {forge.GitHub, "DELETE", hubPulls, "", "no operation"},
-		"a query":                      {forge.GitHub, "GET", hubPulls + "?author=me", "", "query parameter author"},
-		"a value of a query":           {forge.GitHub, "GET", hubPulls + "?state=merged", "", "state"},
-		"a property":                   {forge.GitHub, "POST", hubPulls, `{"head": "a", "base": "b", "reviewers": []}`, "reviewers"},
-		"a property that is missing":   {forge.GitHub, "POST", hubPulls, `{"head": "a"}`, "base"},
-		"a type":                       {forge.GitHub, "PUT", hubPulls + "/7/merge", `{"sha": 7}`, "sha"},
-		"a way to merge":               {forge.GitHub, "PUT", hubPulls + "/7/merge", `{"merge_method": "octopus"}`, "merge_method"},
-		"a body that is none":          {forge.GitHub, "POST", hubPulls, "", "body"},
-		"as GitHub's GraphQL":          {forge.GitHub, "POST", "/api/graphql", hubEnable, ""},
-		"an input of GraphQL":          {forge.GitHub, "POST", "/api/graphql", strings.Replace(hubEnable, "expectedHeadOid", "head", 1), "head"},
-		"a value of GraphQL":           {forge.GitHub, "POST", "/api/graphql", strings.Replace(hubEnable, "MERGE", "OCTOPUS", 1), "OCTOPUS"},
-		"a mutation":                   {forge.GitHub, "POST", "/api/graphql", strings.ReplaceAll(hubEnable, "enablePull", "allowPull"), "allowPull"},
-		"as GitLab describes":          {forge.GitLab, "PUT", labMerges + "/7/merge", `{"sha": "a", "auto_merge": true}`, ""},
-		"a number that is none":        {forge.GitLab, "GET", labMerges + "/seven", "", "merge_request_iid"},
-		"a property of GitLab":         {forge.GitLab, "PUT", labMerges + "/7/merge", `{"merge_method": "squash"}`, "merge_method"},
-		"a state of GitLab":            {forge.GitLab, "PUT", labMerges + "/7", `{"state_event": "merge"}`, "state_event"},
-		"an update of nothing":         {forge.GitLab, "PUT", labMerges + "/7", `{}`, "1"},
-		"a body where none is allowed": {forge.GitLab, "GET", labMerges, `{}`, "body"},
+		"as GitHub describes":            {forge.GitHub, "POST", hubPulls, `{"head": "a", "base": "b", "title": "t"}`, ""},
+		"a path":                         {forge.GitHub, "GET", "/api/v3/repos/owner/gitops/pull", "", "no operation"},
+		"a method":                       {forge.GitHub, "DELETE", hubPulls, "", "no operation"},
+		"a query":                        {forge.GitHub, "GET", hubPulls + "?author=me", "", "query parameter author"},
+		"a value of a query":             {forge.GitHub, "GET", hubPulls + "?state=merged", "", "state"},
+		"a property":                     {forge.GitHub, "POST", hubPulls, `{"head": "a", "base": "b", "reviewers": []}`, "reviewers"},
+		"a property that is missing":     {forge.GitHub, "POST", hubPulls, `{"head": "a"}`, "base"},
+		"a type":                         {forge.GitHub, "PUT", hubPulls + "/7/merge", `{"sha": 7}`, "sha"},
+		"a way to merge":                 {forge.GitHub, "PUT", hubPulls + "/7/merge", `{"merge_method": "octopus"}`, "merge_method"},
+		"a body that is none":            {forge.GitHub, "POST", hubPulls, "", "body"},
+		"as GitHub's GraphQL":            {forge.GitHub, "POST", "/api/graphql", hubEnable, ""},
+		"an input of GraphQL":            {forge.GitHub, "POST", "/api/graphql", strings.Replace(hubEnable, "expectedHeadOid", "head", 1), "head"},
+		"a value of GraphQL":             {forge.GitHub, "POST", "/api/graphql", strings.Replace(hubEnable, "MERGE", "OCTOPUS", 1), "OCTOPUS"},
+		"a mutation":                     {forge.GitHub, "POST", "/api/graphql", strings.ReplaceAll(hubEnable, "enablePull", "allowPull"), "allowPull"},
+		"as GitLab describes":            {forge.GitLab, "PUT", labMerges + "/7/merge", `{"sha": "a", "auto_merge": true}`, ""},
+		"a number that is none":          {forge.GitLab, "GET", labMerges + "/seven", "", "merge_request_iid"},
+		"a property of GitLab":           {forge.GitLab, "PUT", labMerges + "/7/merge", `{"merge_method": "squash"}`, "merge_method"},
+		"a state of GitLab":              {forge.GitLab, "PUT", labMerges + "/7", `{"state_event": "merge"}`, "state_event"},
+		"an update of nothing":           {forge.GitLab, "PUT", labMerges + "/7", `{}`, "1"},
+		"as Azure describes":             {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"status": "abandoned"}`, ""},
+		"an update without a version":    {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7", `{"status": "abandoned"}`, "api-version"},
+		"a property that is not updated": {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"reviewers": []}`, "reviewers"},
+		"a description that is too long": {forge.Azure, "PATCH", "/org/p/_apis/git/repositories/r/pullrequests/7?api-version=7.1", `{"description": "` + strings.Repeat("x", 4001) + `"}`, "description"},
+		"a branch that is no reference":  {forge.Azure, "POST", "/org/p/_apis/git/repositories/r/pullrequests?api-version=7.1", `{"title": "t", "sourceRefName": "dev", "targetRefName": "refs/heads/main"}`, "sourceRefName"},
+		"a body where none is allowed":   {forge.GitLab, "GET", labMerges, `{}`, "body"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,8 +114,9 @@ func classify(err error) error {
 
 // answer is what a host answered instead of success.
 type answer struct {
-	status int
-	words  string // what the body says, scrubbed
+	status   int
+	words    string // what the body says, scrubbed
+	kindWord string // Azure's word for what kind of refusal it is; never shown
 }
 
 func (a *answer) Error() string {

@@ -57,7 +57,8 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !sameJSON(string(body), e.body) {
 		s.t.Errorf("%s: the body is %s\nand not %s", got, body, e.body)
 	}
-	if authorization := r.Header.Get("Authorization"); authorization != "Bearer "+canary && authorization != "token "+canary {
+	_, password, _ := r.BasicAuth() // Azure's
+	if authorization := r.Header.Get("Authorization"); authorization != "Bearer "+canary && authorization != "token "+canary && password != canary {
 		s.t.Errorf("%s: the credentials are %q", got, authorization)
 	}
 	if e.body != "" && r.Header.Get("Content-Type") != "application/json" {
@@ -125,6 +126,14 @@ func apiOf(t *testing.T, kind forge.Forge) *description {
 		t.Fatal(err)
 	}
 	return api
+}
+
+// pathOf is the path of a repository as a kind of host has it.
+func pathOf(kind forge.Forge) string {
+	if kind == forge.Azure {
+		return "/org/owner/_git/gitops"
+	}
+	return "/owner/gitops.git"
 }
 
 // hostAt returns a host that is sent only what the kind of host describes.

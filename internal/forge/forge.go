@@ -1,6 +1,6 @@
 // Package forge opens, updates, merges and closes pull requests on Git hosts:
-// Gitea and Forgejo, GitHub and GitHub Enterprise, GitLab, whose merge requests
-// are called pull requests here too. It reads the statuses of commits there. It
+// Gitea and Forgejo, GitHub and GitHub Enterprise, Azure Repos, and GitLab, whose
+// merge requests are called pull requests here too. It reads the statuses of commits there. It
 // knows neither Terraform nor fleets, and nothing of Git but the names of
 // branches and commits.
 //
@@ -8,7 +8,8 @@
 // comment, and its head is a branch of the same repository. Whatever does not
 // carry the mark is never changed, merged or closed.
 //
-// Each host is reached through its own SDK, behind one small interface (api).
+// Each host is reached through its own SDK (Azure Repos without, azure.go says
+// why), behind one small interface (api).
 // What they have in common is done once: ownership and the order of calls in
 // [Host], waiting, retries and what goes wrong in one HTTP transport below all
 // of the SDKs.
@@ -31,25 +32,28 @@ const (
 	Forgejo Forge = "forgejo"
 	GitHub  Forge = "github"
 	GitLab  Forge = "gitlab"
+	Azure   Forge = "azure"
 )
 
 // Repository names a repository on a Git host, and how to reach it.
 type Repository struct {
 	// URL is what one clones, http(s)://host/owner/name.git. Its owner may be
-	// nested groups on GitLab.
+	// nested groups on GitLab. On Azure Repos it has /_git/ before its name.
 	URL string
 	// APIURL is where the host's API is, when that does not follow from URL.
 	APIURL string
 	// Forge is the kind of host; "" is taken from the host's name, for
-	// github.com, *.ghe.com, gitlab.com, gitea.com and codeberg.org.
+	// github.com, *.ghe.com, gitlab.com, gitea.com, codeberg.org, dev.azure.com
+	// and *.visualstudio.com.
 	Forge Forge
-	// Credentials are sent to the API's host only.
+	// Credentials are sent to the API's host only, and of Azure DevOps Services to
+	// the one that knows people.
 	Credentials Credentials
 }
 
 // Credentials are those of a user of the host. A Token wins over a Password;
-// GitHub and GitLab know only tokens, and are given the Password as one when
-// there is no Token.
+// GitHub, GitLab and Azure Repos know only tokens, and are given the Password as
+// one when there is no Token.
 type Credentials struct {
 	Username string
 	Password string
@@ -93,7 +97,8 @@ type Host interface {
 	//
 	// What an arranged merge does when the head moves later is up to the host:
 	// GitLab cancels it; GitHub cancels it when who pushed may not write to the
-	// repository; Gitea and Forgejo merge the new head once its checks succeed.
+	// repository; Gitea, Forgejo and Azure Repos merge the new head once its checks
+	// succeed.
 	Merge(ctx context.Context, request *PullRequest, headCommit string, how MergeMode) (*PullRequest, error)
 
 	// Hold takes back what Merge has arranged, if anything.
@@ -102,6 +107,13 @@ type Host interface {
 	// Close closes the request without merging it. One that is merged or closed
 	// already is no error. Of the request its Number, Owner and Head are read.
 	Close(ctx context.Context, request *PullRequest) error
+
+	// Check tells what is wrong with a request before anybody is asked, but for its
+	// title and body.
+	Check(Wanted) error
+
+	// MaxBody is how many bytes the body of a request may have, without the mark.
+	MaxBody() int
 
 	// Statuses returns what was told the host about a commit, which is given by
 	// its full id: the latest of each context, ordered by context. A commit of
@@ -124,11 +136,12 @@ type Wanted struct {
 	Selector
 	// Title is cut to what every host takes, 245 characters.
 	Title string
-	// Body is Markdown of at most MaxBody bytes; the mark is put before it.
+	// Body is Markdown of at most Host.MaxBody bytes; the mark is put before it.
 	Body string
 	// Labels are names; those that the repository does not have are created.
 	Labels []string
-	// Reviewers are usernames, or "organization/team" except on GitLab.
+	// Reviewers are usernames, or "organization/team" except on GitLab; on Azure
+	// Repos addresses of mail, or "project/team".
 	Reviewers []string
 }
 
@@ -209,15 +222,25 @@ func NewHost(repository Repository, given ...Option) (Host, error) {
 		[]string{repository.Credentials.Password, repository.Credentials.Token},
 		repository.Credentials.Username, "x-access-token", "oauth2",
 	)
+	origins := []string{origin(at.api)}
+	if at.people != nil {
+		origins = append(origins, origin(at.people))
+	}
 	client := &http.Client{Transport: &transport{
-		next: o.over, origin: origin(at.api), secrets: secrets, patience: o.patience,
+		next: o.over, origins: origins, secrets: secrets, patience: o.patience,
 	}}
-	h := &host{url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling)}
+	h := &host{
+		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling),
+		bounds: bounds{maxBody: MaxBody, reviewer: isReviewer, reviewers: "a username nor organization/team"},
+	}
 	switch at.forge {
 	case GitHub:
 		h.api, err = newGitHub(at, repository.Credentials, client)
 	case GitLab:
 		h.api, err = newGitLab(at, repository.Credentials, client, h.settling)
+	case Azure:
+		h.api = newAzure(at, repository.Credentials, client, h.settling)
+		h.bounds = bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an address of mail nor project/team"}
 	default:
 		h.api = newGitea(at, repository.Credentials, client)
 	}

@@ -297,7 +297,7 @@ func TestGiteaShowsHostileNamesAsTheyAre(t *testing.T) {
 	for _, name := range hostileNames(p.user.Name) {
 		changes = append(changes, forge.Change{Host: name, DeploymentTarget: "target", Action: forge.Changed, Before: name, After: "b"})
 	}
-	rendered := p.render(forge.Body(changes))
+	rendered := p.render(forge.Body(changes, forge.MaxBody))
 	if strings.Count(rendered, "<tr>") != len(changes)+1 {
 		t.Errorf("there are not %d rows:\n%s", len(changes)+1, rendered)
 	}
@@ -328,7 +328,7 @@ func TestGiteaShowsTheBeginningOfAVeryLargeChange(t *testing.T) {
 		})
 	}
 	w := wanted(dev)
-	w.Body = forge.Body(changes)
+	w.Body = forge.Body(changes, forge.MaxBody)
 	kept := p.pull(p.ensure(w).Number).Body
 	if !strings.HasSuffix(strings.TrimSpace(kept), strings.TrimSpace(w.Body)) {
 		t.Errorf("Gitea keeps %d bytes of %d", len(kept), len(w.Body))

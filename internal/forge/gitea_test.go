@@ -130,7 +130,7 @@ var dev = forge.Selector{Owner: "dev", Base: "main", Head: "flotilla/dev"}
 func wanted(s forge.Selector) forge.Wanted {
 	return forge.Wanted{Selector: s, Title: "Deploy " + s.Owner, Body: forge.Body([]forge.Change{
 		{Host: "drone", DeploymentTarget: "hello-world-app-test", Action: forge.Added, After: "0123456789abcdef"},
-	})}
+	}, forge.MaxBody)}
 }
 
 func wantState(t *testing.T, request *forge.PullRequest, state forge.State) {

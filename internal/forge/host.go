@@ -68,7 +68,11 @@ type host struct {
 	url      string
 	secrets  secret.Scrubber
 	settling time.Duration
+	bounds   bounds
 }
+
+// MaxBody is as Host says.
+func (h *host) MaxBody() int { return h.bounds.maxBody }
 
 // maxSettling is how long a host may take to notice a push, or to find out
 // whether a request can be merged: seconds, when it has much to do.
@@ -77,6 +81,12 @@ const maxSettling = 15 * time.Second
 // maxUnknown is how long a host may take to know a branch. It is shorter, because
 // a host also says that it does not know what a credential may not write.
 const maxUnknown = 3 * time.Second
+
+// Check is as Host says.
+func (h *host) Check(w Wanted) error {
+	w.Title, w.Body = "any", ""
+	return h.leaving(w.check(h.bounds))
+}
 
 // Current is as Host says.
 func (h *host) Current(ctx context.Context, s Selector) (*PullRequest, error) {
@@ -121,7 +131,7 @@ func (h *host) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
 }
 
 func (h *host) ensure(ctx context.Context, w Wanted) (*request, error) {
-	if err := w.check(); err != nil {
+	if err := w.check(h.bounds); err != nil {
 		return nil, err
 	}
 	r, err := h.opened(ctx, w.Selector)

@@ -68,23 +68,45 @@ func (s Selector) check() error {
 	return nil
 }
 
-// MaxBody is how many bytes the body of a request may have, without the mark:
-// GitHub takes 65,536 characters, the others more.
+// MaxBody is how many bytes the body of a request may have, without the mark, on
+// most hosts: GitHub takes 65,536 characters, the others more. Azure Repos takes
+// less; see Host.MaxBody.
 const MaxBody = 60_000
+
+// bounds are what a kind of host takes.
+type bounds struct {
+	maxBody   int
+	reviewer  func(string) bool
+	reviewers string // what they are not when they are refused
+}
+
+// isReviewer takes a username, or a team.
+func isReviewer(reviewer string) bool {
+	for name := range strings.SplitSeq(reviewer, "/") {
+		if !segmentPattern.MatchString(name) {
+			return false
+		}
+	}
+	return strings.Count(reviewer, "/") <= 1
+}
+
+// azureReviewerPattern takes an address of mail, or a project and a team, both of
+// which may have spaces.
+var azureReviewerPattern = regexp.MustCompile(`^[^\s/\\<>"|*?:;\[\]\p{C}]+@[^\s/\\<>"|*?:;\[\]\p{C}]+$|^[^\s/\\<>"|*?:;\[\]\p{C}][^/\\<>"|*?:;\[\]\p{C}]{0,63}/[^/\\<>"|*?:;\[\]\p{C}]{1,255}$`)
 
 // maxTitle is in characters: GitLab and Gitea take 255, GitHub 256, and the mark
 // of a draft may come before it.
 const maxTitle = 245
 
-func (w Wanted) check() error {
+func (w Wanted) check(limits bounds) error {
 	if err := w.Selector.check(); err != nil {
 		return err
 	}
 	switch {
 	case strings.TrimSpace(w.Title) == "":
 		return errors.New("the pull request's title is empty")
-	case len(w.Body) > MaxBody:
-		return fmt.Errorf("the pull request's body is longer than %d bytes", MaxBody)
+	case len(w.Body) > limits.maxBody:
+		return fmt.Errorf("the pull request's body is longer than %d bytes", limits.maxBody)
 	case strings.Contains(w.Body, markBegin):
 		return errors.New("the pull request's body has an assignment's mark in it")
 	}
@@ -94,10 +116,8 @@ func (w Wanted) check() error {
 		}
 	}
 	for _, reviewer := range w.Reviewers {
-		for name := range strings.SplitSeq(reviewer, "/") {
-			if !segmentPattern.MatchString(name) || strings.Count(reviewer, "/") > 1 {
-				return fmt.Errorf("reviewer %q: is neither a username nor organization/team", reviewer)
-			}
+		if !limits.reviewer(reviewer) {
+			return fmt.Errorf("reviewer %q: is neither %s", reviewer, limits.reviewers)
 		}
 	}
 	return nil

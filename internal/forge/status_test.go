@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ const (
 	hubStatuses = "GET " + hub + "/commits/" + newHead + "/status?page=1&per_page=100"
 	labStatuses = "GET /api/v4/projects/owner%2Fgitops/repository/commits/" + newHead + "/statuses?page=1&per_page=100"
 	teaStatuses = "GET " + tea + "/commits/" + newHead + "/status?limit=50&page=1"
+	azStatuses  = "GET " + azure + "/commits/" + newHead + "/statuses?api-version=7.1&latestOnly=true&skip=0&top=1000"
 )
 
 func hubSaid(id int, context, state, at string) fields {
@@ -49,6 +51,13 @@ func teaSaid(id int, context, status, at string) fields {
 
 func teaCombined(statuses ...fields) fields {
 	return fields{"state": "failure", "sha": newHead, "total_count": 50, "statuses": statuses}
+}
+
+func azSaid(id int, genre, name, state, at string) fields {
+	return fields{
+		"id": id, "context": fields{"genre": genre, "name": name}, "state": state, "description": "said " + state, "targetUrl": "https://ci.example.com/" + name,
+		"creationDate": "2026-01-26T19:00:00Z", "updatedDate": at, "createdBy": fields{"id": azMe, "displayName": "Bot", "uniqueName": "bot"},
+	}
 }
 
 func said(context string, state forge.StatusState, word, creator string, minute int) forge.Status {
@@ -94,13 +103,21 @@ func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
 			{request: second(teaStatuses), answer: teaCombined(teaSaid(7, "d", "pending", at(4)), teaSaid(6, "c", "failure", at(1)))},
 			{request: third(teaStatuses), answer: teaCombined()},
 		}, "bot"},
+		"azure": {forge.Azure, []exchange{
+			{request: azStatuses, answer: azList(append(many(998), with(azSaid(9, "fluxcd", "b", "error", at(3))), with(azSaid(8, "", "a", "succeeded", at(2)), fields{"description": "said success"}))...)},
+			{request: strings.Replace(azStatuses, "skip=0", "skip=1000", 1), answer: azList(
+				with(azSaid(7, "fluxcd", "d", "notSet", at(4)), fields{"description": "said pending"}),
+				with(azSaid(6, "", "c", "failed", ""), fields{"description": "said failure", "updatedDate": at(1)}),
+			)},
+		}, "bot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := scripted(t, test.kind, "/owner/gitops.git", test.exchanges).Statuses(t.Context(), strings.ToUpper(newHead))
+			got, err := scripted(t, test.kind, pathOf(test.kind), test.exchanges).Statuses(t.Context(), strings.ToUpper(newHead))
 			if err != nil {
 				t.Fatal(err)
 			}
+			got = slices.DeleteFunc(got, func(s forge.Status) bool { return strings.HasPrefix(s.Context, "ci/") })
 			want := []forge.Status{
 				said("a", forge.Success, "success", test.creator, 2), said("b", forge.Error, "error", test.creator, 3),
 				said("c", forge.Failure, "failure", test.creator, 1), said("d", forge.Pending, "pending", test.creator, 4),
@@ -112,6 +129,39 @@ func TestStatusesAreTheLatestOfEachContextOfAllPages(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 		})
+	}
+}
+
+// many are statuses of other genres and names.
+func many(count int) []fields {
+	statuses := make([]fields, count)
+	for i := range statuses {
+		statuses[i] = azSaid(1000+i, "ci", fmt.Sprintf("job-%d", i), "succeeded", "2026-01-26T19:00:00Z")
+	}
+	return statuses
+}
+
+// Two of one name and of different genres are two, and Flux' genre is none.
+func TestAzuresGenresArePartOfAContext(t *testing.T) {
+	t.Parallel()
+	at := "2026-01-26T19:00:00Z"
+	without := azSaid(5, "", "x", "partiallySucceeded", at)
+	without["context"] = fields{"name": "x", "genre": nil}
+	without["updatedDate"] = "0001-01-01T00:00:00"
+	host := scripted(t, forge.Azure, pathOf(forge.Azure), []exchange{{request: azStatuses, answer: azList(
+		azSaid(1, "fluxcd", "kustomization/flotilla-store-17/4c2a9b1e", "succeeded", at), azSaid(2, "ci", "build", "failed", at), azSaid(3, "nightly", "build", "notApplicable", at), without,
+	)}})
+	got, err := host.Statuses(t.Context(), newHead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, s := range got {
+		said = append(said, fmt.Sprintf("%s %s %s", s.Context, s.State, s.Time.Format(time.Kitchen)))
+	}
+	want := []string{"ci/build failure 7:00PM", "kustomization/flotilla-store-17/4c2a9b1e success 7:00PM", "nightly/build pending 7:00PM", "x failure 7:00PM"}
+	if !slices.Equal(said, want) {
+		t.Errorf("got %q, want %q", said, want)
 	}
 }
 
@@ -141,8 +191,9 @@ func TestACommitOfWhichNobodyToldAnythingHasNoStatuses(t *testing.T) {
 		forge.GitLab:  {{request: labStatuses, answer: []fields{}}},
 		forge.Gitea:   {{request: teaStatuses, answer: teaCombined()}},
 		forge.Forgejo: {{request: teaStatuses, answer: fields{"state": "", "statuses": nil}}},
+		forge.Azure:   {{request: azStatuses, answer: azList()}},
 	} {
-		if got, err := scripted(t, kind, "/owner/gitops.git", exchanges).Statuses(t.Context(), newHead); err != nil || len(got) != 0 {
+		if got, err := scripted(t, kind, pathOf(kind), exchanges).Statuses(t.Context(), newHead); err != nil || len(got) != 0 {
 			t.Errorf("%s: %+v, %v", kind, got, err)
 		}
 	}
@@ -159,6 +210,7 @@ func TestStatusesOfWhatIsNotThereSayWhat(t *testing.T) {
 	}{
 		"github": {forge.GitHub, []exchange{{request: hubStatuses, status: 404, answer: hubRefusal("Not Found")}}, forge.ErrNotFound, "404"},
 		"gitlab": {forge.GitLab, []exchange{{request: labStatuses, status: 404, answer: fields{"message": "404 Commit Not Found"}}}, forge.ErrNotFound, "Commit Not Found"},
+		"azure":  {forge.Azure, []exchange{{request: azStatuses, status: 404, answer: azRefusal("GitCommitDoesNotExistException", "TF401175: The version descriptor could not be resolved")}}, forge.ErrNotFound, "TF401175"},
 		"gitea's commit": {forge.Gitea, []exchange{
 			{request: teaStatuses, status: 404, answer: fields{"message": noCommit}},
 			{request: "GET " + tea, answer: fields{"id": 5}},
@@ -176,7 +228,7 @@ func TestStatusesOfWhatIsNotThereSayWhat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := scripted(t, test.kind, "/owner/gitops.git", test.exchanges).Statuses(t.Context(), newHead)
+			_, err := scripted(t, test.kind, pathOf(test.kind), test.exchanges).Statuses(t.Context(), newHead)
 			wantError(t, err, test.is, test.says)
 			if !strings.Contains(err.Error(), "statuses of commit "+newHead) {
 				t.Errorf("err = %v", err)

@@ -62,7 +62,7 @@ func defaultRoundTripper() http.RoundTripper {
 // throws another part of them away, Gitea's even the reason why a merge failed.
 type transport struct {
 	next     http.RoundTripper
-	origin   string
+	origins  []string
 	secrets  secret.Scrubber
 	patience time.Duration
 }
@@ -72,8 +72,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if to := origin(request.URL); to != t.origin {
-		return nil, failf(ErrUnreachable, "a request to %s was not sent: the credentials are for %s", to, t.origin)
+	if to := origin(request.URL); !slices.Contains(t.origins, to) {
+		return nil, failf(ErrUnreachable, "a request to %s was not sent: the credentials are for %s", to, t.origins[0])
 	}
 	ctx := request.Context()
 	for try := 1; ; try++ {
@@ -144,6 +144,9 @@ func (t *transport) once(request *http.Request, body []byte) (*http.Response, er
 	case response.StatusCode >= http.StatusBadRequest:
 		defer func() { _ = response.Body.Close() }()
 		return nil, t.refusal(response, kind)
+	case asksToSignIn(response, kind):
+		_ = response.Body.Close()
+		return nil, &answer{status: http.StatusUnauthorized, words: "it asks to sign in with a browser: the token is missing, wrong or has expired"}
 	case response.StatusCode >= http.StatusMultipleChoices:
 		_ = response.Body.Close()
 		return nil, t.moved(response)
@@ -153,6 +156,15 @@ func (t *transport) once(request *http.Request, body []byte) (*http.Response, er
 	}
 	response.Body = &cutBody{Reader: io.LimitReader(response.Body, maxAnswer), Closer: response.Body}
 	return response, nil
+}
+
+// asksToSignIn recognises how Azure DevOps answers those whom it does not know: by
+// a web page with status 203, or by a redirect to one.
+func asksToSignIn(response *http.Response, kind string) bool {
+	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
+		return strings.HasSuffix(to.Path, "/_signin")
+	}
+	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
 }
 
 type cutBody struct {
@@ -180,6 +192,7 @@ func (t *transport) refusal(response *http.Response, kind string) error {
 	if kind != "text/html" {
 		// Scrubbed before it is cut, or half a secret would be left.
 		said.words = wording.OneLine(t.secrets.Scrub(words(text)))
+		said.kindWord = kindWord(text)
 	}
 	spent := response.Header.Get("X-Ratelimit-Remaining") == "0"
 	after := response.Header.Get("Retry-After")
@@ -214,6 +227,17 @@ func limitedFor(header http.Header, words string) time.Duration {
 		return time.Minute // GitHub: "wait for at least one minute"
 	}
 	return 0
+}
+
+// kindWord is Azure's word for what kind of refusal it is; "" of the others.
+func kindWord(body []byte) string {
+	var fields struct {
+		TypeKey string `json:"typeKey"`
+	}
+	if json.Unmarshal(body, &fields) != nil {
+		return ""
+	}
+	return fields.TypeKey
 }
 
 // words is what the body of a refusal says, whichever host it is from.

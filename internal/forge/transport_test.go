@@ -21,7 +21,7 @@ import (
 // hasty is for tests of what is tried again.
 var hasty = forge.WithPatience(10 * time.Millisecond)
 
-var allForges = []forge.Forge{forge.Gitea, forge.Forgejo, forge.GitHub, forge.GitLab}
+var allForges = []forge.Forge{forge.Gitea, forge.Forgejo, forge.GitHub, forge.GitLab, forge.Azure}
 
 // forEachForge runs a test with a server for each kind of host.
 func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host forge.Host), options ...forge.Option) {
@@ -31,10 +31,27 @@ func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T
 			t.Parallel()
 			server := httptest.NewServer(handler)
 			t.Cleanup(server.Close)
-			test(t, hostAt(t, kind, server.URL+"/owner/gitops.git", options...))
+			test(t, hostAt(t, kind, server.URL+pathOf(kind), options...))
 		})
 	}
 }
+
+// nothing answers with an empty list.
+func nothing(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if strings.Contains(r.URL.Path, "/_apis/") {
+		_, _ = io.WriteString(w, `{"value": [], "count": 0}`)
+	} else {
+		_, _ = io.WriteString(w, "[]")
+	}
+}
+
+// roundTripper answers instead of a host.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
 
 // every calls each method that asks the host, and hands its error over.
 func every(ctx context.Context, host forge.Host, check func(name string, err error)) {
@@ -105,7 +122,7 @@ func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
 			t.Parallel()
 			forEachForge(t, test.handler, func(t *testing.T, host forge.Host) {
 				every(t.Context(), host, func(name string, err error) {
-					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "/owner/gitops.git\": ") {
+					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "/gitops") || !strings.Contains(err.Error(), "\": ") {
 						t.Errorf("%s: err = %v", name, err)
 					}
 					if strings.Contains(err.Error(), "secret") {
@@ -136,7 +153,7 @@ func TestNobodyAnswers(t *testing.T) {
 		for _, kind := range allForges {
 			t.Run(name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				_, err := hostAt(t, kind, test.url+"/owner/gitops", hasty).Current(t.Context(), dev)
+				_, err := hostAt(t, kind, test.url+pathOf(kind), hasty).Current(t.Context(), dev)
 				wantError(t, err, forge.ErrUnreachable, test.says)
 			})
 		}
@@ -179,6 +196,10 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		{request: labList, answer: []fields{}},
 		{request: "POST " + lab, status: 201, answer: labMerge(), body: `{"title": "Deploy dev", "source_branch": "flotilla/dev", "target_branch": "main", "description": ` + quoted(devBody) + `}`},
 	}
+	az := []exchange{
+		{request: azOpen, answer: azList()},
+		{request: azPost, status: 201, answer: azPull(), body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoted(devBody) + `}`},
+	}
 	for name, test := range map[string]struct {
 		on    func(*testing.T, []exchange, ...forge.Option) forge.Host
 		both  []exchange
@@ -190,6 +211,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		"GitHub, 403 until now": {onGitHub, hub, exchange{
 			status: 403, header: map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": past}, answer: hubRefusal("API rate limit exceeded for user ID 1."),
 		}},
+		"Azure, 429":            {onAzure, az, exchange{status: 429, header: map[string]string{"Retry-After": "1", "X-RateLimit-Remaining": "0"}, answer: azRefusal("RequestBlockedException", "TF400733: The request has been canceled: Request was blocked due to exceeding usage of resource 'Concurrency' in namespace 'User'.")}},
 		"GitLab, 429":           {onGitLab, lab, exchange{status: 429, header: map[string]string{"Retry-After": "1"}, answer: "Retry later\n"}},
 		"GitLab, 429 until now": {onGitLab, lab, exchange{status: 429, header: map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": past}, answer: "Retry later\n"}},
 	} {
@@ -241,7 +263,7 @@ func TestADroppedConnectionIsNoEnd(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var requests atomic.Int32
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if requests.Add(1) <= 2 {
 					connection, _, err := http.NewResponseController(w).Hijack()
 					if err == nil {
@@ -249,13 +271,12 @@ func TestADroppedConnectionIsNoEnd(t *testing.T) {
 					}
 					return
 				}
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, "[]")
+				nothing(w, r)
 			}))
 			t.Cleanup(server.Close)
 			selector := dev
 			selector.Base = "env/dev" // where Gitea only lists
-			if request, err := hostAt(t, kind, server.URL+"/owner/gitops", hasty).Current(t.Context(), selector); err != nil || request != nil {
+			if request, err := hostAt(t, kind, server.URL+pathOf(kind), hasty).Current(t.Context(), selector); err != nil || request != nil {
 				t.Errorf("current is %+v, %v", request, err)
 			}
 		})
@@ -279,12 +300,11 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 	}
 	// Nor does a page that the host names.
 	forEachForge(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("page") == "1" {
 			w.Header().Set("Link", fmt.Sprintf(`<%s/x?page=2>; rel="next"`, elsewhere.URL))
 			w.Header().Set("X-Next-Page", "2")
 		}
-		_, _ = io.WriteString(w, "[]")
+		nothing(w, r)
 	}, func(t *testing.T, host forge.Host) {
 		selector := dev
 		selector.Base = "env/dev"
@@ -319,7 +339,7 @@ func TestACanaryIsInNoError(t *testing.T) {
 				t.Cleanup(server.Close)
 				for _, forgeKind := range allForges {
 					for _, credentials := range []forge.Credentials{{Token: canary}, {Username: "person", Password: canary}} {
-						host, err := forge.NewHost(forge.Repository{URL: server.URL + "/owner/gitops", Forge: forgeKind, Credentials: credentials}, forge.WithPatience(time.Millisecond))
+						host, err := forge.NewHost(forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials}, forge.WithPatience(time.Millisecond))
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -1,0 +1,420 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+)
+
+// azureHost is Azure Repos, of Azure DevOps Services or Server, through its REST
+// API: learn.microsoft.com/en-us/rest/api/azure/devops/git.
+//
+// It does without the host's own SDK (azure-devops-go-api/azuredevops/v7, which
+// had its last release in 2023 and its last commit in 2024). That asks for all
+// locations of an organization's API (OPTIONS _apis) and for its resource areas
+// before the first call, and sends the credentials to whatever host these name;
+// what it learns, and a session that every answer overwrites without a lock, are
+// variables of the package; its own connections cannot be given an HTTP client;
+// it writes URLs in lower case, and never tries again.
+type azureHost struct {
+	at          address
+	credentials Credentials
+	client      *http.Client
+	settling    time.Duration
+}
+
+// azureVersion is the version of the API: that of Azure DevOps Services since 2023, and
+// of Azure DevOps Server 2022.1 and later.
+const azureVersion = "7.1"
+
+func newAzure(at address, credentials Credentials, client *http.Client, settling time.Duration) *azureHost {
+	return &azureHost{at: at, credentials: credentials, client: client, settling: settling}
+}
+
+// azureMaxBody is how many bytes the body of a request may have, without the
+// mark: with it, a description has up to 4,000 characters ("Pull Requests -
+// Update").
+const azureMaxBody = 4000 - len(markBegin) - maxOwner - len(markEnd) - 3
+
+// azureCut is how long a description in a list can be: "will be truncated up to 400
+// symbols" ("Pull Requests - Get Pull Requests").
+const azureCut = 400
+
+const (
+	azurePage    = 100
+	azureNobody  = "00000000-0000-0000-0000-000000000000"
+	azureHeads   = "refs/heads/"
+	azurePreview = azureVersion + "-preview.1"
+)
+
+type azureIdentity struct {
+	ID          string `json:"id,omitempty"`
+	DisplayName string `json:"displayName,omitempty"`
+	UniqueName  string `json:"uniqueName,omitempty"`
+	IsContainer bool   `json:"isContainer,omitempty"`
+}
+
+type azureCommit struct {
+	ID string `json:"commitId,omitempty"`
+}
+
+type azurePull struct {
+	ID              int             `json:"pullRequestId"`
+	Status          string          `json:"status"`
+	Title           string          `json:"title"`
+	Description     string          `json:"description"`
+	Source          string          `json:"sourceRefName"`
+	Target          string          `json:"targetRefName"`
+	IsDraft         bool            `json:"isDraft"`
+	Fork            json.RawMessage `json:"forkSource"`
+	MergeStatus     string          `json:"mergeStatus"`
+	MergeFailure    string          `json:"mergeFailureMessage"`
+	LastMerge       azureCommit     `json:"lastMergeCommit"`
+	LastMergeSource azureCommit     `json:"lastMergeSourceCommit"`
+	AutoCompleteBy  *azureIdentity  `json:"autoCompleteSetBy"`
+	Reviewers       []azureIdentity `json:"reviewers"`
+}
+
+// azureChange is what is sent of a request.
+type azureChange struct {
+	Source          string         `json:"sourceRefName,omitempty"`
+	Target          string         `json:"targetRefName,omitempty"`
+	Title           string         `json:"title,omitempty"`
+	Description     string         `json:"description,omitempty"`
+	Status          string         `json:"status,omitempty"`
+	LastMergeSource *azureCommit   `json:"lastMergeSourceCommit,omitempty"`
+	AutoCompleteBy  *azureIdentity `json:"autoCompleteSetBy,omitempty"`
+}
+
+// find reads all pages: in which order a list is, is not said.
+func (a *azureHost) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+	query := url.Values{
+		"searchCriteria.sourceRefName": {azureHeads + head}, "searchCriteria.status": {"all"}, "$top": {strconv.Itoa(azurePage)},
+	}
+	if open {
+		query.Set("searchCriteria.status", "active")
+	}
+	if base != "" {
+		query.Set("searchCriteria.targetRefName", azureHeads+base)
+	}
+	var newest *request
+	err := pages(func(page int) (bool, error) {
+		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
+		var listed struct {
+			Value []azurePull `json:"value"`
+		}
+		if err := a.call(ctx, http.MethodGet, a.repository("pullrequests"), query, nil, &listed); err != nil {
+			return true, err
+		}
+		for _, pull := range listed.Value {
+			r := a.request(&pull)
+			if !r.comes(head, base) || open != (r.State == Open) || newest != nil && newest.Number > r.Number {
+				continue
+			}
+			if len(utf16.Encode([]rune(pull.Description))) >= azureCut {
+				whole, err := a.get(ctx, r.Number)
+				if err != nil {
+					return true, err
+				}
+				r = whole
+			}
+			if match(r) {
+				newest = r
+			}
+		}
+		return len(listed.Value) < azurePage, nil
+	})
+	return newest, err
+}
+
+func (a *azureHost) get(ctx context.Context, number int) (*request, error) {
+	var pull azurePull
+	if err := a.call(ctx, http.MethodGet, a.pull(number), nil, nil, &pull); err != nil {
+		return nil, err
+	}
+	return a.request(&pull), nil
+}
+
+func (a *azureHost) request(pull *azurePull) *request {
+	r := &request{
+		PullRequest: PullRequest{
+			Number: pull.ID, URL: fmt.Sprintf("%s/pullrequest/%d", a.at.web, pull.ID), State: Open, Owner: marked(pull.Description),
+			Base: strings.TrimPrefix(pull.Target, azureHeads), Head: strings.TrimPrefix(pull.Source, azureHeads), HeadCommit: pull.LastMergeSource.ID,
+		},
+		title: pull.Title, body: pull.Description, draft: pull.IsDraft,
+		foreign:   len(pull.Fork) > 0 && string(pull.Fork) != "null",
+		arranged:  pull.AutoCompleteBy != nil && pull.AutoCompleteBy.ID != azureNobody,
+		unsettled: pull.MergeStatus == "queued" || pull.MergeStatus == "notSet" || pull.MergeStatus == "",
+		status:    pull.MergeStatus,
+	}
+	if pull.MergeFailure != "" {
+		r.status += ": " + pull.MergeFailure
+	}
+	if pull.IsDraft {
+		r.status = "draft"
+	}
+	switch pull.Status {
+	case "completed":
+		r.State, r.MergeCommit = Merged, pull.LastMerge.ID // before, that of a merge for tests
+	case "abandoned":
+		r.State = Closed
+	}
+	for _, reviewer := range pull.Reviewers {
+		r.reviewers = append(r.reviewers, reviewer.name())
+	}
+	return r
+}
+
+// name is what people call a reviewer: a person by the account, which is mostly an
+// address of mail, and a team as project/team.
+func (i azureIdentity) name() string {
+	if project, team, ok := strings.Cut(i.DisplayName, `]\`); ok && strings.HasPrefix(project, "[") && (i.IsContainer || !strings.Contains(i.UniqueName, "@")) {
+		return project[1:] + "/" + team
+	}
+	return i.UniqueName
+}
+
+func (a *azureHost) open(ctx context.Context, base, head, title, body string) (*request, error) {
+	var pull azurePull
+	change := azureChange{Source: azureHeads + head, Target: azureHeads + base, Title: title, Description: body}
+	if err := a.call(ctx, http.MethodPost, a.repository("pullrequests"), nil, change, &pull); err != nil {
+		return nil, err
+	}
+	return a.request(&pull), nil
+}
+
+func (a *azureHost) update(ctx context.Context, number int, change azureChange) error {
+	return a.call(ctx, http.MethodPatch, a.pull(number), nil, change, nil)
+}
+
+func (a *azureHost) edit(ctx context.Context, number int, title, body string) error {
+	return a.update(ctx, number, azureChange{Title: title, Description: body})
+}
+
+func (a *azureHost) close(ctx context.Context, number int) error {
+	return a.update(ctx, number, azureChange{Status: "abandoned"})
+}
+
+// label creates those that the project does not have. A request does not tell its
+// labels any more (learn.microsoft.com/en-us/answers/questions/1822199).
+func (a *azureHost) label(ctx context.Context, r *request, names []string) error {
+	type label struct {
+		Name   string `json:"name"`
+		Active *bool  `json:"active,omitempty"`
+	}
+	var listed struct {
+		Value []label `json:"value"`
+	}
+	if err := a.call(ctx, http.MethodGet, a.pull(r.Number, "labels"), nil, nil, &listed); err != nil {
+		return err
+	}
+	var there []string
+	for _, l := range listed.Value {
+		if l.Active == nil || *l.Active {
+			there = append(there, l.Name)
+		}
+	}
+	for _, name := range missing(names, there) {
+		if err := a.call(ctx, http.MethodPost, a.pull(r.Number, "labels"), nil, label{Name: name}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *azureHost) know(ctx context.Context, reviewer string) error {
+	_, err := a.identity(ctx, reviewer)
+	return err
+}
+
+// identity returns the id of a person or a team: there are no names of reviewers.
+func (a *azureHost) identity(ctx context.Context, name string) (string, error) {
+	type text struct {
+		Value string `json:"$value"`
+	}
+	var found struct {
+		Value []struct {
+			ID         string `json:"id"`
+			Name       string `json:"providerDisplayName"`
+			Properties struct {
+				Account text `json:"Account"`
+				Mail    text `json:"Mail"`
+			} `json:"properties"`
+		} `json:"value"`
+	}
+	wanted := name
+	if project, team, ok := strings.Cut(name, "/"); ok {
+		wanted = "[" + project + `]\` + team
+	}
+	query := url.Values{"searchFilter": {"General"}, "filterValue": {wanted}, "queryMembership": {"None"}}
+	if err := a.call(ctx, http.MethodGet, a.at.people.JoinPath("_apis", "identities"), query, nil, &found); err != nil {
+		return "", err
+	}
+	for _, one := range found.Value {
+		if contains([]string{one.Name, one.Properties.Account.Value, one.Properties.Mail.Value}, wanted) {
+			return one.ID, nil
+		}
+	}
+	return "", failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential; a person is an address of mail, a team project/team", name)
+}
+
+// ask: Azure keeps who has reviewed on the list of those who were asked.
+func (a *azureHost) ask(ctx context.Context, r *request, reviewers []string) error {
+	for _, name := range reviewers {
+		id, err := a.identity(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := a.call(ctx, http.MethodPut, a.pull(r.Number, "reviewers", id), nil, map[string]any{"id": id, "vote": 0}, nil); err != nil {
+			return reviewerError(err)
+		}
+	}
+	return nil
+}
+
+// merge leaves the way of merging to the host: "the service selects the first
+// merge strategy not prohibited by the target branch's policy", which is a merge
+// commit where nothing is prohibited (GitPullRequestCompletionOptions). What is
+// answered is only that the merge is queued.
+func (a *azureHost) merge(ctx context.Context, r *request, headCommit string) error {
+	if err := a.update(ctx, r.Number, azureChange{Status: "completed", LastMergeSource: &azureCommit{headCommit}}); err != nil {
+		return byPolicy(err)
+	}
+	for pause := newPause(a.settling); ; {
+		again, err := a.get(ctx, r.Number)
+		if err != nil || again.State == Merged {
+			return err
+		}
+		if again.State == Closed {
+			return failf(ErrNotMergeable, "it was closed")
+		}
+		switch word, _, _ := strings.Cut(again.status, ":"); word {
+		case "conflicts", "rejectedByPolicy", "failure":
+			return failf(ErrNotMergeable, "Azure Repos does not merge it: %s", again.status)
+		}
+		if !pause.wait(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// byPolicy: policies that are not fulfilled yet are a 403, as if nobody might.
+func byPolicy(err error) error {
+	said := (*answer)(nil)
+	if errors.As(err, &said) && said.kindWord == "GitPullRequestUpdateRejectedByPolicyException" {
+		return failf(ErrNotMergeable, "%w", err)
+	}
+	return err
+}
+
+// arrange sets auto-complete, of which Azure keeps no commit.
+func (a *azureHost) arrange(ctx context.Context, r *request, headCommit string) error {
+	if !r.arranged {
+		var connection struct {
+			User azureIdentity `json:"authenticatedUser"`
+		}
+		query := url.Values{"api-version": {azurePreview}}
+		if err := a.call(ctx, http.MethodGet, a.at.api.JoinPath("_apis", "connectionData"), query, nil, &connection); err != nil {
+			return err
+		}
+		if err := a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: connection.User.ID}}); err != nil {
+			return byPolicy(err)
+		}
+	}
+	again, err := a.get(ctx, r.Number)
+	if err != nil || again.HeadCommit == headCommit {
+		return err
+	}
+	if err := a.hold(ctx, again); err != nil {
+		return fmt.Errorf("its merge was arranged, the head moved meanwhile, and the merge cannot be taken back: %w", err)
+	}
+	return errors.New("its merge was arranged, the head moved meanwhile, and the merge was taken back")
+}
+
+// hold names nobody, as `az repos pr update --auto-complete false` does.
+func (a *azureHost) hold(ctx context.Context, r *request) error {
+	if !r.arranged {
+		return nil
+	}
+	return a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: azureNobody}})
+}
+
+// repository is the URL of something of the repository.
+func (a *azureHost) repository(segments ...string) *url.URL {
+	return joined(a.at.api, append([]string{a.at.owner, "_apis", "git", "repositories", a.at.name}, segments...)...)
+}
+
+func (a *azureHost) pull(number int, segments ...string) *url.URL {
+	return a.repository(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
+}
+
+// joined is JoinPath for segments that are not escaped yet.
+func joined(to *url.URL, segments ...string) *url.URL {
+	escaped := make([]string, len(segments))
+	for i, segment := range segments {
+		escaped[i] = url.PathEscape(segment)
+	}
+	return to.JoinPath(escaped...)
+}
+
+// call sends one request, and reads the answer into a value unless that is nil.
+func (a *azureHost) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
+	with := url.Values{"api-version": {azureVersion}}
+	for name, values := range query {
+		with[name] = values
+	}
+	address := *to
+	address.RawQuery = with.Encode()
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address.String(), content)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("User-Agent", userAgent)
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // 401, and no page to sign in
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	a.credentials.forAzure(request)
+	response, err := a.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if into == nil {
+		_, err = io.Copy(io.Discard, response.Body)
+		return err
+	}
+	return json.NewDecoder(response.Body).Decode(into)
+}
+
+// forAzure shows a personal access token as a password, of any user, and a token of
+// Microsoft Entra ID as a bearer's.
+func (c Credentials) forAzure(request *http.Request) {
+	token := c.asToken()
+	switch {
+	case secret.IsJWT(token):
+		request.Header.Set("Authorization", "Bearer "+token)
+	case token != "":
+		request.SetBasicAuth(c.Username, token)
+	}
+}

@@ -1,0 +1,60 @@
+package forge_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+)
+
+// Whatever the path is, what is asked is asked of the repository that it names.
+func FuzzAzureURL(f *testing.F) {
+	for _, seed := range []string{"org/project/_git/repo", "org/_git/repo", "org/My%20Project/_git/a.git", "org/p/_git/%2e%2e", "_git/_git/_git", "a//_git/b", "org/p/_git/r?x", "org/%5c/_git/r%2fx"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		at := &recorder{}
+		host, err := forge.NewHost(forge.Repository{URL: "https://dev.azure.com/" + path}, forge.WithHTTPTransport(at))
+		if err != nil {
+			return
+		}
+		_, _ = host.Current(t.Context(), dev)
+		segments := strings.Split(strings.TrimPrefix(at.url, "https://dev.azure.com/"), "/")
+		if len(segments) != 7 || strings.Join(segments[2:5], "/") != "_apis/git/repositories" || segments[6] != "pullrequests" {
+			t.Fatalf("%q is asked at %s", path, at.url)
+		}
+		for _, segment := range segments {
+			plain, err := url.PathUnescape(segment)
+			if err != nil || plain == "" || plain == "." || plain == ".." || strings.ContainsAny(plain, "/?#\\") {
+				t.Fatalf("%q is asked at %s", path, at.url)
+			}
+		}
+	})
+}
+
+// Whatever a host answers, it is no panic, and no request of somebody else.
+func FuzzAzureAnswers(f *testing.F) {
+	for _, seed := range []string{
+		`{"value": [{"pullRequestId": 7, "status": "active", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": "<!-- flotilla-assignment: dev -->"}]}`,
+		`{"value": [{"id": 1, "state": "succeeded", "context": {"name": "x", "genre": null}, "updatedDate": "0001-01-01T00:00:00", "createdBy": null}]}`,
+		`{"value": null}`, `{"authenticatedUser": {"id": "x"}}`, `{"pullRequestId": 7, "reviewers": [{"displayName": "[p]\\t"}], "forkSource": null, "autoCompleteSetBy": {}}`, `[]`, ``,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, answer string) {
+		over := roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: readCloser(answer)}, nil
+		})
+		host, err := forge.NewHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r"}, forge.WithHTTPTransport(over), forge.WithPatience(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		every(t.Context(), host, func(string, error) {})
+		if got, err := host.Current(context.Background(), dev); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
+			t.Errorf("%q: %+v", answer, got)
+		}
+	})
+}

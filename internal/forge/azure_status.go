@@ -1,0 +1,73 @@
+package forge
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// azureStates are the host's words for what is told of a commit.
+var azureStates = map[string]StatusState{
+	"succeeded": Success, "failed": Failure, "partiallySucceeded": Failure, "error": Error,
+}
+
+// azureTime is a time, or none: the host writes 0001-01-01T00:00:00 for that,
+// which has no zone.
+type azureTime struct{ time.Time }
+
+// UnmarshalJSON reads whatever is no time as none.
+func (t *azureTime) UnmarshalJSON(text []byte) error {
+	if t.Time.UnmarshalJSON(text) != nil {
+		t.Time = time.Time{}
+	}
+	return nil
+}
+
+// azureGenre is what Flux' notification controller puts before each context.
+const azureGenre = "fluxcd"
+
+func (a *azureHost) statuses(ctx context.Context, commit string) ([]status, error) {
+	const top = 1000
+	query := url.Values{"latestOnly": {"true"}, "top": {strconv.Itoa(top)}}
+	var found []status
+	err := pages(func(page int) (bool, error) {
+		query.Set("skip", strconv.Itoa((page-1)*top))
+		var listed struct {
+			Value []struct {
+				ID          int64  `json:"id"`
+				State       string `json:"state"`
+				Description string `json:"description"`
+				Context     struct {
+					Name  string `json:"name"`
+					Genre string `json:"genre"`
+				} `json:"context"`
+				Created   azureTime     `json:"creationDate"`
+				Updated   azureTime     `json:"updatedDate"`
+				CreatedBy azureIdentity `json:"createdBy"`
+				TargetURL string        `json:"targetUrl"`
+			} `json:"value"`
+		}
+		if err := a.call(ctx, http.MethodGet, a.repository("commits", commit, "statuses"), query, nil, &listed); err != nil {
+			return true, err
+		}
+		for _, s := range listed.Value {
+			next := status{id: s.ID, Status: Status{
+				Context: s.Context.Name, State: Pending, Description: s.Description, Time: s.Updated.UTC(), URL: s.TargetURL, Creator: s.CreatedBy.UniqueName,
+			}}
+			if s.Context.Genre != "" && s.Context.Genre != azureGenre {
+				next.Context = s.Context.Genre + "/" + s.Context.Name
+			}
+			if state, ok := azureStates[s.State]; ok {
+				next.State = state
+			}
+			if s.Updated.IsZero() {
+				next.Time = s.Created.UTC()
+			}
+			found = append(found, next)
+		}
+		return len(listed.Value) < top, nil
+	})
+	return found, err
+}

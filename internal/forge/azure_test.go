@@ -1,0 +1,516 @@
+package forge_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
+)
+
+// Requests and answers have the shapes that Azure DevOps' reference describes
+// (learn.microsoft.com/en-us/rest/api/azure/devops, version 7.1; testdata/README.md
+// has the pages). Azure DevOps itself was not asked.
+
+const (
+	azure     = "/org/owner/_apis/git/repositories/gitops"
+	azOpen    = "GET " + azure + "/pullrequests?%24skip=0&%24top=100&api-version=7.1&searchCriteria.sourceRefName=refs%2Fheads%2Fflotilla%2Fdev&searchCriteria.status=active&searchCriteria.targetRefName=refs%2Fheads%2Fmain"
+	azGet     = "GET " + azure + "/pullrequests/7?api-version=7.1"
+	azPatch   = "PATCH " + azure + "/pullrequests/7?api-version=7.1"
+	azPost    = "POST " + azure + "/pullrequests?api-version=7.1"
+	azLabels  = azure + "/pullrequests/7/labels?api-version=7.1"
+	azSelf    = "GET /org/_apis/connectionData?api-version=7.1-preview.1"
+	azMe      = "11111111-aaaa-4aaa-8aaa-111111111111"
+	azAnna    = "22222222-aaaa-4aaa-8aaa-222222222222"
+	azTeam    = "33333333-aaaa-4aaa-8aaa-333333333333"
+	azNobody  = "00000000-0000-0000-0000-000000000000"
+	azQueued  = "queued"
+	azConfict = "conflicts"
+)
+
+var azAll = strings.Replace(azOpen, "status=active", "status=all", 1)
+
+func onAzure(t *testing.T, exchanges []exchange, options ...forge.Option) forge.Host {
+	t.Helper()
+	return scripted(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
+}
+
+func azPull(changes ...fields) fields {
+	return with(fields{
+		"repository": fields{"id": "repo", "name": "gitops", "project": fields{"id": "project", "name": "owner"}}, "pullRequestId": 7, "status": "active",
+		"createdBy": fields{"id": azMe, "displayName": "Bot", "uniqueName": "bot@example.com"}, "creationDate": "2026-01-26T19:01:12.1234567Z",
+		"title": devTitle, "description": devBody, "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "mergeStatus": "succeeded", "isDraft": false,
+		"lastMergeSourceCommit": fields{"commitId": newHead}, "lastMergeTargetCommit": fields{"commitId": oldHead}, "lastMergeCommit": fields{"commitId": "e5bd3914e2e596debea16f433f57875b5b90bcd6"},
+		"reviewers": []fields{},
+	}, changes...)
+}
+
+func azList(pulls ...fields) fields {
+	return fields{"value": append([]fields{}, pulls...), "count": len(pulls)}
+}
+
+func azRefusal(kind, message string) fields {
+	return fields{
+		"$id": "1", "innerException": nil, "message": message, "typeKey": kind, "errorCode": 0, "eventId": 3000,
+		"typeName": "Microsoft.TeamFoundation.Git.Server." + kind + ", Microsoft.TeamFoundation.Git.Server",
+	}
+}
+
+var (
+	azMerged  = fields{"status": "completed", "closedDate": "2026-01-26T19:02:12Z", "lastMergeCommit": fields{"commitId": mergedAs}}
+	azClosed  = fields{"status": "abandoned", "closedDate": "2026-01-26T19:02:12Z"}
+	azOldHead = fields{"lastMergeSourceCommit": fields{"commitId": oldHead}}
+	azFork    = fields{"forkSource": fields{"name": "refs/heads/flotilla/dev", "repository": fields{"id": "fork"}}}
+	azArmed   = fields{"autoCompleteSetBy": fields{"id": azMe, "uniqueName": "bot@example.com"}}
+)
+
+func azStatus(word string) fields { return fields{"mergeStatus": word} }
+
+func TestAzureCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
+	t.Parallel()
+	want := func(number int, state forge.State, mergeCommit string) *forge.PullRequest {
+		return &forge.PullRequest{Number: number, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit}
+	}
+	number := func(n int) fields { return fields{"pullRequestId": n} }
+	long := devBody + strings.Repeat("x", 500)
+	cut := fields{"description": long[:400]}
+	full := azPull(azOldHead, fields{"description": long})
+	var page []fields
+	for i := range 100 {
+		page = append(page, azPull(azClosed, number(100+i), fields{"description": otherText}))
+	}
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		want      *forge.PullRequest
+	}{
+		"never one": {[]exchange{{request: azOpen, answer: azList()}, {request: azAll, answer: azList()}}, nil},
+		"open":      {[]exchange{{request: azOpen, answer: azList(azPull())}}, want(7, forge.Open, "")},
+		"merged":    {[]exchange{{request: azOpen, answer: azList()}, {request: azAll, answer: azList(azPull(azMerged))}}, want(7, forge.Merged, mergedAs)},
+		"the newest, in whatever order": {
+			[]exchange{{request: azOpen, answer: azList()}, {request: azAll, answer: azList(azPull(azClosed, number(8)), azPull(azMerged, number(9)), azPull(azClosed))}},
+			want(9, forge.Merged, mergedAs),
+		},
+		"those of others": {[]exchange{
+			{request: azOpen, answer: azList(azPull(azFork), azPull(fields{"description": otherText}), azPull(fields{"description": prodMark}))},
+			{request: azAll, answer: azList(azPull(azFork), azPull(azClosed, azFork))},
+		}, nil},
+		"no description": {[]exchange{{request: azOpen, answer: azList(func() fields { p := azPull(); delete(p, "description"); return p }())}, {request: azAll, answer: azList()}}, nil},
+		// "Please note that description field will be truncated up to 400 symbols in the result."
+		"a description that a list cuts":   {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: azPull(fields{"description": long})}}, want(7, forge.Open, "")},
+		"a mark beyond what a list shows":  {[]exchange{{request: azOpen, answer: azList(azPull(fields{"description": strings.Repeat("x", 400)}))}, {request: azGet, answer: azPull(fields{"description": strings.Repeat("x", 500) + "\r\n" + devMark})}}, want(7, forge.Open, "")},
+		"what changed while it was looked": {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: full}}, func() *forge.PullRequest { p := want(7, forge.Open, ""); p.HeadCommit = oldHead; return p }()},
+		"on the second page": {[]exchange{
+			{request: azOpen, answer: azList()}, {request: azAll, answer: azList(page...)},
+			{request: strings.Replace(azAll, "skip=0", "skip=100", 1), answer: azList(azPull(azClosed))},
+		}, want(7, forge.Closed, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := onAzure(t, test.exchanges).Current(t.Context(), dev)
+			if got != nil && strings.HasSuffix(got.URL, fmt.Sprintf("/org/owner/_git/gitops/pullrequest/%d", got.Number)) {
+				got.URL = "" // which has the server's address
+			}
+			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+				t.Errorf("current is %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAzureBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
+	t.Parallel()
+	list := strings.Replace(azOpen, "&searchCriteria.targetRefName=refs%2Fheads%2Fmain", "", 1)
+	elsewhere := azPull(fields{"pullRequestId": 8, "targetRefName": "refs/heads/prod"})
+	for name, test := range map[string]struct {
+		answer []fields
+		says   string
+	}{
+		"nothing":           {answer: []fields{}},
+		"ours":              {answer: []fields{azPull()}},
+		"a fork's":          {answer: []fields{azPull(azFork, fields{"description": prodMark})}},
+		"ours into another": {[]fields{azPull(), elsewhere}, `pull request #8 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`},
+		"another's":         {[]fields{azPull(fields{"description": prodMark})}, `pull request #7 from "flotilla/dev" into "main" belongs to assignment "prod", not to "dev"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			free(t, onAzure(t, []exchange{{request: list, answer: azList(test.answer...)}}), test.says)
+		})
+	}
+}
+
+func azPeople(filter, id, name, account, mail string) exchange {
+	e := exchange{
+		request: "GET /org/_apis/identities?api-version=7.1&filterValue=" + filter + "&queryMembership=None&searchFilter=General",
+		answer:  fields{"value": []fields{}, "count": 0},
+	}
+	if id != "" {
+		e.answer = fields{"count": 2, "value": []fields{
+			{"id": "44444444-aaaa-4aaa-8aaa-444444444444", "providerDisplayName": "Anna Other", "properties": fields{"Account": fields{"$type": "System.String", "$value": "anna.other@example.com"}}},
+			{"id": id, "providerDisplayName": name, "properties": fields{"Account": fields{"$type": "System.String", "$value": account}, "Mail": fields{"$type": "System.String", "$value": mail}}},
+		}}
+	}
+	return e
+}
+
+func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
+	t.Parallel()
+	create := exchange{
+		request: azPost, status: 201, answer: azPull(azStatus(azQueued)),
+		body: `{"sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "title": "Deploy dev", "description": ` + quoted(devBody) + `}`,
+	}
+	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
+	none := exchange{request: azOpen, answer: azList()}
+	there := func(changes ...fields) exchange { return exchange{request: azOpen, answer: azList(azPull(changes...))} }
+	anna := azPeople("Anna%40example.com", azAnna, "Anna", "anna@example.com", "")
+	team := azPeople("%5BMy+Project%5D%5CPlatform+Team", azTeam, `[My Project]\Platform Team`, "Platform Team", "")
+	put := func(id string) exchange {
+		return exchange{
+			request: "PUT " + azure + "/pullrequests/7/reviewers/" + id + "?api-version=7.1", body: `{"id": "` + id + `", "vote": 0}`, status: 201,
+			answer: fields{"id": id, "vote": 0},
+		}
+	}
+	label := func(name string) exchange {
+		return exchange{request: "POST " + azLabels, body: `{"name": "` + name + `"}`, answer: fields{"id": "x", "name": name, "active": true}}
+	}
+	demanding := simply()
+	demanding.Labels, demanding.Reviewers = []string{"fleet", "dev stage"}, []string{"Anna@example.com", "My Project/Platform Team"}
+	for name, test := range map[string]struct {
+		wanted    forge.Wanted
+		exchanges []exchange
+		kind      error
+		says      string
+		beside    bool
+	}{
+		"opens":                              {wanted: simply(), exchanges: []exchange{none, create}},
+		"nothing":                            {wanted: simply(), exchanges: []exchange{there()}},
+		"nothing, in the lines of a browser": {wanted: simply(), exchanges: []exchange{there(fields{"description": strings.ReplaceAll(devBody, "\n", "\r\n")})}},
+		"updates": {wanted: simply(), exchanges: []exchange{
+			there(fields{"title": "Old"}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `}`, answer: azPull()},
+		}},
+		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
+			none, anna, team, create,
+			{request: "GET " + azLabels, answer: fields{"count": 2, "value": []fields{{"id": "1", "name": "Fleet", "active": true}, {"id": "2", "name": "dev stage", "active": false}}}},
+			label("dev stage"), anna, put(azAnna), team, put(azTeam),
+		}},
+		"reviewers who were asked or have reviewed": {
+			wanted: func() forge.Wanted { w := demanding; w.Labels = nil; return w }(),
+			exchanges: []exchange{there(fields{"reviewers": []fields{
+				{"id": azAnna, "displayName": "Anna", "uniqueName": "anna@example.com", "vote": 10},
+				{"id": azTeam, "displayName": `[My Project]\Platform Team`, "uniqueName": `vstfs:///Classification/TeamProject/x\Platform Team`, "isContainer": true, "vote": 0},
+			}})},
+		},
+		"a reviewer who does not exist": {
+			wanted: demanding, exchanges: []exchange{none, azPeople("Anna%40example.com", "", "", "", "")},
+			kind: forge.ErrReviewer, says: `"Anna@example.com" does not exist`,
+		},
+		"a reviewer of nearly that name": {
+			wanted: demanding, exchanges: []exchange{none, azPeople("Anna%40example.com", azAnna, "Anna", "anna@example.com.au", "anna@example.org")},
+			kind: forge.ErrReviewer, says: `"Anna@example.com" does not exist`,
+		},
+		"a reviewer who may not": {
+			wanted: func() forge.Wanted { w := demanding; w.Labels, w.Reviewers = nil, w.Reviewers[:1]; return w }(),
+			exchanges: []exchange{none, anna, create, anna, func() exchange {
+				e := put(azAnna)
+				e.status, e.answer = 400, azRefusal("InvalidArgumentValueException", "TF400898: the identity may not review here")
+				return e
+			}()},
+			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers Anna@example.com: the host answered 400 Bad Request: TF400898", beside: true,
+		},
+		"a person's":      {wanted: simply(), exchanges: []exchange{there(fields{"description": otherText})}, kind: forge.ErrNotOwned, says: "pull request #7"},
+		"another owner's": {wanted: simply(), exchanges: []exchange{there(fields{"description": prodMark})}, kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`},
+		"somebody was faster": {
+			wanted: simply(), exchanges: []exchange{
+				none, refused(409, azRefusal("GitPullRequestExistsException", "TF401179: An active pull request for the source and target branch already exists.")),
+				there(fields{"description": prodMark}),
+			},
+			kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`,
+		},
+		"the answer was lost": {wanted: simply(), exchanges: []exchange{none, refused(500, "oh no"), there()}},
+		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
+			none, refused(400, azRefusal("GitPullRequestCannotBeActivated", "TF401398: The pull request cannot be activated because the source and/or the target branch no longer exists, or the requested changes are invalid.")),
+			none, create,
+		}},
+		"a repository that is not there": {
+			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 404, answer: azRefusal("GitRepositoryNotFoundException",
+				"TF401019: The Git repository with name or identifier gitops does not exist or you do not have permissions for the operation you are attempting.")}},
+			kind: forge.ErrNotFound, says: "404 Not Found: TF401019: The Git repository",
+		},
+		"a token that may not": {
+			wanted: simply(), exchanges: []exchange{none, refused(403, azRefusal("GitNeedsPermissionException", "TF401027: You need the Git 'PullRequestContribute' permission to perform this action."))},
+			kind: forge.ErrUnauthorized, says: "TF401027: You need the Git 'PullRequestContribute' permission",
+		},
+		"a token that is wrong": {
+			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 203, header: map[string]string{"Content-Type": "text/html; charset=utf-8"}, answer: "<html>Azure DevOps Services | Sign In</html>"}},
+			kind: forge.ErrUnauthorized, says: "it asks to sign in with a browser: the token is missing, wrong or has expired",
+		},
+		"a token that has expired": {
+			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 302, header: map[string]string{"Location": "https://spsprodweu1.vssps.visualstudio.com/_signin?realm=dev.azure.com"}}},
+			kind: forge.ErrUnauthorized, says: "it asks to sign in with a browser",
+		},
+		"a draft": {wanted: simply(), exchanges: []exchange{
+			there(fields{"title": "Old", "isDraft": true}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `}`, answer: azPull()},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := onAzure(t, test.exchanges).Ensure(t.Context(), test.wanted)
+			if test.kind == nil {
+				if err != nil || got == nil || got.Number != 7 || got.State != forge.Open {
+					t.Errorf("ensured %+v, %v", got, err)
+				}
+				return
+			}
+			wantError(t, err, test.kind, test.says)
+			if (got != nil) != test.beside {
+				t.Errorf("beside the error is %+v", got)
+			}
+		})
+	}
+}
+
+func TestAzureMergeNow(t *testing.T) {
+	t.Parallel()
+	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
+	get := func(changes ...fields) exchange { return exchange{request: azGet, answer: azPull(changes...)} }
+	ask := `{"status": "completed", "lastMergeSourceCommit": {"commitId": "` + newHead + `"}}`
+	done := exchange{request: azPatch, body: ask, answer: azPull(azStatus(azQueued))}
+	refused := func(status int, kind, message string) exchange {
+		return exchange{request: azPatch, body: ask, status: status, answer: azRefusal(kind, message)}
+	}
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		kind      error
+		says      string
+	}{
+		"merged":                      {[]exchange{get(), done, get(azMerged), get(azMerged)}, nil, ""},
+		"merged after a while":        {[]exchange{get(), done, get(azStatus(azQueued)), get(), get(azMerged), get(azMerged)}, nil, ""},
+		"merged already":              {[]exchange{get(azMerged)}, nil, ""},
+		"the push is not noticed yet": {[]exchange{get(azOldHead), get(), done, get(azMerged), get(azMerged)}, nil, ""},
+		"the answer was lost":         {[]exchange{get(), {request: azPatch, body: ask, status: 502, answer: "oh no"}, get(azMerged)}, nil, ""},
+		"still checking": {[]exchange{
+			get(azStatus(azQueued)), refused(409, "GitPullRequestStaleException", "TF401192: The source branch has been modified since the last merge attempt."),
+			get(azStatus(azQueued)), done, get(azMerged), get(azMerged),
+		}, nil, ""},
+		"conflicts": {
+			[]exchange{get(azStatus(azConfict)), done, get(azStatus(azConfict), fields{"mergeFailureMessage": "in a file"}), get(azStatus(azConfict))},
+			forge.ErrNotMergeable, `pull request #7 cannot be merged (its status is "conflicts"): Azure Repos does not merge it: conflicts: in a file`,
+		},
+		"conflicts that are seen only then": {
+			[]exchange{get(), done, get(azStatus(azQueued)), get(azStatus("rejectedByPolicy")), get(azStatus("rejectedByPolicy"))},
+			forge.ErrNotMergeable, "Azure Repos does not merge it: rejectedByPolicy",
+		},
+		"approvals are missing": {
+			[]exchange{get(), refused(403, "GitPullRequestUpdateRejectedByPolicyException", "The pull request cannot be completed, because policies are not fulfilled: minimum number of reviewers"), get()},
+			forge.ErrNotMergeable, "minimum number of reviewers",
+		},
+		"a draft": {
+			[]exchange{get(fields{"isDraft": true}), refused(400, "InvalidArgumentValueException", "TF401403: A draft pull request cannot be completed."), get(fields{"isDraft": true})},
+			forge.ErrRefused, `(its status is "draft")`,
+		},
+		"the head moved meanwhile": {
+			[]exchange{get(), refused(409, "GitPullRequestStaleException", "TF401192: The source branch has been modified since the last merge attempt."), get(azOldHead)},
+			forge.ErrHeadMoved, "the head of pull request #7 is " + oldHead + ", not " + newHead,
+		},
+		"merged with another head": {[]exchange{get(azMerged, azOldHead)}, forge.ErrHeadMoved, "was merged at " + oldHead},
+		"closed meanwhile":         {[]exchange{get(), done, get(azClosed), get(azClosed)}, forge.ErrNotMergeable, "was closed"},
+		"not allowed": {
+			[]exchange{get(), refused(403, "GitNeedsPermissionException", "TF401027: You need the Git 'GenericContribute' permission"), get()}, forge.ErrUnauthorized, "GenericContribute",
+		},
+		"down":           {[]exchange{get(), {request: azPatch, body: ask, status: 500, answer: "oh no"}, get()}, forge.ErrUnreachable, "500 Internal Server Error"},
+		"another's":      {[]exchange{get(fields{"description": prodMark})}, forge.ErrNotOwned, "left alone"},
+		"a fork's":       {[]exchange{get(azFork)}, forge.ErrNotOwned, "another branch"},
+		"does not exist": {[]exchange{{request: azGet, status: 404, answer: azRefusal("GitPullRequestNotFoundException", "TF401180: The requested pull request was not found.")}}, forge.ErrNotFound, "pull request #7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantMerged(t, onAzure(t, test.exchanges), request, forge.Now, test.kind, test.says)
+		})
+	}
+}
+
+func TestAzureMergeWhenChecksSucceed(t *testing.T) {
+	t.Parallel()
+	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
+	get := func(changes ...fields) exchange { return exchange{request: azGet, answer: azPull(changes...)} }
+	self := exchange{request: azSelf, answer: fields{"authenticatedUser": fields{"id": azMe, "providerDisplayName": "Bot"}, "instanceId": "x"}}
+	set := func(id string) exchange {
+		return exchange{request: azPatch, body: `{"autoCompleteSetBy": {"id": "` + id + `"}}`, answer: azPull()}
+	}
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		state     forge.State
+		kind      error
+		says      string
+	}{
+		"arranged":            {[]exchange{get(), self, set(azMe), get(azArmed), get(azArmed)}, forge.Open, nil, ""},
+		"arranged before":     {[]exchange{get(azArmed), get(azArmed), get(azArmed)}, forge.Open, nil, ""},
+		"nothing to wait for": {[]exchange{get(), self, set(azMe), get(azMerged), get(azMerged)}, forge.Merged, nil, ""},
+		"the head moved meanwhile": {
+			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), set(azNobody), get(azOldHead)}, "", forge.ErrHeadMoved,
+			"its merge was arranged, the head moved meanwhile, and the merge was taken back",
+		},
+		"the head moved, and nobody may take it back": {
+			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), func() exchange { e := set(azNobody); e.status, e.answer = 500, "oh no"; return e }(), get(azOldHead)}, "", forge.ErrHeadMoved,
+			"and the merge cannot be taken back",
+		},
+		"not allowed": {[]exchange{get(), self, func() exchange {
+			e := set(azMe)
+			e.status, e.answer = 403, azRefusal("GitNeedsPermissionException", "TF401027: You need the Git 'PullRequestContribute' permission")
+			return e
+		}(), get()}, "", forge.ErrUnauthorized, "PullRequestContribute"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := onAzure(t, test.exchanges).Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
+			if test.kind != nil {
+				wantError(t, err, test.kind, test.says)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantState(t, got, test.state)
+		})
+	}
+
+	t.Run("taken back", func(t *testing.T) {
+		t.Parallel()
+		failed := set(azNobody)
+		failed.status, failed.answer = 500, "oh no"
+		host := onAzure(t, []exchange{
+			get(azArmed), set(azNobody),
+			get(), get(fields{"autoCompleteSetBy": fields{"id": azNobody}}),
+			get(azArmed), failed, get(),
+			get(azArmed), failed, get(azArmed),
+		})
+		for range 4 {
+			if err := host.Hold(t.Context(), request); err != nil {
+				t.Error(err)
+			}
+		}
+		wantError(t, host.Hold(t.Context(), request), forge.ErrUnreachable, "cannot be taken back")
+	})
+}
+
+func TestAzureClose(t *testing.T) {
+	t.Parallel()
+	get := func(changes ...fields) exchange { return exchange{request: azGet, answer: azPull(changes...)} }
+	patch := exchange{request: azPatch, body: `{"status": "abandoned"}`, answer: azPull(azClosed)}
+	failed := patch
+	failed.status, failed.answer = 500, "oh no"
+	for name, test := range map[string]struct {
+		exchanges []exchange
+		kind      error
+	}{
+		"open":                {[]exchange{get(), patch}, nil},
+		"closed":              {[]exchange{get(azClosed)}, nil},
+		"merged":              {[]exchange{get(azMerged)}, nil},
+		"the answer was lost": {[]exchange{get(), failed, get(azClosed)}, nil},
+		"down":                {[]exchange{get(), failed, get()}, forge.ErrUnreachable},
+		"another's":           {[]exchange{get(fields{"description": otherText})}, forge.ErrNotOwned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := onAzure(t, test.exchanges).Close(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"})
+			if test.kind == nil && err != nil {
+				t.Error(err)
+			} else if test.kind != nil {
+				wantError(t, err, test.kind, "pull request #7")
+			}
+		})
+	}
+}
+
+// A description has 4,000 characters at most, the mark included.
+func TestAzureTakesShortBodiesOnly(t *testing.T) {
+	t.Parallel()
+	host := onAzure(t, nil)
+	w := simply()
+	w.Owner = strings.Repeat("o", 500)
+	w.Body = strings.Repeat("x", host.MaxBody())
+	body := "<!-- flotilla-assignment: " + w.Owner + " -->\n\n" + w.Body + "\n"
+	if len(body) != 4000 {
+		t.Errorf("the longest description has %d characters", len(body))
+	}
+	if err := host.Check(w); err != nil {
+		t.Error(err)
+	}
+	w.Body += "x"
+	if _, err := host.Ensure(t.Context(), w); err == nil || !strings.Contains(err.Error(), "longer than 3467 bytes") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAzureReviewersArePeopleAndTeams(t *testing.T) {
+	t.Parallel()
+	host := onAzure(t, nil)
+	for reviewer, good := range map[string]bool{
+		"anna@example.com": true, "Ann-Marie.O'Neil+x@example.com": true, "My Project/Platform Team": true, "p/t": true, "Проект/Команда": true,
+		"anna": false, "": false, "a/b/c": false, "/t": false, "p/": false, " p/t": false, "a b@example.com": false, "a@b@c": true,
+		`[p]\t`: false, "p/t\n": false, "p/<t>": false, "../t": true, strings.Repeat("p", 65) + "/t": false,
+	} {
+		w := simply()
+		w.Reviewers = []string{reviewer}
+		if err := host.Check(w); (err == nil) != good {
+			t.Errorf("%q: %v", reviewer, err)
+		}
+	}
+}
+
+// People of Azure DevOps Services are looked up at another host of it, which gets
+// the credentials, too; nobody else does.
+func TestAzureKnowsPeopleElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ url, api, want string }{
+		{"https://dev.azure.com/org/p/_git/r", "", "https://vssps.dev.azure.com/org/_apis/identities"},
+		{"https://org.visualstudio.com/DefaultCollection/p/_git/r", "", "https://org.vssps.visualstudio.com/_apis/identities"},
+		{"https://azure.example.com/tfs/Collection/p/_git/r", "", "https://azure.example.com/tfs/Collection/_apis/identities"},
+		{"https://dev.azure.com/org/p/_git/r", "https://proxy.example.com/org", "https://proxy.example.com/org/_apis/identities"},
+	} {
+		var asked []string
+		over := roundTripper(func(r *http.Request) (*http.Response, error) {
+			asked = append(asked, "https://"+r.URL.Host+r.URL.Path)
+			if _, password, _ := r.BasicAuth(); password != canary || r.Header.Get("X-TFS-FedAuthRedirect") != "Suppress" {
+				t.Errorf("%s was asked with %v", r.URL, r.Header)
+			}
+			answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
+			answer.Body = readCloser(`{"value": []}`)
+			return answer, nil
+		})
+		host, err := forge.NewHost(forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}}, forge.WithHTTPTransport(over))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := simply()
+		w.Reviewers = []string{"anna@example.com"}
+		_, err = host.Ensure(t.Context(), w)
+		wantError(t, err, forge.ErrReviewer, "does not exist")
+		if len(asked) != 2 || asked[1] != test.want {
+			t.Errorf("%s: %q were asked", test.url, asked)
+		}
+	}
+}
+
+// A token of Microsoft Entra ID is a bearer's.
+func TestAzureTakesTokensOfEntraIDAsABearers(t *testing.T) {
+	t.Parallel()
+	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln"
+	for _, credentials := range []forge.Credentials{{Token: jwt}, {Username: "me", Password: jwt}} {
+		over := roundTripper(func(r *http.Request) (*http.Response, error) {
+			if got := r.Header.Get("Authorization"); got != "Bearer "+jwt {
+				t.Errorf("the credentials are %q", got)
+			}
+			return &http.Response{
+				StatusCode: http.StatusUnauthorized, Header: http.Header{"Content-Type": {"text/plain"}}, Request: r,
+				Body: readCloser("you sent " + r.Header.Get("Authorization")),
+			}, nil
+		})
+		host, err := forge.NewHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials}, forge.WithHTTPTransport(over))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = host.Current(t.Context(), dev)
+		wantError(t, err, forge.ErrUnauthorized, "you sent Bearer ***")
+	}
+}
