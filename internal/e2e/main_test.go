@@ -18,7 +18,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(kubetest.Main(func() int { return giteatest.Main(m) }))
+	os.Exit(inOwnNetwork(func() int {
+		return kubetest.Main(func() int { return giteatest.Main(m) })
+	}))
 }
 
 // patience is generous: agents take seconds, on a busy machine a minute.
