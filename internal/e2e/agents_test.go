@@ -1,12 +1,15 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	agents "github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
@@ -15,14 +18,18 @@ import (
 type agent interface {
 	reconciler() string
 
-	// start starts it.
+	// settings are what it needs on the cluster besides the definitions of its
+	// kinds: namespaces, and what it reads.
+	settings() string
+
+	// start starts it, where its settings are.
 	start(t *testing.T)
 
-	// follow has it follow a folder.
-	follow(t *testing.T, root root)
+	// hold has what follows a folder do nothing for now, or go on.
+	hold(t *testing.T, root string, held bool)
 
-	// nudge has it look at the branch before its time.
-	nudge(t *testing.T, root root)
+	// nudge has what follows a folder look at the branch before its time.
+	nudge(t *testing.T, root string)
 
 	// says is what it reports of its objects with these names.
 	says(t *testing.T, names ...string) string
@@ -32,14 +39,25 @@ type agent interface {
 	comparesAlways() bool
 }
 
-// root is what follows a folder of a GitOps repository.
-type root struct {
-	repository, branch, path string
-	held                     bool // it does nothing for now
-}
-
-func (r root) name() string {
-	return "flotilla-" + r.branch + "-" + strings.ReplaceAll(r.path, "/", "-")
+// follow puts onto the cluster what a cluster of a fleet needs so that its agent
+// follows its folders, and returns the names of what follows the folder of its
+// type, and its own.
+func follow(t *testing.T, on *kubetest.Server, settings agents.Settings) (ofType, own string) {
+	t.Helper()
+	settings.Name = "flotilla-" + settings.Cluster // else two clusters of one API would have one name
+	settings.Interval = 5 * time.Second
+	objects, problems := agents.Render(settings)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for _, object := range objects {
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on.Apply(t, string(text))
+	}
+	return settings.Name + "-cluster-type", settings.Name + "-cluster"
 }
 
 // TestAgents goes the whole way with each agent: what Terraform writes arrives,
@@ -58,7 +76,10 @@ func TestAgents(t *testing.T) {
 		for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
 			t.Run(agent.reconciler(), func(t *testing.T) {
 				t.Parallel()
-				w.step(t, agent.reconciler(), "agent started", func() { agent.start(t) })
+				w.step(t, agent.reconciler(), "agent started", func() {
+					w.cluster.Apply(t, agent.settings())
+					agent.start(t)
+				})
 				t.Run("delivery", func(t *testing.T) {
 					t.Parallel()
 					w.way(t, agent)
@@ -102,9 +123,11 @@ func fleet(agent, repository, greeting string) map[string]any {
 			"limit": 5, "refresh": true, "backoff": map[string]any{"duration": "2s", "factor": 1, "maxDuration": "2s"},
 		}}}}
 	}
-	hosts := []any{first}
+	hosts, clusters := []any{first}, []any{map[string]any{"name": agent + "-1", "cluster_type": agent}}
 	for _, kind := range configTypes {
-		hosts = append(hosts, map[string]any{"name": agent + "-" + kind, "reconciler": agent, "config_type": kind})
+		name := agent + "-" + kind
+		hosts = append(hosts, map[string]any{"name": name, "reconciler": agent, "config_type": kind})
+		clusters = append(clusters, map[string]any{"name": name + "-1", "cluster_type": name})
 	}
 	target := func(path string) map[string]any {
 		return map[string]any{
@@ -117,7 +140,7 @@ func fleet(agent, repository, greeting string) map[string]any {
 		"environment":   "dev",
 		"workspaces":    []any{map[string]any{"name": "shop"}},
 		"cluster_types": hosts,
-		"clusters":      []any{map[string]any{"name": agent + "-1", "cluster_type": agent}},
+		"clusters":      clusters,
 		"workloads": []any{map[string]any{
 			"name": "web", "workspace": "shop",
 			"deployment_targets": map[string]any{"live": target("live"), "extra": target("extra")},
@@ -152,15 +175,15 @@ func (w *world) way(t *testing.T, agent agent) {
 		hosts = append(hosts, host+"-"+kind)
 	}
 	namespace := func(host, target string) string { return "dev-" + host + "-web-" + target }
-	follows := func(host string) root { return root{repository: gitops.url, branch: "dev", path: host} }
+	roots := map[string]string{}
 	arrived := func(checks func() error) {
 		t.Helper()
 		for _, host := range hosts {
-			agent.nudge(t, follows(host))
+			agent.nudge(t, roots[host])
 		}
 		eventually(t, func() error {
 			if err := checks(); err != nil {
-				return fmt.Errorf("%w\n%s says %s", err, host, agent.says(t, follows(host).name(), namespace(host, "live")))
+				return fmt.Errorf("%w\n%s says %s", err, host, agent.says(t, roots[host], namespace(host, "live")))
 			}
 			return nil
 		})
@@ -177,7 +200,10 @@ func (w *world) way(t *testing.T, agent agent) {
 	step("first apply", func() { tf.apply(fleet(host, team.url, "hello")) })
 	step("five deployment targets run", func() {
 		for _, host := range hosts {
-			agent.follow(t, follows(host))
+			roots[host], _ = follow(t, w.cluster, agents.Settings{
+				Cluster: host + "-1", ClusterType: host, Reconciler: agent.reconciler(),
+				Repository: agents.Repository{URL: gitops.url, Branch: "dev"},
+			})
 		}
 		arrived(func() error {
 			checks := []error{configMapSays(t, w.cluster, namespace(host, "extra"), "greeting", "hello", "extra")}
@@ -202,7 +228,7 @@ func (w *world) way(t *testing.T, agent agent) {
 		setData(t, w.cluster, namespace(host, "live"), "platform-config", "GREETING", "by hand")
 		arrived(func() error { return configured("goodbye") })
 	})
-	w.heard(t, agent, tf, team, gitops, user, arrived)
+	w.heard(t, agent, roots[host], tf, team, gitops, user, arrived)
 	step("a deployment target removed", func() { tf.apply(without(fleet(host, team.url, "goodbye"), "target_policies", "extra")) })
 	step("it is pruned", func() {
 		arrived(func() error { return gone(t, w.cluster, namespace(host, "extra")) })
@@ -211,7 +237,8 @@ func (w *world) way(t *testing.T, agent agent) {
 		}
 	})
 	step("a host removed", func() {
-		tf.apply(without(without(fleet(host, team.url, "goodbye"), "target_policies", "extra"), "cluster_types", host+"-env"))
+		left := without(without(fleet(host, team.url, "goodbye"), "target_policies", "extra"), "cluster_types", host+"-env")
+		tf.apply(without(left, "clusters", host+"-env-1"))
 		marker(t, gitops, host+"-env", host)
 	})
 	step("all that it had is pruned", func() {

@@ -15,9 +15,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 )
 
-// argoSettings are what Argo CD must find, and the project that only its web
-// server would make.
-const argoSettings = `
+var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
+
+// argoCD is the agent of hosts whose reconciler is argocd.
+type argoCD struct{ cluster *kubetest.Server }
+
+func (argoCD) reconciler() string { return "argocd" }
+
+func (argoCD) comparesAlways() bool { return true }
+
+// settings are what Argo CD must find, and the project that only its web server
+// would make.
+func (argoCD) settings() string {
+	text := `
 apiVersion: v1
 kind: Namespace
 metadata: {name: argocd}
@@ -35,48 +45,22 @@ spec:
   destinations: [{namespace: "*", server: "*"}]
   clusterResourceWhitelist: [{group: "*", kind: "*"}]
 `
-
-var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
-
-// argoRoot follows a folder.
-const argoRoot = `
-apiVersion: argoproj.io/v1alpha1
-kind: Application
-metadata: {name: %[1]s, namespace: argocd, finalizers: [resources-finalizer.argocd.argoproj.io]}
-spec:
-  project: default
-  destination: {server: https://kubernetes.default.svc, namespace: argocd}
-  source:
-    repoURL: %[2]s
-    targetRevision: %[3]s
-    path: %[4]s
-    directory: {recurse: true}
-  syncPolicy:
-    automated: {prune: true, selfHeal: true, allowEmpty: true, enabled: %[5]t}
-`
-
-// argoCD is the agent of hosts whose reconciler is argocd.
-type argoCD struct{ cluster *kubetest.Server }
-
-func (argoCD) reconciler() string { return "argocd" }
-
-func (argoCD) comparesAlways() bool { return true }
-
-// start starts the application controller, the repository server and
-// their cache. The controller listens for whoever wants its metrics on every
-// address, which cannot be turned off; nothing else does.
-func (a argoCD) start(t *testing.T) {
-	t.Helper()
-	cluster := a.cluster
-	cluster.Apply(t, argoSettings)
 	for _, name := range []string{"argocd-cm", "argocd-rbac-cm", "argocd-cmd-params-cm", "argocd-gpg-keys-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"} {
 		data := "{}"
 		if name == "argocd-cm" {
 			data = "{timeout.reconciliation: 10s, timeout.reconciliation.jitter: 0s}"
 		}
-		cluster.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}, data: %s}", name, data))
+		text += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: argocd, labels: {app.kubernetes.io/part-of: argocd}}, data: %s}\n", name, data)
 	}
+	return text
+}
 
+// start starts the application controller, the repository server and
+// their cache. The controller listens for whoever wants its metrics on every
+// address, which cannot be turned off: hence [inOwnNetwork].
+func (a argoCD) start(t *testing.T) {
+	t.Helper()
+	cluster := a.cluster
 	cache := miniredis.NewMiniRedis()
 	if err := cache.StartAddr("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -131,14 +115,16 @@ func keepTime(t *testing.T, cache *miniredis.Miniredis) {
 	}()
 }
 
-func (a argoCD) follow(t *testing.T, root root) {
+func (a argoCD) hold(t *testing.T, root string, held bool) {
 	t.Helper()
-	a.cluster.Apply(t, fmt.Sprintf(argoRoot, root.name(), root.repository, root.branch, root.path, !root.held))
+	patch(t, a.cluster, applications, "argocd", root, map[string]any{
+		"spec": map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"enabled": !held}}},
+	})
 }
 
-func (a argoCD) nudge(t *testing.T, root root) {
+func (a argoCD) nudge(t *testing.T, root string) {
 	t.Helper()
-	annotate(t, a.cluster, applications, "argocd", root.name(), "argocd.argoproj.io/refresh", "normal")
+	annotate(t, a.cluster, applications, "argocd", root, "argocd.argoproj.io/refresh", "normal")
 }
 
 func (a argoCD) says(t *testing.T, names ...string) string {

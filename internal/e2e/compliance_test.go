@@ -116,14 +116,11 @@ func slow(fleet map[string]any) map[string]any {
 }
 
 // heard goes from ready over all that a cluster can say back to ready.
-func (w *world) heard(t *testing.T, agent agent, tf *terraform, team, gitops *repository, user giteatest.User, arrived func(func() error)) {
+func (w *world) heard(t *testing.T, agent agent, root string, tf *terraform, team, gitops *repository, user giteatest.User, arrived func(func() error)) {
 	t.Helper()
 	host := agent.reconciler()
 	asked := newObserver(t, w.cluster, user, host+"-1", host, gitops.url)
-	follows := root{repository: gitops.url, branch: "dev", path: host}
-	held := follows
-	held.held = true
-	asked.agent = func() string { return agent.says(t, follows.name(), "dev-"+host+"-web-live") }
+	asked.agent = func() string { return agent.says(t, root, "dev-"+host+"-web-live") }
 	goodbye := fleet(host, team.url, "goodbye")
 	delayed := slow(fleet(host, team.url, "goodbye"))
 	says := func(verdict string, fleet map[string]any, words ...string) {
@@ -133,11 +130,11 @@ func (w *world) heard(t *testing.T, agent agent, tf *terraform, team, gitops *re
 	says("ready", goodbye)
 
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "in a moment", 1)})
-	agent.follow(t, held)
+	agent.hold(t, root, true)
 	w.step(t, host, "a workload that takes its time, while the agent does nothing", func() { tf.apply(delayed) })
 	says("behind", delayed)
-	agent.follow(t, follows)
-	agent.nudge(t, follows)
+	agent.hold(t, root, false)
+	agent.nudge(t, root)
 	says("progressing", delayed)
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "at last", 0)})
 	says("ready", delayed)
@@ -147,13 +144,13 @@ func (w *world) heard(t *testing.T, agent agent, tf *terraform, team, gitops *re
 	says("ready", delayed)
 
 	if agent.comparesAlways() {
-		agent.follow(t, held)
+		agent.hold(t, root, true)
 		setData(t, w.cluster, "dev-"+host+"-web-live", "platform-config", "GREETING", "by hand")
-		agent.nudge(t, follows)
+		agent.nudge(t, root)
 		w.step(t, host, "compliance shows what was changed by hand on the cluster", func() {
 			eventually(t, func() error { return asked.drifts(delayed, host+"/web-live", "ConfigMap") })
 		})
-		agent.follow(t, follows)
+		agent.hold(t, root, false)
 		says("ready", delayed)
 	}
 	w.step(t, host, "back to the fleet before", func() { tf.apply(goodbye) })

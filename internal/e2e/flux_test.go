@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,27 +13,6 @@ import (
 
 var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 
-// fluxRoot follows a folder.
-const fluxRoot = `
-apiVersion: source.toolkit.fluxcd.io/v1
-kind: GitRepository
-metadata: {name: "%[2]s", namespace: flux-system}
-spec: {interval: 10s, url: "%[3]s", ref: {branch: "%[4]s"}}
----
-apiVersion: kustomize.toolkit.fluxcd.io/v1
-kind: Kustomization
-metadata: {name: "%[1]s", namespace: flux-system}
-spec:
-  suspend: %[6]t
-  interval: 10m
-  retryInterval: 5s
-  prune: true
-  wait: true
-  timeout: 2m
-  path: "./%[5]s"
-  sourceRef: {kind: GitRepository, name: "%[2]s"}
-`
-
 // flux is the agent of hosts whose reconciler is flux.
 type flux struct{ cluster *kubetest.Server }
 
@@ -42,12 +20,15 @@ func (flux) reconciler() string { return "flux" }
 
 func (flux) comparesAlways() bool { return false }
 
+func (flux) settings() string {
+	return "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}\n"
+}
+
 // start starts kustomize-controller, and a stand-in for source-controller,
 // which cannot be built from the module proxy.
 func (f flux) start(t *testing.T) {
 	t.Helper()
 	cluster := f.cluster
-	cluster.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}")
 	startSources(t, cluster)
 	startAgent(t, cluster, "kustomize-controller", "kustomize-controller", []string{
 		"--metrics-addr", "127.0.0.1:0", "--health-addr", "127.0.0.1:0",
@@ -57,15 +38,14 @@ func (f flux) start(t *testing.T) {
 	})
 }
 
-func (f flux) follow(t *testing.T, root root) {
+func (f flux) hold(t *testing.T, root string, held bool) {
 	t.Helper()
-	source := fmt.Sprintf("flotilla-%x", sha256.Sum256([]byte(root.repository+" "+root.branch)))[:17]
-	f.cluster.Apply(t, fmt.Sprintf(fluxRoot, root.name(), source, root.repository, root.branch, root.path, root.held))
+	patch(t, f.cluster, kustomizations, "flux-system", root, map[string]any{"spec": map[string]any{"suspend": held}})
 }
 
-func (f flux) nudge(t *testing.T, root root) {
+func (f flux) nudge(t *testing.T, root string) {
 	t.Helper()
-	annotate(t, f.cluster, kustomizations, "flux-system", root.name(),
+	annotate(t, f.cluster, kustomizations, "flux-system", root,
 		"reconcile.fluxcd.io/requestedAt", time.Now().Format(time.RFC3339Nano))
 }
 

@@ -11,8 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 )
 
-// repository is one on the Git host that everybody may read, as agents do, and
-// what a person does in it.
+// repository is one on the Git host, and what a person does in it.
 type repository struct {
 	t     *testing.T
 	url   string
@@ -20,10 +19,18 @@ type repository struct {
 	clone string
 }
 
+// newRepository makes one that everybody may read, as agents do.
 func newRepository(t *testing.T, server *giteatest.Server, owner giteatest.User, name string) *repository {
 	t.Helper()
-	r := &repository{t: t, url: server.Repository(t, owner, name), clone: t.TempDir()}
+	r := newPrivateRepository(t, server, owner, name)
 	server.API(t, owner, "PATCH", "/repos/"+owner.Name+"/"+name, map[string]any{"private": false}, nil)
+	return r
+}
+
+// newPrivateRepository makes one that only its owner may read.
+func newPrivateRepository(t *testing.T, server *giteatest.Server, owner giteatest.User, name string) *repository {
+	t.Helper()
+	r := &repository{t: t, url: server.Repository(t, owner, name), clone: t.TempDir()}
 	parsed, err := url.Parse(r.url)
 	if err != nil {
 		t.Fatal(err)

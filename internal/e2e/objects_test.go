@@ -14,6 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
 // field is what an object has somewhere, nil where it has nothing.
 func field(object *unstructured.Unstructured, path ...string) any {
 	if object == nil {
@@ -45,27 +47,26 @@ func gone(t *testing.T, cluster *kubetest.Server, namespace string) error {
 // setData changes a ConfigMap by hand.
 func setData(t *testing.T, cluster *kubetest.Server, namespace, name, key, value string) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"data": map[string]any{key: value}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	if _, err := cluster.Client().Resource(configMaps).Namespace(namespace).
-		Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "by-hand"}); err != nil {
-		t.Fatal(err)
-	}
+	patch(t, cluster, configMaps, namespace, name, map[string]any{"data": map[string]any{key: value}})
 }
 
-// annotate asks an agent to look now. An object that is not there needs no
-// looking.
+// annotate asks an agent to look now.
 func annotate(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace, name, annotation, value string) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotation: value}}})
+	patch(t, cluster, resource, namespace, name, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{annotation: value}},
+	})
+}
+
+// patch changes an object by hand.
+func patch(t *testing.T, cluster *kubetest.Server, resource schema.GroupVersionResource, namespace, name string, change map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(change)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = cluster.Client().Resource(resource).Namespace(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
+	if _, err := cluster.Client().Resource(resource).Namespace(namespace).
+		Patch(t.Context(), name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: "by-hand"}); err != nil {
 		t.Fatal(err)
 	}
 }

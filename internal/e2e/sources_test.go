@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -25,7 +27,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
-var gitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
+var (
+	gitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
+	secrets         = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
 
 // sources does for branches and tags what source-controller does: it keeps an
 // artifact of the newest commit of each GitRepository.
@@ -90,11 +95,15 @@ func (s *sources) reconcile(ctx context.Context) {
 }
 
 func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructured) error {
-	url, name, ref := fmt.Sprint(field(repository, "spec", "url")), fmt.Sprint(field(repository, "spec", "ref", "branch")), "refs/heads/"
+	address, err := s.address(ctx, repository)
+	if err != nil {
+		return err
+	}
+	name, ref := fmt.Sprint(field(repository, "spec", "ref", "branch")), "refs/heads/"
 	if tag, ok := field(repository, "spec", "ref", "tag").(string); ok {
 		name, ref = tag, "refs/tags/"
 	}
-	listed, err := s.git(ctx, "ls-remote", url, ref+name)
+	listed, err := s.git(ctx, "ls-remote", address, ref+name)
 	if err != nil {
 		return err
 	}
@@ -109,7 +118,7 @@ func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructur
 	if _, err := s.git(ctx, "init", "--quiet", "--bare", "."); err != nil {
 		return err
 	}
-	if _, err := s.git(ctx, "fetch", "--quiet", "--depth=1", url, commit); err != nil {
+	if _, err := s.git(ctx, "fetch", "--quiet", "--depth=1", address, commit); err != nil {
 		return err
 	}
 	archive, err := s.git(ctx, "archive", "--format=tar.gz", commit)
@@ -129,6 +138,28 @@ func (s *sources) fetch(ctx context.Context, repository *unstructured.Unstructur
 		"url":            s.url + at,
 	}, "True", "Succeeded", "stored artifact for revision '"+revision+"'")
 	return nil
+}
+
+// address is where a repository is, with the credentials that are to be used.
+func (s *sources) address(ctx context.Context, repository *unstructured.Unstructured) (string, error) {
+	address, err := url.Parse(fmt.Sprint(field(repository, "spec", "url")))
+	if err != nil {
+		return "", err
+	}
+	name, ok := field(repository, "spec", "secretRef", "name").(string)
+	if !ok {
+		return address.String(), nil
+	}
+	secret, err := s.cluster.Client().Resource(secrets).Namespace(repository.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	text := func(key string) string {
+		decoded, _ := base64.StdEncoding.DecodeString(fmt.Sprint(field(secret, "data", key)))
+		return string(decoded)
+	}
+	address.User = url.UserPassword(text("username"), text("password"))
+	return address.String(), nil
 }
 
 func (s *sources) set(ctx context.Context, repository *unstructured.Unstructured, artifact map[string]any, ready, reason, message string) {

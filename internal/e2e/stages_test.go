@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	agents "github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
@@ -46,6 +46,7 @@ locals {
     environment   = "stage"
     workspaces    = [local.team]
     cluster_types = [{ name = "%[1]s-stage", reconciler = "%[1]s" }]
+    clusters      = [{ name = "%[1]s-stage-1", cluster_type = "%[1]s-stage" }]
     workloads = [for version in compact([flotilla_promotion.stage.promoted]) : {
       name = "web", workspace = local.team.name
       deployment_targets = { live = { environment = "stage", manifests = { repo = "%[2]s", tag = version, path = "./deploy" } } }
@@ -122,10 +123,14 @@ func (w *world) stages(t *testing.T, agent agent) {
 	team := newRepository(t, w.git, user, "team")
 	gitops := newRepository(t, w.git, user, "gitops")
 	name := agent.reconciler()
-	roots := []root{{repository: gitops.url, branch: "stage", path: name + "-stage"}}
+	clusters := []agents.Settings{{
+		Cluster: name + "-stage-1", ClusterType: name + "-stage", Reconciler: name, Repository: agents.Repository{URL: gitops.url, Branch: "stage"},
+	}}
 	namespace := func(ring string) string { return "dev-" + name + "-" + ring + "-web-live" }
 	for _, ring := range []string{"canary", "east", "west"} {
-		roots = append(roots, root{repository: gitops.url, branch: "dev", path: "clusters/" + name + "-" + ring})
+		clusters = append(clusters, agents.Settings{
+			Cluster: name + "-" + ring, ClusterType: name + "-ringed", Reconciler: name, Repository: agents.Repository{URL: gitops.url, Branch: "dev"},
+		})
 	}
 	stage := "stage-" + name + "-stage-web-live"
 
@@ -133,16 +138,18 @@ func (w *world) stages(t *testing.T, agent agent) {
 	tf.write("kubeconfig", w.cluster.Kubeconfig())
 	tf.write("main.tf", required+fmt.Sprintf(rollout, name, team.url, gitops.url))
 	seen := watch(t, w.cluster, "greeting", "hello")
-	followed := false
+	var roots []string
 	run := func() staged {
 		tf.run("apply", "-auto-approve", "-no-color")
-		for _, root := range roots {
-			if !followed {
-				agent.follow(t, root)
+		if roots == nil { // the branches are there now
+			for _, cluster := range clusters {
+				ofType, own := follow(t, w.cluster, cluster)
+				roots = append(roots, ofType, own)
 			}
+		}
+		for _, root := range roots {
 			agent.nudge(t, root)
 		}
-		followed = true
 		var says staged
 		tf.outputs(map[string]any{"rolling_out": &says.rollingOut, "rolled_out": &says.rolledOut, "promoted": &says.promoted})
 		return says
@@ -243,8 +250,7 @@ type watched struct {
 func watch(t *testing.T, cluster *kubetest.Server, name, key string) *watched {
 	t.Helper()
 	seen := &watched{values: map[string][]string{}}
-	events, err := cluster.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).
-		Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	events, err := cluster.Client().Resource(configMaps).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		t.Fatal(err)
 	}

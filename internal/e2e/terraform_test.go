@@ -52,7 +52,13 @@ type terraform struct {
 
 func newTerraform(t *testing.T, user giteatest.User) *terraform {
 	t.Helper()
-	w := &terraform{t: t, tool: os.Getenv("FLOTILLA_TERRAFORM"), folder: t.TempDir()}
+	return newTool(t, user, "FLOTILLA_TERRAFORM")
+}
+
+// newTool is one with the tool that a variable of the environment names.
+func newTool(t *testing.T, user giteatest.User, variable string) *terraform {
+	t.Helper()
+	w := &terraform{t: t, tool: os.Getenv(variable), folder: t.TempDir()}
 	provider := os.Getenv("FLOTILLA_PROVIDER")
 	if w.tool == "" || provider == "" {
 		t.Skip("needs Terraform and the provider's binary, which `make e2e` names")
@@ -85,13 +91,22 @@ func (w *terraform) apply(fleet map[string]any) {
 // run runs Terraform, and returns what it printed.
 func (w *terraform) run(args ...string) string {
 	w.t.Helper()
+	printed, err := w.try(args...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return printed
+}
+
+// try runs Terraform, which may fail, in any goroutine.
+func (w *terraform) try(args ...string) (string, error) {
 	var printed, stderr bytes.Buffer
 	cmd := exec.CommandContext(w.t.Context(), w.tool, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = w.folder, w.env, &printed, &stderr
 	if err := cmd.Run(); err != nil {
-		w.t.Fatalf("terraform %s: %v\n%s%s", strings.Join(args, " "), err, printed.String(), stderr.String())
+		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(w.tool), strings.Join(args, " "), err, printed.String(), stderr.String())
 	}
-	return printed.String()
+	return printed.String(), nil
 }
 
 // outputs reads outputs, by name.
@@ -113,10 +128,8 @@ func (w *terraform) outputs(into map[string]any) {
 
 // plansNothing checks that there is nothing to do.
 func (w *terraform) plansNothing() error {
-	cmd := exec.CommandContext(w.t.Context(), w.tool, "plan", "-detailed-exitcode", "-no-color")
-	cmd.Dir, cmd.Env = w.folder, w.env
-	if printed, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("the plan is not empty: %w\n%s", err, printed)
+	if _, err := w.try("plan", "-detailed-exitcode", "-no-color"); err != nil {
+		return fmt.Errorf("the plan is not empty: %w", err)
 	}
 	return nil
 }

@@ -121,6 +121,27 @@ func Start(t testing.TB, options Options) *Server {
 	return server
 }
 
+// StartAnother returns a server of the test's own, which ends with it: for what
+// is about several clusters, or about one that has nothing yet.
+func StartAnother(t testing.TB, options Options) *Server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a Kubernetes API, which -short leaves out")
+	}
+	ctx := context.WithoutCancel(t.Context()) // what ends with the test may still need it
+	server, err := launch(ctx)
+	check(t, err)
+	t.Cleanup(server.stop)
+	if options.Agents {
+		check(t, server.define(ctx))
+	}
+	if options.Controllers {
+		server.controllers.process, err = server.startControllers(ctx)
+		check(t, err)
+	}
+	return server
+}
+
 // check skips the test where a program has not been built, and fails it where
 // one does not run.
 func check(t testing.TB, err error) {
