@@ -152,6 +152,8 @@ func (r *renderer) fluxFeedback() {
 	}
 	r.mark(r.add(OnCluster, Feedback, api, "Alert", s.Namespace, name, map[string]any{"spec": map[string]any{
 		"providerRef": map[string]any{"name": name}, "eventSeverity": "info", "eventSources": sources,
+		// As long as nothing is assigned to a cluster, it may have no folder of its own.
+		"exclusionList": []any{observe.NoFolderFlux},
 	}}))
 }
 

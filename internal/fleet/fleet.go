@@ -193,7 +193,7 @@ var (
 
 // BuiltinTemplates are the templates that every fleet has, by type.
 var BuiltinTemplates = map[string][]string{
-	"reconciler": {"argocd", "fleet", "flux", "zarf"},
+	"reconciler": {"argocd", "argocd-hub", "fleet", "flux", "zarf"},
 	"namespace":  {"default"},
 	"config":     {"configmap", "env", "json", "properties", "symphony"},
 	"policy":     {"default"},

@@ -236,6 +236,8 @@ func (o *objects) argoApplied(a *object, source int, several bool) Applied {
 		return value
 	}
 	is := Applied{Root: a.ObjectName, Status: o.application(a), Compared: revision(at("status", "sync"))}
+	wrong, _ := a.applicationError()
+	is.NoFolder = strings.Contains(wrong, noFolderArgo)
 	for _, one := range a.list("status", "history") {
 		if commit := revision(one); commit != "" {
 			is.History = append(is.History, Moment{commit, one.time("deployedAt")})

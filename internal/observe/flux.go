@@ -160,6 +160,7 @@ func (o *objects) fluxApplied(k, source *object) Applied {
 		attempted = ""
 	}
 	ready, _ := k.condition("Ready")
+	a.NoFolder = ready.status == "False" && strings.Contains(ready.message, NoFolderFlux)
 	healthy, checks := k.condition("Healthy")
 	tried := k.text("status", "lastAttemptedRevision")
 	switch {

@@ -175,7 +175,9 @@ func (j *judge) overall(c *ClusterResult) Status {
 	}
 	if len(c.Assignments) == 0 { // there is nothing to judge but those that follow its folders
 		for _, host := range slices.Sorted(maps.Keys(j.report.Applied)) {
-			status = worst(status, j.report.Applied[host].Status)
+			if applied := j.report.Applied[host]; !applied.NoFolder || len(j.report.Applied) == 1 {
+				status = worst(status, applied.Status)
+			}
 		}
 		status = j.status(status.Verdict, status.Since, status.Message)
 	}
@@ -232,6 +234,16 @@ func (j *judge) assignment(folder *Folder, applied Applied, follows bool) Assign
 		reason := cmp.Or(j.in.Commits[applied.Commit].Missing, "the branch does not have commit "+short(applied.Commit))
 		a.Status = j.status(Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
 		return a
+	}
+	for _, commit := range applied.Besides {
+		if tree, known := j.treeAt(commit, folder); !known || tree != folder.Tree {
+			reason := "the hub itself has applied nothing of the folder yet"
+			if commit != "" {
+				reason = "the hub itself has commit " + short(commit)
+			}
+			a.Status = j.status(Behind, folder.Changed, reason)
+			return a
+		}
 	}
 	a.Tree, a.Known = j.treeAt(applied.Commit, folder)
 	a.Commit = j.in.Commits[applied.Commit].ID
@@ -315,7 +327,7 @@ func (j *judge) objects(folder *Folder, applied Applied) (said Status, all bool)
 		switch {
 		case found:
 			said = worst(said, one)
-		case j.report.isHub: // it is on the cluster itself, and what follows the folder knows of it
+		case j.report.isHub && name.Kind != "ApplicationSet": // it is on the cluster itself, and what follows the folder knows of it
 			said = worst(said, applied.Status)
 		case unlisted:
 			said, all = worst(said, Status{Unknown, time.Time{}, fmt.Sprintf("%s cannot be seen: %s", name, reason)}), false

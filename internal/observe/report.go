@@ -83,6 +83,7 @@ func ReadHub(at Place, types map[string]string, listed Listed) map[string]Report
 		byCluster[name].all = append(byCluster[name].all, one)
 		byCluster[name].byName[one.ObjectName] = one
 	}
+	onHub := index(listed.Objects)
 	reports := make(map[string]Report, len(types))
 	for name, clusterType := range types {
 		found := byCluster[name]
@@ -93,6 +94,7 @@ func ReadHub(at Place, types map[string]string, listed Listed) map[string]Report
 		report.isHub = true
 		for _, host := range Hosts(clusterType, name) {
 			if chosen, ok := choose(found.argoRoots(at, host)); ok {
+				chosen.applied.Besides = onHub.besides(at, host, chosen.sameRepository)
 				report.Applied[host] = chosen.applied
 			}
 		}
@@ -111,13 +113,45 @@ func newReport(found *objects, listed Listed) Report {
 		if !slices.Contains(reconciles, one.Kind) {
 			continue
 		}
-		report.said[one.ObjectName] = found.judge(one)
+		said := found.judge(one)
+		report.said[one.ObjectName] = said
+		name, generated := one.maker()
+		if generated {
+			if other, several := report.said[name]; several {
+				said = worst(other, said)
+			}
+			report.said[name] = said
+		}
 		labels := one.from.GetLabels()
 		if owner, host := labels[ownerLabel], labels[hostLabel]; owner != "" && host != "" {
-			report.labelled = append(report.labelled, labelled{one.ObjectName, owner, host})
+			report.labelled = append(report.labelled, labelled{name, owner, host})
 		}
 	}
 	return report
+}
+
+// maker is the ApplicationSet that has made an Application, which is what a folder has; else the object itself.
+func (o *object) maker() (name ObjectName, generated bool) {
+	for _, owner := range o.from.GetOwnerReferences() {
+		if o.Kind == "Application" && owner.Kind == "ApplicationSet" {
+			return ObjectName{owner.Kind, o.Namespace, owner.Name}, true
+		}
+	}
+	return o.ObjectName, false
+}
+
+// besides are the commits that Applications have which bring a host's folder to the hub itself, where it says what
+// is to come to the cluster.
+func (o *objects) besides(at Place, host string, sameRepository bool) []string {
+	var commits []string
+	for _, one := range o.argoRoots(at, host) {
+		directory, _ := one.object.value("spec", "source", "directory").(map[string]any)
+		if name := one.object.text("spec", "destination", "name"); name != "" && name != "in-cluster" || entry(directory).text("include") == "" || one.sameRepository != sameRepository {
+			continue
+		}
+		commits = append(commits, one.applied.Commit)
+	}
+	return commits
 }
 
 // noRoot says that nothing follows a cluster's folders.
@@ -202,7 +236,7 @@ func (r *Report) Commits(folders []Folder) []string {
 	}
 	var all []string
 	for _, applied := range r.Applied {
-		all = append(all, applied.Commit, applied.Attempted, applied.Compared)
+		all = append(append(all, applied.Commit, applied.Attempted, applied.Compared), applied.Besides...)
 		for i, moment := range applied.History {
 			if !moment.Time.Before(oldest) || i+1 < len(applied.History) && !applied.History[i+1].Time.Before(oldest) {
 				all = append(all, moment.Commit)

@@ -25,6 +25,12 @@ type Applied struct {
 	ToPrune []ObjectName
 	// Arrived are the objects that have come with Attempted already.
 	Arrived []ObjectName
+	// NoFolder says that there is no such folder, as far as the cluster knows: as long as nothing is assigned to a
+	// cluster, it may have none of its own.
+	NoFolder bool
+	// Besides are other commits of which the content has to be there, too: on a hub, of what tells Argo CD what to
+	// do. "" is none.
+	Besides []string
 	// History are commits whose content was there, each with the time from which on it was, the oldest first.
 	History []Moment
 	// Status is that of the root: of all that is in the folder and of what follows from it.
@@ -43,6 +49,12 @@ type root struct {
 	applied        Applied
 	sameRepository bool
 }
+
+// What agents say of a folder that is not there.
+const (
+	NoFolderFlux = "kustomization path not found"
+	noFolderArgo = "app path does not exist"
+)
 
 // choose finds the root that is meant: the one of our repository, or the only one. Clusters may know the
 // repository by another address, and where it is another one, the branch does not have its commits.

@@ -19,7 +19,7 @@ var clusterTypeResource = newStateOnly(object{
 			"labels":      labelsAttribute(),
 			"taints":      taintsAttribute(),
 			"reconciler": defaultAttribute(fleet.DefaultReconciler,
-				"Name of the template of type `reconciler`: built in are `flux`, `argocd`, `fleet` and `zarf`."),
+				"Name of the template of type `reconciler`: built in are `flux`, `argocd`, `argocd-hub`, `fleet` and `zarf`."),
 			"namespace_service": defaultAttribute(fleet.DefaultNamespaceService, "Name of the template of type `namespace`."),
 			"config_type": defaultAttribute(fleet.DefaultConfigType,
 				"Name of the template of type `config`: built in are `configmap`, `json`, `env`, `properties` and `symphony`."),

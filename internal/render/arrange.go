@@ -43,8 +43,11 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 		if assignment.Target.Target.Namespace != "" {
 			a.share(assignment)
 		}
-		if team := t.workspaces[assignment.Target.Workload.Workspace]; team != nil && team.rendersProject && host.reconciler == "argocd" {
+		if team := t.workspaces[assignment.Target.Workload.Workspace]; team != nil && team.rendersProject && isArgo(host.reconciler) {
 			on := projectOn{assignment.Host.ClusterType.Name, team.name}
+			if host.reconciler == argoHub {
+				on.host = assignment.Host.Name
+			}
 			a.projects[on] = append(a.projects[on], assignment)
 		}
 		a.order(host, assignment)
@@ -59,8 +62,9 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 // namespaceOn is a namespace that deployment targets give themselves, on the clusters of a host.
 type namespaceOn struct{ host, namespace string }
 
-// projectOn is a workspace's project on the clusters of a cluster type.
-type projectOn struct{ clusterType, workspace string }
+// projectOn is a workspace's project on the clusters of a host: of a cluster type, and where its clusters have
+// an Argo CD each, also of them.
+type projectOn struct{ host, workspace string }
 
 type arranger struct {
 	templates          *Templates
@@ -147,13 +151,13 @@ func (a *arranger) conflicts(sharing []*schedule.Assignment) {
 // type, since each of its clusters has that, and where there is none the first of each cluster.
 func (a *arranger) appProjects() {
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
-		return cmp.Or(cmp.Compare(a.clusterType, b.clusterType), cmp.Compare(a.workspace, b.workspace))
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
 	}) {
 		byHost := map[string][]*schedule.Assignment{}
 		for _, assignment := range a.projects[on] {
 			byHost[assignment.Host.Name] = append(byHost[assignment.Host.Name], assignment)
 		}
-		if ofType := byHost[on.clusterType]; ofType != nil {
+		if ofType := byHost[on.host]; ofType != nil {
 			a.of(sortedByTarget(ofType)[0]).project = projectOf(a.projects[on])
 			continue
 		}
@@ -202,6 +206,8 @@ func (a *arranger) order(host *host, assignment *schedule.Assignment) {
 			reason = "Rancher Fleet orders nothing before a GitRepo"
 		case host.reconciler == "argocd" && dependency.Host != assignment.Host:
 			reason = "Argo CD orders what one Application brings, and these come from the cluster type and from the cluster"
+		case host.reconciler == argoHub:
+			reason = "Argo CD on a hub orders ApplicationSets, and waits for nothing that they make"
 		case host.reconciler == "zarf":
 			reason = "a Zarf package is deployed when somebody does it"
 		}

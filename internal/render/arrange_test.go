@@ -225,6 +225,47 @@ func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
 	}
 }
 
+func TestOnAHubEveryHostHasAProjectOfItsOwn(t *testing.T) {
+	team := fleet.Workspace{Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}}
+	files, findings, _ := neighbours{"argocd-hub", nil, []fleet.Workspace{team}, map[string]neighbour{
+		"b": {hosts: []string{"drone"}},
+		"c": {hosts: []string{"drone"}},
+		"a": {hosts: []string{"clusters/drone-1", "clusters/drone-2"}},
+	}}.render(t)
+	if findings != nil {
+		t.Fatal(findings)
+	}
+	projects := map[string][]string{}
+	for name, places := range identities(t, files) {
+		if strings.HasPrefix(name, "AppProject ") {
+			projects[name] = places
+		}
+	}
+	own := func(host string) string { return "AppProject argocd/" + render.LabelValue("kaizen-dev-clusters/"+host) }
+	want := map[string][]string{
+		"AppProject argocd/kaizen-dev-drone": {"drone/b-dev/reconciler.yaml"},
+		own("drone-1"):                       {"clusters/drone-1/a-dev/reconciler.yaml"},
+		own("drone-2"):                       {"clusters/drone-2/a-dev/reconciler.yaml"},
+	}
+	if !reflect.DeepEqual(projects, want) {
+		t.Errorf("projects %v, want %v", projects, want)
+	}
+	for path, want := range map[string]string{
+		"drone/c-dev": "server:*", "drone/b-dev": "server:*", "clusters/drone-1/a-dev": "name:drone-1",
+	} {
+		documents := documentsOf(t, []byte(files[path+"/reconciler.yaml"]))
+		project := textAt(documents[len(documents)-1], "spec.template.spec.project")
+		if projects["AppProject argocd/"+project] == nil {
+			t.Errorf("%s is in project %q, which is not there", path, project)
+		}
+		if len(documents) == 2 {
+			if got := fmt.Sprint(at(documents[0], "spec.destinations.0")); !strings.Contains(got, want) {
+				t.Errorf("%s: the project allows %s, want %s", path, got, want)
+			}
+		}
+	}
+}
+
 func TestAProjectIsRenderedForOneWorkspace(t *testing.T) {
 	f := deployment{}.fleet()
 	f.Workspaces = []fleet.Workspace{
@@ -308,6 +349,7 @@ func TestObjectsAreNamed(t *testing.T) {
 		"Flux":                    {deployment{}, "[{Kustomization flux-system dev-drone-hello-dev}]"},
 		"Flux, a chart":           {deployment{manifests: helmChart}, "[{HelmRelease flux-system dev-drone-hello-dev}]"},
 		"Argo CD":                 {deployment{reconciler: "argocd"}, "[{Application argocd dev-drone-hello-dev}]"},
+		"Argo CD on a hub":        {deployment{reconciler: "argocd-hub"}, "[{ApplicationSet argocd dev-drone-hello-dev}]"},
 		"Rancher Fleet":           {deployment{reconciler: "fleet"}, "[{GitRepo fleet-local dev-drone-hello-dev}]"},
 		"Rancher Fleet, a chart":  {deployment{reconciler: "fleet", manifests: helmChart}, "[{HelmOp fleet-local dev-drone-hello-dev}]"},
 		"Zarf":                    {deployment{reconciler: "zarf"}, "[]"},

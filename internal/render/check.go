@@ -216,7 +216,7 @@ func (c *check) json(content []byte) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok || (object["apiVersion"] == nil && object["kind"] == nil) {
-		if c.reconciler == "argocd" {
+		if isArgo(c.reconciler) {
 			c.report(1, "is no Kubernetes document, and Argo CD takes every file that ends in .json for one: use another content_type")
 		}
 		return

@@ -232,7 +232,7 @@ func (c *compiler) wrapConfig(host *host) {
 }
 
 // kubernetesReconcilers are the built-in ones that take a folder of Kubernetes' manifests.
-var kubernetesReconcilers = set("flux", "argocd", "fleet")
+var kubernetesReconcilers = set("flux", "argocd", argoHub, "fleet")
 
 func (c *compiler) wrapped(configType string) *compiled {
 	key := templateKey{wrappedConfig, configType}

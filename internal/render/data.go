@@ -94,6 +94,11 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["NetworkPolicy"] = team.networkPolicy
 	root["ServiceAccount"] = team.serviceAccount
 	root["ArgocdProject"] = team.argocdProject
+	if team.rendersProject {
+		root["HubProject"] = hubProject(team.argocdProject, subject.Environment, host.Name)
+	} else {
+		root["HubProject"] = team.argocdProject
+	}
 	return root
 }
 

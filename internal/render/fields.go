@@ -52,6 +52,9 @@ func (e *engine) mergeDocument(document *yaml.Node, parameters map[string]any, t
 		return nil
 	}
 	parameter := fieldParameterFor(kind.Value)
+	if kind.Value == "ApplicationSet" {
+		parameter, spec = fieldParameterFor("Application"), member(member(spec, "template"), "spec")
+	}
 	if parameter == nil {
 		return nil
 	}

@@ -83,6 +83,10 @@ func TestBuiltinTemplates(t *testing.T) {
 		"argocd-helm":       {reconciler: "argocd", manifests: helmChart},
 		"argocd-oci":        {reconciler: "argocd", manifests: ociManifests},
 		"argocd-oci-chart":  {reconciler: "argocd", manifests: ociChart},
+		"hub-git":           {reconciler: "argocd-hub", requires: []fleet.Workload{api, redis}},
+		"hub-helm":          {reconciler: "argocd-hub", manifests: helmChart, config: awkward, configAs: fleet.ConfigAs{"values"}},
+		"hub-cluster":       {reconciler: "argocd-hub", manifests: ociChart, cluster: true},
+		"tenant-hub":        {workspace: team, reconciler: "argocd-hub"},
 		"fleet-git":         {reconciler: "fleet", manifests: gitTag},
 		"fleet-helm":        {reconciler: "fleet", manifests: helmChart, requires: []fleet.Workload{api, redis}},
 		"fleet-oci-chart":   {reconciler: "fleet", manifests: ociChart},
@@ -167,6 +171,7 @@ func TestEveryBuiltinTemplateOfTheModelExists(t *testing.T) {
 		for _, entry := range entries {
 			files = append(files, strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())))
 		}
+		slices.Sort(files)
 		if !slices.Equal(files, slices.Sorted(slices.Values(names))) {
 			t.Errorf("templates/%s holds %q, the model names %q", kind, files, names)
 		}

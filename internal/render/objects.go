@@ -22,8 +22,8 @@ var reconciled = map[string]map[string]bool{
 	"fleet.cattle.io":             set("GitRepo", "HelmOp"),
 }
 
-// Objects returns what reconciles the assignment, of the kinds Kustomization, HelmRelease, Application,
-// GitRepo and HelmOp. Files are those that [Templates.Render] returned; they are read only where a template
+// Objects returns what reconciles the assignment, of the kinds Kustomization, HelmRelease, Application, GitRepo
+// and HelmOp; on a hub it is an ApplicationSet. Files are those that [Templates.Render] returned; they are read only where a template
 // is the user's own.
 func (t *Templates) Objects(subject Subject, files []File) []Object {
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
@@ -56,6 +56,8 @@ func builtinObjects(reconciler string, subject Subject) []Object {
 		return []Object{{"Kustomization", "flux-system", name}}
 	case reconciler == "argocd":
 		return []Object{{"Application", "argocd", name}}
+	case reconciler == argoHub:
+		return []Object{{"ApplicationSet", "argocd", name}}
 	case reconciler == "fleet" && manifests.Storage == "git":
 		return []Object{{"GitRepo", "fleet-local", name}}
 	case reconciler == "fleet":

@@ -28,6 +28,11 @@ type fieldParameter struct {
 	added string
 }
 
+// isOf says whether a built-in reconciler reads the parameter.
+func (p *fieldParameter) isOf(reconciler string) bool {
+	return p.reconciler == reconciler || p.reconciler == "argocd" && reconciler == argoHub
+}
+
 const (
 	byManifests = "the deployment target's manifests say this"
 	byNamespace = "the deployment target's namespace says this"
@@ -131,7 +136,7 @@ func Parameters() []Parameter {
 func parametersFor(reconciler string) []string {
 	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {
 		parameter := fieldParameterOf(name)
-		return parameter != nil && parameter.reconciler != reconciler || name == projectParameter && reconciler != "argocd"
+		return parameter != nil && !parameter.isOf(reconciler) || name == projectParameter && !isArgo(reconciler)
 	})
 }
 

@@ -72,6 +72,9 @@ func argoSource(documents []any) source {
 	}
 }
 
+// hubSource is that of the Application which an ApplicationSet makes for a cluster.
+func hubSource(documents []any) source { return argoSource([]any{at(documents[0], "spec.template")}) }
+
 func fleetSource(documents []any) source {
 	resource := documents[0]
 	repository := textAt(resource, "spec.repo", "spec.helm.repo")
@@ -121,7 +124,7 @@ func TestAllReconcilersAreToldTheSame(t *testing.T) {
 		"oci, nothing said":    {fleet.Manifests{Storage: "oci", Repo: "oci://registry.example.com/podinfo", Type: "helm"}, source{"oci://registry.example.com/podinfo", "latest", ".", namespace}},
 	} {
 		for reconciler, read := range map[string]func([]any) source{
-			"flux": fluxSource, "argocd": argoSource, "fleet": fleetSource, "zarf": zarfSource,
+			"flux": fluxSource, "argocd": argoSource, "argocd-hub": hubSource, "fleet": fleetSource, "zarf": zarfSource,
 		} {
 			t.Run(name+"/"+reconciler, func(t *testing.T) {
 				files := deployment{reconciler: reconciler, manifests: example.manifests}.render(t)
@@ -169,7 +172,7 @@ var hostile = []string{
 
 func TestValuesStayInTheirPlace(t *testing.T) {
 	for _, value := range hostile {
-		for _, reconciler := range []string{"flux", "argocd", "fleet", "zarf"} {
+		for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "fleet", "zarf"} {
 			for _, storage := range []string{"git", "helm", "oci"} {
 				manifests := fleet.Manifests{
 					Storage: storage, Repo: "https://x/" + value, Version: value, Chart: value, Path: value, Branch: value,

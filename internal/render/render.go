@@ -146,7 +146,11 @@ func (e *engine) direct(t *Templates, template *compiled, subject Subject) ([]by
 	if err != nil || content == nil {
 		return content, err
 	}
-	return e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaces[subject.Assignment.Target.Workload.Workspace])
+	content, err = e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaces[subject.Assignment.Target.Workload.Workspace])
+	if err == nil && template.name == argoHub {
+		content, err = literal(content)
+	}
+	return content, err
 }
 
 // tooLarge refuses a configuration that no ConfigMap takes, by its largest key.

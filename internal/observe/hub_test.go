@@ -1,0 +1,66 @@
+package observe_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+// hubApplication is one on a hub, healthy and synced.
+func hubApplication(name, owner, destination, source, revision string) string {
+	return fmt.Sprintf(`
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: %[1]s, namespace: argocd, %[2]s}
+spec: {destination: {%[3]s}, source: {%[4]s}}
+status:
+  health: {status: Healthy, lastTransitionTime: "2026-11-21T20:00:00Z"}
+  reconciledAt: "2026-11-21T20:30:00Z"
+  operationState: {phase: Succeeded, startedAt: "2026-11-21T20:00:00Z", finishedAt: "2026-11-21T20:10:00Z"}
+  history: [{revision: "%[5]s", deployedAt: "2026-11-21T20:10:00Z"}]
+  sync: {status: Synced, revision: "%[5]s", comparedTo: {destination: {%[3]s}, source: {%[4]s}}}`, name, owner, destination, source, revision)
+}
+
+// A hub applies what is in a folder in two places: to the cluster, and to itself. Only both are the content.
+func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
+	t.Parallel()
+	const (
+		bySet    = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
+		ofGitops = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
+	)
+	spoke := func(commit string) string {
+		return hubApplication("flotilla-drone-1", "labels: {a: b}", "name: drone-1", ofGitops+`exclude: "*/reconciler.*"}`, commit)
+	}
+	hub := func(commit string) string {
+		return hubApplication("flotilla-drone-hub", "labels: {a: b}", `server: "https://kubernetes.default.svc"`, ofGitops+`include: "*/reconciler.*"}`, commit)
+	}
+	web := hubApplication("web-drone-1", bySet, "name: drone-1", `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`, older)
+	for name, test := range map[string]struct {
+		objects string
+		verdict observe.Verdict
+		message string
+	}{
+		"both have it":                 {spoke(tip) + "\n---" + hub(tip) + "\n---" + web, observe.Ready, ""},
+		"the hub has another":          {spoke(tip) + "\n---" + hub(older) + "\n---" + web, observe.Behind, "the hub itself has commit " + older[:7]},
+		"the cluster has another":      {spoke(older) + "\n---" + hub(tip) + "\n---" + web, observe.Behind, "has commit " + older[:7]},
+		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), observe.Progressing, "ApplicationSet argocd/web is not there"},
+	} {
+		listed := observe.Listed{Objects: objectsOf(t, test.objects[1:])}
+		reports := observe.ReadHub(observe.Place{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)
+		result := observe.Observe(observe.Input{
+			Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: reports,
+			OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
+			Commits: map[string]observe.Commit{
+				older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeB}}},
+				tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}},
+			},
+			Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
+				Objects: []observe.ObjectName{{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"}}}},
+		})
+		got := result.Clusters[0].Assignments[0]
+		if got.Verdict != test.verdict || got.Message != test.message || len(result.Clusters[0].Leftover) > 0 {
+			t.Errorf("%s: %s, %q, left over %v", name, got.Verdict, got.Message, result.Clusters[0].Leftover)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// argoHub is the built-in reconciler of clusters that an Argo CD on a hub deploys to. What is in a folder of a
+// cluster type for Argo CD is applied on the hub once, and has to bring something to each cluster of the type:
+// so it is an ApplicationSet over them.
+const argoHub = "argocd-hub"
+
+// isArgo says whether a built-in reconciler is Argo CD.
+func isArgo(reconciler string) bool { return reconciler == "argocd" || reconciler == argoHub }
+
+// hubProject is what a workspace's AppProject is called on a hub. Folders of several hosts and environments are
+// applied there, and each has a project of its own.
+func hubProject(project, environment, host string) string {
+	return LabelValue(project + "-" + environment + "-" + host)
+}
+
+// rendersProject says whether the workspace of an assignment has its AppProject rendered.
+func (t *Templates) rendersProject(assignment *schedule.Assignment) bool {
+	team := t.workspaces[assignment.Target.Workload.Workspace]
+	return team != nil && team.rendersProject
+}
+
+// ownActions is how many of Argo CD's template actions the template "argocd-hub" writes.
+const ownActions = 2
+
+// literal keeps an ApplicationSet from reading what people wrote as actions of its own templates: a value with
+// "{{" in it arrives as it is.
+func literal(content []byte) ([]byte, error) {
+	if bytes.Count(content, []byte("{{")) == ownActions {
+		return content, nil
+	}
+	var escaped bytes.Buffer
+	encoder := yaml.NewEncoder(&escaped)
+	encoder.SetIndent(2)
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		root := document.Content[0]
+		if kind := member(root, "kind"); kind != nil && kind.Value == "ApplicationSet" {
+			template := member(member(root, "spec"), "template")
+			escape(template, map[*yaml.Node]bool{
+				member(member(template, "metadata"), "name"):                    true,
+				member(member(member(template, "spec"), "destination"), "name"): true,
+			})
+		}
+		if err := encoder.Encode(&document); err != nil {
+			return nil, err
+		}
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, err
+	}
+	return escaped.Bytes(), nil
+}
+
+// escape has every text say "{{" that holds it, but for some.
+func escape(node *yaml.Node, without map[*yaml.Node]bool) {
+	if node == nil || without[node] {
+		return
+	}
+	if node.Kind == yaml.ScalarNode && strings.Contains(node.Value, "{{") {
+		node.Value = strings.ReplaceAll(node.Value, "{{", `{{ "{{" }}`)
+	}
+	for _, child := range node.Content {
+		escape(child, without)
+	}
+}
