@@ -35,12 +35,8 @@ func (*complianceDataSource) Metadata(_ context.Context, req datasource.Metadata
 	resp.TypeName = req.ProviderTypeName + "_compliance"
 }
 
-// Schema is the assignment, whom to ask, and what is known. Of the fleet it declares who goes where and no
-// more: Terraform drops the rest, so that a value that is not known yet never defers it to apply.
+// Schema is the assignment, whom to ask, and what is known.
 func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	computed := func(what string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
-	}
 	number := func(what string) schema.Int64Attribute {
 		return schema.Int64Attribute{Computed: true, MarkdownDescription: what}
 	}
@@ -51,16 +47,8 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that the " +
 			"branch has: however many commits others have made since. Ready is what the agent's own conditions say, as kstatus reads them.",
 		Attributes: map[string]schema.Attribute{
-			"name": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
-			"fleet": schema.SingleNestedAttribute{
-				Required:            true,
-				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
-				Attributes: map[string]schema.Attribute{
-					"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
-					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
-					"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet. The state keeps its hash."},
-				},
-			},
+			"name":        schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
+			"fleet":       modelAttribute(""),
 			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
 			"feedback": schema.DynamicAttribute{
 				Optional: true,
@@ -82,14 +70,14 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"that names what is not ready. For pipelines that want it: nothing needs it.",
 			},
 			"timeouts": readTimeoutAttribute(),
-			"time":     computed("When it was asked, RFC 3339."),
+			"time":     computedText("When it was asked, RFC 3339."),
 			"summary": schema.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: "All clusters of the fleet in numbers.",
 				Attributes: map[string]schema.Attribute{
 					"clusters": number("How many there are."), "ready": number("How many are ready."), "progressing": number("How many are progressing."),
 					"failed": number("How many have failed."), "behind": number("How many are behind."), "unknown": number("Of how many nothing is known."),
 					"ready_percent": number("Share that is ready, from 0 to 100, rounded down; 100 where there are no clusters."),
-					"behind_since":  computed("From when on the cluster is behind that is so for the longest time; null where none is."),
+					"behind_since":  computedText("From when on the cluster is behind that is so for the longest time; null where none is."),
 				},
 			},
 			"clusters": schema.MapAttribute{
@@ -123,7 +111,7 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"* `objects`: objects on them that are not as Git has them.\n" +
 					"* `reason`: what differs.",
 			},
-			"evidence": computed("All of it as JSON, for rollouts."),
+			"evidence": computedText("All of it as JSON, for rollouts."),
 		},
 	}
 }

@@ -30,38 +30,23 @@ func (*schedulingDataSource) Metadata(_ context.Context, req datasource.Metadata
 	resp.TypeName = req.ProviderTypeName + "_scheduling"
 }
 
-// Schema declares of the fleet what scheduling needs and no more: Terraform drops the rest, so that a
-// configuration value that is not known yet never defers the data source to apply.
+// Schema is the fleet, and who goes where.
 func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	computed := func(what string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
-	}
 	policies := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the target policies that decided it."}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Which deployment target goes to which host, and why; which go nowhere, and why not. Nothing is written or " +
 			"asked of any server.",
 		Attributes: map[string]schema.Attribute{
-			"fleet": schema.SingleNestedAttribute{
-				Required:            true,
-				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
-				Attributes: map[string]schema.Attribute{
-					"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
-					"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
-					"model": schema.StringAttribute{
-						Required:            true,
-						MarkdownDescription: "Canonical JSON of the fleet. The state keeps its hash: that of an assignment has the text.",
-					},
-				},
-			},
+			"fleet": modelAttribute(": that of an assignment has the text"),
 			"assignments": schema.MapNestedAttribute{
 				Computed: true,
 				MarkdownDescription: "By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository. What all " +
 					"assignments of a deployment target or on a cluster type have in common is in `deployment_targets` and `reconcilers`.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"cluster_type":      computed("Name of the cluster type."),
-					"cluster":           computed("Name of the cluster; null where the host is a cluster type."),
-					"deployment_target": computed("Full name of the deployment target."),
-					"namespace":         computed("Namespace on the clusters."),
+					"cluster_type":      computedText("Name of the cluster type."),
+					"cluster":           computedText("Name of the cluster; null where the host is a cluster type."),
+					"deployment_target": computedText("Full name of the deployment target."),
+					"namespace":         computedText("Namespace on the clusters."),
 					"policies":          policies,
 				}},
 			},
@@ -69,8 +54,8 @@ func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 				Computed:            true,
 				MarkdownDescription: "By full name, those that are assigned to any host.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"workload":  computed("Name of the workload."),
-					"workspace": computed("Name of the workspace that owns it."),
+					"workload":  computedText("Name of the workload."),
+					"workspace": computedText("Name of the workspace that owns it."),
 				}},
 			},
 			"reconcilers": schema.MapAttribute{
@@ -82,18 +67,18 @@ func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 				Computed:            true,
 				MarkdownDescription: "Deployment targets of the environment that go nowhere.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"deployment_target":  computed("Full name of the deployment target."),
-					"reason":             computed("Why it goes nowhere."),
-					"nearest_host":       computed("The host that came nearest; null where no policy selects the deployment target."),
-					"failed_requirement": computed("The first requirement that failed; null where there is none."),
+					"deployment_target":  computedText("Full name of the deployment target."),
+					"reason":             computedText("Why it goes nowhere."),
+					"nearest_host":       computedText("The host that came nearest; null where no policy selects the deployment target."),
+					"failed_requirement": computedText("The first requirement that failed; null where there is none."),
 				}},
 			},
 			"excluded": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "What policies of effect `exclude` took away.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"host":              computed("The host, as in an assignment's key."),
-					"deployment_target": computed("Full name of the deployment target."),
+					"host":              computedText("The host, as in an assignment's key."),
+					"deployment_target": computedText("Full name of the deployment target."),
 					"policies":          policies,
 				}},
 			},
@@ -109,8 +94,8 @@ func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 				Computed:            true,
 				MarkdownDescription: "Target policies that assign nothing.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"name":   computed("Name of the policy."),
-					"reason": computed("What it lacks."),
+					"name":   computedText("Name of the policy."),
+					"reason": computedText("What it lacks."),
 				}},
 			},
 		},
