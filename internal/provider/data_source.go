@@ -2,6 +2,12 @@ package provider
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // computedText is an attribute of a data source that is a text which it gives.
@@ -20,5 +26,23 @@ func modelAttribute(further string) schema.SingleNestedAttribute {
 			"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
 			"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet. The state keeps its hash" + further + "."},
 		},
+	}
+}
+
+// decodePlace reads the attribute gitops_repo of a data source, strictly.
+func decodePlace(attribute types.Dynamic, diagnostics *diag.Diagnostics) delivery.Place {
+	value := plain(attribute)
+	repo, _, findings := fleet.DecodeGitopsRepo(value)
+	if len(findings) == 0 {
+		findings = checkGitopsRepo("", value)
+	}
+	addFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
+	return delivery.Place(repo)
+}
+
+// checkLimit finds a limit that lets nothing through.
+func checkLimit(limit types.Int64, diagnostics *diag.Diagnostics) {
+	if !limit.IsNull() && limit.ValueInt64() < 1 {
+		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -30,9 +29,6 @@ func (d *historyDataSource) Metadata(_ context.Context, req datasource.MetadataR
 
 // Schema is the place, what to narrow it by, and the commits.
 func (d *historyDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	computed := func(what string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
-	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Who changed what, when, and from which version of the configuration to which: read from the commits of a GitOps " +
 			"repository, newest first.",
@@ -49,11 +45,11 @@ func (d *historyDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				Computed:            true,
 				MarkdownDescription: "Commits that changed such folders.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"commit":       computed("Id of the commit."),
-					"author_name":  computed("Name of its author."),
-					"author_email": computed("Email address of its author."),
-					"time":         computed("When it was committed, RFC 3339."),
-					"subject":      computed("First line of its message."),
+					"commit":       computedText("Id of the commit."),
+					"author_name":  computedText("Name of its author."),
+					"author_email": computedText("Email address of its author."),
+					"time":         computedText("When it was committed, RFC 3339."),
+					"subject":      computedText("First line of its message."),
 					"assignments": schema.ListAttribute{
 						Computed: true, ElementType: types.StringType,
 						MarkdownDescription: "Assignments that made it; empty where somebody changed folders by hand.",
@@ -62,12 +58,12 @@ func (d *historyDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						Computed:            true,
 						MarkdownDescription: "Folders that it changed.",
 						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-							"assignment":        computed("The assignment that owns the folder."),
-							"host":              computed("The host."),
-							"deployment_target": computed("Full name of the deployment target."),
-							"action":            computed("`added`, `changed` or `removed`."),
-							"before":            computed("Version of the configuration before; null for none."),
-							"after":             computed("Version of the configuration after; null for none."),
+							"assignment":        computedText("The assignment that owns the folder."),
+							"host":              computedText("The host."),
+							"deployment_target": computedText("Full name of the deployment target."),
+							"action":            computedText("`added`, `changed` or `removed`."),
+							"before":            computedText("Version of the configuration before; null for none."),
+							"after":             computedText("Version of the configuration after; null for none."),
 						}},
 					},
 				}},
@@ -114,18 +110,11 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	value := plain(model.GitopsRepo)
-	repo, _, findings := fleet.DecodeGitopsRepo(value)
-	if len(findings) == 0 {
-		findings = checkGitopsRepo("", value)
-	}
-	addFindings(&resp.Diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
+	at := decodePlace(model.GitopsRepo, &resp.Diagnostics)
 	filter := gitops.HistoryFilter{
 		Host: model.Host.ValueString(), DeploymentTarget: model.DeploymentTarget.ValueString(), Limit: int(model.Limit.ValueInt64()),
 	}
-	if !model.Limit.IsNull() && model.Limit.ValueInt64() < 1 {
-		resp.Diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
-	}
+	checkLimit(model.Limit, &resp.Diagnostics)
 	if !model.Since.IsNull() {
 		since, err := time.Parse(time.RFC3339, model.Since.ValueString())
 		if err != nil {
@@ -139,7 +128,7 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	}
 	ctx, cancel := deadlines.during(ctx, forRead)
 	defer cancel()
-	history, err := d.connection.delivery.History(ctx, delivery.Owner{Place: delivery.Place(repo), Name: model.Name.ValueString()}, filter)
+	history, err := d.connection.delivery.History(ctx, delivery.Owner{Place: at, Name: model.Name.ValueString()}, filter)
 	if err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return

@@ -40,9 +40,6 @@ func (d *inventoryDataSource) Metadata(_ context.Context, req datasource.Metadat
 
 // Schema is the place, what to narrow it by, and the assignments.
 func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	computed := func(what string) schema.StringAttribute {
-		return schema.StringAttribute{Computed: true, MarkdownDescription: what}
-	}
 	only := func(what string) schema.StringAttribute {
 		return schema.StringAttribute{Optional: true, MarkdownDescription: what}
 	}
@@ -67,44 +64,44 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 				Optional: true, MarkdownDescription: fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory),
 			},
 			"timeouts": readTimeoutAttribute(),
-			"commit":   computed("Id of the commit at which the branch was looked at; null where there is no such branch."),
+			"commit":   computedText("Id of the commit at which the branch was looked at; null where there is no such branch."),
 			"complete": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `assignments` has all that were asked for."},
 			"owners": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "All owners that were found, by path and name, whatever is narrowed to.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"path": computed("Path of the owner in the repository; null for the root."),
-					"name": computed("Name of the owner."),
+					"path": computedText("Path of the owner in the repository; null for the root."),
+					"name": computedText("Name of the owner."),
 				}},
 			},
 			"assignments": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "Assignments, ordered by path, owner, host and deployment target.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"path":              computed("Path of the owner in the repository; null for the root."),
-					"owner":             computed("Name of the owner."),
-					"environment":       computed("Name of the environment; null where the record does not say."),
-					"host":              computed("The host: a cluster type, or `clusters/<cluster>`."),
-					"cluster_type":      computed("Name of the cluster type; null where the host is a cluster whose type its record does not say."),
-					"cluster":           computed("Name of the cluster; null where the host is a cluster type."),
-					"deployment_target": computed("Full name of the deployment target."),
-					"workload":          computed("Name of the workload."),
-					"workspace":         computed("Name of the workspace; null where the record does not say."),
+					"path":              computedText("Path of the owner in the repository; null for the root."),
+					"owner":             computedText("Name of the owner."),
+					"environment":       computedText("Name of the environment; null where the record does not say."),
+					"host":              computedText("The host: a cluster type, or `clusters/<cluster>`."),
+					"cluster_type":      computedText("Name of the cluster type; null where the host is a cluster whose type its record does not say."),
+					"cluster":           computedText("Name of the cluster; null where the host is a cluster type."),
+					"deployment_target": computedText("Full name of the deployment target."),
+					"workload":          computedText("Name of the workload."),
+					"workspace":         computedText("Name of the workspace; null where the record does not say."),
 					"policies": schema.ListAttribute{
 						Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the target policies that decided it.",
 					},
-					"config_version": computed("Version of the configuration; null where the record does not say."),
-					"tree":           computed("Id of the tree that the folder has, as its owner wrote it."),
-					"changed":        computed("When the folder changed last, RFC 3339; null where the record does not say."),
-					"commit": computed("Id of the commit that changed it then; null where the newest commits of the branch do not tell, as after a " +
+					"config_version": computedText("Version of the configuration; null where the record does not say."),
+					"tree":           computedText("Id of the tree that the folder has, as its owner wrote it."),
+					"changed":        computedText("When the folder changed last, RFC 3339; null where the record does not say."),
+					"commit": computedText("Id of the commit that changed it then; null where the newest commits of the branch do not tell, as after a " +
 						"pull request that was squashed."),
 					"objects": schema.ListNestedAttribute{
 						Computed:            true,
 						MarkdownDescription: "What reconciles it: the objects that tell the agent what to do.",
 						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-							"kind":      computed("Kind of the object."),
-							"namespace": computed("Namespace of the object; null where it has none."),
-							"name":      computed("Name of the object."),
+							"kind":      computedText("Kind of the object."),
+							"namespace": computedText("Namespace of the object; null where it has none."),
+							"name":      computedText("Name of the object."),
 						}},
 					},
 				}},
@@ -215,15 +212,8 @@ func (d *inventoryDataSource) Read(ctx context.Context, req datasource.ReadReque
 
 // decode reads the configuration, strictly.
 func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Place, timeouts) {
-	value := plain(m.GitopsRepo)
-	repo, _, findings := fleet.DecodeGitopsRepo(value)
-	if len(findings) == 0 {
-		findings = checkGitopsRepo("", value)
-	}
-	addFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
-	if !m.Limit.IsNull() && m.Limit.ValueInt64() < 1 {
-		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
-	}
+	at := decodePlace(m.GitopsRepo, diagnostics)
+	checkLimit(m.Limit, diagnostics)
 	narrowing := m.narrowing()
 	for _, name := range slices.Sorted(maps.Keys(narrowing)) {
 		if value := narrowing[name]; !value.IsNull() && value.ValueString() == "" {
@@ -234,7 +224,7 @@ func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Place, 
 		diagnostics.AddAttributeError(path.Root("host"), "Host is given twice",
 			"A host is a cluster type or a cluster: set either host, or cluster and cluster_type.")
 	}
-	return delivery.Place(repo), decodeReadTimeout(m.Timeouts, diagnostics)
+	return at, decodeReadTimeout(m.Timeouts, diagnostics)
 }
 
 func (m *inventoryModel) narrowing() map[string]types.String {
@@ -316,49 +306,45 @@ func inventoryAssignment(of gitops.InventoryAssignment) inventoryAssignmentModel
 	return assignment
 }
 
+// textField is an attribute that is a text, null where there is no value.
+type textField struct {
+	name  string
+	value *string
+}
+
+func writeTexts(w *wire.Writer, fields ...textField) {
+	for _, field := range fields {
+		w.Text(field.name)
+		if field.value == nil {
+			w.Null()
+			continue
+		}
+		w.Text(*field.value)
+	}
+}
+
 // writeInventory writes what types.ListValueFrom makes.
 func writeInventory(w *wire.Writer, assignments []inventoryAssignmentModel) {
-	text := func(name, value string) {
-		w.Text(name)
-		w.Text(value)
-	}
-	perhaps := func(name string, value *string) {
-		w.Text(name)
-		if value == nil {
-			w.Null()
-			return
-		}
-		w.Text(*value)
-	}
 	w.List(len(assignments))
 	for i := range assignments {
 		a := &assignments[i]
 		w.Map(len(inventoryAssignmentType.AttrTypes))
-		perhaps("path", a.Path)
-		text("owner", a.Owner)
-		perhaps("environment", a.Environment)
-		text("host", a.Host)
-		perhaps("cluster_type", a.ClusterType)
-		perhaps("cluster", a.Cluster)
-		text("deployment_target", a.DeploymentTarget)
-		text("workload", a.Workload)
-		perhaps("workspace", a.Workspace)
+		writeTexts(w,
+			textField{"path", a.Path}, textField{"owner", &a.Owner}, textField{"environment", a.Environment}, textField{"host", &a.Host},
+			textField{"cluster_type", a.ClusterType}, textField{"cluster", a.Cluster}, textField{"deployment_target", &a.DeploymentTarget},
+			textField{"workload", &a.Workload}, textField{"workspace", a.Workspace}, textField{"config_version", a.ConfigVersion},
+			textField{"tree", &a.Tree}, textField{"changed", a.Changed}, textField{"commit", a.Commit})
 		w.Text("policies")
 		w.List(len(a.Policies))
 		for _, policy := range a.Policies {
 			w.Text(policy)
 		}
-		perhaps("config_version", a.ConfigVersion)
-		text("tree", a.Tree)
-		perhaps("changed", a.Changed)
-		perhaps("commit", a.Commit)
 		w.Text("objects")
 		w.List(len(a.Objects))
-		for _, object := range a.Objects {
+		for j := range a.Objects {
+			object := &a.Objects[j]
 			w.Map(3)
-			text("kind", object.Kind)
-			perhaps("namespace", object.Namespace)
-			text("name", object.Name)
+			writeTexts(w, textField{"kind", &object.Kind}, textField{"namespace", object.Namespace}, textField{"name", &object.Name})
 		}
 	}
 }
