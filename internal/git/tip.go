@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
 // Tip is one commit of a branch, with as many of its objects as somebody needed.
@@ -49,8 +50,12 @@ func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, err
 // OpenPatiently is Open for one who has nothing to do but wait when the server
 // is busy: it asks several times.
 func (c *Client) OpenPatiently(ctx context.Context, remote Remote, levels int) (*Tip, error) {
+	return c.patiently(ctx, remote, func() (*Tip, error) { return c.Open(ctx, remote, levels) })
+}
+
+func (c *Client) patiently(ctx context.Context, remote Remote, open func() (*Tip, error)) (*Tip, error) {
 	for try := 1; ; try++ {
-		t, err := c.Open(ctx, remote, levels)
+		t, err := open()
 		if err == nil || !Transient(err) || try == maxTries {
 			return t, err
 		}
@@ -70,15 +75,28 @@ func openTip(
 		return nil, err
 	}
 	log(ctx, "looked at the branch", map[string]any{"commit": commit.String(), "took": time.Since(began)})
-	t := &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}, log: log}}
-	if advertised != nil {
-		t.references = advertised.References
-	}
 	if advertised == nil || commit.IsZero() {
 		w.close()
+		t := &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}, log: log}}
+		if advertised != nil {
+			t.references = advertised.References
+		}
 		return t, nil
 	}
-	t.capabilities = advertised.Capabilities
+	t, err := openCommit(ctx, w, commit, advertised, levels, log)
+	if err != nil {
+		return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
+	}
+	return t, nil
+}
+
+// openCommit fetches a commit that the server may be asked for.
+func openCommit(
+	ctx context.Context, w wire, commit Hash, advertised *packp.AdvRefs, levels int, log func(context.Context, string, map[string]any),
+) (*Tip, error) {
+	t := &Tip{Commit: commit, fetcher: &fetcher{
+		wire: w, objects: map[Hash]Object{}, log: log, references: advertised.References, capabilities: advertised.Capabilities,
+	}}
 	t.step = t.firstStep()
 	for {
 		err := t.fetchCommit(ctx, levels)
@@ -86,14 +104,11 @@ func openTip(
 			break
 		}
 		if t.step == everything || !mayStepDown(ctx, err) {
-			return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
+			return nil, err
 		}
 		t.stepDown(ctx, t.step+1, err)
 	}
-	if err := t.readRoot(); err != nil {
-		return nil, fmt.Errorf("branch %q: %w", branch, err)
-	}
-	return t, nil
+	return t, t.readRoot()
 }
 
 // Close ends what may still be open. The Tip can be used on.

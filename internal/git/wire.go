@@ -194,14 +194,23 @@ func (w *webWire) close() {}
 // branchTip reads the branch's commit: zero when the branch does not exist,
 // and advertised is nil when the repository is empty.
 func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs, error) {
-	advertised, err := w.references(ctx)
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return Hash{}, nil, nil
-	}
-	if err != nil {
-		return Hash{}, nil, fmt.Errorf("its branches cannot be listed: %w", err)
+	advertised, err := advertisedBy(ctx, w)
+	if err != nil || advertised == nil {
+		return Hash{}, nil, err
 	}
 	return advertised.References[refName(branch).String()], advertised, nil
+}
+
+// advertisedBy reads the refs; nil when the repository is empty.
+func advertisedBy(ctx context.Context, w wire) (*packp.AdvRefs, error) {
+	advertised, err := w.references(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its branches cannot be listed: %w", err)
+	}
+	return advertised, nil
 }
 
 func refName(branch string) plumbing.ReferenceName {

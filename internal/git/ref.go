@@ -1,0 +1,198 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// RefError says that a repository has no branch, tag or commit of a name, or not
+// one alone.
+type RefError struct {
+	Ref string // as it was asked for; "" for the default branch
+	Why string // a sentence without its full stop
+}
+
+func (e *RefError) Error() string { return e.Why }
+
+const (
+	branchPrefix = "refs/heads/"
+	tagPrefix    = "refs/tags/"
+)
+
+var shortPattern = regexp.MustCompile(`^[0-9a-f]{4,39}$`)
+
+// CheckRef tells what is wrong with the name of a branch or tag, with or without
+// refs/heads/ or refs/tags/, or with the full id of a commit; "" is the default
+// branch.
+func CheckRef(ref string) error {
+	if ref == "" || len(ref) == 2*len(Hash{}) && objectPattern.MatchString(ref) {
+		return nil
+	}
+	name := ref
+	for _, prefix := range []string{branchPrefix, tagPrefix} {
+		if rest, ok := strings.CutPrefix(ref, prefix); ok {
+			name = rest
+			break
+		}
+	}
+	switch {
+	case len(ref) > maxRef:
+		return fmt.Errorf("the ref is longer than %d bytes", maxRef)
+	case strings.HasPrefix(name, "refs/"):
+		return fmt.Errorf("ref %q: is neither a branch (refs/heads/) nor a tag (refs/tags/)", ref)
+	case name == "" || name[0] == '-' || strings.Contains(name, "..") || strings.ContainsAny(name, " ~^:?*[\\\x7f") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\ufffd' }):
+		return fmt.Errorf("ref %q: is not the name of a branch or tag, nor the full id of a commit", ref)
+	}
+	return nil
+}
+
+const maxRef = 1024
+
+// OpenRef opens the commit that a branch or a tag is at, or the commit of a full
+// id; "" is the default branch. levels is as of Open. A ref or a repository that
+// does not exist is an error: a *RefError, or ErrNotFound. Like OpenPatiently it
+// asks a busy server several times. The remote's branch means nothing.
+func (c *Client) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
+	remote.Branch = ref // for logs
+	directory, local, err := remote.local()
+	if err != nil {
+		return nil, err
+	}
+	if local && missingLocal(directory) {
+		return nil, fmt.Errorf("%w: there is nothing at this path", ErrNotFound)
+	}
+	return c.patiently(ctx, remote, func() (*Tip, error) {
+		w, err := c.dial(remote)
+		if err != nil {
+			return nil, err
+		}
+		t, err := openRef(ctx, w, ref, levels, func(ctx context.Context, message string, fields map[string]any) {
+			c.Log(ctx, remote, message, fields)
+		})
+		if err != nil {
+			w.close()
+		}
+		return t, err
+	})
+}
+
+func openRef(
+	ctx context.Context, w wire, ref string, levels int, log func(context.Context, string, map[string]any),
+) (*Tip, error) {
+	began := time.Now()
+	advertised, err := advertisedBy(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if advertised == nil {
+		return nil, &RefError{ref, "it is empty"}
+	}
+	commit, err := resolveRef(advertised, ref)
+	if err != nil {
+		return nil, err
+	}
+	log(ctx, "looked at the ref", map[string]any{"commit": commit.String(), "took": time.Since(began)})
+	t, err := openCommit(ctx, w, commit, advertised, levels, log)
+	if err != nil && IsCommitID(ref) && strings.Contains(err.Error(), "not our ref") {
+		return nil, &RefError{ref, fmt.Sprintf("there is no commit %s, or its server does not give it", ref)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be fetched: %w", nameOfRef(ref), err)
+	}
+	return t, nil
+}
+
+// IsCommitID reports whether a ref is the full id of a commit.
+func IsCommitID(ref string) bool { _, err := ParseID(ref); return err == nil }
+
+func nameOfRef(ref string) string {
+	if ref == "" {
+		return "the default branch"
+	}
+	return fmt.Sprintf("ref %q", ref)
+}
+
+// resolveRef finds the commit that a ref is at.
+func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
+	if ref == "" {
+		if advertised.Head == nil {
+			return Hash{}, &RefError{ref, "it has no default branch: its HEAD is at a branch that does not exist"}
+		}
+		return *advertised.Head, nil
+	}
+	if id, err := ParseID(ref); err == nil {
+		return id, mayAskFor(advertised, id)
+	}
+	at := func(name string) (Hash, bool) {
+		if id, ok := advertised.Peeled[name]; ok { // an annotated tag
+			return id, true
+		}
+		id, ok := advertised.References[name]
+		return id, ok
+	}
+	if strings.HasPrefix(ref, branchPrefix) || strings.HasPrefix(ref, tagPrefix) {
+		if id, ok := at(ref); ok {
+			return id, nil
+		}
+		return Hash{}, missingRef(advertised, ref)
+	}
+	branch, isBranch := at(branchPrefix + ref)
+	tag, isTag := at(tagPrefix + ref)
+	switch {
+	case isBranch && isTag && branch != tag:
+		return Hash{}, &RefError{ref, fmt.Sprintf("%q is a branch and a tag, at different commits: write %s%s or %s%s", ref, branchPrefix, ref, tagPrefix, ref)}
+	case isBranch:
+		return branch, nil
+	case isTag:
+		return tag, nil
+	}
+	return Hash{}, missingRef(advertised, ref)
+}
+
+// mayAskFor tells whether a server gives a commit by its id.
+func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
+	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) {
+		return nil
+	}
+	for name, tip := range advertised.References {
+		if peeled, ok := advertised.Peeled[name]; ok {
+			tip = peeled
+		}
+		if tip == id {
+			return nil
+		}
+	}
+	return &RefError{id.String(), fmt.Sprintf("no branch or tag is at commit %s, and its server gives no other commits "+
+		"(git's uploadpack.allowReachableSHA1InWant is off): make a tag for the commit", id)}
+}
+
+func missingRef(advertised *packp.AdvRefs, ref string) error {
+	if shortPattern.MatchString(ref) {
+		return &RefError{ref, fmt.Sprintf("there is no branch or tag %q; the id of a commit has to be whole, 40 hexadecimal digits", ref)}
+	}
+	var names []string
+	kind, prefixes := "branch or tag", []string{branchPrefix, tagPrefix}
+	for _, known := range []struct{ kind, prefix string }{{"branch", branchPrefix}, {"tag", tagPrefix}} {
+		if strings.HasPrefix(ref, known.prefix) {
+			kind, prefixes = known.kind, []string{known.prefix}
+		}
+	}
+	for name := range advertised.References {
+		for _, prefix := range prefixes {
+			if short, ok := strings.CutPrefix(name, prefix); ok {
+				names = append(names, short)
+			}
+		}
+	}
+	short := strings.TrimPrefix(strings.TrimPrefix(ref, branchPrefix), tagPrefix)
+	return &RefError{ref, fmt.Sprintf("there is no %s %q%s", kind, short, wording.DidYouMean(short, slices.Sorted(slices.Values(names))))}
+}
