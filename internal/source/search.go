@@ -1,0 +1,222 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// search finds the files of a commit that match.
+type search struct {
+	tip              *git.Tip
+	base             string // the query's path
+	include, exclude []pattern
+	limits           Limits
+	folders          int // that were looked into
+
+	found     map[string]git.Entry
+	elsewhere []string // symbolic links and submodules that match
+	unnamed   []string // files that match whose names are not text
+	folder    string   // one that an include names, as if it were a file
+}
+
+// maxFolders bounds a walk: a repository of a few kilobytes can have more folders
+// than there is memory, when a tree stands in it many times.
+const maxFolders = 200_000
+
+// place is a folder on the way.
+type place struct {
+	path             string // below the base
+	id               git.Hash
+	include, exclude states
+}
+
+func newSearch(tip *git.Tip, query Query) (*search, error) {
+	s := &search{tip: tip, limits: query.Limits, found: map[string]git.Entry{}}
+	if s.limits == (Limits{}) {
+		s.limits = DefaultLimits
+	}
+	var err error
+	if s.base, err = cleanPath(query.Path); err != nil {
+		return nil, err
+	}
+	include := query.Include
+	if include == nil {
+		include = []string{anyDepth}
+	}
+	if s.include, err = parsePatterns(include); err != nil {
+		return nil, err
+	}
+	s.exclude, err = parsePatterns(query.Exclude)
+	return s, err
+}
+
+// find looks through the trees, level by level: what one level needs is asked for
+// at once, and only folders below which something may match are looked into.
+func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
+	root, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	level := []place{{id: root, include: begin(s.include), exclude: begin(s.exclude)}}
+	for len(level) > 0 {
+		if s.folders += len(level); s.folders > maxFolders {
+			return nil, &Error{"include", "Too many folders", fmt.Sprintf("More than %d folders would have to be looked into. Narrow path or include.", maxFolders)}
+		}
+		if err := s.needTrees(ctx, level); err != nil {
+			return nil, err
+		}
+		var below []place
+		for _, at := range level {
+			next, err := s.look(at)
+			if err != nil {
+				return nil, err
+			}
+			below = append(below, next...)
+		}
+		level = below
+	}
+	return s.found, s.check()
+}
+
+// needTrees fetches the trees of a level, with all that is below those that may
+// match at any depth.
+func (s *search) needTrees(ctx context.Context, level []place) error {
+	var ids, deep []git.Hash
+	for _, at := range level {
+		ids = append(ids, at.id)
+		if at.include.mayMatchDeep(s.include) {
+			deep = append(deep, at.id)
+		}
+	}
+	if !s.has(deep) {
+		if err := s.tip.NeedBelow(ctx, deep, git.MaxDepth); err != nil {
+			return err
+		}
+	}
+	return s.tip.Need(ctx, ids)
+}
+
+func (s *search) has(ids []git.Hash) bool {
+	return !slices.ContainsFunc(ids, func(id git.Hash) bool { return !s.tip.Has(id) })
+}
+
+// look takes what matches of one folder, and returns the folders that are to be
+// looked into.
+func (s *search) look(at place) ([]place, error) {
+	entries, err := s.tip.Entries(at.id)
+	if err != nil {
+		return nil, err
+	}
+	var below []place
+	for _, entry := range entries {
+		next := place{
+			path: path.Join(at.path, entry.Name), id: entry.ID,
+			include: at.include.into(s.include, entry.Name), exclude: at.exclude.into(s.exclude, entry.Name),
+		}
+		if next.exclude.matched(s.exclude) != nil {
+			continue // what is below an excluded folder is excluded, too
+		}
+		matched := next.include.matched(s.include)
+		switch {
+		case entry.IsTree():
+			if matched != nil && s.folder == "" && !strings.HasSuffix(matched.text, anyDepth) {
+				s.folder = next.path
+			}
+			if next.include.mayMatch(s.include) {
+				below = append(below, next)
+			}
+		case matched == nil:
+		case !entry.IsFile():
+			s.elsewhere = named(s.elsewhere, fmt.Sprintf("%q is %s", next.path, entry.Kind()))
+		case !utf8.ValidString(entry.Name):
+			s.unnamed = named(s.unnamed, fmt.Sprintf("%q", next.path))
+		case len(s.found) == s.limits.Files:
+			return nil, &Error{"limits", "Too many files", fmt.Sprintf("More than %d files match, which is the limit. Narrow path or include, or raise limits.files.",
+				s.limits.Files)}
+		default:
+			s.found[next.path] = entry
+		}
+	}
+	return below, nil
+}
+
+// named adds to what an error lists, as long as somebody may want to read it.
+func named(names []string, name string) []string {
+	if len(names) > 1_000 {
+		return names
+	}
+	return append(names, name)
+}
+
+// check says what is wrong with what was found.
+func (s *search) check() error {
+	switch {
+	case len(s.unnamed) > 0:
+		return s.unreadable("Names are not text", fmt.Sprintf("Not UTF-8: %s.", wording.List(s.unnamed, wording.Named)))
+	case len(s.elsewhere) > 0:
+		return s.unreadable("Not a file", fmt.Sprintf("What they lead to is not read: %s.", wording.List(s.elsewhere, wording.Named)))
+	case len(s.found) > 0:
+		return nil
+	}
+	texts := make([]string, len(s.include))
+	for i, p := range s.include {
+		texts[i] = fmt.Sprintf("%q", p.text)
+	}
+	detail := fmt.Sprintf("At commit %s, no file in %s matches %s.", s.tip.Commit, s.where(), wording.List(slices.Compact(texts), wording.Named))
+	if s.folder != "" {
+		detail += fmt.Sprintf(" %q is a folder: all its files are %q.", s.folder, s.folder+"/**")
+	}
+	return &Error{"include", "No file matches", detail}
+}
+
+func (s *search) where() string {
+	if s.base == "" {
+		return "the repository"
+	}
+	return fmt.Sprintf("%q", s.base)
+}
+
+// enter finds the tree of the query's path.
+func (s *search) enter(ctx context.Context) (git.Hash, error) {
+	id, at := s.tip.Root, ""
+	if s.base == "" {
+		return id, nil
+	}
+	for name := range strings.SplitSeq(s.base, "/") {
+		if err := s.tip.Need(ctx, []git.Hash{id}); err != nil {
+			return git.Hash{}, err
+		}
+		entries, err := s.tip.Entries(id)
+		if err != nil {
+			return git.Hash{}, err
+		}
+		at = path.Join(at, name)
+		if folder := git.Search(entries, name, true); folder != nil {
+			id = folder.ID
+			continue
+		}
+		if other := git.Search(entries, name, false); other != nil {
+			detail := fmt.Sprintf("%q is %s, and path is a folder.", at, other.Kind())
+			if other.IsFile() {
+				detail = fmt.Sprintf("%q is a file, and path is a folder. For that file alone, set path to the folder that it is in, and include to its name.", at)
+			}
+			return git.Hash{}, &Error{"path", "Path is not a folder", detail}
+		}
+		var names []string
+		for _, entry := range entries {
+			if entry.IsTree() {
+				names = append(names, entry.Name)
+			}
+		}
+		return git.Hash{}, &Error{"path", "Path does not exist", fmt.Sprintf("The repository has no folder %q at commit %s%s",
+			at, s.tip.Commit, wording.DidYouMean(name, names))}
+	}
+	return id, nil
+}
