@@ -26,25 +26,15 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	d.readEnvironment(root)
 	d.fleet.Hydration = &Hydration{Precedence: "name", Lists: "merge"}
 
-	plane := &controlPlane{decoder: d, registrations: map[string]string{}}
-	path := (*Path)(nil).Attribute("documents")
-	var all []document
-	switch texts := documents.(type) {
-	case Unknown:
-		d.unknownObjects()
-	case []any:
-		for i, text := range texts {
-			all = append(all, plane.text(path.Index(i), text)...)
+	plane := &controlPlane{decoder: d, registrations: map[string]string{}, registered: map[string]*registered{}}
+	for _, text := range plane.textsOf((*Path)(nil).Attribute("documents"), documents) {
+		if followed, ok := text.value.(map[string]any); ok {
+			plane.followed(text.path, followed)
+			continue
 		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(texts)) {
-			all = append(all, plane.text(path.Key(key), texts[key])...)
+		for _, document := range plane.text(text.path, text.value) {
+			plane.document(document)
 		}
-	default:
-		d.report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))
-	}
-	for _, document := range all {
-		plane.document(document)
 	}
 	plane.finish()
 	return d.result()
@@ -56,11 +46,73 @@ type controlPlane struct {
 	registrations map[string]string // workload → workspace
 	needsDefault  bool              // a Cluster names no cluster type
 	appConfigs    []appConfig
+
+	// following is what the documents that are read are of; nil for those of the control plane itself.
+	following  *registered
+	registered map[string]*registered // by workload
+	// pendingTexts says that there are texts that are not known.
+	pendingTexts bool
+}
+
+// registered is a registration as one names it whose documents are read.
+type registered struct {
+	name string
+	path *Path
+}
+
+// textValue is one of several texts, and where it stands.
+type textValue struct {
+	path  *Path
+	value any
+}
+
+// textsOf are the elements of a list or map of texts, in the order of its keys.
+func (p *controlPlane) textsOf(path *Path, documents any) []textValue {
+	var texts []textValue
+	switch elements := documents.(type) {
+	case Unknown:
+		p.pendingTexts = true
+		p.unknownObjects()
+	case []any:
+		for i, text := range elements {
+			texts = append(texts, textValue{path.Index(i), text})
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(elements)) {
+			texts = append(texts, textValue{path.Key(key), elements[key]})
+		}
+	default:
+		p.report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))
+	}
+	return texts
+}
+
+// followed reads what a registration leads to.
+func (p *controlPlane) followed(path *Path, fields map[string]any) {
+	o, _ := p.object(path, fields)
+	of := &registered{name: o.name(CheckLabelName), path: path.Attribute("name")}
+	if of.name == unknownText {
+		p.unknownObjects() // nobody knows yet whose its workloads are
+	}
+	documents := o.value("documents")
+	o.finish()
+	p.following = of
+	defer func() { p.following = nil }()
+	if documents == nil {
+		o.report("documents", "is required: a list or map of YAML texts")
+		return
+	}
+	for _, text := range p.textsOf(path.Attribute("documents"), documents) {
+		for _, document := range p.text(text.path, text.value) {
+			p.document(document)
+		}
+	}
 }
 
 func (p *controlPlane) text(path *Path, value any) []document {
 	switch text := value.(type) {
 	case Unknown:
+		p.pendingTexts = true
 		p.unknownObjects()
 	case string:
 		return p.documents(path, text)
@@ -199,6 +251,9 @@ func (p *controlPlane) kalypsoWorkload(o *object) {
 		})
 	})
 	p.registerAt(objectKey{"workloads", workload.Name}, o.path, o.metadataName())
+	if p.following != nil {
+		p.registered[workload.Name] = p.following
+	}
 	if len(workload.DeploymentTargets) > 0 {
 		p.fleet.Workloads = append(p.fleet.Workloads, workload)
 	}
@@ -428,6 +483,7 @@ func withoutOwnerLabels(labels Labels) Labels {
 // of what Azure App Configuration gave.
 func (p *controlPlane) finish() {
 	p.readAppConfigs()
+	p.checkRegistered()
 	declared := namesOf(p.fleet.Workspaces, func(w Workspace) string { return w.Name })
 	declare := func(name string) {
 		if name != "" && name != unknownText && !slices.Contains(declared, name) {
@@ -457,7 +513,27 @@ func (p *controlPlane) finish() {
 	}
 }
 
+// checkRegistered finds registrations that nobody has registered.
+func (p *controlPlane) checkRegistered() {
+	if p.pendingTexts {
+		return
+	}
+	seen := map[string]bool{}
+	for _, workload := range slices.Sorted(maps.Keys(p.registered)) {
+		of := p.registered[workload]
+		if _, ok := p.registrations[of.name]; !ok && !seen[of.name] && isSet(of.name) {
+			seen[of.name] = true
+			p.report(of.path, "none of the documents is a WorkloadRegistration %q%s", of.name, DidYouMean(of.name, slices.Sorted(maps.Keys(p.registrations))))
+		}
+	}
+}
+
 func (p *controlPlane) workspaceOf(workload *Workload) string {
+	if of := p.registered[workload.Name]; of != nil {
+		if workspace := p.registrations[of.name]; workspace != "" {
+			return workspace
+		}
+	}
 	owner := workload.Labels[fluxNameLabel]
 	for _, name := range []string{workload.Name, owner, strings.TrimPrefix(owner, p.fleet.Environment+"-")} {
 		if workspace := p.registrations[name]; workspace != "" {

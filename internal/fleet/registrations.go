@@ -1,0 +1,160 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Registration says where the workloads of a team are: one of Kalypso's kind WorkloadRegistration.
+type Registration struct {
+	Name      string
+	Labels    Labels
+	Workspace string // "" where it names none
+	Source    Source
+}
+
+// Source is a folder of a repository at a ref.
+type Source struct {
+	URL  string
+	Ref  string // a branch, a tag or a commit; with refs/heads/ where it is a branch for certain
+	Path string
+}
+
+// DecodeRegistrations reads the arguments of provider::flotilla::registrations: a list or map of texts
+// of YAML documents, of which WorkloadRegistrations count and all others are passed over, and what was
+// followed before: registrations, or maps of them. The result holds, by name, those that lead to a place
+// that was not followed, so that registrations in a circle come to an end. known is false while something
+// is not known that could be one more registration, or a place that was followed.
+func DecodeRegistrations(documents any, followed []any) (registrations map[string]Registration, known bool, findings Findings) {
+	p := &registrationReader{
+		controlPlane: &controlPlane{decoder: newDecoder(), registrations: map[string]string{}},
+		found:        map[string]Registration{}, places: map[Source]*Path{}, before: map[Source]bool{}, known: true,
+	}
+	for i, value := range followed {
+		p.follow((*Path)(nil).Attribute("followed").Index(i), value, 0)
+	}
+	p.readAll((*Path)(nil).Attribute("documents"), documents)
+	return p.found, p.known, p.allFindings()
+}
+
+// place is a source as it is compared: the same repository, spelt in another way, is one.
+func (s Source) place() Source {
+	at := strings.TrimSuffix(strings.TrimRight(s.URL, "/"), ".git")
+	if parsed, err := url.Parse(at); err == nil && parsed.Scheme != "" && parsed.Host != "" {
+		parsed.Scheme, parsed.Host = strings.ToLower(parsed.Scheme), strings.ToLower(parsed.Host)
+		at = parsed.String()
+	}
+	folder := strings.TrimPrefix(path.Clean("/"+s.Path), "/")
+	return Source{URL: at, Ref: strings.TrimPrefix(s.Ref, "refs/heads/"), Path: folder}
+}
+
+// registrationReader reads documents for their registrations alone.
+type registrationReader struct {
+	*controlPlane
+	found  map[string]Registration
+	places map[Source]*Path
+	before map[Source]bool // were followed
+	known  bool
+}
+
+func (p *registrationReader) readAll(at *Path, documents any) {
+	for _, text := range p.textsOf(at, documents) {
+		if (text.value == Unknown{}) {
+			p.known = false
+			continue
+		}
+		for _, document := range p.text(text.path, text.value) {
+			p.read(document)
+		}
+	}
+	p.known = p.known && documents != Unknown{}
+}
+
+func (p *registrationReader) read(document document) {
+	fields, _ := document.value.(map[string]any)
+	apiVersion, _ := fields["apiVersion"].(string)
+	group, _, _ := strings.Cut(apiVersion, "/")
+	if group != kalypsoGroup || fields["kind"] != "WorkloadRegistration" {
+		return // control_plane says whether it may be there
+	}
+	o, _ := p.object(document.path, document.value)
+	step := fmt.Sprintf(" document %d (line %d, WorkloadRegistration %.80q)", document.number, document.line, documentName(o))
+	o.path = &Path{parent: document.path, step: step}
+	o.text("apiVersion")
+	o.text("kind")
+	p.register(o)
+}
+
+func (p *registrationReader) register(o *object) {
+	registration := Registration{}
+	registration.Name, registration.Labels = o.metadata(CheckLabelName)
+	o.spec(func(s *object) {
+		if s.fields["workload"] == nil {
+			s.report("workload", "is required: {repo, branch, path}")
+		}
+		s.attribute("workload", func(w *object) {
+			registration.Source = Source{URL: w.required("repo"), Ref: w.required("branch"), Path: cmp.Or(w.text("path"), ".")}
+			w.finish()
+		})
+		registration.Workspace = s.text("workspace")
+		if problem := CheckLabelName(registration.Workspace); registration.Workspace != "" && problem != "" {
+			s.report("workspace", "%q %s", registration.Workspace, problem)
+		}
+	})
+	if registration.Source.Ref != "" {
+		registration.Source.Ref = "refs/heads/" + strings.TrimPrefix(registration.Source.Ref, "refs/heads/")
+	}
+	p.registerAt(objectKey{"workload_registrations", registration.Name}, o.path, o.metadataName())
+	place := registration.Source.place()
+	if p.before[place] {
+		return
+	}
+	if other, ok := p.places[place]; ok && place.URL != "" {
+		p.report(o.path.Attribute("spec").Attribute("workload"), "leads to the same place as %s: what is there would be read twice", other)
+		return
+	}
+	p.places[place] = o.path
+	p.found[registration.Name] = registration
+}
+
+// maxFollowedDepth is how deep registrations may stand in what was followed: a map of them in a list.
+const maxFollowedDepth = 3
+
+// follow reads what registrations returned before, or any object with url, ref and path.
+func (p *registrationReader) follow(at *Path, value any, depth int) {
+	switch value := value.(type) {
+	case nil:
+	case Unknown:
+		p.known = false
+	case []any:
+		for i, element := range value {
+			p.follow(at.Index(i), element, depth+1)
+		}
+	case map[string]any:
+		if _, isSource := value["url"].(string); !isSource && value["url"] != (Unknown{}) {
+			if depth > maxFollowedDepth {
+				p.report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path")
+				return
+			}
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				p.follow(at.Key(key), value[key], depth+1)
+			}
+			return
+		}
+		text := func(key string) string {
+			if (value[key] == Unknown{}) {
+				p.known = false
+			}
+			text, _ := value[key].(string)
+			return text
+		}
+		p.before[Source{URL: text("url"), Ref: text("ref"), Path: text("path")}.place()] = true
+	default:
+		p.report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path, not %s", kindOf(value))
+	}
+}
