@@ -58,7 +58,7 @@ func CheckRef(ref string) error {
 const maxRef = 1024
 
 // OpenRef opens the commit that a branch or a tag is at, or the commit of a full
-// id; "" is the default branch. levels is as of Open. A ref or a repository that
+// id; "" and HEAD are the default branch. levels is as of Open. A ref or a repository that
 // does not exist is an error: a *RefError, or ErrNotFound. Like OpenPatiently it
 // asks a busy server several times. The remote's branch means nothing.
 func (c *Client) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
@@ -123,7 +123,7 @@ func nameOfRef(ref string) string {
 
 // resolveRef finds the commit that a ref is at.
 func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
-	if ref == "" {
+	if ref == "" || ref == "HEAD" {
 		if advertised.Head == nil {
 			return Hash{}, &RefError{ref, "it has no default branch: its HEAD is at a branch that does not exist"}
 		}

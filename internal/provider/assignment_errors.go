@@ -24,6 +24,13 @@ func addProblems(diagnostics *diag.Diagnostics, problems []delivery.Problem) {
 	}
 }
 
+// What is said of a repository that wants other credentials.
+const (
+	refusesCredentials = "Repository refuses the credentials"
+	setCredentials     = " Set the provider's git.token, or git.username and git.password, for ssh git.ssh_private_key, for this URL alone git.credentials; " +
+		"or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD, FLOTILLA_SSH_PRIVATE_KEY."
+)
+
 // addRepositoryError reports what went wrong with a repository. When creates, one that is not there or
 // cannot be reached is only a warning: it may be made in the same run.
 func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err error, creates bool) {
@@ -41,9 +48,7 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 		diagnostics.AddAttributeError(path.Root("rollback_to"), "Cannot roll back to this commit", detail+
 			" The data source flotilla_history lists the commits that this assignment made.")
 	case errors.Is(err, git.ErrUnauthorized):
-		diagnostics.AddAttributeError(at, "Repository refuses the credentials", detail+
-			" Set the provider's git.token, or git.username and git.password, for ssh git.ssh_private_key, for this URL alone git.credentials; "+
-			"or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD, FLOTILLA_SSH_PRIVATE_KEY.")
+		diagnostics.AddAttributeError(at, refusesCredentials, detail+setCredentials)
 	case errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrUnreachable):
 		summary := "Repository cannot be reached"
 		if errors.Is(err, git.ErrNotFound) {

@@ -39,7 +39,9 @@ func (controlPlaneFunction) Definition(_ context.Context, _ function.DefinitionR
 			},
 			function.DynamicParameter{
 				Name: "documents", AllowUnknownValues: true,
-				MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents. A map's keys, such as file names, appear in errors.",
+				MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents. A map's keys, such as file names, appear in errors. In " +
+					"place of a text may stand what a registration leads to, `{name, documents}`: the name of a `WorkloadRegistration`, and the texts that were " +
+					"read where it leads to. Workloads in them are of its workspace.",
 			},
 		},
 		Return: fleetReturn(),

@@ -19,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/source"
 )
 
 var (
@@ -41,6 +42,7 @@ type flotilla struct {
 // connection is what resources and data sources have of the provider.
 type connection struct {
 	delivery *delivery.Client
+	sources  *source.Client
 	// complete is false while a credential is unknown: nobody can be asked yet.
 	complete bool
 	clusters clusterSettings
@@ -95,7 +97,8 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", sentence("ca_certificates: "+err.Error()))
 		return
 	}
-	options := []gitops.Option{gitops.WithGit(git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithLogger(logDebug)}, p.git...)...))}
+	client := git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithLogger(logDebug)}, p.git...)...)
+	options := []gitops.Option{gitops.WithGit(client)}
 	if settings.signingKey != "" {
 		signer, err := git.NewSigner(settings.signingKey, settings.passphrase)
 		if err != nil {
@@ -109,6 +112,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 			Git: gitops.NewClient(options...), Credentials: settings.credentials, Over: transport, Author: settings.author,
 			Release: p.version,
 		}),
+		sources:  source.NewClient(client, settings.credentials),
 		complete: settings.complete, clusters: reached, release: p.version, clock: p.clock,
 	}
 	resp.ResourceData, resp.DataSourceData = c, c
@@ -146,6 +150,7 @@ func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 		newHistoryDataSource,
 		newInventoryDataSource,
 		newManifestsDataSource,
+		newRepositoryFilesDataSource,
 		newSchedulingDataSource,
 	}
 }
@@ -157,6 +162,7 @@ func (p *flotilla) Functions(context.Context) []func() function.Function {
 		newControlPlaneFunction,
 		newFleetFunction,
 		newMergeFunction,
+		newRegistrationsFunction,
 		newSelectorMatchesFunction,
 	}
 }

@@ -1,0 +1,142 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+func TestRepositoryFilesAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	s := newSources(t)
+	at := s.url("platform/control-plane.git")
+	for name, test := range map[string]struct {
+		attributes map[string]any
+		attribute  string
+		says       string
+	}{
+		"no URL":             {map[string]any{"url": "ftp://x/y"}, "url", `scheme "ftp" is not supported`},
+		"a URL with secrets": {map[string]any{"url": "https://me:secret@x/y"}, "url", "The URL has credentials in it"},
+		"no repository":      {map[string]any{"url": at + "x"}, "url", "does not exist"},
+		"no server":          {map[string]any{"url": "http://127.0.0.1:1/x"}, "url", "cannot be reached"},
+		"no ref":             {map[string]any{"url": at, "ref": "mian"}, "ref", `There is no branch or tag "mian"; did you mean "main"?`},
+		"no such ref name":   {map[string]any{"url": at, "ref": "a b"}, "ref", "is not the name of a branch or tag"},
+		"a path out":         {map[string]any{"url": at, "path": "../x"}, "path", "leads out"},
+		"no folder":          {map[string]any{"url": at, "path": "workload"}, "path", `did you mean "workloads"?`},
+		"no file":            {map[string]any{"url": at, "path": "workloads", "include": []any{"*.json"}}, "include", `no file in "workloads" matches "*.json"`},
+		"no pattern":         {map[string]any{"url": at, "include": []any{}}, "include", "The list is empty"},
+		"a pattern":          {map[string]any{"url": at, "include": []any{"[a"}}, "include", `pattern "[a": a bracket is not closed`},
+		"a null pattern":     {map[string]any{"url": at, "include": []any{nil}}, "include", "it is empty"},
+		"what to leave out":  {map[string]any{"url": at, "exclude": []any{"/a"}}, "exclude", "begins with no slash"},
+		"limits":             {map[string]any{"url": at, "limits": map[string]any{"file": 1}}, "limits", `file: unknown attribute; did you mean "files"?`},
+		"no limits":          {map[string]any{"url": at, "limits": "many"}, "limits", "must be an object, not a string"},
+		"a limit of nothing": {map[string]any{"url": at, "limits": map[string]any{"files": 0}}, "limits", "files: must be a whole number from 1 to"},
+		"too many":           {map[string]any{"url": at, "limits": map[string]any{"files": 1}}, "limits", "More than 1 files match"},
+		"too large":          {map[string]any{"url": at, "limits": map[string]any{"bytes": 10}}, "limits", "more than 10 bytes"},
+		"timeouts":           {map[string]any{"url": at, "timeouts": map[string]any{"reed": "1s"}}, "timeouts", `did you mean "read"?`},
+		"no time":            {map[string]any{"url": at, "timeouts": map[string]any{"read": "1ns"}}, "timeouts", `timeouts.read = "1ns", is over`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", test.attributes)
+			if len(said) != 1 || said[0].At != `AttributeName("`+test.attribute+`")` || !strings.Contains(strings.ToLower(said[0].String()), strings.ToLower(test.says)) || strings.Contains(said.Err().Error(), "secret") {
+				t.Errorf("said is %s", said)
+			}
+		})
+	}
+}
+
+func TestRepositoryFilesAndTheirCommitAreGiven(t *testing.T) {
+	t.Parallel()
+	s := newSources(t)
+	at := s.url("payments/source.git")
+	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_repository_files", map[string]any{
+		"url": at, "path": "./", "include": []any{"**/*.{yaml,yml}"}, "exclude": []any{"reports"}, "limits": map[string]any{"files": 1, "bytes": 10_000},
+	})
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	if read["commit"] != git(t, at, "rev-parse", "main") {
+		t.Errorf("the commit is %v", read["commit"])
+	}
+	if got, want := fmt.Sprint(read["files"]), fmt.Sprint(map[string]any{"workload/payments.yaml": files(t, filepath.Join("testdata", "sources", "payments", "main"))["workload/payments.yaml"]}); got != want {
+		t.Errorf("files are\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestRegistrationsAreUnknownOrRight(t *testing.T) {
+	t.Parallel()
+	const text = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {name: a, labels: {x: z}}\nspec: {workload: {repo: 'https://x/y', branch: main}}\n"
+	w := providertest.New(startProvider)
+	call := func(arguments ...any) (any, error) {
+		return w.Evaluate(t.Context(), providertest.Call{Function: "registrations", Arguments: arguments})
+	}
+	got, err := call([]any{text})
+	want := map[string]any{"a": map[string]any{
+		"name": "a", "workspace": nil, "labels": map[string]any{"x": "z"}, "url": "https://x/y", "ref": "refs/heads/main", "path": ".",
+	}}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	if again, err := call([]any{text}, got); err != nil || fmt.Sprint(again) != "map[]" {
+		t.Errorf("what was followed comes again: %v, %v", again, err)
+	}
+	for _, arguments := range [][]any{{providertest.Unknown{}}, {[]any{text, providertest.Unknown{}}}, {[]any{text}, providertest.Unknown{}}} {
+		if got, err := call(arguments...); err != nil || got != any(providertest.Unknown{}) {
+			t.Errorf("%v gives %v, %v", arguments, got, err)
+		}
+	}
+	for says, arguments := range map[string][]any{
+		"documents[0]: must be the text":            {[]any{true}},
+		"followed[0]: must be what provider::floti": {[]any{text}, "text"},
+	} {
+		if _, err := call(arguments...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v gives %v, want %q", arguments, err, says)
+		}
+	}
+}
+
+func TestFilesOfAPrivateRepositoryOnGitea(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	folder := t.TempDir()
+	git(t, folder, "init", "--quiet", "--initial-branch", "main")
+	writeFile(t, filepath.Join(folder, "workloads", "app.yaml"), "kind: App\n")
+	git(t, folder, "add", "--all")
+	git(t, folder, "commit", "--quiet", "--message", "Write")
+	git(t, folder, "tag", "--annotate", "--message", "release", "v1")
+	git(t, folder, "push", "--quiet", repo.cloneURL, "HEAD:main", "v1")
+	server.API(t, user, http.MethodPatch, "/repos/"+user.Name+"/gitops", map[string]any{"private": true}, nil)
+	address, err := url.Parse(repo.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		credentials map[string]any
+		says        string
+	}{
+		"nobody":          {nil, "Repository "},
+		"somebody else":   {map[string]any{"token": "nobody-has-it"}, "Repository refuses the credentials"},
+		"another origin":  {map[string]any{"credentials": []any{map[string]any{"url": "https://git.example.com", "token": user.Token}}}, "Repository "},
+		"by its own":      {map[string]any{"credentials": []any{map[string]any{"url": address.Scheme + "://" + address.Host + "/" + user.Name, "token": user.Token}}}, ""},
+		"by the provider": {map[string]any{"token": user.Token}, ""},
+	} {
+		read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{"git": test.credentials}}, "flotilla_repository_files", map[string]any{
+			"url": repo.url, "ref": "v1", "path": "workloads",
+		})
+		switch {
+		case test.says == "" && (said.Err() != nil || fmt.Sprint(read["files"]) != "map[app.yaml:kind: App\n]"):
+			t.Errorf("%s: %v, %s", name, read, said)
+		case test.says != "" && (len(said) != 1 || !strings.HasPrefix(said[0].Summary, test.says) || said[0].At != `AttributeName("url")`):
+			t.Errorf("%s: %s", name, said)
+		}
+		if err := said.Err(); err != nil && strings.Contains(err.Error(), user.Token) {
+			t.Errorf("%s: the token is in %v", name, err)
+		}
+	}
+}

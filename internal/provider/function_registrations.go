@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"context"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+var _ function.Function = registrationsFunction{}
+
+type registrationsFunction struct{}
+
+func newRegistrationsFunction() function.Function { return registrationsFunction{} }
+
+// registrationType is what a registration is in Terraform.
+var registrationType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"name": types.StringType, "workspace": types.StringType, "labels": types.MapType{ElemType: types.StringType},
+	"url": types.StringType, "ref": types.StringType, "path": types.StringType,
+}}
+
+// Metadata names the function.
+func (registrationsFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = "registrations"
+}
+
+// Definition describes the function.
+func (registrationsFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+	resp.Definition = function.Definition{
+		Summary: "Lists where Kalypso's workload registrations lead to",
+		MarkdownDescription: "Reads Kalypso's `WorkloadRegistration`s out of YAML documents, and returns a map of them by name, for the `for_each` of " +
+			"`flotilla_repository_files`: `{name, workspace, labels, url, ref, path}`. Documents of other kinds are passed over: `control_plane` says " +
+			"whether they may be there. Two registrations of one name, or that lead to the same place, are an error.\n\n" +
+			"What they lead to may hold registrations again. Those come with a second call, over what was read, that is told what was followed " +
+			"before: it returns only what leads elsewhere, so that registrations in a circle come to an end.\n\n" +
+			"```terraform\nlocals {\n  first  = provider::flotilla::registrations(data.flotilla_repository_files.main.files)\n" +
+			"  second = provider::flotilla::registrations(local.files_of_first, local.first)\n}\n```",
+		Parameters: []function.Parameter{
+			function.DynamicParameter{
+				Name: "documents", AllowUnknownValues: true,
+				MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents, as `control_plane` takes them.",
+			},
+		},
+		VariadicParameter: function.DynamicParameter{
+			Name: "followed", AllowUnknownValues: true, AllowNullValue: true,
+			MarkdownDescription: "What was followed before: results of this function, or objects with `url`, `ref` and `path`.",
+		},
+		Return: function.MapReturn{ElementType: registrationType},
+	}
+}
+
+// Run is unknown while there may be one more registration.
+func (registrationsFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	var documents types.Dynamic
+	var followed []types.Dynamic
+	if resp.Error = req.Arguments.Get(ctx, &documents, &followed); resp.Error != nil {
+		return
+	}
+	before := make([]any, len(followed))
+	for i, argument := range followed {
+		before[i] = plain(argument)
+	}
+	registrations, known, findings := fleet.DecodeRegistrations(plain(documents), before)
+	if len(findings) > 0 {
+		argument := int64(0)
+		if strings.HasPrefix(findings[0].Path, "followed") {
+			argument = 1
+		}
+		resp.Error = function.NewArgumentFuncError(argument, "\n"+findings.Error())
+		return
+	}
+	if !known {
+		resp.Error = resp.Result.Set(ctx, types.MapUnknown(registrationType))
+		return
+	}
+	elements := make(map[string]attr.Value, len(registrations))
+	for name, registration := range registrations {
+		labels := make(map[string]attr.Value, len(registration.Labels))
+		for key, value := range registration.Labels {
+			labels[key] = types.StringValue(value)
+		}
+		elements[name] = types.ObjectValueMust(registrationType.AttrTypes, map[string]attr.Value{
+			"name": types.StringValue(name), "workspace": types.StringPointerValue(orNil(registration.Workspace)),
+			"labels": types.MapValueMust(types.StringType, labels),
+			"url":    types.StringValue(registration.Source.URL), "ref": types.StringValue(registration.Source.Ref),
+			"path": types.StringValue(registration.Source.Path),
+		})
+	}
+	resp.Error = resp.Result.Set(ctx, types.MapValueMust(registrationType, elements))
+}

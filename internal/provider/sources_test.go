@@ -1,0 +1,177 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// sourceHost is where the repositories of testdata/sources are in examples and guides.
+const sourceHost = "https://git.example.com/"
+
+// sources are bare repositories on this machine that stand in for those of examples.
+type sources struct {
+	t      *testing.T
+	folder string
+}
+
+// newSources makes the three repositories of testdata/sources: a control plane with the branches main and dev, and
+// those of two teams. Main has one commit more than was promoted to dev.
+func newSources(t *testing.T) *sources {
+	t.Helper()
+	s := &sources{t: t, folder: filepath.ToSlash(t.TempDir()) + "/"}
+	data := func(path ...string) map[string]string {
+		return files(t, filepath.Join(append([]string{"testdata", "sources"}, path...)...))
+	}
+	promoted := s.commit("platform/control-plane.git", "main", data("control-plane", "main"))
+	s.commit("platform/control-plane.git", "main", data("control-plane", "next"))
+	dev := data("control-plane", "dev")
+	dev["base-repo.yaml"] = strings.Replace(dev["base-repo.yaml"], strings.Repeat("0", 40), promoted, 1)
+	s.commit("platform/control-plane.git", "dev", dev)
+	s.commit("payments/source.git", "main", data("payments", "main"))
+	s.commit("platform/services.git", "main", data("services", "main"))
+	return s
+}
+
+// url is that of a repository.
+func (s *sources) url(name string) string { return s.folder + name }
+
+// config is a configuration with the repositories' URLs on this machine.
+func (s *sources) config(text string) string {
+	for _, name := range []string{"platform/control-plane.git", "payments/source.git", "platform/services.git"} {
+		text = strings.ReplaceAll(text, sourceHost+name, s.url(name))
+	}
+	return text
+}
+
+// commit adds files to a branch of a repository, both made when they are not there, and returns the commit.
+func (s *sources) commit(name, branch string, contents map[string]string) string {
+	s.t.Helper()
+	folder := s.t.TempDir()
+	git(s.t, folder, "init", "--quiet", "--initial-branch", branch)
+	if _, err := os.Stat(s.url(name)); err != nil {
+		git(s.t, folder, "init", "--quiet", "--bare", "--initial-branch", "main", s.url(name))
+	} else if git(s.t, s.url(name), "branch", "--list", branch) != "" {
+		git(s.t, folder, "pull", "--quiet", s.url(name), branch)
+	}
+	for path, content := range contents {
+		writeFile(s.t, filepath.Join(folder, path), s.config(content))
+	}
+	git(s.t, folder, "add", "--all")
+	git(s.t, folder, "commit", "--quiet", "--message", "Write")
+	git(s.t, folder, "push", "--quiet", s.url(name), "HEAD:refs/heads/"+branch)
+	return git(s.t, folder, "rev-parse", "HEAD")
+}
+
+// kalypsoExample is examples/sources/kalypso with a repository to write to, and the repositories that it reads.
+func kalypsoExample(t *testing.T) string {
+	t.Helper()
+	return files(t, filepath.Join("..", "..", "examples", "sources", "kalypso"))["main.tf"] + requiredProviders
+}
+
+func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSources(t)
+			w := newWorkdir(t, tool, map[string]string{"main.tf": s.config(kalypsoExample(t))})
+			plan := w.plan()
+			for _, resource := range plan.ResourceChanges {
+				if strings.HasPrefix(resource.Address, "data.") {
+					t.Errorf("%s is deferred to apply", resource.Address)
+				}
+			}
+			w.run("apply", "-input=false", "plan.out")
+			w.plan("-detailed-exitcode")
+			repo := filepath.Join(w.path, "gitops.git")
+			targets := func() string {
+				var found []string
+				for name := range files(t, repository{cloneURL: repo}.clone(t, "dev")) {
+					if folder, ok := strings.CutSuffix(name, "/reconciler.yaml"); ok {
+						found = append(found, folder)
+					}
+				}
+				slices.Sort(found)
+				return strings.Join(found, " ")
+			}
+			// The workload metrics is of its registration's workspace, although it is called otherwise.
+			if got, want := targets(), "large/metrics-agent large/payments-live small/metrics-agent"; got != want {
+				t.Errorf("folders are %s, want %s", got, want)
+			}
+			text := files(t, repository{cloneURL: repo}.clone(t, "dev"))["large/payments-live/platform-config.yaml"]
+			if !strings.Contains(text, "postgres://east.example.com/payments") {
+				t.Errorf("the configuration is\n%s", text)
+			}
+			// The tip of main is promoted.
+			base := strings.Replace(files(t, filepath.Join("testdata", "sources", "control-plane", "dev"))["base-repo.yaml"],
+				strings.Repeat("0", 40), git(t, s.url("platform/control-plane.git"), "rev-parse", "main"), 1)
+			s.commit("platform/control-plane.git", "dev", map[string]string{"base-repo.yaml": base})
+			plan = w.plan()
+			if got := fmt.Sprint(field(change(t, plan, "flotilla_assignment.dev").After, "changes")); !strings.Contains(got, "large/reports-nightly") {
+				t.Errorf("changes are %s", got)
+			}
+			w.run("apply", "-input=false", "plan.out")
+			if got, want := targets(), "large/metrics-agent large/payments-live large/reports-nightly small/metrics-agent"; got != want {
+				t.Errorf("folders are %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestKalypsosOwnRepositoriesGiveItsOutput reads the sample as Kalypso does: from its repositories, and by its
+// registration.
+func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
+	t.Parallel()
+	root := kalypsoRoot(t)
+	for _, tool := range oneTool(t) {
+		for _, environment := range []string{"dev", "stage"} {
+			t.Run(environment, func(t *testing.T) {
+				t.Parallel()
+				s := &sources{t: t, folder: filepath.ToSlash(t.TempDir()) + "/"}
+				sample := func(path ...string) map[string]string {
+					return files(t, filepath.Join(append([]string{root}, path...)...))
+				}
+				// Where the control plane says that things are, they are on this machine; what it says of manifests stays.
+				here := func(contents map[string]string) map[string]string {
+					for name, text := range contents {
+						if strings.Contains(text, "kind: WorkloadRegistration") || strings.Contains(text, "kind: BaseRepo") {
+							contents[name] = strings.ReplaceAll(text, "https://github.com/microsoft/", s.folder)
+						}
+					}
+					return contents
+				}
+				main := here(sample("control-plane", "main"))
+				maps.Copy(main, here(sample("tutorial", "main")))
+				promoted := s.commit("kalypso-control-plane", "main", main)
+				own := here(sample("control-plane", environment))
+				maps.Copy(own, sample("tutorial", environment))
+				own["base-repo.yaml"] = regexp.MustCompile(`commit: \w+`).ReplaceAllString(own["base-repo.yaml"], "commit: "+promoted)
+				s.commit("kalypso-control-plane", environment, own)
+				app := map[string]string{}
+				for name, text := range sample("tutorial", "app") {
+					app["workload/"+name] = text
+				}
+				s.commit("kalypso-app-src", "main", app)
+				s.commit("kalypso-svc-src", "main", map[string]string{"workloads/none.yaml": "# Not in the sample.\n"})
+
+				config := strings.ReplaceAll(kalypsoExample(t), sourceHost+"platform/control-plane.git", s.url("kalypso-control-plane"))
+				w := newWorkdir(t, tool, map[string]string{"main.tf": strings.ReplaceAll(config, `"dev"`, strconv.Quote(environment))})
+				w.run("apply", "-input=false", "-auto-approve")
+				w.plan("-detailed-exitcode")
+				got := yamlDocuments(t, files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, environment)))
+				want := yamlDocuments(t, sample("tutorial", "expected", environment))
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("got\n%v\nwant\n%v", got, want)
+				}
+			})
+		}
+	}
+}
