@@ -221,6 +221,7 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 	add("sign-passphrase", "sign_wrong", at("serve", "empty"), "", "Invalid signing key")
 	add("sign-garbage", "sign_none", at("serve", "empty"), "", "Invalid signing key")
 	add("url-credentials", "token", "var.url", "", "Invalid GitOps repository")
+	add("azure-url", "token", at("serve", "based"), `delivery = { mode = "pull_request", forge = "azure" }`, "Invalid delivery")
 	add("api-credentials", "token", at("serve", "based"), `delivery = { mode = "pull_request", forge = "gitea", api_url = var.url }`, "Invalid delivery")
 	add("fine", "token", at("serve", "fine"), "", "")
 	add("fine-signed", "sign", at("serve", "fine-signed"), "", "")
