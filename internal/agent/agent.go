@@ -5,6 +5,7 @@ package agent
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -197,23 +198,56 @@ func merged(a, b map[string]string) map[string]string {
 var partOrder = map[Part]int{Install: 0, Credential: 1, Source: 2, Feedback: 3, Root: 4}
 
 // arrange puts the objects in order and finds those of one identity. A namespace that the agent's own
-// manifests have is theirs.
+// manifests have is theirs, and what is to be in one of their objects comes with it.
 func (r *renderer) arrange() {
-	installed := map[ID]bool{}
+	installed := map[ID]*Object{}
 	for i := range r.objects {
 		if r.objects[i].Part == Install {
-			installed[r.objects[i].ID()] = true
+			installed[r.objects[i].ID()] = &r.objects[i]
 		}
 	}
-	r.objects = slices.DeleteFunc(r.objects, func(o Object) bool {
-		return o.Part != Install && o.Stage == Namespaces && installed[o.ID()]
-	})
+	theirs := map[ID]bool{}
 	for i := range r.objects {
-		if o := &r.objects[i]; o.Part != Install && installed[o.ID()] {
+		o := &r.objects[i]
+		there := installed[o.ID()]
+		switch {
+		case o.Part == Install || there == nil:
+		case o.Partial:
+			r.put(o, there)
+			theirs[o.ID()] = true
+		case o.Stage == Namespaces:
+			theirs[o.ID()] = true
+		default:
 			r.problem("install", "%s is what Flotilla makes: leave it out", o.ID())
 		}
 	}
+	r.objects = slices.DeleteFunc(r.objects, func(o Object) bool { return o.Part != Install && theirs[o.ID()] })
 	slices.SortStableFunc(r.objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(partOrder[a.Part], partOrder[b.Part]), strings.Compare(string(a.Where), string(b.Where)))
 	})
+}
+
+// put adds what some fields are to be to an object of the agent's own manifests.
+func (r *renderer) put(some, into *Object) {
+	for _, field := range []string{"data", "stringData"} {
+		values, _ := some.Object[field].(map[string]any)
+		if len(values) == 0 {
+			continue
+		}
+		fields, isObject := into.Object[field].(map[string]any)
+		if into.Object[field] == nil {
+			fields, isObject = map[string]any{}, true
+		}
+		if !isObject {
+			r.problem("install", "the %s of %s is no object", field, into.ID())
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if given, twice := fields[key]; twice && given != values[key] {
+				r.problem("install", "%s has %q in it, which Flotilla sets: leave it out", into.ID(), key)
+			}
+			fields[key] = values[key]
+		}
+		into.Object[field] = fields
+	}
 }

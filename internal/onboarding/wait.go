@@ -116,6 +116,7 @@ func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unst
 		switch {
 		case !follows:
 			pending = append(pending, "nothing follows the folder "+host)
+		case applied.NoFolder && host != f.ClusterType: // as long as nothing is assigned to it, a cluster may have none
 		case applied.Commit != tip:
 			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
 		case applied.Verdict != observe.Ready:

@@ -23,7 +23,7 @@ import (
 var published = map[string]string{
 	"github.com/fluxcd/source-controller@v1.9.5":    "config/crd/bases/*.yaml",
 	"github.com/fluxcd/kustomize-controller@v1.9.5": "config/crd/bases/*.yaml",
-	"github.com/argoproj/argo-cd/v3@v3.4.13":        "manifests/crds/application-crd.yaml",
+	"github.com/argoproj/argo-cd/v3@v3.4.13":        "manifests/crds/*-crd.yaml",
 }
 
 // schema is the part of a CRD's OpenAPI schema that built-in templates meet.
@@ -184,6 +184,7 @@ func TestBuiltinReconcilersMatchThePublishedDefinitions(t *testing.T) {
 	for _, name := range []string{
 		"source.toolkit.fluxcd.io/v1 GitRepository", "source.toolkit.fluxcd.io/v1 OCIRepository",
 		"source.toolkit.fluxcd.io/v1 HelmRepository", "kustomize.toolkit.fluxcd.io/v1 Kustomization", "argoproj.io/v1alpha1 Application",
+		"argoproj.io/v1alpha1 ApplicationSet",
 	} {
 		if !met[name] {
 			t.Errorf("nothing of %s was checked", name)

@@ -1,0 +1,107 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+)
+
+func TestDefinitionsAndNamespacesOfInstallComeFirst(t *testing.T) {
+	settings := small(agent.Flux)
+	settings.Install = []agent.Text{{Path: "install", Text: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kustomize-controller, namespace: flux-system}
+spec: {template: {spec: {containers: [{name: manager, args: [--feature-gates=CancelHealthCheckOnNewRevision=true]}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: source-controller, namespace: flux-system}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: flux-system, labels: {a: b}}
+---
+apiVersion: v1
+kind: List
+items:
+  - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gitrepositories.source.toolkit.fluxcd.io}}
+`}}
+	want := strings.Join([]string{
+		"definitions install CustomResourceDefinition gitrepositories.source.toolkit.fluxcd.io",
+		"namespaces install Namespace flux-system",
+		"rest install Deployment flux-system/kustomize-controller",
+		"rest install Deployment flux-system/source-controller",
+		"rest source GitRepository flux-system/flotilla",
+		"rest root Kustomization flux-system/flotilla-cluster-type",
+		"rest root Kustomization flux-system/flotilla-cluster",
+	}, "\n")
+	if got := names(rendered(t, settings)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWhatIsToBeInAnObjectOfInstallComesWithIt(t *testing.T) {
+	settings := small(agent.ArgoCD)
+	settings.Feedback = &agent.Reporting{Forge: "gitea", Token: "secret"}
+	settings.Install = []agent.Text{{Path: "install", Text: `
+{apiVersion: v1, kind: ConfigMap, metadata: {name: argocd-cm, namespace: argocd}, data: {theirs: "1"}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: argocd-notifications-cm, namespace: argocd}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-repo-server, namespace: argocd}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-notifications-controller, namespace: argocd}}
+`}}
+	seen := map[string]int{}
+	for _, object := range rendered(t, settings) {
+		seen[object.GetKind()+" "+object.GetName()]++
+		if object.GetName() != "argocd-cm" {
+			continue
+		}
+		data, _ := object.Object["data"].(map[string]any)
+		if object.Part != agent.Install || data["theirs"] != "1" || data["resource.customizations.health.argoproj.io_Application"] == nil {
+			t.Errorf("%s: %v", object.Part, data)
+		}
+	}
+	for _, name := range []string{"ConfigMap argocd-cm", "ConfigMap argocd-notifications-cm", "AppProject default"} {
+		if seen[name] != 1 {
+			t.Errorf("%s is there %d times", name, seen[name])
+		}
+	}
+
+	settings.Install[0].Text = strings.Replace(settings.Install[0].Text, "theirs:", "resource.customizations.health.argoproj.io_Application:", 1)
+	if got := strings.Join(problemsOf(settings), "\n"); !strings.Contains(got, `install: ConfigMap argocd/argocd-cm has "resource.customizations.health.argoproj.io_Application" in it, which Flotilla sets`) {
+		t.Errorf("problems %s", got)
+	}
+}
+
+func TestFluxThatKeepsChangesFromArrivingIsAWarning(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                "has 4 workers",
+		"--concurrent=2":  "has 2 workers",
+		"--concurrent=20": "",
+		"--concurrent=x":  "has 4 workers",
+		"--feature-gates=Other=true,CancelHealthCheckOnNewRevision=true": "",
+	} {
+		settings := small(agent.Flux)
+		settings.Install = []agent.Text{{Path: "install", Text: `
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: source-controller, namespace: flux-system}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: kustomize-controller, namespace: flux-system},
+ spec: {template: {spec: {containers: [{args: ["` + args + `"]}]}}}}
+`}}
+		_, problems := agent.Render(settings)
+		got := ""
+		for _, problem := range problems {
+			if !problem.Warning {
+				t.Error(problem)
+			}
+			got += problem.String()
+		}
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", args, got, want)
+		}
+	}
+}
