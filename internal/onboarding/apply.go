@@ -52,12 +52,12 @@ func Apply(ctx context.Context, clusters Clusters, order Order) (Done, error) {
 		if cluster == nil || len(objects) == 0 && order.UIDs[where] == "" {
 			continue
 		}
-		look, err := LookAt(ctx, cluster, where, objects, LookOptions{Force: order.Force})
+		look, found, err := lookAgain(ctx, cluster, where, objects, LookOptions{Force: order.Force})
 		if err != nil {
 			return done, err
 		}
 		looks[where], done.UIDs[where] = look, look.UID
-		failures = append(failures, Judge(where, objects, look)...)
+		failures = append(failures, found...)
 	}
 	if err := failures.orNil(); err != nil {
 		return done, err
@@ -84,6 +84,33 @@ func Apply(ctx context.Context, clusters Clusters, order Order) (Done, error) {
 	done.Notes = notes
 	return done, err
 }
+
+// lookAgain looks, again where nothing is amiss but a kind that is not there: whoever brings it may have done so a moment
+// ago.
+func lookAgain(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, Failures, error) {
+	for try := 1; ; try++ {
+		look, err := LookAt(ctx, cluster, where, objects, options)
+		if err != nil {
+			return Look{}, nil, err
+		}
+		failures := Judge(where, objects, look)
+		isMissing := slices.ContainsFunc(failures, func(f *Failure) bool { return f.Cause == CauseNoKind })
+		others := slices.ContainsFunc(failures, func(f *Failure) bool { return f.Cause != CauseNoKind })
+		if !isMissing || others || try == patience {
+			return look, failures, nil
+		}
+		timer := time.NewTimer(time.Second)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return look, failures, nil
+		}
+	}
+}
+
+// patience is how often it is looked for a kind, once a second.
+const patience = 6
 
 // sameStep is how many of the first objects are applied at once.
 func sameStep(objects []agent.Object) int {
@@ -119,11 +146,7 @@ func (a *applier) step(ctx context.Context, objects []agent.Object) ([]Record, e
 }
 
 func asFailure(object *agent.Object, err error) *Failure {
-	switch failure := ofWhere(object.Where, err).(type) { //nolint:errorlint // made here, never wrapped
-	case *Failure:
-		if failure.Cause == CauseCluster {
-			return failureOf(object, err)
-		}
+	if failure, ok := ofWhere(object.Where, err).(*Failure); ok && failure.Cause != CauseCluster { //nolint:errorlint // made here, never wrapped
 		return failure
 	}
 	return failureOf(object, err)
@@ -139,14 +162,14 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 		seen = Seen{}
 	}
 	record := RecordOf(object)
-	made := seen.Live == nil || madeHere(seen.Live, a.look.UID)
+	made := isMade(object, seen.Live, a.look.UID)
 	live := seen.Live
 	if Find(object, seen).State != Same {
 		applied, err := a.patch(ctx, object, made, seen)
 		if err != nil {
 			return Record{}, err
 		}
-		if seen.Live == nil && !applied.Created && !object.Shared { // somebody else has made it in between
+		if made && seen.Live == nil && !applied.Created && !object.Shared { // somebody else has made it in between
 			made = false
 			if applied, err = a.patch(ctx, object, made, seen); err != nil {
 				return Record{}, err

@@ -143,9 +143,12 @@ func Changes(before, after []agent.Object, drift map[string]Finding, records []R
 	installed := 0
 	for i := range records {
 		if _, stays := wanted[records[i].ID()]; !stays {
-			if id := records[i].ID().String(); records[i].Made {
+			switch id := records[i].ID().String(); {
+			case records[i].Partial:
+				removed = append(removed, id+" loses what Flotilla has set in it")
+			case records[i].Made:
 				removed = append(removed, id+" is removed")
-			} else {
+			default:
 				removed = append(removed, id+" is left, since it was there before")
 			}
 		}

@@ -75,7 +75,7 @@ func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, uid stri
 	if isTerminating(live) || options.Blind && object.Part == agent.Credential {
 		return seen, nil
 	}
-	ready := prepared(object.Unstructured, live == nil || madeHere(live, uid), uid)
+	ready := prepared(object.Unstructured, isMade(object, live, uid), uid)
 	tried, err := cluster.Apply(ctx, ready, kube.ApplyOptions{DryRun: true})
 	if kube.ReasonOf(err) == kube.ReasonConflict {
 		seen.Conflicts = kube.ConflictsOf(err)
@@ -88,6 +88,12 @@ func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, uid stri
 	}
 	seen.Tried = tried.Object
 	return seen, nil
+}
+
+// isMade says whether an object is one that Flotilla made, or will make. One of which only some fields are ours belongs
+// to others, whoever was first.
+func isMade(object *agent.Object, live *unstructured.Unstructured, uid string) bool {
+	return !object.Partial && (live == nil || madeHere(live, uid))
 }
 
 // ofObject tells what a cluster says of an object from what it says of itself.

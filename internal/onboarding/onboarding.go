@@ -34,6 +34,7 @@ type Record struct {
 	Stage      agent.Stage `json:"stage"`
 	Part       agent.Part  `json:"part"`
 	Shared     bool        `json:"shared,omitempty"`
+	Partial    bool        `json:"partial,omitempty"`
 	// Type is the label that says for which cluster type a shared object is; "" for all.
 	Type string `json:"type,omitempty"`
 	// UID is that of the object.
@@ -57,7 +58,7 @@ func RecordOf(object *agent.Object) Record {
 	ref := kube.RefOf(object.Unstructured)
 	return Record{
 		Where: object.Where, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
-		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Type: object.GetLabels()[typeLabel],
+		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Type: object.GetLabels()[typeLabel],
 	}
 }
 
@@ -65,8 +66,10 @@ const (
 	// madeAnnotation is on objects that were made, not found: with the uid of the cluster on which that was, since a
 	// copy on another cluster was made by whoever copied it.
 	madeAnnotation = "flotilla.dev/made-on"
-	clusterLabel   = "flotilla.dev/cluster"
-	typeLabel      = "flotilla.dev/cluster-type"
+	// The labels that internal/agent gives its objects.
+	clusterLabel     = "flotilla.dev/cluster"
+	typeLabel        = "flotilla.dev/cluster-type"
+	environmentLabel = "flotilla.dev/environment"
 )
 
 // Identify returns what tells a cluster from another one in its place: the uid of the namespace kube-system; "unknown"

@@ -36,10 +36,14 @@ func withoutPruning(live *unstructured.Unstructured) map[string]any {
 		}
 		return patch
 	case "ApplicationSet":
-		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); keeps {
-			return nil
+		spec := map[string]any{}
+		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); !keeps {
+			spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": true}
 		}
-		return specPatch(map[string]any{"syncPolicy": map[string]any{"preserveResourcesOnDeletion": true}})
+		if finalizers := templateFinalizers(live); slices.ContainsFunc(finalizers, isArgoFinalizer) {
+			spec["template"] = map[string]any{"metadata": map[string]any{"finalizers": anyOf(slices.DeleteFunc(finalizers, isArgoFinalizer))}}
+		}
+		return specPatch(spec)
 	case "GitRepo", "Bundle":
 		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "keepResources"); keeps {
 			return nil
@@ -66,15 +70,26 @@ func withPruning(live *unstructured.Unstructured) map[string]any {
 			return map[string]any{"metadata": map[string]any{"finalizers": anyOf(append(finalizers, argoFinalizer))}}
 		}
 	case "ApplicationSet":
+		spec := map[string]any{}
 		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); keeps {
-			return specPatch(map[string]any{"syncPolicy": map[string]any{"preserveResourcesOnDeletion": false}})
+			spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": false}
 		}
+		if finalizers := templateFinalizers(live); !slices.ContainsFunc(finalizers, isArgoFinalizer) {
+			spec["template"] = map[string]any{"metadata": map[string]any{"finalizers": anyOf(append(finalizers, argoFinalizer))}}
+		}
+		return specPatch(spec)
 	case "GitRepo", "Bundle":
 		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "keepResources"); keeps {
 			return specPatch(map[string]any{"keepResources": false})
 		}
 	}
 	return nil
+}
+
+// templateFinalizers are those of the Applications that an ApplicationSet makes.
+func templateFinalizers(live *unstructured.Unstructured) []string {
+	finalizers, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "template", "metadata", "finalizers")
+	return finalizers
 }
 
 func specPatch(spec map[string]any) map[string]any {

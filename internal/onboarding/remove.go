@@ -12,13 +12,15 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Farewell is how an agent's objects are taken away.
 type Farewell struct {
-	// Name is the cluster's.
-	Name    string
+	// Name is the cluster's, and Environment that of its fleet, by which hubs tell clusters apart.
+	Name, Environment string
+
 	Records []Record
 	// UIDs are of the clusters that the records are about. What is on another one by now is left alone.
 	UIDs map[agent.Where]string
@@ -43,7 +45,7 @@ func Remove(ctx context.Context, clusters Clusters, farewell Farewell) (notes []
 			notes = append(notes, "another cluster is in its place by now, and nothing of that is touched")
 			continue
 		}
-		r := &remover{cluster: cluster, uid: uid, name: farewell.Name, all: farewell.Delete}
+		r := &remover{cluster: cluster, uid: uid, name: farewell.Name, environment: farewell.Environment, all: farewell.Delete}
 		if err := r.remove(ctx, records); err != nil {
 			return append(notes, r.notes...), ofWhere(where, err)
 		}
@@ -94,6 +96,8 @@ type remover struct {
 	cluster Cluster
 	uid     string
 	name    string // of the cluster that leaves; "" where none does
+	// environment is that of the cluster.
+	environment string
 	// all goes; otherwise what follows the folders and credentials.
 	all bool
 	// keepsContent leaves what was brought.
@@ -112,6 +116,9 @@ type there struct {
 }
 
 func (r *remover) remove(ctx context.Context, records []Record) error {
+	if err := r.release(ctx, records); err != nil {
+		return err
+	}
 	found, err := r.find(ctx, records)
 	if err != nil {
 		return err
@@ -123,6 +130,11 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 			roots = append(roots, one)
 		case r.all || goesAlways(one.Record):
 			rest = append(rest, one)
+		}
+	}
+	if r.all && !r.keepsContent {
+		if err := r.unregister(ctx, rest); err != nil {
+			return err
 		}
 	}
 	// What follows the folders is all without pruning, or all with it, before anything goes.
@@ -175,7 +187,7 @@ func (r *remover) find(ctx context.Context, records []Record) ([]there, error) {
 		switch live := lives[i]; {
 		case errs[i] != nil:
 			return nil, errs[i]
-		case live == nil:
+		case live == nil || record.Partial:
 		case record.Made && record.UID == string(live.GetUID()) || madeHere(live, r.uid):
 			found = append(found, there{record, live})
 		case record.Made:
@@ -185,6 +197,56 @@ func (r *remover) find(ctx context.Context, records []Record) ([]there, error) {
 		}
 	}
 	return r.unshared(ctx, found)
+}
+
+// release takes what Flotilla has set out of objects that are others'.
+func (r *remover) release(ctx context.Context, records []Record) error {
+	for i := range records {
+		if !records[i].Partial || !r.all && records[i].Part != agent.Feedback {
+			continue
+		}
+		live, err := r.cluster.Read(ctx, records[i].Ref())
+		if err == nil && live != nil && isOurs(live) && !isTerminating(live) {
+			bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind()}}
+			bare.SetNamespace(live.GetNamespace())
+			bare.SetName(live.GetName())
+			_, err = r.cluster.Apply(ctx, bare, kube.ApplyOptions{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unregister has a hub's ApplicationSets remove what they have brought onto the cluster, while the hub can still reach
+// it: without the label of its type none of them is about it any more.
+func (r *remover) unregister(ctx context.Context, rest []there) error {
+	for _, one := range rest {
+		if one.Where != agent.OnHub || one.live.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || isTerminating(one.live) {
+			continue
+		}
+		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{typeLabel: nil}}}); err != nil {
+			return err
+		}
+		var left []string
+		err := poll(ctx, func() (bool, error) {
+			list, err := r.cluster.List(ctx, kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}, kube.ListOptions{Namespace: one.Namespace})
+			left = nil
+			for _, live := range list.Items {
+				name, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "name")
+				generated := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Kind == "ApplicationSet" })
+				if name == r.name && generated {
+					left = append(left, kube.RefOf(live).String())
+				}
+			}
+			return len(left) == 0, err
+		})
+		if err != nil {
+			return overdue(ctx, agent.OnHub, "", "what the hub has brought onto the cluster is still there: "+wording.List(left, wording.Named), err)
+		}
+	}
+	return nil
 }
 
 // unshared leaves out what agents of other clusters have, too.
@@ -201,7 +263,8 @@ func (r *remover) unshared(ctx context.Context, found []there) ([]there, error) 
 	return slices.DeleteFunc(found, func(one there) bool {
 		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
 			labels := other.GetLabels()
-			return labels[clusterLabel] != r.name && (one.Type == "" || labels[typeLabel] == one.Type) && other.GetDeletionTimestamp() == nil
+			sameType := one.Type == "" || labels[typeLabel] == one.Type && labels[environmentLabel] == render.LabelValue(r.environment)
+			return labels[clusterLabel] != render.LabelValue(r.name) && sameType && other.GetDeletionTimestamp() == nil
 		})
 	}), nil
 }

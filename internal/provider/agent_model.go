@@ -108,7 +108,7 @@ func (m *agentModel) settingsWith(secrets map[string]any, clusters *clusterSetti
 		"registration": m.registration(m.join("registration", m.Registration, secrets, diagnostics), clusters),
 	}
 	for name, attribute := range map[string]attr.Value{
-		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "name": m.Name, "namespace": m.Namespace,
+		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "environment": m.Environment, "name": m.Name, "namespace": m.Namespace,
 		"interval": m.Interval, "timeout": m.Timeout, "gitops_repo": m.GitopsRepo, "install": m.Install,
 	} {
 		value[name] = plain(attribute)

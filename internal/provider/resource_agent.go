@@ -61,6 +61,10 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				Optional: true, PlanModifiers: replace,
 				MarkdownDescription: "With `argocd-hub`, the name of the cluster that has Argo CD: an entry of the provider's `clusters`.",
 			},
+			"environment": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "With `argocd-hub`, the name of the environment: a hub may have clusters of several.",
+			},
 			"registration": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "With `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, tls_server_name, insecure, exec, aws, labels}`. " +
@@ -106,9 +110,10 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"feedback": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "What makes the agent report to the Git host, for `commit_statuses` of `flotilla_compliance`: `{type, context, url, api_url, secret}`. " +
-					"`type` is `github`, `gitlab`, `gitea`, `azuredevops` or `bitbucket`; `context` tells clusters apart (`flotilla/{cluster}`); `secret` is the name " +
-					"of a Secret that is there, in place of `credentials_wo.feedback`.",
+				MarkdownDescription: "What makes the agent report to the Git host, for `commit_statuses` of `flotilla_compliance`: `{forge, context, url, api_url, secret}`. " +
+					"`forge` is `github`, `gitlab`, `gitea`, `forgejo` or `azure` (unset: by the Git host's name); `context` tells clusters and their folders apart, " +
+					"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where they are others than " +
+					"follow from `gitops_repo`; `secret` is the name of a Secret that is there, in place of `credentials_wo.feedback`.",
 			},
 			"wait": schema.BoolAttribute{
 				Optional: true,
@@ -153,6 +158,7 @@ type agentModel struct {
 	GitopsRepo     types.Dynamic `tfsdk:"gitops_repo"`
 	Reconciler     types.String  `tfsdk:"reconciler"`
 	Hub            types.String  `tfsdk:"hub"`
+	Environment    types.String  `tfsdk:"environment"`
 	Registration   types.Dynamic `tfsdk:"registration"`
 	Name           types.String  `tfsdk:"name"`
 	Namespace      types.String  `tfsdk:"namespace"`

@@ -1,0 +1,80 @@
+package onboarding
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func objectOf(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := json.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestPruningIsTakenOffAndPutOn(t *testing.T) {
+	const finalizer = `"resources-finalizer.argocd.argoproj.io"`
+	for name, c := range map[string]struct{ object, off, on string }{
+		"a Kustomization that prunes":        {`{"kind":"Kustomization","spec":{"prune":true}}`, `{"spec":{"prune":false}}`, `null`},
+		"one that does not":                  {`{"kind":"Kustomization","spec":{}}`, `null`, `{"spec":{"prune":true}}`},
+		"one that deletes with it":           {`{"kind":"Kustomization","spec":{"prune":false,"deletionPolicy":"Delete"}}`, `{"spec":{"deletionPolicy":"Orphan"}}`, `{"spec":{"prune":true}}`},
+		"one that leaves everything":         {`{"kind":"Kustomization","spec":{"prune":true,"deletionPolicy":"Orphan"}}`, `{"spec":{"prune":false}}`, `{"spec":{"deletionPolicy":"Delete"}}`},
+		"an Application":                     {`{"kind":"Application","metadata":{"finalizers":["x",` + finalizer + `]},"spec":{"syncPolicy":{"automated":{"prune":true}}}}`, `{"metadata":{"finalizers":["x"]},"spec":{"syncPolicy":{"automated":{"prune":false}}}}`, `null`},
+		"one that deletes in the background": {`{"kind":"Application","metadata":{"finalizers":["resources-finalizer.argocd.argoproj.io/background"]},"spec":{}}`, `{"metadata":{"finalizers":[]}}`, `null`},
+		"one without":                        {`{"kind":"Application","metadata":{},"spec":{}}`, `null`, `{"metadata":{"finalizers":[` + finalizer + `]}}`},
+		"an ApplicationSet":                  {`{"kind":"ApplicationSet","spec":{"template":{"metadata":{"finalizers":[` + finalizer + `]}}}}`, `{"spec":{"syncPolicy":{"preserveResourcesOnDeletion":true},"template":{"metadata":{"finalizers":[]}}}}`, `null`},
+		"one that preserves":                 {`{"kind":"ApplicationSet","spec":{"syncPolicy":{"preserveResourcesOnDeletion":true}}}`, `null`, `{"spec":{"syncPolicy":{"preserveResourcesOnDeletion":false},"template":{"metadata":{"finalizers":[` + finalizer + `]}}}}`},
+		"a GitRepo":                          {`{"kind":"GitRepo","spec":{}}`, `{"spec":{"keepResources":true}}`, `null`},
+		"one that keeps":                     {`{"kind":"GitRepo","spec":{"keepResources":true}}`, `null`, `{"spec":{"keepResources":false}}`},
+		"anything else":                      {`{"kind":"ConfigMap"}`, `null`, `null`},
+	} {
+		object := objectOf(t, c.object)
+		off, _ := json.Marshal(withoutPruning(object))
+		on, _ := json.Marshal(withPruning(object))
+		if string(off) != c.off || string(on) != c.on {
+			t.Errorf("%s: off is %s, want %s; on is %s, want %s", name, off, c.off, on, c.on)
+		}
+	}
+}
+
+func TestAnInventoryNamesWhatWasBrought(t *testing.T) {
+	live := objectOf(t, `{"status":{"inventory":{"entries":[
+		{"id":"team_web_apps_Deployment","v":"v1"},{"id":"_team__Namespace","v":"v1"},
+		{"id":"_system__auth-reader_rbac.authorization.k8s.io_ClusterRole","v":"v1"},
+		{"id":"","v":"v1"},{"id":"a_b","v":"v1"},{"id":"a_b_c_","v":"v1"},{"id":"a_b_c_D"},7]}}}`)
+	var got []string
+	for _, one := range inventoryOf(live) {
+		got = append(got, strings.Join([]string{one.apiVersion, one.kind, one.namespace, one.name}, "|"))
+	}
+	want := "apps/v1|Deployment|team|web\nv1|Namespace||team\nrbac.authorization.k8s.io/v1|ClusterRole||system:auth-reader"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+}
+
+func FuzzParseEntry(f *testing.F) {
+	f.Add("team_web_apps_Deployment", "v1")
+	f.Add("_team__Namespace", "v1")
+	f.Fuzz(func(t *testing.T, id, version string) {
+		one, ok := parseEntry(id, version)
+		if ok && (one.name == "" || one.kind == "" || one.apiVersion == "") {
+			t.Errorf("%q gives %+v", id, one)
+		}
+	})
+}
+
+func TestDifferencesNameFieldsAndNoServersOwn(t *testing.T) {
+	before := objectOf(t, `{"metadata":{"name":"a","resourceVersion":"1","annotations":{"flotilla.dev/made-on":"x"}},"spec":{"a":1,"list":[{"b":"c"},2],"gone":{"x":1}},"status":{"x":1}}`)
+	after := objectOf(t, `{"metadata":{"name":"a","resourceVersion":"2","labels":{"l":"m"}},"spec":{"a":2,"list":[{"b":"d"},2],"short":[1]}}`)
+	if got, want := strings.Join(Differences(before, after), " "), "metadata.labels spec.a spec.gone spec.list[0].b spec.short"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := Differences(before, before.DeepCopy()); got != nil {
+		t.Errorf("an object differs from itself: %v", got)
+	}
+}

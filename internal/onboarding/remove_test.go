@@ -1,0 +1,208 @@
+package onboarding_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+)
+
+// watched notes what is asked of a cluster that changes something.
+type watched struct {
+	onboarding.Cluster
+	did *[]string
+}
+
+func (w watched) Delete(ctx context.Context, ref kube.Ref, options kube.DeleteOptions) error {
+	*w.did = append(*w.did, "delete "+ref.String())
+	return w.Cluster.Delete(ctx, ref, options)
+}
+
+// By default everything runs on: pruning is off before what prunes is deleted.
+func TestADestroyKeepsWhatRuns(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	for name, c := range map[string]struct {
+		reconciler, namespace string
+		want                  []string
+	}{
+		"flux":   {agent.Flux, "keep-flux", []string{"Kustomization keep-flux/flotilla-cluster", "Kustomization keep-flux/flotilla-cluster-type", "Secret keep-flux/flotilla-repository", "GitRepository keep-flux/flotilla"}},
+		"argocd": {agent.ArgoCD, "keep-argocd", []string{"Application keep-argocd/flotilla-cluster", "Application keep-argocd/flotilla-cluster-type", "Secret keep-argocd/flotilla-repository"}},
+		"fleet":  {agent.RancherFleet, "keep-fleet", []string{"GitRepo keep-fleet/flotilla-cluster", "GitRepo keep-fleet/flotilla-cluster-type", "Secret keep-fleet/flotilla-repository"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of := settings(c.namespace)
+			of.Reconciler = c.reconciler
+			objects := rendered(t, of)
+			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+				done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+				// As their controller does: it holds what it would prune.
+				for _, object := range objects {
+					if object.Part == agent.Root {
+						if _, err := cluster.Patch(ctx, kube.RefOf(object.Unstructured), map[string]any{"metadata": map[string]any{"finalizers": append(anyOf(object.GetFinalizers()), "flotilla.dev/held")}}); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				var did []string
+				short, cancel := context.WithTimeout(ctx, 3*time.Second)
+				defer cancel()
+				farewell := onboarding.Farewell{Name: "store-17", Records: done.Records, UIDs: done.UIDs}
+				_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, farewell)
+				if err == nil || !strings.Contains(err.Error(), "was deleted, and is still there (its finalizers flotilla.dev/held wait for who set them)") {
+					t.Errorf("the error is %v", err)
+				}
+				for _, object := range objects {
+					if object.Part != agent.Root {
+						continue
+					}
+					live, err := cluster.Read(ctx, kube.RefOf(object.Unstructured))
+					if err != nil || live == nil {
+						t.Fatalf("%s: %v", object.ID(), err)
+					}
+					prunes := fmt.Sprint(live.Object["spec"])
+					if strings.Contains(prunes, "prune:true") || object.GetKind() == "GitRepo" && !strings.Contains(prunes, "keepResources:true") || len(live.GetFinalizers()) != 1 {
+						t.Errorf("%s is deleted with its pruning: %v, finalizers %v", object.ID(), prunes, live.GetFinalizers())
+					}
+					if _, err := cluster.Patch(ctx, kube.RefOf(object.Unstructured), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
+						t.Error(err)
+					}
+				}
+				notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, farewell)
+				if err != nil || len(notes) > 0 {
+					t.Errorf("the notes are %q: %v", notes, err)
+				}
+				slices.Sort(did)
+				want := make([]string, len(c.want))
+				for i, one := range c.want {
+					want[i] = "delete " + one
+				}
+				slices.Sort(want)
+				if got := slices.Compact(did); !slices.Equal(got, want) {
+					t.Errorf("it did %q, want %q", got, want)
+				}
+				if again, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, farewell); err != nil || len(again) > 0 {
+					t.Errorf("what is gone is %q: %v", again, err)
+				}
+			})
+		})
+	}
+}
+
+func anyOf(texts []string) []any {
+	list := make([]any, len(texts))
+	for i, text := range texts {
+		list[i] = text
+	}
+	return list
+}
+
+// What was brought is waited for, and what that has brought.
+func TestADestroyThatDeletesWaitsForWhatWasBrought(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	objects := rendered(t, settings("brought"))
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brought, namespace: brought}\n")
+		server.Restore(t, `apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: child, namespace: brought}
+spec: {interval: 1h, prune: true, path: ./x, sourceRef: {kind: GitRepository, name: x}}
+status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
+`)
+		root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "brought", "flotilla-cluster")
+		server.SetStatus(t, root, map[string]any{"inventory": map[string]any{"entries": []any{map[string]any{"id": "brought_child_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}}}})
+		farewell := onboarding.Farewell{Name: "store-17", Records: done.Records, UIDs: done.UIDs, Delete: true}
+		short, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: cluster}, farewell)
+		if want := "what the agent had applied is still there: ConfigMap brought/brought, Kustomization brought/child"; err == nil || err.Error() != want {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+		if server.Get(t, "v1", "Secret", "brought", "flotilla-repository") == nil {
+			t.Error("the agent was taken away before what it had applied")
+		}
+	})
+}
+
+// hubSettings are of a cluster that an Argo CD on a hub deploys to.
+func hubSettings(namespace, cluster string) agent.Settings {
+	of := settings(namespace)
+	of.Cluster, of.Reconciler, of.Environment = cluster, agent.ArgoCDHub, "dev"
+	of.Registration = &agent.Registration{Server: "https://" + cluster + ".example.com", Token: "canary-t0ken-4712"}
+	return of
+}
+
+func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		clusters := onboarding.Clusters{agent.OnHub: cluster}
+		farewells := map[string]onboarding.Farewell{}
+		var shared []kube.Ref
+		for _, name := range []string{"eu-1", "eu-2"} {
+			objects := rendered(t, hubSettings("shared-hub", name))
+			done, err := onboarding.Apply(ctx, clusters, onboarding.Order{Objects: objects})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "eu-1" {
+				for i := range objects {
+					if objects[i].Shared {
+						shared = append(shared, kube.RefOf(objects[i].Unstructured))
+					}
+				}
+			}
+			farewells[name] = onboarding.Farewell{Name: name, Environment: "dev", Records: done.Records, UIDs: done.UIDs, Delete: true}
+		}
+		there := func() (count int) {
+			for _, ref := range shared {
+				if live, err := cluster.Read(ctx, ref); err != nil {
+					t.Fatal(err)
+				} else if live != nil {
+					count++
+				}
+			}
+			return count
+		}
+		if len(shared) < 3 || there() != len(shared) {
+			t.Fatalf("%d objects are shared, and %d of them are there", len(shared), there())
+		}
+		// Argo CD is not there to remove what it would hold.
+		free := func(name string) {
+			for _, record := range farewells[name].Records {
+				if record.Kind == "Application" {
+					if _, err := cluster.Patch(ctx, record.Ref(), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		first := farewells["eu-1"]
+		first.Delete = false
+		if notes, err := onboarding.Remove(ctx, clusters, first); err != nil || len(notes) > 0 || there() != len(shared) {
+			t.Errorf("after the first, of %d shared objects are there %d: %q, %v", len(shared), there(), notes, err)
+		}
+		last := farewells["eu-2"]
+		last.Delete = false
+		if notes, err := onboarding.Remove(ctx, clusters, last); err != nil || len(notes) > 0 {
+			t.Errorf("the notes are %q: %v", notes, err)
+		}
+		free("eu-2")
+		if roots := slices.DeleteFunc(shared, func(ref kube.Ref) bool { return !strings.HasPrefix(ref.Kind, "Application") }); len(roots) > 0 {
+			shared = roots
+			if there() != 0 {
+				t.Errorf("after the last, %d of %v are there", there(), shared)
+			}
+		}
+	})
+}
