@@ -198,6 +198,37 @@ func TestFilesComeByIDWhereTheyMay(t *testing.T) {
 	}
 }
 
+func TestACommitIsOpenedByIDWhereItMayBe(t *testing.T) {
+	t.Parallel()
+	for name, noIDs := range map[string]bool{"by id": false, "not by id": true} {
+		server := gittest.AzureRepos()
+		server.NoIDs = noIDs
+		remote, _ := like(t, server)
+		old := change(t, remote, "dev/file", "first").String()
+		tip := change(t, remote, "dev/file", "second").String()
+		for _, ref := range []string{old, tip, "", "main"} {
+			opened, err := git.NewClient().OpenRef(t.Context(), remote, ref, 2)
+			if ref == old && noIDs {
+				if missing := (*git.RefError)(nil); !errors.As(err, &missing) || !strings.Contains(missing.Why, "there is no commit "+old+", or its server does not give it") {
+					t.Errorf("%s: %q: %v", name, ref, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s: %q: %v", name, ref, err)
+			}
+			want := "second"
+			if ref == old {
+				want = "first"
+			}
+			if got := read(t, opened, "dev/file"); got != want {
+				t.Errorf("%s: %q: %q", name, ref, got)
+			}
+			opened.Close()
+		}
+	}
+}
+
 func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
 	t.Parallel()
 	server := gittest.AzureRepos()

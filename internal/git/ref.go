@@ -102,7 +102,10 @@ func openRef(
 	}
 	log(ctx, "looked at the ref", map[string]any{"commit": commit.String(), "took": time.Since(began)})
 	t, err := openCommit(ctx, w, commit, advertised, levels, log)
-	if err != nil && IsCommitID(ref) && strings.Contains(err.Error(), "not our ref") {
+	// Who only may give commits by id refuses in words of its own.
+	refused := err != nil && (strings.Contains(err.Error(), "not our ref") ||
+		!advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) && ctx.Err() == nil && Classify(err) == nil)
+	if refused && IsCommitID(ref) {
 		return nil, &RefError{ref, fmt.Sprintf("there is no commit %s, or its server does not give it", ref)}
 	}
 	if err != nil {
@@ -158,9 +161,11 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	return Hash{}, missingRef(advertised, ref)
 }
 
-// mayAskFor tells whether a server gives a commit by its id.
+// mayAskFor tells whether a server gives a commit by its id, or may: Azure Repos
+// is asked for no less by those who build, and advertises what it does for
+// files; see fetcher.mayTakeIDs.
 func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
-	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) {
+	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) || (&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {
 		return nil
 	}
 	for name, tip := range advertised.References {
