@@ -71,6 +71,7 @@ type Client struct {
 	heads  turns // by repository and branch that is proposed
 	names  turns // by branch, path and name of an owner: one at a time, whatever its repository is called
 	owners owners
+	claims claims
 }
 
 // Options are what a Client is made of.

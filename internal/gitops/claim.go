@@ -148,12 +148,12 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 	if e.Choose == nil {
 		if s.is {
 			c.claim.gone, c.claim.released = true, s.own.names()
-			c.remove = append(c.remove, claimRecordAt(e.Path, e.Name))
+			c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Name))
 		}
 		return c, nil
 	}
 	if s.held {
-		return nil, &ClaimError{fmt.Errorf("%w: there is a record of a claim %q already, %s", ErrClaimHeld, e.Name, claimRecordAt(e.Path, e.Name))}
+		return nil, &ClaimError{fmt.Errorf("%w: there is a record of a claim %q already, %s", ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name))}
 	}
 	clusters, err := e.choose(s)
 	if err != nil {
@@ -166,11 +166,11 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 	c.claim.clusters, c.claim.record = clusters, id.String()
 	c.claim.taken, c.claim.released = without(clusters, s.own.names()), without(s.own.names(), clusters)
 	if !s.there || s.id != id {
-		c.put = append(c.put, putFile{path: claimRecordAt(e.Path, e.Name), id: id, content: content})
+		c.put = append(c.put, putFile{path: ClaimRecordPath(e.Path, e.Name), id: id, content: content})
 	}
 	if s.moves {
 		c.claim.formerly = e.Formerly
-		c.remove = append(c.remove, claimRecordAt(e.Path, e.Formerly))
+		c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Formerly))
 	}
 	return c, nil
 }
@@ -261,7 +261,7 @@ func (w *layout) openClaims(ctx context.Context, e *ClaimEdit) (*claimsAtTip, er
 	}
 	for _, name := range unreadable {
 		if name != e.Name && (name != e.Formerly || !s.moves) {
-			s.unreadable = append(s.unreadable, claimRecordAt(e.Path, name))
+			s.unreadable = append(s.unreadable, ClaimRecordPath(e.Path, name))
 		}
 	}
 	return s, nil

@@ -61,8 +61,8 @@ func namesOf(clusters []ClaimedCluster) []string {
 // claimsAt is the folder of the records of claims.
 func claimsAt(at string) string { return path.Join(at, recordsFolder, claimsFolder) }
 
-// claimRecordAt is the file that records what a claim has.
-func claimRecordAt(at, name string) string { return path.Join(claimsAt(at), name+recordSuffix) }
+// ClaimRecordPath is the file that records what a claim at a path has.
+func ClaimRecordPath(at, name string) string { return path.Join(claimsAt(at), name+recordSuffix) }
 
 // CheckClaim tells what is wrong with the name of a claim.
 func CheckClaim(name string) error {

@@ -55,7 +55,7 @@ func (w *layout) claimsHere(ctx context.Context, at string) (Claims, error) {
 		found.Claims = append(found.Claims, records[name].public(at, name, entries[name]))
 	}
 	for _, name := range unreadable {
-		found.Unreadable = append(found.Unreadable, claimRecordAt(at, name))
+		found.Unreadable = append(found.Unreadable, ClaimRecordPath(at, name))
 	}
 	return found, nil
 }

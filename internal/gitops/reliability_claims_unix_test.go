@@ -18,6 +18,7 @@ import (
 func TestReliabilityClaims(t *testing.T) {
 	atOnce(t)
 	for i, name := range []string{"path", "http any object"} {
+		server := map[string]string{"path": "bare repository, local path", "http any object": "git http-backend"}[name]
 		t.Run(name, func(t *testing.T) {
 			atOnce(t)
 			serving := servings[slices.IndexFunc(servings, func(s serving) bool { return s.name == name })]
@@ -49,8 +50,8 @@ func TestReliabilityClaims(t *testing.T) {
 			t.Logf("%s for %d commits", time.Since(start).Round(time.Millisecond), len(commits))
 			checkClaims(t, r, orders, said)
 			reliabilitytest.Report(t, fmt.Sprintf("15-claims-%d", i),
-				"processes claim from one pool of clusters", serving.name, fmt.Sprintf("%d × %d, %d clusters", processes, rounds, len(from)),
-				fmt.Sprintf("0 twice, 0 lost; pushes per commit: %.2f on average", float64(pushes)/float64(len(commits))))
+				fmt.Sprintf("processes claim from one pool of %d clusters", len(from)), server, fmt.Sprintf("%d × %d", processes, rounds),
+				fmt.Sprintf("no cluster twice, none lost; pushes per commit: %.2f on average", float64(pushes)/float64(len(commits))))
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -15,18 +16,13 @@ import (
 // ImportState takes "<url>#<branch>:<path>:<name>", and reads from the repository's records what the
 // owner of that name has there.
 func (r *assignmentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	url, rest, _ := strings.Cut(req.ID, "#")
-	parts := strings.Split(rest, ":")
-	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
-		resp.Diagnostics.AddError("Invalid import ID",
-			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
+	repo, at, name, ok := importedPlace(req.ID, &resp.Diagnostics)
+	if !ok {
 		return
 	}
-	repo := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
-	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
 	model := assignmentModel{
-		Name:          types.StringValue(parts[2]),
-		GitopsRepo:    types.DynamicValue(types.ObjectValueMust(texts, repo)),
+		Name:          types.StringValue(name),
+		GitopsRepo:    repo,
 		Delivery:      types.DynamicNull(),
 		Protection:    types.DynamicNull(),
 		Adopt:         types.BoolNull(),
@@ -40,20 +36,19 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 		RollingOut:    types.MapNull(types.StringType),
 	}
 	checkOwnerName(model.Name, &resp.Diagnostics)
-	at, complete := model.place(&resp.Diagnostics)
-	if !complete || resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() {
 		return
 	}
 	ctx, cancel := defaultTimeouts.during(ctx, forRead)
 	defer cancel()
-	known := &delivery.Known{Owner: delivery.Owner{Place: at, Name: parts[2]}}
+	known := &delivery.Known{Owner: delivery.Owner{Place: at, Name: name}}
 	if err := r.connection.delivery.Refresh(ctx, known); err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
 	if len(known.Trees) == 0 {
 		resp.Diagnostics.AddError("Nothing to import",
-			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", parts[2], parts[1], parts[0]))
+			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", name, at.Path, at.Branch))
 		return
 	}
 	model.Commit = types.StringValue(known.Tip)
@@ -62,4 +57,20 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 	m.setDrift(known.Drift)
 	m.keep(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// importedPlace reads "<url>#<branch>:<path>:<name>".
+func importedPlace(id string, diagnostics *diag.Diagnostics) (repo types.Dynamic, at delivery.Place, name string, ok bool) {
+	url, rest, _ := strings.Cut(id, "#")
+	parts := strings.Split(rest, ":")
+	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
+		diagnostics.AddError("Invalid import ID",
+			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
+		return types.DynamicNull(), delivery.Place{}, "", false
+	}
+	values := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
+	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
+	repo = types.DynamicValue(types.ObjectValueMust(texts, values))
+	at, ok = decodePlace(repo, diagnostics)
+	return repo, at, parts[2], ok
 }

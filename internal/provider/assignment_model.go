@@ -23,7 +23,12 @@ import (
 
 // place decodes gitops_repo. known is false while some of it is unknown.
 func (m *assignmentModel) place(diagnostics *diag.Diagnostics) (at delivery.Place, known bool) {
-	value := plain(m.GitopsRepo)
+	return decodePlace(m.GitopsRepo, diagnostics)
+}
+
+// decodePlace decodes an attribute gitops_repo. known is false while some of it is unknown.
+func decodePlace(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at delivery.Place, known bool) {
+	value := plain(attribute)
 	repo, known, findings := fleet.DecodeGitopsRepo(value)
 	if len(findings) == 0 {
 		findings = checkGitopsRepo("", value)

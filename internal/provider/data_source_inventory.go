@@ -74,6 +74,19 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 					"name": computedText("Name of the owner."),
 				}},
 			},
+			"claims": schema.ListNestedAttribute{
+				Computed: true,
+				MarkdownDescription: "All claims (`flotilla_cluster_claim` resources, whoever has their state) that were found, by path and name, " +
+					"whatever is narrowed to.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"path":        computed("Path of the claim in the repository; null for the root."),
+					"name":        computed("Name of the claim."),
+					"environment": computed("Name of the environment; null where the record does not say."),
+					"clusters": schema.ListAttribute{
+						Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of its clusters, in the order in which they were taken.",
+					},
+				}},
+			},
 			"assignments": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "Assignments, ordered by path, owner, host and deployment target.",
@@ -123,7 +136,15 @@ type inventoryModel struct {
 	Commit      types.String          `tfsdk:"commit"`
 	Complete    types.Bool            `tfsdk:"complete"`
 	Owners      []inventoryOwnerModel `tfsdk:"owners"`
+	Claims      []inventoryClaimModel `tfsdk:"claims"`
 	Assignments types.List            `tfsdk:"assignments"`
+}
+
+type inventoryClaimModel struct {
+	Path        *string  `tfsdk:"path"`
+	Name        string   `tfsdk:"name"`
+	Environment *string  `tfsdk:"environment"`
+	Clusters    []string `tfsdk:"clusters"`
 }
 
 type inventoryOwnerModel struct {
@@ -196,6 +217,12 @@ func (d *inventoryDataSource) Read(ctx context.Context, req datasource.ReadReque
 	model.Owners = make([]inventoryOwnerModel, len(found.Owners))
 	for i, owner := range found.Owners {
 		model.Owners[i] = inventoryOwnerModel{Path: orNil(owner.Path), Name: owner.Name}
+	}
+	model.Claims = make([]inventoryClaimModel, len(found.Claims))
+	for i, claim := range found.Claims {
+		model.Claims[i] = inventoryClaimModel{
+			Path: orNil(claim.Path), Name: claim.Name, Environment: orNil(claim.Environment), Clusters: claim.Names(),
+		}
 	}
 	assignments := make([]inventoryAssignmentModel, len(listed))
 	for i, assignment := range listed {

@@ -129,6 +129,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 		newAgentResource,
 		newAssignmentResource,
 		newPromotionResource,
+		newClusterClaimResource,
 		clusterResource,
 		clusterTypeResource,
 		configContainerResource,

@@ -1,0 +1,195 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// Claim is one flotilla_cluster_claim and its place.
+type Claim struct {
+	Place Place
+	Name  string
+}
+
+// KnownClaim is what the state knows of a claim since it was written last.
+type KnownClaim struct {
+	Claim
+	// Holder tells the claim of this state from that of another.
+	Holder string
+	// Record is the id of its record.
+	Record string
+	// Clusters are what it has, in the order in which they were taken.
+	Clusters []string
+}
+
+// SeenClaim is how the repository has a claim.
+type SeenClaim struct {
+	// Gone says that the repository does not exist any more.
+	Gone bool
+	// Touched says that the record is not as it was left: changed by hand, or gone.
+	Touched bool
+	// Foreign says that another holder has taken the claim over.
+	Foreign bool
+	// Clusters are what the record lists; none where there is none, or it is another holder's.
+	Clusters []string
+	// Lost are those of the known clusters that another claim has.
+	Lost []string
+}
+
+// ErrClaimTwice is the error of a second flotilla_cluster_claim of one name at one place.
+var ErrClaimTwice = errors.New("another flotilla_cluster_claim of this configuration has the same name, repository, branch and path")
+
+// claims remembers which claims this process has planned and read. The zero value is ready.
+type claims struct {
+	mu      sync.Mutex
+	planned map[ownerKey]bool
+	read    map[ownerKey][]string // their holders
+}
+
+func keyOfClaim(claim Claim) ownerKey {
+	return keyOfOwner(Owner{Place: claim.Place, Name: claim.Name})
+}
+
+// PlannedClaim notes that a claim is planned, and fails for a second one of its name. Terraform plans a resource that
+// it replaces twice: that is for the caller to know.
+func (c *Client) PlannedClaim(claim Claim) error {
+	c.claims.mu.Lock()
+	defer c.claims.mu.Unlock()
+	key := keyOfClaim(claim)
+	if c.claims.planned[key] {
+		return fmt.Errorf("%w: %q on branch %q at path %q", ErrClaimTwice, claim.Name, claim.Place.Branch, claim.Place.Path)
+	}
+	if c.claims.planned == nil {
+		c.claims.planned = map[ownerKey]bool{}
+	}
+	c.claims.planned[key] = true
+	return nil
+}
+
+// ReadHolders are the holders of the claim that this process has read in the state.
+func (c *Client) ReadHolders(claim Claim) []string {
+	c.claims.mu.Lock()
+	defer c.claims.mu.Unlock()
+	return slices.Clone(c.claims.read[keyOfClaim(claim)])
+}
+
+// Claims are all claims at a place. A branch is read once for all of them.
+//
+// Errors: as of a look.
+func (c *Client) Claims(ctx context.Context, at Place) (gitops.Claims, error) {
+	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	if err != nil {
+		return gitops.Claims{}, err
+	}
+	return look.Claims(ctx, at.Path)
+}
+
+// RefreshClaim compares the record of a claim with what was written. It reads no file while the record is as it was
+// left.
+//
+// Errors: as of a look.
+func (c *Client) RefreshClaim(ctx context.Context, known KnownClaim) (SeenClaim, error) {
+	c.claims.mu.Lock()
+	if c.claims.read == nil {
+		c.claims.read = map[ownerKey][]string{}
+	}
+	key := keyOfClaim(known.Claim)
+	c.claims.read[key] = append(c.claims.read[key], known.Holder)
+	c.claims.mu.Unlock()
+
+	look, err := c.looks.at(ctx, c.git, c.remote(known.Place))
+	if isGone(err) || err == nil && look.Missing() {
+		return SeenClaim{Gone: true, Touched: true}, nil
+	}
+	if err != nil {
+		return SeenClaim{}, err
+	}
+	records, err := look.ClaimRecords(ctx, known.Place.Path)
+	if err != nil {
+		return SeenClaim{}, err
+	}
+	if known.Record != "" && records[known.Name] == known.Record {
+		return SeenClaim{Clusters: known.Clusters}, nil
+	}
+	all, err := look.Claims(ctx, known.Place.Path)
+	if err != nil {
+		return SeenClaim{}, err
+	}
+	seen := SeenClaim{Touched: true}
+	for _, claim := range all.Claims {
+		switch {
+		case claim.Name != known.Name && claim.Holder == known.Holder && known.Holder != "":
+			// It was renamed by an apply that could not say so.
+		case claim.Name != known.Name:
+			for _, cluster := range claim.Names() {
+				if slices.Contains(known.Clusters, cluster) {
+					seen.Lost = append(seen.Lost, cluster)
+				}
+			}
+		case claim.Holder == known.Holder || claim.Holder == "":
+			seen.Clusters = claim.Names()
+		default:
+			seen.Foreign = true
+		}
+	}
+	return seen, nil
+}
+
+// ClaimOrder is what a claim is to have, and whose it is.
+type ClaimOrder struct {
+	Claim
+	// Formerly is the name that the claim had at the place; "" where it is the same.
+	Formerly string
+	// Environment is what the record says.
+	Environment string
+	// Holder has the claim from then on; Holders are those whose records are its own besides.
+	Holder  string
+	Holders []string
+	Adopt   bool
+	// Choose decides which clusters, at the very tip that the commit is made on.
+	Choose func(gitops.ClaimTip) ([]string, error)
+	// Subject begins the commit message; "" counts what changed.
+	Subject string
+}
+
+// Claim writes the record of a claim. It is pushed directly: a pull request could not be a compare-and-swap.
+//
+// Errors: as of gitops.Client.Claim.
+func (c *Client) Claim(ctx context.Context, order ClaimOrder) (gitops.ClaimResult, error) {
+	remote := c.remote(order.Place)
+	defer c.looks.forget(remote)
+	return c.git.Claim(ctx, remote, gitops.ClaimEdit{
+		Name: order.Name, Path: order.Place.Path, Formerly: order.Formerly, Environment: order.Environment,
+		Holder: order.Holder, Holders: order.Holders, Adopt: order.Adopt, Choose: order.Choose,
+		Author: c.author, Subject: order.Subject, Release: c.release,
+	})
+}
+
+// ReleaseClaim lets go of all clusters of a claim, and removes its record. A record of another holder is left alone:
+// then foreign is true. A repository that does not exist any more has nothing to release.
+//
+// Errors: as of gitops.Client.Claim.
+func (c *Client) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
+	remote := c.remote(claim.Place)
+	defer c.looks.forget(remote)
+	_, err = c.git.Claim(ctx, remote, gitops.ClaimEdit{
+		Name: claim.Name, Path: claim.Place.Path, Holders: holders, Author: c.author, Subject: subject, Release: c.release,
+	})
+	if isGone(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	c.looks.forget(remote)
+	left, err := c.Claims(ctx, claim.Place)
+	if err != nil {
+		return false, nil // it is released; whose the rest is, is only told
+	}
+	return slices.ContainsFunc(left.Claims, func(c gitops.Claim) bool { return c.Name == claim.Name }), nil
+}

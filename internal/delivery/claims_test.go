@@ -1,0 +1,110 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// claimed claims clusters in a process of its own, and returns what the state then knows.
+func (s *site) claimed(claim delivery.Claim, formerly string, clusters ...string) delivery.KnownClaim {
+	s.t.Helper()
+	result, err := s.process().Claim(context.Background(), delivery.ClaimOrder{
+		Claim: claim, Formerly: formerly, Environment: "prod", Holder: "h", Holders: []string{""},
+		Choose: func(gitops.ClaimTip) ([]string, error) { return clusters, nil },
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return delivery.KnownClaim{Claim: claim, Holder: "h", Record: result.Record, Clusters: result.Clusters}
+}
+
+func (s *site) seen(known delivery.KnownClaim) delivery.SeenClaim {
+	s.t.Helper()
+	seen, err := s.process().RefreshClaim(context.Background(), known)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return seen
+}
+
+func TestARefreshOfAClaim(t *testing.T) {
+	s := newSite(t)
+	web := delivery.Claim{Place: s.place("gitops.git", "prod"), Name: "web"}
+	known := s.claimed(web, "", "a", "b")
+	if seen := s.seen(known); seen.Touched || !slices.Equal(seen.Clusters, []string{"a", "b"}) {
+		t.Errorf("%+v", seen)
+	}
+	// An apply that was killed has written more than the state knows, or under another name.
+	s.claimed(web, "", "a", "b", "c")
+	if seen := s.seen(known); !seen.Touched || seen.Foreign || !slices.Equal(seen.Clusters, []string{"a", "b", "c"}) {
+		t.Errorf("%+v", seen)
+	}
+	shop := delivery.Claim{Place: web.Place, Name: "shop"}
+	s.claimed(shop, "web", "a", "b")
+	if seen := s.seen(known); !seen.Touched || len(seen.Clusters) > 0 || len(seen.Lost) > 0 {
+		t.Errorf("%+v", seen)
+	}
+	stranger := known
+	stranger.Name, stranger.Holder, stranger.Record = "shop", "x", ""
+	if seen := s.seen(stranger); !seen.Foreign {
+		t.Errorf("%+v", seen)
+	}
+	gone := known
+	gone.Place = s.place("nowhere.git", "prod")
+	if seen := s.seen(gone); !seen.Gone {
+		t.Errorf("%+v", seen)
+	}
+	bad := known
+	bad.Place.Path = "../x"
+	if _, err := s.process().RefreshClaim(context.Background(), bad); err == nil {
+		t.Error("a path that cannot be one is read")
+	}
+}
+
+func TestAClaimIsReleasedByWhoHasIt(t *testing.T) {
+	s := newSite(t)
+	web := delivery.Claim{Place: s.place("gitops.git", "prod"), Name: "web"}
+	s.claimed(web, "", "a")
+	for _, step := range []struct {
+		holder  string
+		foreign bool
+		commits string
+	}{{"x", true, "1"}, {"h", false, "2"}, {"h", false, "2"}} {
+		foreign, err := s.process().ReleaseClaim(context.Background(), web, []string{step.holder}, "")
+		if err != nil || foreign != step.foreign || s.commits("gitops.git", "prod") != step.commits {
+			t.Errorf("%+v: %v, %v, %s commits", step, foreign, err, s.commits("gitops.git", "prod"))
+		}
+	}
+	if _, err := s.process().ReleaseClaim(context.Background(), delivery.Claim{Place: s.place("nowhere.git", "prod"), Name: "web"}, []string{"h"}, ""); err != nil {
+		t.Errorf("of a repository that is gone: %v", err)
+	}
+	if _, err := s.process().ReleaseClaim(context.Background(), delivery.Claim{Place: web.Place, Name: "aux"}, nil, ""); err == nil {
+		t.Error("a claim that cannot be one is released")
+	}
+}
+
+func TestAClaimIsPlannedOnceInAConfiguration(t *testing.T) {
+	s := newSite(t)
+	client := s.process()
+	web := delivery.Claim{Place: s.place("gitops.git", "prod"), Name: "web"}
+	spelt := web
+	spelt.Place.URL = "file://" + filepath.ToSlash(web.Place.URL)
+	if err := client.PlannedClaim(web); err != nil {
+		t.Error(err)
+	}
+	if err := client.PlannedClaim(spelt); !errors.Is(err, delivery.ErrClaimTwice) {
+		t.Errorf("err = %v", err)
+	}
+	if err := client.PlannedClaim(delivery.Claim{Place: web.Place, Name: "api"}); err != nil {
+		t.Error(err)
+	}
+	if holders := client.ReadHolders(web); len(holders) > 0 {
+		t.Errorf("%v were read", holders)
+	}
+}

@@ -1,0 +1,118 @@
+package provider
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+)
+
+// claimMemory is what a claim keeps in private state: what it wrote, and how a refresh has found that.
+type claimMemory struct {
+	Holder      string   `json:"holder"`
+	Record      string   `json:"record"`
+	Clusters    []string `json:"clusters"`
+	Environment string   `json:"environment,omitempty"`
+
+	Touched  bool     `json:"touched,omitempty"`
+	Foreign  bool     `json:"foreign,omitempty"`
+	Gone     bool     `json:"gone,omitempty"`
+	Recorded []string `json:"recorded,omitempty"` // what a record that was touched lists
+	Lost     []string `json:"lost,omitempty"`     // to other claims
+}
+
+const (
+	claimKey = "claim"
+	// replacedKey has the holders of an object that is being replaced. It is in the private state of a plan that creates.
+	replacedKey = "replaced"
+)
+
+// recallClaim reads the memory; nil where there is none.
+func recallClaim(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *claimMemory {
+	text, diags := private.GetKey(ctx, claimKey)
+	if diagnostics.Append(diags...); text == nil || diags.HasError() {
+		return nil
+	}
+	m := &claimMemory{}
+	if err := json.Unmarshal(text, m); err != nil {
+		diagnostics.AddError("Private state cannot be read", sentence("what the claim has written is not known; import it anew: "+err.Error()))
+		return nil
+	}
+	return m
+}
+
+func (m *claimMemory) keep(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
+	keepJSON(ctx, claimKey, m, private, diagnostics)
+}
+
+func keepJSON(ctx context.Context, key string, value any, private privateState, diagnostics *diag.Diagnostics) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		diagnostics.AddError("Private state cannot be written", err.Error())
+		return
+	}
+	diagnostics.Append(private.SetKey(ctx, key, text)...)
+}
+
+// keepReplaced notes whose record the object that is created takes over.
+func keepReplaced(ctx context.Context, holders []string, private privateState, diagnostics *diag.Diagnostics) {
+	keepJSON(ctx, replacedKey, holders, private, diagnostics)
+}
+
+// takeReplaced reads the note, and removes it.
+func takeReplaced(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) []string {
+	text, diags := private.GetKey(ctx, replacedKey)
+	diagnostics.Append(diags...)
+	if text == nil {
+		return nil
+	}
+	diagnostics.Append(private.SetKey(ctx, replacedKey, nil)...)
+	var holders []string
+	_ = json.Unmarshal(text, &holders) // none, then
+	return holders
+}
+
+// known is what is known of a claim.
+func (m *claimMemory) known(claim delivery.Claim) delivery.KnownClaim {
+	return delivery.KnownClaim{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
+}
+
+// see notes what a refresh has found.
+func (m *claimMemory) see(seen delivery.SeenClaim) {
+	m.Touched, m.Foreign, m.Gone, m.Lost, m.Recorded = seen.Touched, seen.Foreign, seen.Gone, seen.Lost, nil
+	if seen.Touched {
+		m.Recorded = seen.Clusters
+	}
+}
+
+// held is what the claim has: what it wrote, and what somebody has put into its record since.
+func (m *claimMemory) held() []string { return slices.Concat(m.Clusters, m.Recorded) }
+
+// rememberClaimed is what is known after an apply.
+func rememberClaimed(holder, environment string, result gitops.ClaimResult) *claimMemory {
+	return &claimMemory{Holder: holder, Record: result.Record, Clusters: result.Clusters, Environment: environment}
+}
+
+// newHolder makes up what tells the claim of one state from that of another.
+func newHolder() string {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return hex.EncodeToString(random[:])
+}
+
+// namesValue is a list of names.
+func namesValue(names []string) types.List {
+	values := make([]attr.Value, len(names))
+	for i, name := range names {
+		values[i] = types.StringValue(name)
+	}
+	return types.ListValueMust(types.StringType, values)
+}

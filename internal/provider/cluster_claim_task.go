@@ -1,0 +1,360 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/claim"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// claimTask is one plan or one apply of a claim: the configuration, what is known of it, and what follows.
+//
+// What a plan says of clusters follows from the configuration and the state, and never from a look at the branch:
+// Terraform plans again when it applies, and what others have pushed in between would make that another plan. So
+// what stays is known at plan, and what is taken is not. The look is for what would make the apply fail.
+type claimTask struct {
+	connection  *connection
+	model       *claimModel  // what the plan wants; its computed attributes are set
+	prior       *claimModel  // from state; nil where the claim is created
+	memory      *claimMemory // from private state; nil likewise
+	replaced    []string     // holders of the object that this one replaces
+	holder      string       // of a claim that is created
+	diagnostics *diag.Diagnostics
+
+	at       delivery.Claim
+	complete bool // everything that decides is known
+	fleet    *fleet.Fleet
+	clusters []string // of the fleet
+	pool     []string // those that the selector selects
+
+	after *claimMemory
+}
+
+// decode reads the configuration, strictly.
+func (t *claimTask) decode() {
+	m, diagnostics := t.model, t.diagnostics
+	place, placeKnown := decodePlace(m.GitopsRepo, diagnostics)
+	t.at = delivery.Claim{Place: place, Name: m.Name.ValueString()}
+	checkClaimName(m.Name, diagnostics)
+	if number := m.Number.ValueInt64(); number < 0 || number > gitops.MaxClaimed {
+		diagnostics.AddAttributeError(path.Root("number"), "Invalid number", fmt.Sprintf("The number must be from 0 to %d.", gitops.MaxClaimed))
+	}
+	decodeTimeouts(m.Timeouts, diagnostics)
+	selector, poolKnown, findings := fleet.DecodeSelector(plain(m.Pool))
+	for i := range findings {
+		findings[i] = fleet.Finding{Message: strings.TrimPrefix(findings[i].String(), "selector.")}
+	}
+	if addFindings(diagnostics, path.Root("pool"), "Invalid selector", findings); poolKnown && selector == nil && len(findings) == 0 && !m.Pool.IsNull() {
+		diagnostics.AddAttributeError(path.Root("pool"), "Invalid selector", "An absent selector is not a selector: {} selects all clusters.")
+	}
+	poolKnown = poolKnown && selector != nil
+	value, _ := decodeFleet(m.Fleet, diagnostics)
+	t.complete = placeKnown && poolKnown && value.Known() && !m.Name.IsUnknown() && !m.Number.IsUnknown()
+	if !value.Known() || diagnostics.HasError() {
+		return
+	}
+	var err error
+	if t.fleet, _, err = value.Fleet(); err != nil {
+		diagnostics.AddAttributeError(fleetPath, "Invalid fleet", sentence(err.Error()))
+		return
+	}
+	for i := range t.fleet.Clusters {
+		t.clusters = append(t.clusters, t.fleet.Clusters[i].Name)
+	}
+	if poolKnown {
+		requirements, _ := selector.Compile() // its findings are those of DecodeSelector
+		t.pool = schedule.SelectClusters(t.fleet, requirements)
+	}
+}
+
+func checkClaimName(name types.String, diagnostics *diag.Diagnostics) {
+	if name.IsNull() || name.IsUnknown() {
+		return
+	}
+	if checkOwnerName(name, diagnostics); fleet.CheckLabelName(name.ValueString()) != "" {
+		return
+	}
+	if err := gitops.CheckClaim(name.ValueString()); err != nil {
+		diagnostics.AddAttributeError(path.Root("name"), "Invalid name", sentence(err.Error()))
+	}
+}
+
+// situation is all that decides, of what the claim holds and what others have.
+func (t *claimTask) situation(held []string, elsewhere map[string]string) claim.Situation {
+	return claim.Situation{Number: int(t.model.Number.ValueInt64()), Fleet: t.clusters, Pool: t.pool, Held: held, Elsewhere: elsewhere}
+}
+
+// plan sets what is computed.
+func (t *claimTask) plan(ctx context.Context) {
+	t.model.Clusters, t.model.Commit = types.ListUnknown(types.StringType), types.StringUnknown()
+	if t.decode(); t.diagnostics.HasError() {
+		return
+	}
+	t.keepSpelling()
+	if t.checkTwice(); t.diagnostics.HasError() || !t.complete {
+		return
+	}
+	moved := t.isMoved(ctx)
+	var held []string
+	lost := map[string]string{}
+	if t.memory != nil {
+		held = t.memory.held()
+		for _, cluster := range t.memory.Lost {
+			lost[cluster] = "another"
+		}
+	}
+	kept := claim.Keep(t.situation(held, lost))
+	t.warn(kept)
+	if len(kept.Clusters) == int(t.model.Number.ValueInt64()) && !moved && (t.memory == nil || !t.memory.Foreign) {
+		t.model.Clusters = namesValue(kept.Clusters)
+		if t.isRecorded(kept.Clusters) {
+			t.model.Commit = t.prior.Commit
+		}
+	}
+	t.lookAhead(ctx, held)
+}
+
+// keepSpelling keeps the place as the state has it where the configuration says the same in other words.
+func (t *claimTask) keepSpelling() {
+	if t.prior == nil || !t.complete {
+		return
+	}
+	var ignored diag.Diagnostics
+	if was, ok := decodePlace(t.prior.GitopsRepo, &ignored); ok && was == t.at.Place {
+		t.model.GitopsRepo = t.prior.GitopsRepo
+	}
+}
+
+// checkTwice finds a second claim of the name in this configuration, and whose record one that is created may take.
+func (t *claimTask) checkTwice() {
+	if t.connection == nil || !t.complete {
+		return
+	}
+	if len(t.replaced) > 0 {
+		return // the same resource has been planned with its state
+	}
+	if err := t.connection.delivery.PlannedClaim(t.at); err != nil {
+		t.diagnostics.AddAttributeError(path.Root("name"), "Two claims of one name", sentence(err.Error()))
+		return
+	}
+	if t.prior == nil {
+		t.replaced = t.connection.delivery.ReadHolders(t.at) // of an object that is tainted
+	}
+}
+
+// isMoved says whether the claim is really at another place than before.
+func (t *claimTask) isMoved(ctx context.Context) bool {
+	was, ok := t.formerly()
+	return ok && was.Place != t.at.Place && (!t.connection.canAsk() || !t.connection.delivery.IsSamePlace(ctx, was.Place, t.at.Place))
+}
+
+// formerly is the claim as the state has it.
+func (t *claimTask) formerly() (delivery.Claim, bool) {
+	if t.prior == nil {
+		return delivery.Claim{}, false
+	}
+	var ignored diag.Diagnostics
+	at, ok := decodePlace(t.prior.GitopsRepo, &ignored)
+	return delivery.Claim{Place: at, Name: t.prior.Name.ValueString()}, ok
+}
+
+// isRecorded says whether the record says all that it is to say.
+func (t *claimTask) isRecorded(clusters []string) bool {
+	return t.memory != nil && !t.memory.Touched && slices.Equal(clusters, t.memory.Clusters) && t.memory.Environment == t.fleet.Environment &&
+		t.prior.Name.Equal(t.model.Name)
+}
+
+// warn tells of clusters that the claim had, and why it has them no more.
+func (t *claimTask) warn(kept claim.Decision) {
+	if len(kept.Gone) > 0 {
+		t.diagnostics.AddAttributeWarning(fleetPath, "Clusters of the claim have left the fleet", fmt.Sprintf(
+			"The claim %q lets go of %s, which the fleet does not have, and takes others of the pool for what is missing.",
+			t.at.Name, wording.List(kept.Gone, wording.Named)))
+	}
+	if len(kept.Lost) > 0 {
+		t.diagnostics.AddAttributeWarning(path.Root("clusters"), "Clusters of the claim are another's", fmt.Sprintf(
+			"By the records, another claim has %s, too: the claim %q lets go of them, and takes others of the pool.",
+			wording.List(kept.Lost, wording.Named), t.at.Name))
+	}
+}
+
+// lookAhead finds at plan what would make the apply fail. What it reads changes nothing of what the plan says.
+func (t *claimTask) lookAhead(ctx context.Context, held []string) {
+	var found gitops.Claims
+	if t.connection.canAsk() {
+		var err error
+		if found, err = t.connection.delivery.Claims(ctx, t.at.Place); err != nil {
+			addRepositoryError(ctx, t.diagnostics, err, t.memory == nil || t.memory.Gone)
+			return
+		}
+	}
+	was, _ := t.formerly()
+	elsewhere := map[string]string{}
+	for _, other := range found.Claims {
+		switch {
+		case other.Name == t.at.Name:
+			t.checkHolder(other)
+			if t.memory == nil {
+				held = other.Names()
+			}
+		case t.memory != nil && other.Name == was.Name && other.Holder == t.memory.Holder: // it is renamed
+		default:
+			for _, cluster := range other.Names() {
+				elsewhere[cluster] = other.Name
+			}
+		}
+	}
+	if t.diagnostics.HasError() {
+		return
+	}
+	s := t.situation(held, elsewhere)
+	if _, err := claim.Decide(s); err != nil {
+		addClaimError(ctx, t.diagnostics, err)
+		return
+	}
+	unreadable := slices.DeleteFunc(slices.Clone(found.Unreadable), func(at string) bool {
+		return t.memory != nil && at == t.recordPath()
+	})
+	if len(claim.Keep(s).Clusters) < s.Number && len(unreadable) > 0 {
+		t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
+			"Nobody can tell which clusters are free: %s. The next apply of the claims writes them anew.", wording.List(unreadable, wording.Named)))
+	}
+}
+
+// recordPath is where the claim's record is in the repository.
+func (t *claimTask) recordPath() string { return gitops.ClaimRecordPath(t.at.Place.Path, t.at.Name) }
+
+// checkHolder finds out whether the record of the claim's name is this claim's.
+func (t *claimTask) checkHolder(found gitops.Claim) {
+	own := slices.Contains(t.replaced, found.Holder) && t.memory == nil
+	if t.memory != nil {
+		own = found.Holder == t.memory.Holder || found.Holder == ""
+	}
+	has := "no cluster"
+	if len(found.Clusters) > 0 {
+		has = wording.List(found.Names(), wording.Named)
+	}
+	switch {
+	case own:
+	case t.model.Adopt.ValueBool():
+		t.diagnostics.AddAttributeWarning(path.Root("adopt"), "A claim is taken over", fmt.Sprintf(
+			"The record of the claim %q has %s, and no state that had it keeps it.", t.at.Name, has))
+	default:
+		addHeld(t.diagnostics, fmt.Sprintf("there is a record of a claim %q already, which this state does not have: it has %s", t.at.Name, has))
+	}
+}
+
+func addHeld(diagnostics *diag.Diagnostics, detail string) {
+	diagnostics.AddAttributeError(path.Root("name"), "Claim is another state's", sentence(detail)+
+		" If another state has it, choose another name. If its state was lost, or another one has taken it over by mistake, import it or set adopt = true.")
+}
+
+// promisedError is the error of an apply whose plan promised clusters that others have taken since.
+type promisedError struct{ cluster, other string }
+
+func (e *promisedError) Error() string {
+	return fmt.Sprintf("the plan promised cluster %q, and claim %q has taken it since", e.cluster, e.other)
+}
+
+// apply writes the record, sets what is computed, and notes what is to be remembered. The error is among the
+// diagnostics, too.
+func (t *claimTask) apply(ctx context.Context) error {
+	if t.connection == nil {
+		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
+		return nil
+	}
+	if t.decode(); t.diagnostics.HasError() {
+		return nil
+	}
+	if !t.complete {
+		t.diagnostics.AddError("Claim is not known", "The name, number, pool, fleet and gitops_repo of a claim must be known when it is applied.")
+		return nil
+	}
+	order := delivery.ClaimOrder{
+		Claim: t.at, Environment: t.fleet.Environment, Holder: t.holder, Holders: t.replaced,
+		Adopt: t.model.Adopt.ValueBool(), Choose: t.choose, Subject: t.model.CommitMessage.ValueString(),
+	}
+	was, exists := t.formerly()
+	moved := t.isMoved(ctx)
+	switch {
+	case moved && t.memory != nil: // another holder, so that a mirror of this place does not lose it with the old one
+		order.Holder, order.Holders = newHolder(), []string{t.memory.Holder}
+	case exists && t.memory != nil:
+		order.Holder, order.Holders = t.memory.Holder, []string{t.memory.Holder, ""}
+		if was.Name != t.at.Name {
+			order.Formerly = was.Name
+		}
+	}
+	if order.Holder == "" {
+		order.Holder = newHolder()
+	}
+	t.after = &claimMemory{Holder: order.Holder, Environment: t.fleet.Environment}
+	result, err := t.connection.delivery.Claim(ctx, order)
+	if err != nil {
+		addClaimError(ctx, t.diagnostics, err)
+		return err
+	}
+	t.after = rememberClaimed(order.Holder, t.fleet.Environment, result)
+	t.model.Clusters, t.model.Commit = namesValue(result.Clusters), types.StringValue(result.Commit)
+	if moved && t.memory != nil {
+		if _, err := t.connection.delivery.ReleaseClaim(ctx, was, []string{t.memory.Holder}, order.Subject); err != nil {
+			t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former place", sentence(fmt.Sprintf(
+				"the claim is made at its new place, but the old one could not be released: %s", err)))
+		}
+	}
+	return nil
+}
+
+// choose decides at the tip that the commit is made on.
+func (t *claimTask) choose(tip gitops.ClaimTip) ([]string, error) {
+	if !t.model.Clusters.IsUnknown() {
+		var names []string
+		for _, element := range t.model.Clusters.Elements() {
+			names = append(names, element.(types.String).ValueString())
+		}
+		for _, name := range names {
+			if other, taken := tip.Elsewhere[name]; taken {
+				return nil, &promisedError{name, other}
+			}
+		}
+		return names, nil
+	}
+	var held []string
+	if t.memory != nil {
+		held = t.memory.held()
+	}
+	decision, err := claim.Decide(t.situation(slices.Concat(held, tip.Held), tip.Elsewhere))
+	return decision.Clusters, err
+}
+
+// addClaimError tells why a claim cannot have what it wants, at the attribute.
+func addClaimError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
+	short, promised := (*claim.ShortError)(nil), (*promisedError)(nil)
+	switch {
+	case errors.As(err, &short) && short.Pool == 0:
+		diagnostics.AddAttributeError(path.Root("pool"), "The pool is empty", sentence(err.Error()))
+	case errors.As(err, &short):
+		diagnostics.AddAttributeError(path.Root("number"), "The pool has too few clusters", sentence(err.Error())+
+			" What another claim is to let go of must be applied first.")
+	case errors.As(err, &promised):
+		diagnostics.AddAttributeError(path.Root("clusters"), "Repository has changed since the plan", sentence(err.Error())+" Nothing was written: plan again.")
+	case errors.Is(err, gitops.ErrClaimHeld):
+		addHeld(diagnostics, err.Error())
+	case errors.Is(err, gitops.ErrClaimUnreadable):
+		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", sentence(err.Error())+" The next apply of the claims writes them anew.")
+	default:
+		addRepositoryError(ctx, diagnostics, err, false)
+	}
+}

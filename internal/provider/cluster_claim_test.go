@@ -1,0 +1,618 @@
+package provider_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const claimAddress = "flotilla_cluster_claim.test"
+
+// poolFleet is a fleet of a pool of clusters, "<name>" or "<name>=<state>"; the others are ready.
+func poolFleet(clusters ...string) any {
+	list := []any{}
+	for _, cluster := range clusters {
+		name, state, _ := strings.Cut(cluster, "=")
+		state = cmp.Or(state, "ready")
+		list = append(list, map[string]any{"name": name, "cluster_type": "pool", "labels": map[string]any{"state": state}})
+	}
+	return providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
+		"environment": "prod", "cluster_types": []any{map[string]any{"name": "pool"}}, "clusters": list,
+	}}}
+}
+
+// claimOn is the attributes of a claim of ready clusters.
+func claimOn(url, name string, number int, fleet any) map[string]any {
+	return map[string]any{
+		"name": name, "pool": map[string]any{"match_labels": map[string]any{"state": "ready"}}, "number": number, "fleet": fleet,
+		"gitops_repo": map[string]any{"url": url, "branch": "prod", "path": "prod"},
+	}
+}
+
+func claims(all ...map[string]any) providertest.Configuration {
+	configuration := providertest.Configuration{Resources: map[string]providertest.Resource{}}
+	for i, attributes := range all {
+		address := claimAddress
+		if i > 0 {
+			address += fmt.Sprint(i)
+		}
+		configuration.Resources[address] = providertest.Resource{Attributes: attributes}
+	}
+	return configuration
+}
+
+func with(attributes map[string]any, further ...any) map[string]any {
+	changed := maps.Clone(attributes)
+	for i := 0; i < len(further); i += 2 {
+		changed[further[i].(string)] = further[i+1]
+	}
+	return changed
+}
+
+// namesIn are the clusters of a claim in a state or a plan; "unknown" while they are not known.
+func namesIn(values map[string]any) string {
+	list, ok := values["clusters"].([]any)
+	if !ok {
+		return "unknown"
+	}
+	var names []string
+	for _, name := range list {
+		names = append(names, name.(string))
+	}
+	return strings.Join(names, " ")
+}
+
+// claimPlan plans, and says what the plan says of the clusters; "" where nothing changes.
+func claimPlan(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration) (string, providertest.Diagnostics) {
+	t.Helper()
+	plan, said := w.Plan(t.Context(), configuration)
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	if plan.Empty() {
+		return "", said
+	}
+	return namesIn(plan.Change(claimAddress).After), said
+}
+
+// claimRecordOf is where the record of a claim is in a clone.
+func claimRecordOf(folder, name string) string {
+	return filepath.Join(folder, "prod", ".flotilla", ".claims", name+".json")
+}
+
+func byHandOn(t *testing.T, url, branch string, change func(folder string)) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "clone")
+	git(t, "", "clone", "-q", "-b", branch, url, folder)
+	change(folder)
+	git(t, folder, "add", "--all")
+	git(t, folder, "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qm", "by hand")
+	git(t, folder, "push", "-q", "origin", branch)
+}
+
+func commitsOn(t *testing.T, url, branch string) string {
+	t.Helper()
+	return git(t, url, "rev-list", "--count", branch)
+}
+
+func TestAClaimThroughItsLife(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4=busy")
+	step := func(what, plan, state, commits string, attributes map[string]any) {
+		t.Helper()
+		if got, _ := claimPlan(t, w, claims(attributes)); got != plan {
+			t.Errorf("%s: the plan says %q, want %q", what, got, plan)
+		}
+		apply(t, w, claims(attributes))
+		if got := namesIn(w.State.Values(claimAddress)); got != state {
+			t.Errorf("%s: the state has %q, want %q", what, got, state)
+		}
+		if got, _ := claimPlan(t, w, claims(attributes)); got != "" {
+			t.Errorf("%s: a second plan says %q", what, got)
+		}
+		if got := commitsOn(t, url, "prod"); got != commits {
+			t.Errorf("%s: %s commits, want %s", what, got, commits)
+		}
+		if values := w.State.Values(claimAddress); values["commit"] != git(t, url, "rev-parse", "prod") {
+			t.Errorf("%s: commit is %v", what, values["commit"])
+		}
+	}
+	base := claimOn(url, "web", 2, from)
+	step("taken", "unknown", "pool-1 pool-2", "1", base)
+	step("more", "unknown", "pool-1 pool-2 pool-3", "2", with(base, "number", 3))
+	step("fewer", "pool-1 pool-2", "pool-1 pool-2", "3", with(base, "number", 2))
+	step("another name", "pool-1 pool-2", "pool-1 pool-2", "4", with(base, "name", "shop"))
+	base = with(base, "name", "shop")
+	step("labels that changed", "", "pool-1 pool-2", "4", with(base, "fleet", poolFleet("pool-1=busy", "pool-2=busy")))
+	step("another pool", "", "pool-1 pool-2", "4", with(base, "pool", map[string]any{"match_labels": map[string]any{"state": "busy"}}))
+	step("one has left", "unknown", "pool-2 pool-3", "5", with(base, "fleet", poolFleet("pool-2", "pool-3")))
+	base = with(base, "fleet", poolFleet("pool-2", "pool-3"))
+	step("one has left and fewer are wanted", "pool-3", "pool-3", "6", with(base, "fleet", poolFleet("pool-3"), "number", 1))
+	step("what is no part of the record", "pool-3", "pool-3", "6", with(base, "fleet", poolFleet("pool-3"), "number", 1, "commit_message", "claim more"))
+	step("none", "", "", "7", with(base, "number", 0))
+	if text := git(t, url, "log", "--format=%s", "prod"); text != strings.Join([]string{
+		"claim shop: 1 released", "claim shop: 1 released", "claim shop: 1 taken, 1 released", "claim shop: takes over from web",
+		"claim web: 1 released", "claim web: 1 taken", "claim web: 2 taken",
+	}, "\n") {
+		t.Errorf("the commits are\n%s", text)
+	}
+	apply(t, w, claims())
+	if text := git(t, url, "log", "-1", "--format=%s", "prod"); text != "claim shop: ends" || len(w.State) > 0 {
+		t.Errorf("the last commit is %q", text)
+	}
+	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "" {
+		t.Errorf("left is %s", got)
+	}
+}
+
+// refusedClaim plans, which must fail with what is said, each at its attribute.
+func refusedClaim(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, want ...string) {
+	t.Helper()
+	_, said := w.Plan(t.Context(), configuration)
+	for _, text := range want {
+		if said.Err() == nil || !words(text).MatchString(said.String()) {
+			t.Errorf("said is not %q:\n%s", text, said)
+		}
+	}
+}
+
+func TestTwoStatesOfOneNameAreToldApart(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	first, second := providertest.New(startProvider), providertest.New(startProvider)
+	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
+	apply(t, first, claims(base))
+	refusedClaim(t, second, claims(base), "Claim is another state's",
+		`There is a record of a claim "web" already, which this state does not have: it has pool-1, pool-2. If another state has it, choose another name.`)
+	apply(t, second, claims(with(base, "name", "api", "number", 1)))
+	if got := namesIn(second.State.Values(claimAddress)); got != "pool-3" {
+		t.Errorf("the second state has %q", got)
+	}
+
+	// Taken over, it is the other's, and the one that had it hears of it and releases nothing.
+	third := providertest.New(startProvider)
+	plan, said := third.Plan(t.Context(), claims(with(base, "adopt", true)))
+	if said.Err() != nil || !words(`The record of the claim "web" has pool-1, pool-2, and no state that had it keeps it.`).MatchString(said.String()) || namesIn(plan.Change(claimAddress).After) != "unknown" {
+		t.Errorf("said is %s", said)
+	}
+	apply(t, third, claims(with(base, "adopt", true)))
+	if got := namesIn(third.State.Values(claimAddress)); got != "pool-1 pool-2" {
+		t.Errorf("the third state has %q", got)
+	}
+	if got, _ := claimPlan(t, third, claims(with(base, "adopt", true))); got != "" {
+		t.Errorf("a second plan says %q", got)
+	}
+	refusedClaim(t, first, claims(base), "Claim is another state's")
+	before := commitsOn(t, url, "prod")
+	if _, said := first.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil || !said.Has("Claim is another's") {
+		t.Errorf("said is %s", said)
+	}
+	if after := commitsOn(t, url, "prod"); after != before {
+		t.Error("a commit was made")
+	}
+}
+
+func TestAClaimThatLostItsStateIsImported(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
+	apply(t, w, claims(base))
+	w.Lose(claimAddress)
+	for id, want := range map[string]string{"web": "Invalid import ID", url + "#prod:prod:api": "Nothing to import", url + "#prod:prod:Web": "Invalid name", url + "#prod:../x:web": "Invalid GitOps repository"} {
+		if said := w.Import(t.Context(), claims(base), claimAddress, id); !said.Has(want) {
+			t.Errorf("%s: said is %s", id, said)
+		}
+	}
+	if said := w.Import(t.Context(), claims(base), claimAddress, url+"#prod:prod:web"); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if got, _ := claimPlan(t, w, claims(base)); got != "" {
+		t.Errorf("the plan after the import says %q", got)
+	}
+	apply(t, w, claims(with(base, "number", 3)))
+	if got := namesIn(w.State.Values(claimAddress)); got != "pool-1 pool-2 pool-3" || commitsOn(t, url, "prod") != "2" {
+		t.Errorf("the state has %q", got)
+	}
+}
+
+func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change     func(t *testing.T, folder string)
+		plan, want string
+		says       string
+		commits    string // 3 where it does not say
+	}{
+		"the record is gone": {
+			change: func(t *testing.T, folder string) { removeFile(t, claimRecordOf(folder, "web")) },
+			plan:   "pool-1 pool-2", want: "pool-1 pool-2",
+		},
+		"it is gone, and another has a cluster": {
+			change: func(t *testing.T, folder string) {
+				removeFile(t, claimRecordOf(folder, "web"))
+				writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"clusters":[{"name":"pool-1"}]}`)
+			},
+			plan: "unknown", want: "pool-2 pool-3", says: `By the records, another claim has pool-1, too: the claim "web" lets go of them`,
+		},
+		"it lists another": {
+			change: func(t *testing.T, folder string) {
+				text := readFile(t, claimRecordOf(folder, "web"))
+				writeFile(t, claimRecordOf(folder, "web"), strings.Replace(text, "pool-2", "pool-4", 1))
+			},
+			plan: "pool-1 pool-2", want: "pool-1 pool-2",
+		},
+		"it lists another, and its own is another's": {
+			change: func(t *testing.T, folder string) {
+				text := readFile(t, claimRecordOf(folder, "web"))
+				writeFile(t, claimRecordOf(folder, "web"), strings.Replace(text, "pool-2", "pool-4", 1))
+				writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"clusters":[{"name":"pool-2"}]}`)
+			},
+			plan: "pool-1 pool-4", want: "pool-1 pool-4", says: "another claim has pool-2", commits: "2",
+		},
+		"it says no holder": {
+			change: func(t *testing.T, folder string) {
+				writeFile(t, claimRecordOf(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
+			},
+			plan: "pool-1 pool-2", want: "pool-1 pool-2",
+		},
+		"it cannot be read": {
+			change: func(t *testing.T, folder string) { writeFile(t, claimRecordOf(folder, "web"), "{") },
+			plan:   "pool-1 pool-2", want: "pool-1 pool-2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bare(t)
+			w := providertest.New(startProvider)
+			configuration := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3", "pool-4")))
+			apply(t, w, configuration)
+			byHandOn(t, url, "prod", func(folder string) { test.change(t, folder) })
+			got, said := claimPlan(t, w, configuration)
+			if got != test.plan || !words(test.says).MatchString(said.String()) {
+				t.Errorf("the plan says %q, want %q; said is %s", got, test.plan, said)
+			}
+			apply(t, w, configuration)
+			if got := namesIn(w.State.Values(claimAddress)); got != test.want {
+				t.Errorf("the state has %q, want %q", got, test.want)
+			}
+			if got, _ := claimPlan(t, w, configuration); got != "" || commitsOn(t, url, "prod") != cmp.Or(test.commits, "3") {
+				t.Errorf("a second plan says %q, after %s commits", got, commitsOn(t, url, "prod"))
+			}
+		})
+	}
+}
+
+func readFile(t *testing.T, at string) string {
+	t.Helper()
+	text, err := os.ReadFile(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func removeFile(t *testing.T, at string) {
+	t.Helper()
+	if err := os.Remove(at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAClaimWhoseRepositoryIsGone(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	configuration := claims(claimOn(url, "web", 1, poolFleet("pool-1", "pool-2")))
+	apply(t, w, configuration)
+	if err := os.RemoveAll(url); err != nil {
+		t.Fatal(err)
+	}
+	got, said := claimPlan(t, w, configuration)
+	if got != "pool-1" || !said.Has("Repository is gone") {
+		t.Errorf("the plan says %q; said is %s", got, said)
+	}
+	apply(t, w, configuration)
+	if got := namesIn(w.State.Values(claimAddress)); got != "pool-1" || commitsOn(t, url, "prod") != "1" {
+		t.Errorf("the state has %q", got)
+	}
+	if err := os.RemoveAll(url); err != nil {
+		t.Fatal(err)
+	}
+	if _, said := w.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil || len(w.State) > 0 {
+		t.Errorf("said is %s", said)
+	}
+}
+
+func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4=busy")
+	apply(t, w, claims(claimOn(url, "web", 1, from), claimOn(url, "api", 1, from)))
+	base := claimOn(url, "new", 1, from)
+	for name, test := range map[string]struct {
+		attributes map[string]any
+		want       []string
+	}{
+		"too many": {with(base, "number", 3), []string{"The pool has too few clusters",
+			`3 clusters are wanted, and the pool of 3 clusters has 1 free: claim "api" has pool-`, `claim "web" has pool-`, "must be applied first"}},
+		"nothing selected": {with(base, "pool", map[string]any{"match_labels": map[string]any{"state": "new"}}),
+			[]string{"The pool is empty", "1 cluster is wanted, and the pool selects no cluster of the fleet"}},
+		"no clusters":         {with(base, "fleet", poolFleet()), []string{"The pool is empty"}},
+		"a negative number":   {with(base, "number", -1), []string{"The number must be from 0 to 10000"}},
+		"a number too large":  {with(base, "number", 10_001), []string{"The number must be from 0 to 10000"}},
+		"a name with a slash": {with(base, "name", "../x"), []string{"is not a DNS label"}},
+		"a device":            {with(base, "name", "aux"), []string{"device name on Windows"}},
+		"a misspelt selector": {with(base, "pool", map[string]any{"match_label": map[string]any{}}), []string{"Invalid selector", `match_label: unknown attribute; did you mean "match_labels"?`}},
+		"a bad expression":    {with(base, "pool", map[string]any{"expression": "state in ("}), []string{"Invalid selector"}},
+		"a text for a pool":   {with(base, "pool", "ready"), []string{"Invalid selector"}},
+		"no fleet":            {with(base, "fleet", map[string]any{"clusters": []any{}}), []string{"Invalid fleet"}},
+		"a bad place":         {with(base, "gitops_repo", map[string]any{"url": url, "branch": "a..b"}), []string{"Invalid GitOps repository"}},
+		"bad timeouts":        {with(base, "timeouts", map[string]any{"reed": "5m"}), []string{`did you mean "read"?`}},
+		"all at once": {with(base, "number", -1, "name", "A", "pool", "x", "gitops_repo", map[string]any{"url": url}),
+			[]string{"The number must be", "is not a DNS label", "Invalid selector", "Invalid GitOps repository"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refusedClaim(t, providertest.New(startProvider), claims(test.attributes), test.want...)
+		})
+	}
+	refusedClaim(t, providertest.New(startProvider), claims(base, base), "Two claims of one name")
+
+	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "api"), "{}") })
+	refusedClaim(t, providertest.New(startProvider), claims(base), "Record of a claim cannot be read", "Nobody can tell which clusters are free: prod/.flotilla/.claims/api.json")
+}
+
+func TestAClaimOfWhatIsNotKnownYet(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
+	for name, change := range map[string]func(known map[string]any) (string, any){
+		"name":   func(known map[string]any) (string, any) { return "name", known["name"] },
+		"number": func(known map[string]any) (string, any) { return "number", known["number"] },
+		"pool":   func(known map[string]any) (string, any) { return "pool", known["pool"] },
+		"repo":   func(known map[string]any) (string, any) { return "gitops_repo", known["gitops_repo"] },
+	} {
+		w := providertest.New(startProvider)
+		known := with(base, "name", name)
+		attribute, value := change(known)
+		unknown := claims(with(known, attribute, providertest.Unknown{Then: value}))
+		if got, _ := claimPlan(t, w, unknown); got != "unknown" {
+			t.Errorf("%s: the plan says %q", name, got)
+		}
+		apply(t, w, unknown)
+		if got := namesIn(w.State.Values(claimAddress)); got != "pool-1 pool-2" {
+			t.Errorf("%s: the state has %q", name, got)
+		}
+		if got, _ := claimPlan(t, w, claims(known)); got != "" {
+			t.Errorf("%s: a plan that knows it says %q", name, got)
+		}
+		apply(t, w, claims())
+	}
+	// A cluster whose name is not known yet makes the fleet unknown, and what the claim keeps with it.
+	w := providertest.New(startProvider)
+	apply(t, w, claims(base))
+	fleet := providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
+		"environment": "prod", "cluster_types": []any{map[string]any{"name": "pool"}},
+		"clusters": []any{map[string]any{"name": providertest.Unknown{Then: "pool-2"}, "cluster_type": "pool", "labels": map[string]any{"state": "ready"}}},
+	}}}
+	if got, _ := claimPlan(t, w, claims(with(base, "fleet", fleet, "number", 1))); got != "unknown" {
+		t.Errorf("the plan says %q", got)
+	}
+	apply(t, w, claims(with(base, "fleet", fleet, "number", 1)))
+	if got := namesIn(w.State.Values(claimAddress)); got != "pool-2" {
+		t.Errorf("the state has %q", got)
+	}
+}
+
+func TestClaimsOfOneConfigurationShareACommit(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5", "pool-6")
+	all := claims(claimOn(url, "a", 2, from), claimOn(url, "b", 2, from), claimOn(url, "c", 2, from))
+	apply(t, w, all)
+	seen := map[string]bool{}
+	for address := range all.Resources {
+		for _, name := range strings.Fields(namesIn(w.State.Values(address))) {
+			seen[name] = true
+		}
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d clusters are claimed", len(seen))
+	}
+	if commits := commitsOn(t, url, "prod"); commits > "2" { // on a slow machine one comes late
+		t.Errorf("%s commits", commits)
+	}
+	if got, _ := claimPlan(t, w, all); got != "" {
+		t.Errorf("a second plan says %q", got)
+	}
+}
+
+func TestWhatOthersClaimBetweenPlanAndApply(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	from := poolFleet("pool-1", "pool-2", "pool-3")
+	w, other := providertest.New(startProvider), providertest.New(startProvider)
+	// What is taken is not promised: the apply takes what is left.
+	plan, said := w.Plan(t.Context(), claims(claimOn(url, "web", 1, from)))
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	apply(t, other, claims(claimOn(url, "api", 1, from)))
+	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil || namesIn(w.State.Values(claimAddress)) != "pool-2" {
+		t.Errorf("the state has %q; said is %s", namesIn(w.State.Values(claimAddress)), said)
+	}
+	// What is kept is promised: where somebody broke the record, and another has taken it, nothing is written.
+	byHandOn(t, url, "prod", func(folder string) { removeFile(t, claimRecordOf(folder, "web")) })
+	if plan, said = w.Plan(t.Context(), claims(claimOn(url, "web", 1, from))); said.Err() != nil || namesIn(plan.Change(claimAddress).After) != "pool-2" {
+		t.Fatal(said)
+	}
+	apply(t, other, claims(claimOn(url, "api", 2, from)))
+	before := commitsOn(t, url, "prod")
+	if said := w.ApplyPlan(t.Context(), plan); !said.Has("Repository has changed since the plan") || !words(`The plan promised cluster "pool-2", and claim "api" has taken it since. Nothing was written: plan again.`).
+		MatchString(said.String()) || commitsOn(t, url, "prod") != before {
+		t.Errorf("said is %s", said)
+	}
+	apply(t, w, claims(claimOn(url, "web", 1, from)))
+	if got := namesIn(w.State.Values(claimAddress)); got != "pool-3" {
+		t.Errorf("the state has %q", got)
+	}
+	// Nothing is left between plan and apply: the error of the apply is that of a plan, and nothing is written.
+	apply(t, other, claims())
+	if plan, said = other.Plan(t.Context(), claims(claimOn(url, "api", 2, from))); said.Err() != nil {
+		t.Fatal(said)
+	}
+	apply(t, w, claims(claimOn(url, "web", 2, from)))
+	before = commitsOn(t, url, "prod")
+	if said := other.ApplyPlan(t.Context(), plan); !said.Has("The pool has too few clusters") || commitsOn(t, url, "prod") != before {
+		t.Errorf("said is %s", said)
+	}
+	apply(t, w, claims(claimOn(url, "web", 3, from)))
+	refusedClaim(t, providertest.New(startProvider), claims(claimOn(url, "new", 1, from)), "too few clusters")
+}
+
+func TestAClaimThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first, tainted bool
+	}{"destroyed first": {}, "created first": {first: true}, "tainted": {tainted: true}, "tainted, created first": {first: true, tainted: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bare(t)
+			w := providertest.New(startProvider)
+			// Created first, it finds the record of the one that it replaces, and no state tells it so.
+			configuration := claims(with(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3")), "adopt", test.first))
+			configured := configuration.Resources[claimAddress]
+			configured.CreateBeforeDestroy = test.first
+			configuration.Resources[claimAddress] = configured
+			apply(t, w, configuration)
+			var options []providertest.Option
+			if test.tainted {
+				object := *w.State[claimAddress].Current
+				object.Tainted = true
+				w.State[claimAddress] = providertest.Instance{Current: &object}
+			} else {
+				options = append(options, providertest.Replace(claimAddress))
+			}
+			apply(t, w, configuration, options...)
+			if got := namesIn(w.State.Values(claimAddress)); got != "pool-1 pool-2" {
+				t.Errorf("the state has %q", got)
+			}
+			if !strings.Contains(git(t, url, "show", "prod:prod/.flotilla/.claims/web.json"), "pool-2") {
+				t.Error("the record is gone")
+			}
+			if got, _ := claimPlan(t, w, configuration); got != "" {
+				t.Errorf("a plan after it says %q", got)
+			}
+			apply(t, w, configuration, providertest.Destroy())
+			if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "" {
+				t.Errorf("left is %s", got)
+			}
+		})
+	}
+}
+
+func TestAClaimThatMoves(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
+	apply(t, w, claims(base))
+	same := with(base, "gitops_repo", map[string]any{"url": "file://" + url, "branch": "prod", "path": "prod"})
+	if got, _ := claimPlan(t, w, claims(same)); got != "pool-1 pool-2" {
+		t.Errorf("the plan says %q", got)
+	}
+	apply(t, w, claims(same))
+	if got := commitsOn(t, url, "prod"); got != "1" {
+		t.Errorf("%s commits", got)
+	}
+	// At a really different place it is made anew, and others there come first.
+	there := map[string]any{"url": url, "branch": "claims"}
+	other := providertest.New(startProvider)
+	apply(t, other, claims(with(base, "name", "api", "number", 1, "gitops_repo", there)))
+	if got, _ := claimPlan(t, w, claims(with(same, "gitops_repo", there))); got != "unknown" {
+		t.Errorf("the plan says %q", got)
+	}
+	apply(t, w, claims(with(same, "gitops_repo", there)))
+	if got := namesIn(w.State.Values(claimAddress)); got != "pool-2 pool-3" {
+		t.Errorf("the state has %q", got)
+	}
+	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "" {
+		t.Errorf("at the old place there is %s", got)
+	}
+	if got, _ := claimPlan(t, w, claims(with(same, "gitops_repo", there))); got != "" {
+		t.Errorf("a second plan says %q", got)
+	}
+}
+
+func TestAnInventoryListsClaims(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	from := poolFleet("pool-1", "pool-2", "pool-3")
+	apply(t, w, claims(claimOn(url, "web", 2, from)))
+	apply(t, w, claims(claimOn(url, "web", 2, from), claimOn(url, "idle", 0, from)))
+	read, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}})
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	if got := fmt.Sprint(read["claims"]); got != "[map[clusters:[] environment:prod name:idle path:prod] map[clusters:[pool-1 pool-2] environment:prod name:web path:prod]]" {
+		t.Errorf("claims are %s", got)
+	}
+}
+
+// TestThePoolKeepsOneWarmCluster applies the example of the guide while teams come, want more and want less.
+func TestThePoolKeepsOneWarmCluster(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkdir(t, tool, map[string]string{"main.tf": readFile(t, filepath.Join("..", "..", "examples", "onboarding", "pool", "main.tf"))})
+			step := func(teams, clusters, claimed string) {
+				t.Helper()
+				w.run("apply", "-input=false", "-auto-approve", "-no-color", "-var=teams={"+teams+"}")
+				var state struct {
+					Values struct {
+						Outputs    map[string]struct{ Value any }
+						RootModule struct {
+							Resources []struct{ Address string }
+						} `json:"root_module"`
+					}
+				}
+				if err := json.Unmarshal([]byte(w.run("show", "-json")), &state); err != nil {
+					t.Fatal(err)
+				}
+				var there []string
+				for _, resource := range state.Values.RootModule.Resources {
+					if rest, ok := strings.CutPrefix(resource.Address, `terraform_data.cluster["`); ok {
+						there = append(there, strings.TrimSuffix(rest, `"]`))
+					}
+				}
+				if got := strings.Join(there, " "); got != clusters {
+					t.Errorf("%s: the clusters are %s, want %s", teams, got, clusters)
+				}
+				if got := fmt.Sprint(state.Values.Outputs["clusters"].Value); got != claimed {
+					t.Errorf("%s: claimed are %s, want %s", teams, got, claimed)
+				}
+			}
+			step("", "pool-1", "map[]")
+			step("payments=1", "pool-1 pool-2", "map[payments:[pool-1]]")
+			w.plan("-detailed-exitcode", "-var=teams={payments=1}")
+			step("payments=1,reports=1", "pool-1 pool-2 pool-3", "map[payments:[pool-1] reports:[pool-2]]")
+			// What is released is there until the next run has seen it, and what is claimed stays, wherever it is in the order.
+			step("reports=1", "pool-1 pool-2 pool-3", "map[reports:[pool-2]]")
+			step("reports=1", "pool-1 pool-2", "map[reports:[pool-2]]")
+			step("reports=1,payments=2", "pool-1 pool-2 pool-3 pool-4", "map[payments:[pool-1 pool-3] reports:[pool-2]]")
+		})
+	}
+}
