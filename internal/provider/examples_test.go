@@ -57,7 +57,7 @@ func TestExamplesApply(t *testing.T) {
 						t.Fatal("import.sh has no command of the form: terraform import ADDRESS 'ID'")
 					}
 					steps = append(steps, resource.TestStep{
-						Config: text, ResourceName: match[1], ImportState: true, ImportStateId: match[2],
+						Config: text, ResourceName: match[1], ImportState: true, ImportStateId: strings.ReplaceAll(match[2], "https://git.example.com/platform/gitops.git", repository),
 					})
 				}
 				resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
