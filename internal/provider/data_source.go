@@ -5,9 +5,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // computedText is an attribute of a data source that is a text which it gives.
@@ -27,17 +24,6 @@ func modelAttribute(further string) schema.SingleNestedAttribute {
 			"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet. The state keeps its hash" + further + "."},
 		},
 	}
-}
-
-// decodePlace reads the attribute gitops_repo of a data source, strictly.
-func decodePlace(attribute types.Dynamic, diagnostics *diag.Diagnostics) delivery.Place {
-	value := plain(attribute)
-	repo, _, findings := fleet.DecodeGitopsRepo(value)
-	if len(findings) == 0 {
-		findings = checkGitopsRepo("", value)
-	}
-	addFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
-	return delivery.Place(repo)
 }
 
 // checkLimit finds a limit that lets nothing through.

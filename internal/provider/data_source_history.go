@@ -110,7 +110,7 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	at := decodePlace(model.GitopsRepo, &resp.Diagnostics)
+	at, _ := decodePlace(model.GitopsRepo, &resp.Diagnostics)
 	filter := gitops.HistoryFilter{
 		Host: model.Host.ValueString(), DeploymentTarget: model.DeploymentTarget.ValueString(), Limit: int(model.Limit.ValueInt64()),
 	}

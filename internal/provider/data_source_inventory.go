@@ -45,8 +45,8 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "What is where on a branch of a GitOps repository, of all owners (`flotilla_assignment` resources, whoever has their " +
-			"state), read from the records that they keep there: what runs on this cluster, where this workload runs, since when. No cluster is " +
-			"asked, and of the repository's files the records alone are read.",
+			"state), read from the records that they keep there: what runs on this cluster, where this workload runs, since when; and " +
+			"which clusters are claimed. No cluster is asked, and of the repository's files the records alone are read.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
@@ -79,9 +79,9 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 				MarkdownDescription: "All claims (`flotilla_cluster_claim` resources, whoever has their state) that were found, by path and name, " +
 					"whatever is narrowed to.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"path":        computed("Path of the claim in the repository; null for the root."),
-					"name":        computed("Name of the claim."),
-					"environment": computed("Name of the environment; null where the record does not say."),
+					"path":        computedText("Path of the claim in the repository; null for the root."),
+					"name":        computedText("Name of the claim."),
+					"environment": computedText("Name of the environment; null where the record does not say."),
 					"clusters": schema.ListAttribute{
 						Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of its clusters, in the order in which they were taken.",
 					},
@@ -239,7 +239,7 @@ func (d *inventoryDataSource) Read(ctx context.Context, req datasource.ReadReque
 
 // decode reads the configuration, strictly.
 func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Place, timeouts) {
-	at := decodePlace(m.GitopsRepo, diagnostics)
+	at, _ := decodePlace(m.GitopsRepo, diagnostics)
 	checkLimit(m.Limit, diagnostics)
 	narrowing := m.narrowing()
 	for _, name := range slices.Sorted(maps.Keys(narrowing)) {
