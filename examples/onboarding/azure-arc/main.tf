@@ -30,8 +30,8 @@ locals {
 }
 
 # The `properties` of Microsoft.KubernetesConfiguration/fluxConfigurations.
-output "flux_configurations" {
-  value = {
+locals {
+  flux_configurations = {
     for cluster in local.clusters : cluster => {
       scope      = "cluster"
       namespace  = local.sources[cluster].metadata.namespace
@@ -53,4 +53,8 @@ output "flux_configurations" {
       }
     }
   }
+}
+
+output "flux_configurations" {
+  value = local.flux_configurations
 }

@@ -1,0 +1,128 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+// told is what Argo CD's notifications send about an Application, by template: path and body.
+func told(t *testing.T, settings agent.Settings, application string) (service map[string]any, sent map[string][2]string) {
+	t.Helper()
+	sent = map[string][2]string{}
+	for _, object := range rendered(t, settings) {
+		if object.GetName() != "argocd-notifications-cm" {
+			continue
+		}
+		data, _ := object.Object["data"].(map[string]any)
+		for key, text := range data {
+			var value map[string]any
+			if strings.HasPrefix(key, "trigger.") {
+				continue
+			}
+			if err := yaml.Unmarshal([]byte(text.(string)), &value); err != nil {
+				t.Fatalf("%s: %v", key, err)
+			}
+			name, isTemplate := strings.CutPrefix(key, "template.flotilla-")
+			if !isTemplate {
+				service = value
+				continue
+			}
+			webhook, _ := value["webhook"].(map[string]any)["flotilla"].(map[string]any)
+			fill := func(field string) string {
+				parsed, err := template.New("").Parse(webhook[field].(string))
+				if err != nil {
+					t.Fatalf("%s: %v", key, err)
+				}
+				status := map[string]any{
+					"sync": map[string]any{"status": "Synced", "revision": "c0ffee"}, "health": map[string]any{"status": "Healthy"},
+					"operationState": map[string]any{"operation": map[string]any{"sync": map[string]any{"revision": "deadbeef"}}},
+				}
+				var text strings.Builder
+				app := map[string]any{"metadata": map[string]any{"name": application}, "status": status}
+				if err := parsed.Execute(&text, map[string]any{"app": app}); err != nil {
+					t.Fatalf("%s: %v", key, err)
+				}
+				return text.String()
+			}
+			sent[name] = [2]string{fill("path"), fill("body")}
+		}
+	}
+	return service, sent
+}
+
+func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
+	for forge, want := range map[string]struct{ repository, api, path, context, success, failure string }{
+		"github":  {"https://github.com/platform/gitops", "https://api.github.com", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
+		"gitlab":  {"https://git.example.com/a/b/gitops.git", "https://git.example.com/api/v4", "/projects/a%2Fb%2Fgitops/statuses/c0ffee", "name", "success", "failed"},
+		"gitea":   {"git@git.example.com:platform/gitops.git", "https://git.example.com/api/v1", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
+		"forgejo": {"https://git.example.com/platform/gitops", "https://git.example.com/api/v1", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
+		"azure": {
+			"https://dev.azure.com/contoso/platform/_git/gitops", "https://dev.azure.com",
+			"/contoso/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",
+		},
+	} {
+		settings := small(agent.ArgoCD)
+		settings.Repository.URL = want.repository
+		if strings.HasPrefix(want.repository, "git@") {
+			settings.Credentials.SSHPrivateKey = privateKey
+		}
+		settings.Feedback = &agent.Reporting{Forge: forge, Token: "secret"}
+		for application, context := range map[string]string{
+			"flotilla-cluster": "flotilla/store-17/cluster", "flotilla-cluster-type": "flotilla/store-17/cluster-type",
+		} {
+			service, sent := told(t, settings, application)
+			if service["url"] != want.api {
+				t.Errorf("%s: the API is %v, want %s", forge, service["url"], want.api)
+			}
+			if got := sent["succeeded"][0]; got != want.path {
+				t.Errorf("%s: the path is %s, want %s", forge, got, want.path)
+			}
+			for name, state := range map[string]string{"succeeded": want.success, "degraded": want.failure, "failed": want.failure} {
+				var body map[string]any
+				if err := json.Unmarshal([]byte(sent[name][1]), &body); err != nil {
+					t.Fatalf("%s: %v: %s", forge, err, sent[name][1])
+				}
+				got, _ := body[want.context].(string)
+				if inner, isObject := body["context"].(map[string]any); isObject {
+					got, _ = inner["name"].(string)
+				}
+				if body["state"] != state || got != context {
+					t.Errorf("%s, %s: %v", forge, name, body)
+				}
+				if name == "failed" && !strings.Contains(sent[name][0], "deadbeef") {
+					t.Errorf("%s: what failed is told of %s", forge, sent[name][0])
+				}
+			}
+			cluster, _, ok := observe.DefaultContexts("dev").Cluster(context, func(name string) bool { return name == "store-17" })
+			if !ok || cluster != "store-17" {
+				t.Errorf("flotilla_compliance does not understand the context %s", context)
+			}
+		}
+	}
+}
+
+func TestFluxTellsTheFoldersOfAClusterApart(t *testing.T) {
+	settings := small(agent.Flux)
+	settings.Feedback = &agent.Reporting{Forge: "azure", Token: "secret", URL: "https://dev.azure.com/contoso/platform/_git/gitops", Context: "prod/{cluster}/{host}"}
+	for _, object := range rendered(t, settings) {
+		spec, _ := object.Object["spec"].(map[string]any)
+		switch object.GetKind() {
+		case "Provider":
+			want := "event.involvedObject.name == 'flotilla-cluster' ? 'prod/store-17/cluster' : 'prod/store-17/cluster-type'"
+			if spec["commitStatusExpr"] != want || spec["type"] != "azuredevops" || spec["address"] != settings.Feedback.URL {
+				t.Errorf("the Provider is %v", spec)
+			}
+		case "Alert":
+			if sources, _ := spec["eventSources"].([]any); len(sources) != 2 || spec["eventSeverity"] != "info" {
+				t.Errorf("the Alert is %v", spec)
+			}
+		}
+	}
+}
