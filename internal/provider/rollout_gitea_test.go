@@ -7,21 +7,37 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
-	"github.com/hashicorp/terraform-plugin-testing/terraform"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
 // scripted is an assignment in three stages whose evidence is a file, which the test writes before each run.
-func scripted(repo repository, evidence, version, onFailure string) string {
-	rings := ""
-	clusters := ""
+type scripted struct {
+	t        *testing.T
+	repo     repository
+	w        workdir
+	now      time.Time // of the evidence
+	commits  map[string]string
+	says     map[string]observe.Verdict
+	settings string // further ones of the rollout
+}
+
+func newScripted(t *testing.T, tool, settings string) *scripted {
+	t.Helper()
+	repo, _, _ := giteaWithUser(t)
+	s := &scripted{
+		t: t, repo: repo, now: time.Now().UTC().Truncate(time.Second), commits: map[string]string{}, says: map[string]observe.Verdict{}, settings: settings,
+	}
+	s.w = newWorkdir(t, tool, map[string]string{"main.tf": s.configuration("1")})
+	return s
+}
+
+func (s *scripted) configuration(version string) string {
+	rings, clusters := "", ""
 	for _, ring := range []string{"canary", "region", "rest"} {
 		rings += fmt.Sprintf("{ name = %q, labels = { ring = %q } },\n", ring, ring)
 		clusters += fmt.Sprintf("{ name = %q, cluster_type = %q, environment = \"dev\" },\n", ring, ring)
 	}
-	return repo.provider + fmt.Sprintf(`
+	return requiredProviders + s.repo.provider + fmt.Sprintf(`
 locals {
   fleet = provider::flotilla::fleet({
     environment   = "dev"
@@ -41,108 +57,143 @@ resource "flotilla_assignment" "test" {
   name        = "dev"
   fleet       = local.fleet
   gitops_repo = { url = %q, branch = "dev", path = "" }
-  evidence    = file(%q)
+  evidence    = file("evidence.json")
   rollout = {
     stages = [for ring in ["canary", "region"] : { name = ring, cluster_type_selector = { match_labels = { ring = ring } } }]
-    on_failure = %q
+    %s
   }
 }
-`, rings, clusters, version, repo.url, evidence, onFailure)
+`, rings, clusters, version, s.repo.url, s.settings)
 }
 
-func TestRolloutInThreeStagesOnGitea(t *testing.T) {
-	t.Parallel()
-	for _, onFailure := range []string{"halt", "roll_back"} {
-		t.Run(onFailure, func(t *testing.T) {
-			t.Parallel()
-			repo, _, _ := giteaWithUser(t)
-			evidence := filepath.ToSlash(filepath.Join(t.TempDir(), "evidence.json"))
-			now := time.Now().UTC().Truncate(time.Second)
-			commits := map[string]string{}
-			says := map[string]observe.Verdict{}
-			// write is what clusters say before a run: those that are named have the tip.
-			write := func(verdicts map[string]observe.Verdict) func() {
-				return func() {
-					now = now.Add(time.Hour)
-					tip := ""
-					if repo.has(t, "dev") {
-						tip = git(t, repo.clone(t, "dev"), "rev-parse", "HEAD")
-					}
-					e := &observe.Evidence{
-						About: observe.About{Owner: "dev", Environment: "dev", Branch: "dev"}, Time: now, Tip: tip, Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{},
-					}
-					for name, verdict := range verdicts {
-						commits[name], says[name] = tip, verdict
-					}
-					for _, name := range []string{"canary", "region", "rest"} {
-						c := observe.Cluster{Type: name, Status: observe.Status{Verdict: observe.Unknown}}
-						if says[name] != "" {
-							c.Commit, c.Status = commits[name], observe.Status{Verdict: says[name], Since: now.Add(-time.Minute)}
-						}
-						e.Clusters[name] = c
-					}
-					writeFile(t, evidence, string(e.Marshal()))
-				}
-			}
-			versions := func(want string) resource.TestCheckFunc {
-				return func(*terraform.State) error {
-					content := files(t, repo.clone(t, "dev"))
-					var got []string
-					for _, host := range []string{"canary", "region", "rest"} {
-						_, version, _ := strings.Cut(content[host+"/app-core/platform-config.yaml"], "VERSION:")
-						version, _, _ = strings.Cut(version, "\n")
-						got = append(got, strings.Trim(strings.TrimSpace(version), `"'`))
-					}
-					if text := strings.Join(got, " "); text != want {
-						return fmt.Errorf("deployed %q, want %q", text, want)
-					}
-					return nil
-				}
-			}
-			ready, failed := observe.Ready, observe.Failed
-			all := map[string]observe.Verdict{"canary": ready, "region": ready, "rest": ready}
-			type run struct {
-				version string
-				says    map[string]observe.Verdict
-				want    string
-			}
-			runs := []run{
-				{"1", nil, "1  "},
-				{"1", map[string]observe.Verdict{"canary": ready}, "1 1 "},
-				{"1", map[string]observe.Verdict{"region": ready}, "1 1 1"},
-				{"1", all, "1 1 1"},
-				{"2", all, "2 1 1"},
-				{"2", map[string]observe.Verdict{"canary": ready}, "2 2 1"},
-			}
-			after := map[string][]run{
-				"halt": {
-					{"2", map[string]observe.Verdict{"region": failed}, "2 2 1"},
-					{"3", map[string]observe.Verdict{"region": observe.Unknown}, "3 2 1"},
-					{"3", map[string]observe.Verdict{"canary": ready}, "3 3 1"},
-					{"3", map[string]observe.Verdict{"region": ready}, "3 3 3"},
-					{"3", all, "3 3 3"},
-				},
-				"roll_back": {
-					{"2", map[string]observe.Verdict{"region": failed}, "1 1 1"},
-					{"2", all, "1 1 1"},
-				},
-			}
-			var steps []resource.TestStep
-			for _, one := range append(runs, after[onFailure]...) {
-				steps = append(steps, resource.TestStep{
-					PreConfig: write(one.says), Config: scripted(repo, evidence, one.version, onFailure), Check: versions(one.want),
-					ConfigPlanChecks: emptyPlan,
-				})
-			}
-			resource.Test(t, resource.TestCase{ProtoV6ProviderFactories: factories(), Steps: steps})
-		})
+// report is what clusters say now, an hour later: those that are named have the tip.
+func (s *scripted) report(verdicts map[string]observe.Verdict) {
+	s.t.Helper()
+	s.now = s.now.Add(time.Hour)
+	tip := s.tip()
+	e := &observe.Evidence{
+		About: observe.About{Owner: "dev", Environment: "dev", Branch: "dev"}, Time: s.now, Tip: tip,
+		Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{},
+	}
+	for name, verdict := range verdicts {
+		s.commits[name], s.says[name] = tip, verdict
+	}
+	for _, name := range []string{"canary", "region", "rest"} {
+		c := observe.Cluster{Type: name, Status: observe.Status{Verdict: observe.Unknown}}
+		if s.says[name] != "" {
+			c.Commit, c.Status = s.commits[name], observe.Status{Verdict: s.says[name], Since: s.now.Add(-time.Minute)}
+		}
+		e.Clusters[name] = c
+	}
+	writeFile(s.t, filepath.Join(s.w.path, "evidence.json"), string(e.Marshal()))
+}
+
+// tip is the commit of the branch; "" where there is no branch yet.
+func (s *scripted) tip() string {
+	s.t.Helper()
+	id, _, _ := strings.Cut(git(s.t, s.t.TempDir(), "ls-remote", s.repo.cloneURL, "refs/heads/dev"), "\t")
+	return id
+}
+
+// versions is what the hosts have: "2 1 1".
+func (s *scripted) versions() string {
+	s.t.Helper()
+	content := files(s.t, s.repo.clone(s.t, "dev"))
+	var got []string
+	for _, host := range []string{"canary", "region", "rest"} {
+		_, version, _ := strings.Cut(content[host+"/app-core/platform-config.yaml"], "VERSION:")
+		version, _, _ = strings.Cut(version, "\n")
+		got = append(got, strings.Trim(strings.TrimSpace(version), `"'`))
+	}
+	return strings.Join(got, " ")
+}
+
+// run is a run of the tool, of which the plan promises rolled_out. What clusters say later, and decides nothing, makes an
+// empty plan.
+func (s *scripted) run(version string, verdicts map[string]observe.Verdict, want string, rolledOut bool) {
+	s.t.Helper()
+	writeFile(s.t, filepath.Join(s.w.path, "main.tf"), s.configuration(version))
+	s.report(verdicts)
+	plan := change(s.t, s.w.plan(), "flotilla_assignment.test")
+	s.w.run("apply", "-input=false", "plan.out")
+	if got := s.versions(); got != want {
+		s.t.Fatalf("deployed %q, want %q", got, want)
+	}
+	if field(plan.After, "rolled_out") != rolledOut {
+		s.t.Errorf("with %q, rolled_out is %v", got(plan.After, "rolling_out"), field(plan.After, "rolled_out"))
+	}
+	s.report(nil)
+	if said, _, err := s.w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
+		s.t.Errorf("evidence that decides nothing plans\n%s", said)
 	}
 }
 
-// has says whether the repository has a branch.
-func (r repository) has(t *testing.T, branch string) bool {
-	t.Helper()
-	folder := t.TempDir()
-	git(t, folder, "init", "-q")
-	return strings.Contains(git(t, folder, "ls-remote", r.cloneURL), "refs/heads/"+branch)
+func got(after any, name string) string { return fmt.Sprint(field(after, name)) }
+
+func TestRolloutInThreeStagesOnGitea(t *testing.T) {
+	t.Parallel()
+	const ready, failed = observe.Ready, observe.Failed
+	all := map[string]observe.Verdict{"canary": ready, "region": ready, "rest": ready}
+	for name, tool := range oneTool(t) {
+		for _, onFailure := range []string{"halt", "roll_back"} {
+			t.Run(name+"/"+onFailure, func(t *testing.T) {
+				t.Parallel()
+				if onFailure == "halt" {
+					byAcceptance(t)
+				}
+				s := newScripted(t, tool, fmt.Sprintf("on_failure = %q", onFailure))
+				s.run("1", nil, "1  ", false)
+				s.run("1", map[string]observe.Verdict{"canary": ready}, "1 1 ", false)
+				s.run("1", map[string]observe.Verdict{"region": ready}, "1 1 1", false)
+				s.run("1", all, "1 1 1", true)
+				before := s.tip()
+				s.run("2", all, "2 1 1", false)
+				s.run("2", map[string]observe.Verdict{"canary": ready}, "2 2 1", false)
+				if onFailure == "halt" {
+					s.run("2", map[string]observe.Verdict{"region": failed}, "2 2 1", false)
+					s.run("3", map[string]observe.Verdict{"region": observe.Unknown}, "3 2 1", false)
+					s.run("3", map[string]observe.Verdict{"canary": ready}, "3 3 1", false)
+					s.run("3", map[string]observe.Verdict{"region": ready}, "3 3 3", false)
+					s.run("3", all, "3 3 3", true)
+					return
+				}
+				forth := s.tip()
+				s.run("2", map[string]observe.Verdict{"region": failed}, "1 1 1", false)
+				clone := s.repo.clone(t, "dev")
+				if commits := git(t, clone, "rev-list", "--count", forth+"..dev"); commits != "1" {
+					t.Errorf("going back made %s commits", commits)
+				}
+				if changed := git(t, clone, "diff", "--stat", before, "dev", "--", "canary", "region", "rest"); changed != "" {
+					t.Errorf("the folders are not as before:\n%s", changed)
+				}
+				s.run("2", all, "1 1 1", false)
+			})
+		}
+	}
+}
+
+// The plan is made by the time of the evidence, and the apply looks at a clock: here that of the machine, hours earlier.
+func TestSavedPlanWhoseWindowHasClosedWritesNothing(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScripted(t, tool, "")
+			s.now = s.now.Add(6 * time.Hour)
+			opens := s.now.Add(50 * time.Minute)
+			s.settings = fmt.Sprintf(`windows = [{ kind = "allow", schedule = "%d %d * * *", duration = "30m" }]`, opens.Minute(), opens.Hour())
+			writeFile(t, filepath.Join(s.w.path, "main.tf"), s.configuration("1"))
+			s.report(nil)
+			plan := change(t, s.w.plan(), "flotilla_assignment.test")
+			if got(plan.After, "changes") == "[]" || field(plan.After, "deployed", "canary") == nil {
+				t.Errorf("while the window is open, the plan is %v", plan.After)
+			}
+			if _, said, err := s.w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil || !words("Windows have closed").MatchString(said) {
+				t.Errorf("behind closed windows: %v\n%s", err, said)
+			}
+			if tip := s.tip(); tip != "" {
+				t.Errorf("commit %s was written", tip)
+			}
+		})
+	}
 }

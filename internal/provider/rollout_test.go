@@ -328,6 +328,9 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		return string(e.Marshal())
 	}
 	fine := evidence(func(*observe.Evidence) {})
+	stages := func(stages ...any) map[string]any {
+		return map[string]any{"rollout": map[string]any{"stages": stages}, "evidence": fine}
+	}
 	for name, test := range map[string]struct {
 		further  map[string]any
 		at, want string
@@ -355,20 +358,51 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.Tip = strings.Repeat("e", 40) })}, "evidence",
 			`It was gathered at a commit that branch "dev" of this repository does not have`,
 		},
-		"a misspelt key":      {map[string]any{"rollout": map[string]any{"stage": []any{}}, "evidence": fine}, "rollout", `did you mean "stages"?`},
-		"a host of a stage":   {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},
-		"a hold on nothing":   {map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}}}}, "holds", `did you mean "app-core"?`},
-		"until, and no time":  {map[string]any{"holds": []any{map[string]any{"hosts": []any{"canary"}, "until": "2030-01-01T00:00:00Z"}}}, "holds", "set evidence"},
+		"a misspelt key":       {map[string]any{"rollout": map[string]any{"stage": []any{}}, "evidence": fine}, "rollout", `did you mean "stages"?`},
+		"a host of a stage":    {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},
+		"a hold on nothing":    {map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}}}}, "holds", `did you mean "app-core"?`},
+		"until, and no time":   {map[string]any{"holds": []any{map[string]any{"hosts": []any{"canary"}, "until": "2030-01-01T00:00:00Z"}}}, "holds", "set evidence"},
+		"two stages of a name": {stages(map[string]any{"name": "a", "hosts": []any{"canary"}}, map[string]any{"name": "a"}), "rollout", `stages: has two stages of the name "a"`},
+		"no percentage":        {stages(map[string]any{"name": "a", "percent": 101}), "rollout", "stages[\"a\"].percent"},
+		"no ready percentage":  {stages(map[string]any{"name": "a", "ready_percent": 0}), "rollout", "stages[\"a\"].ready_percent"},
+		"after all":            {stages(map[string]any{"name": "a"}, map[string]any{"name": "b"}), "rollout", `the stage "b" comes after "a", which takes all hosts that are left`},
+		"a negative soak":      {stages(map[string]any{"name": "a", "soak": "-5m"}), "rollout", "stages[\"a\"].soak"},
+		"no time zone": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{
+			"kind": "deny", "schedule": "0 0 * * *", "duration": "1h", "time_zone": "Europe/Atlantis",
+		}}}), "evidence": fine}, "rollout", `windows[0].time_zone: "Europe/Atlantis" is not a time zone`},
+		"no approval":         {map[string]any{"rollout": ringRollout(map[string]any{"approvals": []any{"app-core"}}), "evidence": fine}, "rollout", "approvals[0]"},
 		"a schedule of never": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{"kind": "deny", "schedule": "0 0 30 2 *", "duration": "1h"}}}), "evidence": fine}, "rollout", "never comes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, diagnostics := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, test.further))
-			if diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), test.want) || !strings.Contains(diagnostics.Err().Error(), test.at) {
+			if diagnostics.Err() == nil || !strings.Contains(diagnostics.Err().Error(), test.want) || !strings.Contains(diagnostics.Err().Error(), fmt.Sprintf("AttributeName(%q)", test.at)) {
 				t.Errorf("%v", diagnostics.Err())
 			}
 		})
 	}
+}
+
+func TestApprovalThatNobodyNeedsAnyMoreIsNoError(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.rollout = ringRollout(map[string]any{"approvals": []any{"app-core@0123456789"}})
+	_, said := r.w.Apply(t.Context(), r.configuration("2"))
+	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "is for content that nobody wants any more: it can go") || r.versions() != "2 1 1" {
+		t.Errorf("%v", said)
+	}
+}
+
+func TestAClockThatGoesBackwardsProvesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.run("2", "2 1 1")
+	r.report("canary", observe.Ready)
+	now := r.now
+	r.now = now.Add(-48 * time.Hour)
+	r.run("2", "2 1 1")
+	r.now = now.Add(time.Hour)
+	r.run("2", "2 2 1")
 }
 
 func TestRollbackIsHeldByNoStage(t *testing.T) {
