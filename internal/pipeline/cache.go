@@ -6,6 +6,7 @@ import (
 	"hash"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -55,11 +56,11 @@ func keyOf(value fleet.Value) (key [sha256.Size]byte) {
 	text(h, value.Environment)
 	text(h, value.Model)
 	for _, entries := range []map[string]string{value.Config, value.Manifests} {
+		text(h, strconv.Itoa(len(entries)))
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
 			text(h, name)
 			text(h, entries[name])
 		}
-		text(h, "")
 	}
 	h.Sum(key[:0])
 	return key

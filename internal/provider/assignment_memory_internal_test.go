@@ -1,12 +1,15 @@
 package provider
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -46,19 +49,53 @@ func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 	}
 	t.Parallel()
 	m, rendering := remembered(t, fleettest.ReferenceAssignments)
+	for name, out := range map[string]*rollout.Outcome{"deployed": {State: &rollout.State{}}, "in the middle of a rollout of everything": rollingOut(t, m)} {
+		m.Rollout = out.State
+		checkSize(t, name, m, rendering, out)
+	}
+}
+
+// rollingOut decides a change of all that a memory has, which is at the first of four stages.
+func rollingOut(t *testing.T, m *memory) *rollout.Outcome {
+	t.Helper()
+	settings := &rollout.Settings{Stages: []rollout.Stage{
+		{Name: "a", Percent: 10, ReadyPercent: 100}, {Name: "b", Percent: 30, ReadyPercent: 100}, {Name: "c", Percent: 60, ReadyPercent: 100},
+	}}
+	in := rollout.Input{
+		Now: time.Unix(1_800_000_000, 0).UTC(), Wanted: m.Trees, Deployed: m.Trees.Clone(), Hosts: map[string]*rollout.Host{}, Settings: settings,
+		State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789", Back: map[string]rollout.Trees{},
+	}
+	for _, key := range m.Trees.Keys() {
+		in.Hosts[key.Host] = &rollout.Host{}
+		tree := sha256.Sum256([]byte(key.String()))
+		in.Deployed[key.Host][key.DeploymentTarget] = hex.EncodeToString(tree[:20])
+	}
+	out := rollout.Advance(in)
+	if len(out.State.Targets) == 0 {
+		t.Fatal("nothing is under way")
+	}
+	return out
+}
+
+func checkSize(t *testing.T, name string, m *memory, rendering *pipeline.Rendering, out *rollout.Outcome) {
+	t.Helper()
 	text, err := m.seal()
 	if err != nil {
 		t.Fatal(err)
+	}
+	said := len(fmt.Sprint(out.RollingOut()))
+	if said > 100<<10 {
+		t.Errorf("%s: rolling_out takes %d bytes, more than 100 KiB", name, said)
 	}
 	// The framework keeps a JSON object of base64 values, and Terraform the base64 of that.
 	private, err := json.Marshal(map[string][]byte{memoryKey: text})
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := base64.StdEncoding.EncodedLen(len(private)) + 2*len(deployedValue(rendering.Wanted()).String())
-	t.Logf("%d assignments: %d bytes of state, %d of them for %d bytes of model", len(rendering.Trees), size, len(text), len(m.Model))
+	size := base64.StdEncoding.EncodedLen(len(private)) + said + 2*len(deployedValue(rendering.Wanted()).String())
+	t.Logf("%s: %d assignments: %d bytes of state, %d of them for %d bytes of model", name, len(rendering.Trees), size, len(text), len(m.Model))
 	if size > 2<<20 {
-		t.Errorf("the state takes %d bytes, more than 2 MiB", size)
+		t.Errorf("%s: the state takes %d bytes, more than 2 MiB", name, size)
 	}
 }
 

@@ -96,52 +96,6 @@ type Outcome struct {
 	Notes []string
 }
 
-// State is what a step leaves for the next: the deployment targets that are under way, by name.
-type State struct {
-	Stages  string             `json:"stages,omitempty"` // tells whether the stages are the same
-	Targets map[string]*Target `json:"targets,omitempty"`
-}
-
-// Target is a change of a deployment target that is under way.
-type Target struct {
-	Content string    `json:"content"`
-	Attempt int       `json:"attempt,omitempty"` // how often it was tried again
-	Since   time.Time `json:"since"`             // when it got to its stage
-	Passed  int       `json:"passed,omitempty"`  // stages that are passed
-	// Failed says that the content went back, and is not tried again unasked.
-	Failed bool `json:"failed,omitempty"`
-	// Guessed says that the hosts were found out after a state was lost.
-	Guessed bool                  `json:"guessed,omitempty"`
-	Hosts   map[string]*HostState `json:"hosts"`
-}
-
-// HostState is one host that a change reaches.
-type HostState struct {
-	Want    string    `json:"w"`           // the first digits of the tree; "-" where the folder is to go
-	Settled bool      `json:"s,omitempty"` // it counts as proven, whatever is reported later
-	Carried bool      `json:"c,omitempty"` // it was written before this change, and not proven
-	From    string    `json:"f,omitempty"` // the commit that it goes back to
-	Gone    time.Time `json:"g,omitzero"`  // when the folder was removed
-}
-
-func (s *State) clone() *State {
-	made := &State{Targets: map[string]*Target{}}
-	if s == nil {
-		return made
-	}
-	made.Stages = s.Stages
-	for name, target := range s.Targets {
-		copied := *target
-		copied.Hosts = make(map[string]*HostState, len(target.Hosts))
-		for host, state := range target.Hosts {
-			one := *state
-			copied.Hosts[host] = &one
-		}
-		made.Targets[name] = &copied
-	}
-	return made
-}
-
 // run is one step.
 type run struct {
 	Input

@@ -81,7 +81,7 @@ func TestAFailureOfAStageThatWasPassedIsNotForgottenWithTheState(t *testing.T) {
 	s.Holds, s.State, s.Lost = nil, nil, true
 	s.expect(t, "2 2 1")
 	s.Lost = false
-	s.Wanted["region"] = map[string]string{"app": "newer-region-v3-tree"} // newer content, which does not reach the second
+	s.Wanted["region"] = map[string]string{"app": "region-v3-tree"} // newer content, which does not reach the second
 	s.expect(t, "2 2 1")
 	s.report("second", rollout.Ready)
 	s.expect(t, "2 3 1")

@@ -21,12 +21,13 @@ type naive struct {
 	proven   map[string]string          // by host, the tree that was proven there
 	former   map[string]string          // by host, what it had before anything that is not proven; "" is nothing
 	lost     map[string]map[string]bool // by host, what it had when the state was lost, and when newer content came after that
+	joined   map[string]string          // by host, what it wanted when it joined
 	failed   map[string]bool            // by host and tree, what went back
 	gone     map[string]time.Time
 }
 
 func newNaive() *naive {
-	o := &naive{gone: map[string]time.Time{}, proven: map[string]string{}}
+	o := &naive{gone: map[string]time.Time{}, proven: map[string]string{}, joined: map[string]string{}}
 	o.begin()
 	return o
 }
@@ -139,7 +140,7 @@ func (w *world) checkBack(target string, o *naive, after rollout.Trees, back map
 			if back[host] {
 				w.t.Errorf("%s/%s goes back, and does not have what failed", host, target)
 			}
-		case is != o.former[host] && !o.lost[host][is] && (w.isKnown(o, host) || is != ""):
+		case is != o.former[host] && !o.lost[host][is] && (w.isKnown(target, o, host) || is != ""):
 			w.t.Errorf("%s/%s has %q after what failed went back, and had %q before", host, target, is, o.former[host])
 		}
 		o.failed[host+want] = true
@@ -180,6 +181,11 @@ func (w *world) follow(target string, o *naive) {
 	}
 	if w.isAnother(target, o) {
 		w.renew(target, o)
+	}
+	for host := range w.hosts {
+		if _, known := w.repo[host]; !known && w.wanted[host][target] != "" {
+			o.joined[host] = w.wanted[host][target]
+		}
 	}
 	if w.isReleased(target, o) { // no change is under way, then
 		return
@@ -226,7 +232,7 @@ func (w *world) isAnother(target string, o *naive) bool {
 	for host := range w.hosts {
 		want, have := w.wanted[host][target], w.repo[host][target]
 		_, reached := o.hosts[host]
-		known := w.isKnown(o, host)
+		known := w.isKnown(target, o, host)
 		if !reached && want != have && known {
 			return true
 		}
@@ -281,11 +287,12 @@ func (w *world) isThrough(target string, o *naive) bool {
 	return true
 }
 
-// isKnown says whether a host is no new one: neither since the step before, nor since the state was lost, where a
-// change is thought to be under way.
-func (w *world) isKnown(o *naive, host string) bool {
+// isKnown says whether a host is no new one: neither since the step before, nor, with what it wants now, since the
+// state was lost, where a change is thought to be under way that it joined.
+func (w *world) isKnown(target string, o *naive, host string) bool {
 	_, known := w.repo[host]
-	return known && (o.lost == nil || o.lost[host] != nil)
+	want, joined := o.joined[host]
+	return known && (o.lost == nil || !joined || want != w.wanted[host][target])
 }
 
 // isReleased says whether everybody but hosts that are new has what is wanted.
@@ -296,7 +303,7 @@ func (w *world) isReleased(target string, o *naive) bool {
 	}
 	for host := range w.hosts {
 		want, have := w.wanted[host][target], w.repo[host][target]
-		known := w.isKnown(o, host)
+		known := w.isKnown(target, o, host)
 		if want != have && (known || w.isHeld(host, target)) {
 			return false
 		}

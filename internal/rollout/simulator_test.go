@@ -1,6 +1,8 @@
 package rollout_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -401,7 +403,31 @@ func (w *world) step() {
 			w.t.Errorf("without anything new, %v became %v", out.RollingOut(), again.RollingOut())
 		}
 	}
-	w.state = out.State
+	if w.state = out.State; w.chance(8) {
+		w.state = w.remembered(out.State)
+	}
+}
+
+// remembered is a state as the next process reads it.
+func (w *world) remembered(state *rollout.State) *rollout.State {
+	text, err := json.Marshal(state)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	read := &rollout.State{}
+	if err := json.Unmarshal(text, read); err != nil {
+		w.t.Fatal(err)
+	}
+	again, err := json.Marshal(read)
+	if err != nil || !bytes.Equal(again, text) || len(read.Targets) != len(state.Targets) {
+		w.t.Errorf("%s is read as %s, %v", text, again, err)
+	}
+	for name, target := range state.Targets {
+		if !reflect.DeepEqual(read.Targets[name], target) {
+			w.t.Errorf("%+v is read as %+v", target, read.Targets[name])
+		}
+	}
+	return read
 }
 
 // mayBeProvenAtOnce says whether what was just written may be proven by what was known already: some of a

@@ -67,7 +67,7 @@ func (m *member) mark() string {
 	if !m.wanted {
 		return "-"
 	}
-	return m.want[:min(8, len(m.want))]
+	return m.want[max(0, len(m.want)-6):]
 }
 
 // follow brings the state of a target to what is wanted now, and finds out how far it is.
@@ -166,7 +166,7 @@ func (r *run) newer(t *target, before *Target) *Target {
 		if !pending && (was == nil || !m.wanted && was.Gone.IsZero()) {
 			continue
 		}
-		touched := &HostState{Want: m.mark(), From: r.Tip}
+		touched := &HostState{Want: m.mark(), hostGroup: hostGroup{From: r.Tip}}
 		if was != nil {
 			same := was.Want == touched.Want
 			if was.Settled && same && !pending {
@@ -200,7 +200,7 @@ func (t *target) content() string {
 func (r *run) joinTo(t *target) {
 	for _, m := range t.members {
 		if m.info != nil && t.state.Hosts[m.host] == nil && m.pending() {
-			t.state.Hosts[m.host] = &HostState{Want: m.mark(), From: r.Tip}
+			t.state.Hosts[m.host] = &HostState{Want: m.mark(), hostGroup: hostGroup{From: r.Tip}}
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (r *run) reconstruct(t *target) *Target {
 		record := r.Records[m.key]
 		// Only what was written last can be the share of a stage that takes one.
 		ofChange := record.Changed.Equal(newest) && newest.After(waits)
-		touched := &HostState{Want: m.mark(), Carried: !m.pending() && !ofChange}
+		touched := &HostState{Want: m.mark(), hostGroup: hostGroup{Carried: !m.pending() && !ofChange}}
 		if m.pending() {
 			touched.From = r.Tip
 		}
