@@ -3,7 +3,6 @@
 package gitops_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os/exec"
@@ -14,31 +13,17 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 )
 
 // servedApart serves a repository from another process.
 func servedApart(b testing.TB, r *repository) git.Remote {
 	b.Helper()
-	command := apart(b, "serve")
-	input, err := command.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		_ = input.Close()
-		_ = command.Wait()
-	})
+	input, output := processtest.Piped(b, apart(b, "serve"))
 	if _, err := fmt.Fprintf(input, "%q\n", filepath.Dir(r.directory)); err != nil {
 		b.Fatal(err)
 	}
-	line, err := bufio.NewReader(output).ReadString('\n')
+	line, err := output.ReadString('\n')
 	if err != nil {
 		b.Fatal(err)
 	}

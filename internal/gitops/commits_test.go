@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -312,17 +311,7 @@ func TestAThousandClustersAtFortyCommitsCallGitAFewTimes(t *testing.T) {
 	r := newRepository(t, servings[0]) // not parallel, for the PATH
 	imported(r, "main", "", 200)
 	ids := reported(r)
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	calls := filepath.Join(folder, "calls")
-	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >> '%s'\nexec '%s' \"$@\"\n", calls, program)
-	if err := os.WriteFile(filepath.Join(folder, "git"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	calls := listenToGit(t)
 	view := look(t, r.remote)
 	if err := os.WriteFile(calls, nil, 0o644); err != nil {
 		t.Fatal(err)

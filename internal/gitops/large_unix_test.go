@@ -8,14 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
 )
 
@@ -53,12 +52,7 @@ func largeProcess(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s := spent{Processor: after - before}
-	status, _ := os.ReadFile("/proc/self/status")
-	if _, peak, ok := strings.Cut(string(status), "VmHWM:"); ok {
-		_, _ = fmt.Sscan(peak, &s.PeakMemory)
-	}
-	return json.NewEncoder(out).Encode(s)
+	return json.NewEncoder(out).Encode(spent{Processor: after - before, PeakMemory: processtest.PeakMemory()})
 }
 
 func processor() (time.Duration, error) {

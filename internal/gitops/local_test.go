@@ -3,8 +3,10 @@ package gitops_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -216,4 +218,23 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 			t.Errorf("%s: err = %v", name, err)
 		}
 	}
+}
+
+// listenToGit puts a git before the one on PATH, which notes how it is called and
+// calls that. It returns the file of its notes, a line for each call. The test
+// cannot be parallel.
+func listenToGit(t *testing.T) (calls string) {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	calls = filepath.Join(folder, "calls")
+	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >> '%s'\nexec '%s' \"$@\"\n", calls, program)
+	if err := os.WriteFile(filepath.Join(folder, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return calls
 }

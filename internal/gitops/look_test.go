@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -152,17 +151,7 @@ func TestFourOwnersCostTheServerNoMoreThanOne(t *testing.T) {
 func TestFourOwnersOfALocalRepositoryAskGitNoMoreThanOne(t *testing.T) {
 	r := newRepository(t, servings[0])
 	edits := ownersOfOneBranch(t, r, "")
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	calls := filepath.Join(folder, "calls")
-	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >> '%s'\nexec '%s' \"$@\"\n", calls, program)
-	if err := os.WriteFile(filepath.Join(folder, "git"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	calls := listenToGit(t)
 	var one int
 	for _, owners := range []int{1, 4} {
 		if err := os.WriteFile(calls, nil, 0o644); err != nil {

@@ -1,7 +1,6 @@
 package kube_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -30,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 )
 
 const (
@@ -152,23 +152,9 @@ func startFleet(b *testing.B) servedFleet {
 	command := exec.CommandContext(b.Context(), os.Args[0])
 	command.Env = append(os.Environ(), fleetVariable+"=1")
 	command.Stderr = os.Stderr
-	input, err := command.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		_ = input.Close()
-		_ = command.Wait()
-	})
+	_, output := processtest.Piped(b, command)
 	var fleet servedFleet
-	if err := json.NewDecoder(bufio.NewReader(output)).Decode(&fleet); err != nil {
+	if err := json.NewDecoder(output).Decode(&fleet); err != nil {
 		b.Fatal(err)
 	}
 	return fleet
@@ -200,7 +186,7 @@ func BenchmarkAsk(b *testing.B) {
 	for _, kinds := range [][]kube.Kind{{kustomizations}, ofFlux} {
 		b.Run(fmt.Sprintf("clusters=3000/kinds=%d", len(kinds)), func(b *testing.B) {
 			debug.FreeOSMemory()
-			_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o200) // forgets the peak, where the kernel can
+			processtest.ForgetPeakMemory()
 			b.ReportAllocs()
 			lost := 0
 			for b.Loop() {
@@ -236,21 +222,7 @@ func BenchmarkAsk(b *testing.B) {
 			}
 			b.ReportMetric(float64(lost), "lost")
 			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/op")
-			reportPeak(b)
+			processtest.ReportPeakMemory(b)
 		})
-	}
-}
-
-// reportPeak reports the peak of resident memory, where the kernel tells it.
-func reportPeak(b *testing.B) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return
-	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			b.ReportMetric(kib/1024, "peak-MiB")
-		}
 	}
 }

@@ -1,41 +1,15 @@
 package kube_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
-
-// newCertificate makes a certificate that signs itself, and its key.
-func newCertificate(t testing.TB) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "flotilla"}, NotAfter: time.Now().Add(time.Hour)}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
-}
 
 // aKubeconfig is a kubeconfig whose one context is about this cluster and this user.
 func aKubeconfig(cluster, user string) string {
@@ -46,8 +20,8 @@ func aKubeconfig(cluster, user string) string {
 func TestWhatIsWrongWithAClusterIsFound(t *testing.T) {
 	t.Parallel()
 	const host, server = "https://api.example.com:6443", `{server: "https://api.example.com:6443"}`
-	certificate, key := newCertificate(t)
-	_, otherKey := newCertificate(t)
+	certificate, key := kubetest.SelfSigned(t)
+	_, otherKey := kubetest.SelfSigned(t)
 	inBase64 := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	aws := &kube.Exec{APIVersion: "client.authentication.k8s.io/v1beta1", Command: "aws", Args: []string{"eks"}, Env: map[string]string{"A": "b"}}
 	byUser := func(user string) kube.Cluster { return kube.Cluster{Kubeconfig: aKubeconfig(server, user)} }
@@ -168,7 +142,7 @@ func TestAWrongConfigurationIsAReason(t *testing.T) {
 
 // Whatever a kubeconfig is, it is read or refused in words without it.
 func FuzzKubeconfig(f *testing.F) {
-	certificate, key := newCertificate(f)
+	certificate, key := kubetest.SelfSigned(f)
 	f.Add(aKubeconfig(`{server: "https://x"}`, `{token: t}`), "")
 	f.Add(aKubeconfig(`{server: "https://x", proxy-url: "http://a:b@c"}`, `{exec: {command: a, apiVersion: client.authentication.k8s.io/v1, env: [{name: a, value: b}]}}`), "one")
 	f.Add(aKubeconfig(`{server: "x"}`, `{client-certificate-data: `+base64.StdEncoding.EncodeToString([]byte(certificate))+`, client-key-data: `+base64.StdEncoding.EncodeToString([]byte(key))+`}`), "two")

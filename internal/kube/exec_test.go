@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
 const execVersion = "client.authentication.k8s.io/v1"
@@ -89,7 +90,7 @@ func TestACommandOfAKubeconfigKnowsItsCluster(t *testing.T) {
 func TestWhatIsWrongWithACommandIsAReason(t *testing.T) {
 	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
-	certificate, _ := newCertificate(t)
+	certificate, _ := kubetest.SelfSigned(t)
 	inJSON, err := json.Marshal(certificate)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"testing"
 	"time"
 )
 
@@ -67,6 +68,26 @@ func (a *authority) sign(template *x509.Certificate) (certificate, key string, e
 	}
 	key, err = encodeKey(private)
 	return encode("CERTIFICATE", der), key, err
+}
+
+// SelfSigned makes a certificate that signs itself, and its key, both PEM: an
+// authority that no API has, or a client's that no API knows.
+func SelfSigned(t testing.TB) (certificate, key string) {
+	t.Helper()
+	private, err := newKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := certificateOf("flotilla", nil)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encode("CERTIFICATE", der), encode("PRIVATE KEY", encoded)
 }
 
 func newKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }

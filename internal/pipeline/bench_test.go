@@ -3,11 +3,8 @@ package pipeline_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/processtest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -149,21 +147,21 @@ func onAllProcessors(count int, do func(int)) int {
 // measure measures a step, which returns how many assignments there are.
 func measure(b *testing.B, step func() int) {
 	debug.FreeOSMemory()
-	resetPeak()
+	processtest.ForgetPeakMemory()
 	b.ReportAllocs()
 	assignments := 0
 	for b.Loop() {
 		assignments = step()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(assignments), "ns/assignment")
-	reportPeak(b)
+	processtest.ReportPeakMemory(b)
 }
 
 // measureAdded measures what the second step does in addition to the first. They run in turn, and of
 // the times of each the least counts.
 func measureAdded(b *testing.B, first, second func() int) {
 	debug.FreeOSMemory()
-	resetPeak()
+	processtest.ForgetPeakMemory()
 	b.ReportAllocs()
 	least := [2]time.Duration{math.MaxInt64, math.MaxInt64}
 	var bytes, allocations [2]uint64
@@ -185,24 +183,5 @@ func measureAdded(b *testing.B, first, second func() int) {
 	b.ReportMetric(added/float64(assignments), "ns/assignment")
 	b.ReportMetric((float64(bytes[1])-float64(bytes[0]))/float64(b.N), "B/op")
 	b.ReportMetric((float64(allocations[1])-float64(allocations[0]))/float64(b.N), "allocs/op")
-	reportPeak(b)
-}
-
-// resetPeak forgets the peak of resident memory so far, where the kernel can.
-func resetPeak() {
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o200)
-}
-
-// reportPeak reports the peak of resident memory, where the kernel tells it.
-func reportPeak(b *testing.B) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return
-	}
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			b.ReportMetric(kib/1024, "peak-MiB")
-		}
-	}
+	processtest.ReportPeakMemory(b)
 }

@@ -5,7 +5,9 @@ package processtest_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -89,5 +91,46 @@ func TestFreePortsDiffer(t *testing.T) {
 	ports, err := processtest.FreePorts(t.Context(), 3)
 	if err != nil || len(ports) != 3 || ports[0] == ports[1] || ports[1] == ports[2] {
 		t.Errorf("ports are %v, %v", ports, err)
+	}
+}
+
+func TestThePeakOfMemoryGrows(t *testing.T) {
+	before := processtest.PeakMemory()
+	if before == 0 {
+		t.Skip("the kernel does not tell")
+	}
+	held := make([]byte, 64<<20)
+	for i := range held {
+		held[i] = byte(i)
+	}
+	if after := processtest.PeakMemory(); after < before || after < 64<<10 {
+		t.Errorf("the peak was %d KiB, and is %d with %d MiB held", before, after, len(held)>>20)
+	}
+	reported := metrics{}
+	processtest.ReportPeakMemory(reported)
+	if reported["peak-MiB"] < 64 {
+		t.Errorf("reported is %v", reported)
+	}
+	processtest.ForgetPeakMemory()
+}
+
+type metrics map[string]float64
+
+func (m metrics) ReportMetric(n float64, unit string) { m[unit] = n }
+
+func TestAPipedProgramEndsWithItsTest(t *testing.T) {
+	var command *exec.Cmd
+	t.Run("its test", func(t *testing.T) {
+		command = exec.CommandContext(context.Background(), "cat") // not of the test, which would kill it
+		input, output := processtest.Piped(t, command)
+		if _, err := io.WriteString(input, "hello\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := output.ReadString('\n'); err != nil || line != "hello\n" {
+			t.Errorf("it printed %q, %v", line, err)
+		}
+	})
+	if command.ProcessState == nil || !command.ProcessState.Success() {
+		t.Errorf("it ended as %v", command.ProcessState)
 	}
 }

@@ -1,10 +1,6 @@
 package provider_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -12,7 +8,6 @@ import (
 	"io"
 	"log"
 	"maps"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,7 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
 // hostileCluster is an API server that repeats every secret that it is shown. The first segment of a path says how it
@@ -71,7 +67,7 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 	t.Helper()
 	server := hostileCluster(t)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	signing, key := selfSigned(t)
+	signing, key := kubetest.SelfSigned(t)
 	body := func(text string) string { return strings.Split(text, "\n")[1] }
 	kubeconfig := func(way, user string) string {
 		text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"a","user":%s}]}`,
@@ -117,25 +113,6 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 		"kubeconfig-exec": {"kubeconfig = var.secret.kubeconfig_exec", `the exec command "sh" fails`},
 	}
 	return secrets, cells
-}
-
-// selfSigned is a certificate and its key, PEM.
-func selfSigned(t *testing.T) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
 }
 
 // TestSecretsOfClustersAppearNowhere puts secrets into every attribute of clusters, and goes every way to a verdict or
