@@ -129,6 +129,10 @@ func (p *controlPlane) document(document document) {
 		return
 	}
 	apiVersion, kind := o.text("apiVersion"), o.text("kind")
+	if _, isList := o.fields["items"].([]any); isList && apiVersion == "" && kind == "" {
+		p.modelList(o)
+		return
+	}
 	if apiVersion == "" && kind == "" {
 		kind = modelKind(o.fields)
 	}

@@ -224,6 +224,41 @@ func TestJSONModelsAsTheirAPIGivesThem(t *testing.T) {
 	}
 }
 
+// As the API of https://github.com/Azure-Samples/Ascent lists them.
+func TestJSONModelsInListsAsTheirAPIGivesThem(t *testing.T) {
+	decoded, findings := fleet.DecodeControlPlane("nonprod", map[string]any{
+		"applications": `{"items": [{"_id": "1", "name": "app1", "description": "App 1", "created_by": "me", "created_on": 1690000000, "updated_on": null, "repo_url": "https://x", ` +
+			`"repo_branch": "master", "repo_path": "manifest/app1", "namespace": "ieb", "metadata": {"common": "true", "name": "app1"}, "onboard_status": "Done"}]}`,
+		"clusters":   `{"items": [{"_id": "2", "name": "east-1", "short_name": null, "environment": "nonprod", "metadata": {"region": "east"}, "onboard_status": "Done"}]}`,
+		"namespaces": `{"items": [{"_id": "3", "name": "ieb", "cost_center": "1", "group": ["ieb-nonprod"]}]}`,
+		"policies":   `{"items": [{"_id": "4", "name": "a", "app_selector": {"common": "true"}, "cluster_selector": {"region": "west,east"}, "operation": "create"}]}`,
+		"nothing":    `{"items": []}`,
+	})
+	wantFindings(t, findings)
+	want := `{"environment":"nonprod","workspaces":[{"name":"ieb","contributor_groups":["ieb-nonprod"]}],` +
+		`"cluster_types":[{"name":"default","reconciler":"flux","namespace_service":"default","config_type":"configmap"}],` +
+		`"clusters":[{"name":"east-1","cluster_type":"default","labels":{"region":"east"}}],` +
+		`"workloads":[{"name":"app1","workspace":"ieb","labels":{"common":"true","name":"app1"},"deployment_targets":[{"name":"default"}]}],` +
+		`"target_policies":[{"name":"a","deployment_target_selector":{"match_labels":{"common":"true"}},` +
+		`"cluster_selector":{"match_expressions":[{"key":"region","operator":"In","values":["east","west"]}]},"effect":"schedule"}],` +
+		`"hydration":{"precedence":"name","lists":"merge"}}`
+	if got := model(t, decoded.Fleet); got != want {
+		t.Errorf("model\n%s, want\n%s", got, want)
+	}
+	for text, want := range map[string]string{
+		`{"items": [{"name": "x"}]}`: `["x"]: is none of Application, Cluster, Namespace and TargetPolicy`,
+		`{"items": [], "next": "x"}`: `.next: unknown attribute`,
+		`{"items": [1]}`:             `must be an object, not a number`,
+		`{"items": [{"name": "a", "app_selector": {"name": "x"}, "cluster_selector": {"name": "y"}, "operation": "purge"}]}`: `.operation: a policy that purges`,
+		`{"items": [{"name": "a", "app_selector": {"name": "x, y"}, "cluster_selector": {}}]}`:                               `app_selector["name"]: " y" is not the value of a label`,
+	} {
+		_, findings := fleet.DecodeControlPlane("nonprod", []any{text})
+		if len(findings) != 1 || !strings.Contains(findings[0].String(), want) {
+			t.Errorf("%s: %v, want %q", text, findings, want)
+		}
+	}
+}
+
 func TestUnknownDocuments(t *testing.T) {
 	for name, documents := range map[string]any{
 		"all":          fleet.Unknown{},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // The JSON models are those of control planes that keep applications, clusters, namespaces and target
@@ -24,6 +25,22 @@ func modelKind(fields map[string]any) string {
 		}
 	}
 	return ""
+}
+
+// modelList reads a list of models, as an API gives it: {"items": [...]}.
+func (p *controlPlane) modelList(o *object) {
+	o.objects("items", func(item *object) {
+		kind := item.text("kind")
+		if kind == "" {
+			kind = modelKind(item.fields)
+		}
+		if read := p.reader("/" + kind); read != nil {
+			read(item)
+			return
+		}
+		p.report(item.path, "is none of Application, Cluster, Namespace and TargetPolicy")
+	})
+	o.finish()
 }
 
 func (p *controlPlane) modelApplication(o *object) {
@@ -85,6 +102,10 @@ func (p *controlPlane) modelPolicy(o *object) {
 	if o.fields["app_selector"] == nil {
 		o.report("app_selector", "is required")
 	}
+	if operation := o.oneOf("operation", "create", "create", "purge"); operation == "purge" {
+		o.report("operation", "a policy that purges undoes at one time what those before it did, and a fleet is the same whenever it is read: "+
+			"leave it out, and take what it purges out of the policies that select it")
+	}
 	o.finishModel()
 	p.register("target_policies", policy.Name, o.path)
 	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
@@ -102,8 +123,19 @@ func (o *object) modelSelector(attribute string, attributes map[string]string) *
 		if reserved, ok := attributes[key]; ok {
 			label = reserved
 		}
-		if problem := cmp.Or(CheckLabelKey(label), CheckLabelValue(wanted[key])); problem != "" {
+		// Several values are any of them.
+		values := strings.Split(wanted[key], ",")
+		problem := CheckLabelKey(label)
+		for _, value := range values {
+			problem = cmp.Or(problem, CheckLabelValue(value))
+		}
+		if problem != "" {
 			o.decoder.report(o.path.Attribute(attribute).Key(key), "%s", problem)
+		}
+		if len(values) > 1 {
+			slices.Sort(values)
+			selector.MatchExpressions = append(selector.MatchExpressions, Expression{Key: label, Operator: "In", Values: slices.Compact(values)})
+			continue
 		}
 		if selector.MatchLabels == nil {
 			selector.MatchLabels = map[string]string{}
@@ -115,6 +147,6 @@ func (o *object) modelSelector(attribute string, attributes map[string]string) *
 
 // finishModel passes over what the systems that keep such models add to them.
 func (o *object) finishModel() {
-	added := []string{"apiVersion", "id", "onboard_status", "created_at", "created_by", "updated_at", "updated_by", "deleted_at"}
-	o.finish(slices.DeleteFunc(added, func(attribute string) bool { return o.fields[attribute] == nil })...)
+	o.finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
+		"created_at", "created_by", "created_on", "updated_at", "updated_by", "updated_on", "deleted_at")
 }
