@@ -231,7 +231,7 @@ func TestJSONModelsInListsAsTheirAPIGivesThem(t *testing.T) {
 			`"repo_branch": "master", "repo_path": "manifest/app1", "namespace": "ieb", "metadata": {"common": "true", "name": "app1"}, "onboard_status": "Done"}]}`,
 		"clusters":   `{"items": [{"_id": "2", "name": "east-1", "short_name": null, "environment": "nonprod", "metadata": {"region": "east"}, "onboard_status": "Done"}]}`,
 		"namespaces": `{"items": [{"_id": "3", "name": "ieb", "cost_center": "1", "group": ["ieb-nonprod"]}]}`,
-		"policies":   `{"items": [{"_id": "4", "name": "a", "app_selector": {"common": "true"}, "cluster_selector": {"region": "west,east"}, "operation": "create"}]}`,
+		"policies":   `{"items": [{"_id": "4", "name": "a", "app_selector": {"common": "true"}, "cluster_selector": {"region": "west,east"}, "operation": "CREATE"}]}`,
 		"nothing":    `{"items": []}`,
 	})
 	wantFindings(t, findings)
@@ -248,8 +248,9 @@ func TestJSONModelsInListsAsTheirAPIGivesThem(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"items": [{"name": "x"}]}`: `["x"]: is none of Application, Cluster, Namespace and TargetPolicy`,
 		`{"items": [], "next": "x"}`: `.next: unknown attribute`,
-		`{"items": [1]}`:             `must be an object, not a number`,
-		`{"items": [{"name": "a", "app_selector": {"name": "x"}, "cluster_selector": {"name": "y"}, "operation": "purge"}]}`: `.operation: a policy that purges`,
+		`{"name": "a", "app_selector": {}, "cluster_selector": {}, "operation": "create"}`: `.operation: must be CREATE or PURGE, not "create"`,
+		`{"items": [1]}`: `must be an object, not a number`,
+		`{"items": [{"name": "a", "app_selector": {"name": "x"}, "cluster_selector": {"name": "y"}, "operation": "PURGE"}]}`: `.operation: a policy that purges`,
 		`{"items": [{"name": "a", "app_selector": {"name": "x, y"}, "cluster_selector": {}}]}`:                               `app_selector["name"]: " y" is not the value of a label`,
 	} {
 		_, findings := fleet.DecodeControlPlane("nonprod", []any{text})

@@ -102,9 +102,13 @@ func (p *controlPlane) modelPolicy(o *object) {
 	if o.fields["app_selector"] == nil {
 		o.report("app_selector", "is required")
 	}
-	if operation := o.oneOf("operation", "create", "create", "purge"); operation == "purge" {
+	switch operation := o.text("operation"); operation {
+	case "", "CREATE":
+	case "PURGE":
 		o.report("operation", "a policy that purges undoes at one time what those before it did, and a fleet is the same whenever it is read: "+
 			"leave it out, and take what it purges out of the policies that select it")
+	default:
+		o.report("operation", "must be CREATE or PURGE, not %.80q", operation)
 	}
 	o.finishModel()
 	p.register("target_policies", policy.Name, o.path)

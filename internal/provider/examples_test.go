@@ -17,7 +17,7 @@ import (
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	folders := 0
-	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "sources/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
+	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "sources/*", "coming-from/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestExamplesApply(t *testing.T) {
 				// The provider runs in the test's process, whose working directory is this package.
 				repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 				text := onTestClusters(t, strings.ReplaceAll(config.String(), `"gitops.git"`, strconv.Quote(repository)))
-				if strings.Contains(text, sourceHost+"platform/control-plane.git") {
+				if strings.Contains(text, `data "flotilla_repository_files"`) {
 					text = newSources(t).config(text)
 				}
 				if strings.Contains(text, "for_each") { // which the test library cannot read from a state

@@ -22,8 +22,8 @@ type sources struct {
 	folder string
 }
 
-// newSources makes the three repositories of testdata/sources: a control plane with the branches main and dev, and
-// those of two teams. Main has one commit more than was promoted to dev.
+// newSources makes the repositories of testdata/sources: a control plane with the branches main and dev, those of two
+// teams, and one of applications for Argo CD. Main has one commit more than was promoted to dev.
 func newSources(t *testing.T) *sources {
 	t.Helper()
 	s := &sources{t: t, folder: filepath.ToSlash(t.TempDir()) + "/"}
@@ -31,12 +31,14 @@ func newSources(t *testing.T) *sources {
 		return files(t, filepath.Join(append([]string{"testdata", "sources"}, path...)...))
 	}
 	promoted := s.commit("platform/control-plane.git", "main", data("control-plane", "main"))
+	git(t, s.url("platform/control-plane.git"), "tag", "--annotate", "--message", "First", "v1", promoted)
 	s.commit("platform/control-plane.git", "main", data("control-plane", "next"))
 	dev := data("control-plane", "dev")
 	dev["base-repo.yaml"] = strings.Replace(dev["base-repo.yaml"], strings.Repeat("0", 40), promoted, 1)
 	s.commit("platform/control-plane.git", "dev", dev)
 	s.commit("payments/source.git", "main", data("payments", "main"))
 	s.commit("platform/services.git", "main", data("services", "main"))
+	s.commit("platform/apps.git", "main", data("apps", "main"))
 	return s
 }
 
@@ -45,7 +47,7 @@ func (s *sources) url(name string) string { return s.folder + name }
 
 // config is a configuration with the repositories' URLs on this machine.
 func (s *sources) config(text string) string {
-	for _, name := range []string{"platform/control-plane.git", "payments/source.git", "platform/services.git"} {
+	for _, name := range []string{"platform/control-plane.git", "payments/source.git", "platform/services.git", "platform/apps.git"} {
 		text = strings.ReplaceAll(text, sourceHost+name, s.url(name))
 	}
 	return text
@@ -170,6 +172,43 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 				want := yamlDocuments(t, sample("tutorial", "expected", environment))
 				if !reflect.DeepEqual(got, want) {
 					t.Errorf("got\n%v\nwant\n%v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// The guides for those who come from elsewhere show examples, and this is what becomes of them.
+func TestThoseWhoComeFromElsewhereGetWhatTheyHad(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ branch, folders, file, holds string }{
+		"ise": {
+			"nonprod", "clusters/east-1/app1-default", "clusters/east-1/app1-default/reconciler.yaml", "path: manifest/app1/nonprod/east-1\n",
+		},
+		"applicationsets": { // the canary alone, until it is proven
+			"prod", "clusters/berlin/guestbook-live clusters/berlin/vat-live", "clusters/berlin/vat-live/reconciler.yaml", "ServerSideApply=true",
+		},
+	} {
+		for _, tool := range oneTool(t) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				config := newSources(t).config(files(t, filepath.Join("..", "..", "examples", "coming-from", name))["main.tf"])
+				w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
+				w.run("apply", "-input=false", "-auto-approve")
+				w.plan()
+				written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, test.branch))
+				var folders []string
+				for path := range written {
+					if folder, ok := strings.CutSuffix(path, "/reconciler.yaml"); ok {
+						folders = append(folders, folder)
+					}
+				}
+				slices.Sort(folders)
+				if got := strings.Join(folders, " "); got != test.folders {
+					t.Errorf("folders are %s, want %s", got, test.folders)
+				}
+				if !strings.Contains(written[test.file], test.holds) {
+					t.Errorf("%s is\n%s", test.file, written[test.file])
 				}
 			})
 		}
