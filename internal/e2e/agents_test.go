@@ -71,7 +71,6 @@ func TestAgents(t *testing.T) {
 		w.cluster = kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 		w.git = giteatest.Start(t)
 	})
-	defer w.write(t)
 	t.Run("with", func(t *testing.T) { // ends when both have
 		for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
 			t.Run(agent.reconciler(), func(t *testing.T) {

@@ -19,21 +19,30 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Exit(inOwnNetwork(func() int {
-		return kubetest.Main(func() int { return giteatest.Main(m) })
+		return kubetest.Main(func() int {
+			code := giteatest.Main(m)
+			if err := took.write(os.Getenv("FLOTILLA_E2E")); err != nil {
+				fmt.Fprintln(os.Stderr, "e2e:", err)
+			}
+			return code
+		})
 	}))
 }
 
 // patience is generous: agents take seconds, on a busy machine a minute.
 const patience = 4 * time.Minute
 
-// world is what all tests share: one cluster with both agents, and a Git host.
+// world is what the tests of one cluster share: the cluster, and a Git host.
 type world struct {
+	test    string // what it is about, where the name of the test does not say that
 	cluster *kubetest.Server
 	git     *giteatest.Server
-	times   times
 }
 
-// times are how long steps took.
+// took is how long the steps of all tests took, which [TestMain] writes: it is
+// package state because one table is printed for all of them.
+var took times
+
 type times struct {
 	mu    sync.Mutex
 	lines []line
@@ -45,7 +54,7 @@ type line struct {
 }
 
 func (l line) String() string {
-	return fmt.Sprintf("%-7s %-10s %5.1f s  %s", l.agent, l.test, l.took.Seconds(), l.what)
+	return fmt.Sprintf("%-7s %-21s %5.1f s  %s", l.agent, l.test, l.took.Seconds(), l.what)
 }
 
 // step does one thing, and notes how long it took.
@@ -53,20 +62,23 @@ func (w *world) step(t *testing.T, agent, what string, do func()) {
 	t.Helper()
 	began := time.Now()
 	do()
-	line := line{agent: agent, what: what, took: time.Since(began)}
-	if test := path.Base(t.Name()); test != t.Name() && test != agent {
+	line := line{agent: agent, test: w.test, what: what, took: time.Since(began)}
+	if test := path.Base(t.Name()); line.test == "" && test != t.Name() && test != agent {
 		line.test = test
 	}
 	t.Log(line)
-	w.times.mu.Lock()
-	defer w.times.mu.Unlock()
-	w.times.lines = append(w.times.lines, line)
+	took.mu.Lock()
+	defer took.mu.Unlock()
+	took.lines = append(took.lines, line)
 }
 
 // write leaves the times where `make e2e` prints them, those of a test
 // together.
-func (w *world) write(t *testing.T) {
-	lines := slices.Clone(w.times.lines)
+func (t *times) write(file string) error {
+	if len(t.lines) == 0 {
+		return nil
+	}
+	lines := slices.Clone(t.lines)
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(cmp.Compare(a.agent, b.agent), cmp.Compare(a.test, b.test)) })
 	var text strings.Builder
 	for i, l := range lines {
@@ -75,9 +87,7 @@ func (w *world) write(t *testing.T) {
 		}
 		fmt.Fprintln(&text, l)
 	}
-	if err := os.WriteFile(os.Getenv("FLOTILLA_E2E"), []byte(text.String()), 0o600); err != nil {
-		t.Error(err)
-	}
+	return os.WriteFile(file, []byte(text.String()), 0o600)
 }
 
 // eventually asks until there is no error, and fails the test with the last one

@@ -14,7 +14,7 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 	t.Helper()
 	folder := t.TempDir()
 	environment := []string{
-		"PATH=" + os.Getenv("PATH"),
+		"PATH=" + filepath.Dir(program(t, binary)) + string(os.PathListSeparator) + os.Getenv("PATH"), // git asks it for passwords
 		"KUBECONFIG=" + kubeconfig(t, cluster),
 		"HOME=" + folder,
 		"TMPDIR=" + mkdir(t, folder, "tmp"),
@@ -30,6 +30,7 @@ func startAgent(t *testing.T, cluster *kubetest.Server, binary, name string, arg
 		"ARGOCD_TLS_DATA_PATH=" + mkdir(t, folder, "tls"),
 		"ARGOCD_SSH_DATA_PATH=" + mkdir(t, folder, "ssh"),
 		"ARGOCD_GPG_DATA_PATH=" + mkdir(t, folder, "gpg"),
+		"ARGOCD_ASK_PASS_SOCK=" + filepath.Join(folder, "ask-pass"),
 		"ARGOCD_GNUPGHOME=" + mkdir(t, folder, "gnupg"),
 		"RUNTIME_NAMESPACE=flux-system",
 	}
