@@ -109,6 +109,7 @@ func (a *azureHost) find(ctx context.Context, base, head string, open bool, matc
 		query.Set("searchCriteria.targetRefName", azureHeads+base)
 	}
 	var newest *request
+	cut := false // what a list shows of the newest is not all
 	err := pages(func(page int) (bool, error) {
 		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
 		var listed struct {
@@ -122,20 +123,24 @@ func (a *azureHost) find(ctx context.Context, base, head string, open bool, matc
 			if !r.comes(head, base) || open != (r.State == Open) || newest != nil && newest.Number > r.Number {
 				continue
 			}
-			if len(utf16.Encode([]rune(pull.Description))) >= azureCut {
+			short := len(utf16.Encode([]rune(pull.Description))) >= azureCut
+			if short && r.Owner == "" { // the mark is at the beginning, unless a person has moved it
 				whole, err := a.get(ctx, r.Number)
 				if err != nil {
 					return true, err
 				}
-				r = whole
+				r, short = whole, false
 			}
 			if match(r) {
-				newest = r
+				newest, cut = r, short
 			}
 		}
 		return len(listed.Value) < azurePage, nil
 	})
-	return newest, err
+	if err != nil || !cut {
+		return newest, err
+	}
+	return a.get(ctx, newest.Number)
 }
 
 func (a *azureHost) get(ctx context.Context, number int) (*request, error) {
