@@ -1,0 +1,70 @@
+package provider_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// BenchmarkAgents plans and applies the agents of clusters whose API servers take 50 ms for each answer, ten at a time,
+// as Terraform does.
+func BenchmarkAgents(b *testing.B) {
+	for _, count := range []int{50, 200} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			api := &standInCluster{delay: 50 * time.Millisecond}
+			url, certificate := api.start(b)
+			clusters := map[string]any{}
+			configuration := providertest.Configuration{Provider: map[string]any{"clusters": clusters}, Resources: map[string]providertest.Resource{}}
+			for i := range count {
+				name := fmt.Sprintf("edge-%03d", i)
+				clusters[name] = map[string]any{"host": url + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}
+				attributes := anAgent("flux-system", map[string]any{"cluster": name})
+				configuration.Resources[fmt.Sprintf("flotilla_agent.all[%q]", name)] = providertest.Resource{Attributes: attributes}
+			}
+			w := providertest.New(startProvider)
+			var plan *providertest.Plan
+			check := func(said providertest.Diagnostics) {
+				b.Helper()
+				if said.Err() != nil {
+					b.Fatal(said)
+				}
+			}
+			for _, step := range []struct {
+				name string
+				do   func()
+			}{
+				{"plan-create", func() {
+					planned, said := w.Plan(b.Context(), configuration)
+					check(said)
+					plan = planned
+				}},
+				{"apply-create", func() { check(w.ApplyPlan(b.Context(), plan)) }},
+				{"plan-no-op", func() {
+					planned, said := w.Plan(b.Context(), configuration)
+					if check(said); !planned.Empty() {
+						b.Fatal("it is not empty")
+					}
+				}},
+				{"destroy", func() {
+					_, said := w.Apply(b.Context(), configuration, providertest.Destroy())
+					check(said)
+				}},
+			} {
+				b.Run(step.name, func(b *testing.B) {
+					if b.N > 1 && step.name != "plan-no-op" && step.name != "plan-create" {
+						b.Skip("it is done once: run with -benchtime 1x")
+					}
+					api.mu.Lock()
+					api.asked = 0
+					api.mu.Unlock()
+					for b.Loop() {
+						step.do()
+					}
+					b.ReportMetric(float64(api.asked)/float64(b.N*count), "requests/cluster")
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// standInCluster is an API server that knows the kinds of Flux and does what it is told: it takes every object as it is.
+// The first segment of a path says which cluster it is.
+type standInCluster struct {
+	delay  time.Duration
+	refuse http.HandlerFunc // what is to be said to a change; nil for nothing
+
+	mu      sync.Mutex
+	objects map[string]map[string]any
+	asked   int
+}
+
+var standInKinds = map[string][]struct{ resource, kind string }{
+	"v1":                             {{"namespaces", "Namespace"}, {"secrets", "Secret"}},
+	"source.toolkit.fluxcd.io/v1":    {{"gitrepositories", "GitRepository"}},
+	"kustomize.toolkit.fluxcd.io/v1": {{"kustomizations", "Kustomization"}},
+}
+
+// start serves it; the certificate is PEM.
+func (s *standInCluster) start(t testing.TB) (url, certificate string) {
+	t.Helper()
+	s.objects = map[string]map[string]any{}
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+}
+
+func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	time.Sleep(s.delay)
+	cluster, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	version := strings.TrimPrefix(strings.TrimPrefix(path, "apis/"), "api/")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	w.Header().Set("Content-Type", "application/json")
+	key := cluster + "/" + path
+	switch {
+	case standInKinds[version] != nil:
+		var list []string
+		for _, one := range standInKinds[version] {
+			list = append(list, fmt.Sprintf(`{"name":%q,"kind":%q,"namespaced":%v,"verbs":["list"]}`, one.resource, one.kind, one.kind != "Namespace"))
+		}
+		fmt.Fprintf(w, `{"kind":"APIResourceList","resources":[%s]}`, strings.Join(list, ","))
+	case strings.HasSuffix(path, "/namespaces/kube-system"):
+		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"uid-of-%s"}}`, cluster)
+	case r.Method == http.MethodPatch && s.refuse != nil:
+		s.refuse(w, r)
+	case r.Method == http.MethodPatch:
+		var object map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&object); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if r.Header.Get("Content-Type") == "application/merge-patch+json" {
+			for field, value := range object["spec"].(map[string]any) {
+				s.objects[key]["spec"].(map[string]any)[field] = value
+			}
+			_ = json.NewEncoder(w).Encode(s.objects[key])
+			return
+		}
+		metadata := object["metadata"].(map[string]any)
+		metadata["uid"] = "uid-of-" + key
+		owned := map[string]any{}
+		data, _ := object["data"].(map[string]any)
+		for name := range data {
+			owned["f:"+name] = map[string]any{}
+		}
+		metadata["managedFields"] = []any{map[string]any{"manager": "flotilla", "operation": "Apply", "fieldsV1": map[string]any{"f:data": owned}}}
+		if s.objects[key] == nil {
+			w.WriteHeader(http.StatusCreated)
+		}
+		if r.URL.Query().Get("dryRun") == "" {
+			s.objects[key] = object
+		}
+		_ = json.NewEncoder(w).Encode(object)
+	case r.Method == http.MethodDelete && s.objects[key] != nil:
+		delete(s.objects, key)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+	case s.objects[key] != nil:
+		_ = json.NewEncoder(w).Encode(s.objects[key])
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"name":"x"}}`)
+	}
+}
