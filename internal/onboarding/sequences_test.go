@@ -297,7 +297,7 @@ func (s *sequence) apply(ctx context.Context) error {
 		}
 		after, readErr := s.versions(ctx, objects)
 		if err == nil || readErr != nil || !maps.Equal(before, after) {
-			return fmt.Errorf("with something in the way the error is %w, %w, and what is there went from %v to %v", err, readErr, before, after)
+			return fmt.Errorf("with something in the way the error is %v, and what is there went from %v to %v", errors.Join(err, readErr), before, after)
 		}
 		return nil
 	}
@@ -307,6 +307,15 @@ func (s *sequence) apply(ctx context.Context) error {
 	s.records, s.uids = done.Records, done.UIDs
 	if force {
 		s.taken = map[kube.Ref]bool{}
+	}
+	for ref := range s.taken { // what is wanted no more has gone, whoever else had a field of it
+		live, err := s.world.Read(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			delete(s.taken, ref)
+		}
 	}
 	look, err := onboarding.LookAt(ctx, s.world, agent.OnCluster, objects, onboarding.LookOptions{})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
@@ -272,8 +273,27 @@ func standIn(key string) any {
 	return "unknown"
 }
 
-// hiddenIn are the texts of credentials that no error must have.
-func hiddenIn(secrets map[string]any) []string {
+// hiddenIn are the texts that no error must have: credentials, and what objects hold of them, such as the JSON by which
+// Argo CD knows a cluster.
+func hiddenIn(secrets map[string]any, objects []agent.Object) []string {
+	hidden := slices.DeleteFunc(credentialsIn(secrets), func(text string) bool { return text == "" })
+	var held []string
+	for i := range objects {
+		if objects[i].Part != agent.Credential {
+			continue
+		}
+		texts, _, _ := unstructured.NestedStringMap(objects[i].Object, "stringData")
+		for _, text := range texts {
+			if slices.ContainsFunc(hidden, func(secret string) bool { return strings.Contains(text, secret) }) {
+				held = append(held, text)
+			}
+		}
+	}
+	return append(hidden, held...)
+}
+
+// credentialsIn are the texts of credentials that are secret.
+func credentialsIn(secrets map[string]any) []string {
 	var hidden []string
 	var walk func(key string, value any)
 	walk = func(key string, value any) {

@@ -26,9 +26,10 @@ type standInCluster struct {
 }
 
 var standInKinds = map[string][]struct{ resource, kind string }{
-	"v1":                             {{"namespaces", "Namespace"}, {"secrets", "Secret"}},
-	"source.toolkit.fluxcd.io/v1":    {{"gitrepositories", "GitRepository"}},
-	"kustomize.toolkit.fluxcd.io/v1": {{"kustomizations", "Kustomization"}},
+	"v1":                                     {{"namespaces", "Namespace"}, {"secrets", "Secret"}},
+	"source.toolkit.fluxcd.io/v1":            {{"gitrepositories", "GitRepository"}},
+	"notification.toolkit.fluxcd.io/v1beta3": {{"providers", "Provider"}, {"alerts", "Alert"}},
+	"kustomize.toolkit.fluxcd.io/v1":         {{"kustomizations", "Kustomization"}},
 }
 
 // start serves it; the certificate is PEM.

@@ -191,7 +191,7 @@ func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.O
 	ctx, cancel := decodeTimeouts(t.model.Timeouts, t.diagnostics).during(ctx, forRead)
 	defer cancel()
 	var failures onboarding.Failures
-	err := t.ask(ctx, targets, lookDeadline, secrets, func(ctx context.Context, clusters onboarding.Clusters) error {
+	err := connect(ctx, targets, lookDeadline, hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
 		for _, one := range targets {
 			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: t.model.Force.ValueBool()})
 			if err != nil {
@@ -276,13 +276,7 @@ func (t *agentTask) addError(err error) {
 	}
 }
 
-// ask connects to the clusters, one within the other.
-func (t *agentTask) ask(
-	ctx context.Context, targets []target, deadline time.Duration, secrets map[string]any, do func(ctx context.Context, clusters onboarding.Clusters) error,
-) error {
-	return connect(ctx, targets, deadline, hiddenIn(secrets), onboarding.Clusters{}, do)
-}
-
+// connect connects to the clusters, one within the other, and keeps texts out of all errors.
 func connect(
 	ctx context.Context, targets []target, deadline time.Duration, hidden []string, clusters onboarding.Clusters, do func(ctx context.Context, clusters onboarding.Clusters) error,
 ) error {
@@ -342,7 +336,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 		order.Following = t.following(settings)
 	}
 	var done onboarding.Done
-	err := t.ask(ctx, targets, remaining(ctx), secrets, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
+	err := connect(ctx, targets, remaining(ctx), hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
 		done, err = onboarding.Apply(ctx, clusters, order)
 		return err
 	})
@@ -401,7 +395,7 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 		return &after
 	}
 	var drift onboarding.Drift
-	err := t.ask(ctx, targets, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, clusters onboarding.Clusters) error {
+	err := connect(ctx, targets, min(lookDeadline, remaining(ctx)), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
 		for _, one := range targets {
 			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: m.Force.ValueBool(), Blind: true})
 			if err != nil {
@@ -448,7 +442,7 @@ func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
 	farewell := onboarding.Farewell{Name: m.Cluster.ValueString(), Environment: m.Environment.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
 	for len(targets) > 0 {
 		var notes []string
-		err := t.ask(ctx, targets, remaining(ctx), nil, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
+		err := connect(ctx, targets, remaining(ctx), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
 			notes, err = onboarding.Remove(ctx, clusters, farewell)
 			return err
 		})
