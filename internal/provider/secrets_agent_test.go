@@ -12,13 +12,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
 // TestSecretsOfAgentsAppearNowhere gives agents every kind of credential, and has clusters that repeat what they are
 // sent refuse it, when it is tried and when it is applied.
 func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 	requireAcceptance(t)
-	_, key := selfSigned(t)
+	_, key := kubetest.SelfSigned(t)
 	secrets := map[string]string{
 		"token": `agent-t0ken-01/+ü%`, "bearer": "b3arer-token-0123", "password": `p4ssword "q" & /+ü`, "ssh": key, "passphrase": "phr4se-secret-0123",
 		"feedback": "f33dback-token-0123", "cluster": "cluster-t0ken-0123456", "spoke": "sp0ke-token-0123456789",
