@@ -247,7 +247,7 @@ func (t *claimTask) checkHolder(found gitops.Claim) {
 		has = wording.List(found.Names(), wording.Named)
 	}
 	switch {
-	case own:
+	case own, t.model.Adopt.IsUnknown():
 	case t.model.Adopt.ValueBool():
 		t.diagnostics.AddAttributeWarning(path.Root("adopt"), "A claim is taken over", fmt.Sprintf(
 			"The record of the claim %q has %s, and no state that had it keeps it.", t.at.Name, has))
