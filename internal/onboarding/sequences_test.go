@@ -214,7 +214,7 @@ func (s *sequence) remove(ctx context.Context) error {
 func (s *sequence) takeOver(ctx context.Context) error {
 	ref := s.any()
 	live, err := s.world.Read(ctx, ref)
-	if err != nil || live == nil {
+	if err != nil || live == nil || s.taken[ref] { // it would give up what it had before, which may have to be there
 		return err
 	}
 	s.say("another manager takes %s over", ref)
