@@ -2,8 +2,12 @@ package provider_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -248,4 +252,51 @@ func (c *stoppedClock) Now() time.Time { return c.now }
 func (c *stoppedClock) Sleep(_ context.Context, d time.Duration) {
 	c.now = c.now.Add(d)
 	c.slept++
+}
+
+// others commits to a branch, of files that no assignment owns, as often as it is told to, and counts into pushed.
+func others(t *testing.T, url string, commits int, pushed *atomic.Int64) {
+	t.Helper()
+	clone := repository{cloneURL: url}.clone(t, "dev")
+	for i := range commits {
+		writeFile(t, filepath.Join(clone, "others", fmt.Sprint(i)), "x")
+		git(t, clone, "add", "-A")
+		git(t, clone, "commit", "-qm", "by others")
+		git(t, clone, "push", "-q")
+		pushed.Add(1)
+	}
+}
+
+func TestAssignmentStaysReadyWhileOthersCommitAllTheTime(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	first := git(t, url, "rev-parse", "dev")
+	const commits = 30
+	var pushed atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		others(t, url, commits, &pushed)
+	}()
+	defer func() { <-done }()
+	for reads := 0; pushed.Load() < commits || reads < 3; reads++ {
+		before := pushed.Load()
+		values := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{"reports": []any{
+			report("drone-1", first, nil), report("drone-2", first, nil), report("large-1", git(t, url, "rev-parse", "dev"), nil),
+		}}})
+		if got := verdicts(values); got != "ready ready ready" {
+			t.Fatalf("after %d commits of others, the verdicts are %s: %v", before, got, values["clusters"])
+		}
+		drone, _ := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
+		if behind, err := strconv.ParseInt(fmt.Sprint(drone["commits_behind"]), 10, 64); err != nil || behind < before || behind > commits {
+			t.Errorf("after %d commits of others, drone-1 is %v", before, drone)
+		}
+		if drift, _ := values["drift"].([]any); len(drift) != 0 {
+			t.Errorf("after %d commits of others, drift is %v", before, drift)
+		}
+		if t.Failed() {
+			return
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -484,5 +485,22 @@ func TestRolloutSaysThatEvidenceIsOlderThanWhatIsDeployed(t *testing.T) {
 	_, diagnostics := r.w.Plan(t.Context(), r.configuration("2"))
 	if diagnostics.Err() != nil || !strings.Contains(fmt.Sprint(diagnostics), "Evidence is older than what is deployed") {
 		t.Errorf("%v", diagnostics)
+	}
+}
+
+func TestRolloutGoesOnWhileOthersCommit(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.run("2", "2 1 1")
+	r.report("canary", observe.Ready)
+	configuration := r.configuration("2") // with the evidence of before what others commit
+	var pushed atomic.Int64
+	others(t, r.url, 3, &pushed)
+	apply(t, r.w, configuration)
+	if got := r.versions(); got != "2 2 1" {
+		t.Errorf("deployed %q", got)
+	}
+	if plan := r.run("2", "2 2 1"); !plan.Empty() {
+		t.Errorf("what others commit plans %s", said(plan))
 	}
 }
