@@ -1,6 +1,6 @@
 #!/bin/sh
 # Applies this example to a local bare repository in a scratch folder, looks at what came of it, breaks
-# it and repairs it. Called by `make demo` with TERRAFORM, the path of Terraform or OpenTofu, and
+# it and repairs it, and lets a change go through stages. Called by `make demo` with TERRAFORM, the path of Terraform or OpenTofu, and
 # PROVIDER, the folder of the provider's binary.
 set -eu
 
@@ -108,4 +108,35 @@ terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Ap
 git -C gitops.git show --stat --format='%h %s%n%n%b' dev | show
 git -C gitops.git diff --quiet dev~1 dev -- '*/hello-world-app-*'
 
-say "Done: the folders are as they were, and the file that is not Flotilla's is still there"
+say "Changes of stage shall go to drones first, and further once those are ready"
+cp "$example"/rollout/*.tf .
+grep -v '^#' rollout.tf | sed '/./,$!d' | show
+awk '/^resource/, /^}/' rollout_override.tf | show
+terraform apply -no-color -auto-approve | grep -E '^Apply complete' | show
+
+say "One value changes: the canary gets it, and the plan says what waits, and for what"
+sed 's/"Stage"/"Staging"/' platform.tf > changed && mv changed platform.tf
+plan
+terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
+
+say "As long as nobody reports that the canary is ready, there is nothing to do"
+plan
+
+# report says that a cluster has the tip of the branch, and is ready.
+report() {
+    reports="${reports:+$reports, }{\"cluster\": \"$1\", \"commit\": \"$(git -C gitops.git rev-parse stage)\", \"ready\": true}"
+    echo "[$reports]" > reports.json
+}
+
+say "drone-1 reports that it has the commit, and is ready: the change goes on to the rest"
+report drone-1
+plan
+terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
+
+say "large-1 reports, too: the change is proven everywhere"
+report large-1
+plan
+terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
+git -C gitops.git log -2 --reverse --format='%h %s' --stat=72 stage -- drone large | show
+
+say "Done: every change was read before it was made, and each is one commit"

@@ -37,6 +37,7 @@ locals {
       environments      = ["dev", "stage"]
       workspaces        = flotilla_workspace.all
       cluster_types     = merge(flotilla_cluster_type.dev, flotilla_cluster_type.stage)
+      clusters          = local.clusters
       workloads         = [flotilla_workload.hello_world]
       target_policies   = flotilla_target_policy.all
       config_containers = flotilla_config_container.all

@@ -19,6 +19,9 @@ locals {
     small          = { region = "west-us", size = "small" }
   }
 
+  # None is known by name: their agents follow the folders of their types.
+  clusters = []
+
   config = {
     east-us    = { labels = { region = "east-us" }, data = { REGION = "East US" } }
     west-us    = { labels = { region = "west-us" }, data = { REGION = "West US", DATABASE_URL = terraform_data.database.output } }

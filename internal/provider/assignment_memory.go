@@ -175,6 +175,12 @@ func (m *memory) remember(result *pipeline.Result, gitopsRepo, version string) {
 	m.GitopsRepo, m.Provider = gitopsRepo, version
 }
 
+// recallFleet notes the fleet that was rolled out last.
+func (m *memory) recallFleet(before *memory) {
+	m.Model, m.Config, m.Manifests = before.Model, before.Config, before.Manifests
+	m.GitopsRepo, m.Provider = before.GitopsRepo, before.Provider
+}
+
 // developmentRelease is that of builds which may render otherwise than each other.
 const developmentRelease = "dev"
 

@@ -293,6 +293,10 @@ func (t *task) state() *rollout.State {
 	return t.outcome.State
 }
 
+// isUnderWay says whether some of the fleet waits: then what later stages change is due to what it has become since it
+// was rolled out last.
+func (t *task) isUnderWay() bool { return t.outcome != nil && len(t.outcome.Progress) > 0 }
+
 // isClosed says that windows keep everything as it is.
 func (t *task) isClosed() bool { return t.outcome != nil && t.outcome.Closed }
 

@@ -308,7 +308,9 @@ func (t *task) proceed(ctx context.Context) *memory {
 		return nil
 	}
 	m := *t.memory
-	m.Rollout = t.state()
+	if m.Rollout = t.state(); t.result != nil && !t.isUnderWay() {
+		m.remember(t.result, placeText(t.intent.Owner.Place), t.connection.release)
+	}
 	return &m
 }
 
@@ -343,7 +345,11 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 	}
 	if t.result != nil {
 		m.Label = otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name)
-		m.remember(t.result, placeText(t.intent.Owner.Place), t.connection.release)
+		if t.memory != nil && t.memory.Model != "" && t.isUnderWay() {
+			m.recallFleet(t.memory)
+		} else {
+			m.remember(t.result, placeText(t.intent.Owner.Place), t.connection.release)
+		}
 		m.noteRendering(t.rendering, t.connection)
 	}
 	return m, nil

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -106,8 +107,59 @@ func testHelloWorld(t *testing.T, tool string) {
 			t.Errorf("the state holds rendered content: %q", rendered)
 		}
 	}
+	rollOutHelloWorld(t, w, repo)
 	w.run("destroy", "-input=false", "-auto-approve", "-var=database_address=mysql://west:8806/mysql3")
-	if left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev"); left != "command-center/dev.md\ndrone/dev.md\nlarge/dev.md\nsmall/dev.md" {
+	if left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev"); left != "command-center/dev-team.md\ndrone/dev-team.md\nlarge/dev-team.md\nsmall/dev-team.md" {
 		t.Errorf("destroy left %s, want the markers, so that agents prune", left)
 	}
+}
+
+// rollOutHelloWorld does what the demo does in the end.
+func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
+	t.Helper()
+	for name, content := range files(t, filepath.Join("..", "..", "examples", "hello-world", "rollout")) {
+		writeFile(t, filepath.Join(w.path, name), content)
+	}
+	edit := func(name, old, by string) {
+		t.Helper()
+		content, err := os.ReadFile(filepath.Join(w.path, name))
+		if err != nil || !strings.Contains(string(content), old) {
+			t.Fatalf("%s has no %q: %v", name, old, err)
+		}
+		writeFile(t, filepath.Join(w.path, name), strings.Replace(string(content), old, by, 1))
+	}
+	edit("main.tf", "name        = each.key", `name        = "${each.key}-team"`)
+	const database = "-var=database_address=mysql://west:8806/mysql3"
+	w.run("apply", "-input=false", "-auto-approve", database)
+	edit("platform.tf", `"Stage"`, `"Staging"`)
+
+	var reports []string
+	report := func(cluster string) {
+		reports = append(reports, fmt.Sprintf(`{"cluster": %q, "commit": %q, "ready": true}`, cluster, git(t, repo.url, "rev-parse", "stage")))
+		writeFile(t, filepath.Join(w.path, "reports.json"), "["+strings.Join(reports, ", ")+"]")
+	}
+	run := func(rolledOut bool, changed string, lines ...string) {
+		t.Helper()
+		before := git(t, repo.url, "rev-parse", "stage")
+		after := change(t, w.plan(database), `flotilla_assignment.all["stage"]`).After
+		for _, line := range lines {
+			if said := fmt.Sprint(field(after, "changes")); !strings.Contains(said, line) {
+				t.Errorf("changes are %s, want %q", said, line)
+			}
+		}
+		if field(after, "rolled_out") != rolledOut {
+			t.Errorf("rolled_out is %v, want %v", field(after, "rolled_out"), rolledOut)
+		}
+		w.run("apply", "-input=false", "plan.out")
+		if got := git(t, repo.url, "diff", "--name-only", before, "stage", "--", "drone", "large"); got != changed {
+			t.Errorf("changed files:\n%s", got)
+		}
+		w.plan(database, "-detailed-exitcode")
+	}
+	run(false, "drone/hello-world-app-uat-test/platform-config.yaml",
+		`data.ENVIRONMENT, on drone: 1 assignment, by config container "stage"`, `at stage 1 of 2 "canary", on 1 of 2 hosts: waits for clusters to be ready`)
+	report("drone-1")
+	run(false, "large/hello-world-app-uat-test/platform-config.yaml", `data.ENVIRONMENT, on large: 1 assignment, by config container "stage"`)
+	report("large-1")
+	run(true, "")
 }

@@ -166,7 +166,10 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 		t.Errorf("evidence that decides nothing plans %s", said(plan))
 	}
 	r.report("canary", observe.Ready)
-	r.run("2", "2 2 1")
+	plan = r.run("2", "2 2 1")
+	if want := `platform-config.yaml: data.VERSION, on region: 1 assignment, by config container "all"`; !strings.Contains(said(plan), want) {
+		t.Errorf("the plan of a later stage does not say %q: %s", want, said(plan))
+	}
 	r.report("canary", observe.Progressing) // what was proven stays proven
 	r.report("region", observe.Ready)
 	r.run("2", "2 2 2")
@@ -417,6 +420,18 @@ func TestRollbackIsHeldByNoStage(t *testing.T) {
 	}
 	r.further = nil
 	r.run("2", "2 1 1") // and goes forth from the first stage
+}
+
+func TestRollbackToWhatIsThereWritesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	tip := git(t, r.url, "rev-parse", "dev")
+	r.further = map[string]any{"rollback_to": tip}
+	if plan := r.run("2", "1 1 1"); after(plan)["rolled_out"] != false || git(t, r.url, "rev-parse", "dev") != tip {
+		t.Errorf("the plan says %s", said(plan))
+	}
+	r.further = nil
+	r.run("2", "2 1 1")
 }
 
 func TestEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
