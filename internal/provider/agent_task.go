@@ -136,8 +136,8 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 		before = &agentMemory{}
 	}
 	lines := onboarding.Changes(former, after, before.Drift.Findings, before.Records)
-	for where, uid := range before.Drift.Clusters {
-		if known := before.UIDs[where]; known != "" && known != uid {
+	for _, where := range slices.Sorted(maps.Keys(before.Drift.Clusters)) {
+		if known := before.UIDs[where]; known != "" && known != before.Drift.Clusters[where] {
 			lines = []string{fmt.Sprintf("cluster %q is another one by now: everything is applied anew", t.nameOf(where))}
 		}
 	}
