@@ -44,7 +44,8 @@ func (*repositoryFilesDataSource) Schema(_ context.Context, _ datasource.SchemaR
 			"GitHub, GitLab, Gitea and every repository on this machine do. A server that filters files but not folders (GitLab) sends the " +
 			"names of all files of the commit besides; one that does not filter sends the whole commit, without its past.\n\n" +
 			"All that matches has to be text. A file that is not UTF-8, one that is kept in Git LFS, a symbolic link and a submodule are errors that " +
-			"name it, so that nothing is left out without a word: narrow `include`, or name them in `exclude`. What is in submodules is not read.",
+			"name it, so that nothing is left out without a word: narrow `include`, or name them in `exclude`. What is in submodules is not read.\n\n" +
+			"Where the repository, or what is read of it, is known only after an apply, so are the files: then nothing that is made of them is in the plan.",
 		Attributes: map[string]schema.Attribute{
 			"url": schema.StringAttribute{Required: true, MarkdownDescription: "Where the repository is: https, ssh, or a path on this machine."},
 			"ref": schema.StringAttribute{

@@ -128,10 +128,43 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 	}
 }
 
+func TestWhereToReadMayBeKnownAfterAnApplyOnly(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSources(t)
+			w := newWorkdir(t, tool, map[string]string{"main.tf": fmt.Sprintf(`
+resource "terraform_data" "there" {
+  input = { url = %q, ref = "main", path = "workloads", include = ["*.yaml"] }
+}
+
+data "flotilla_repository_files" "test" {
+  url     = terraform_data.there.output.url
+  ref     = terraform_data.there.output.ref
+  path    = terraform_data.there.output.path
+  include = terraform_data.there.output.include
+}
+
+output "registrations" {
+  value = provider::flotilla::registrations(data.flotilla_repository_files.test.files)
+}
+`, s.url("platform/control-plane.git")) + requiredProviders})
+			w.run("validate")
+			w.run("apply", "-input=false", "-auto-approve")
+			w.plan("-detailed-exitcode")
+			if got := w.run("output", "-json", "registrations"); !strings.Contains(got, `"reports"`) {
+				t.Errorf("registrations are %s", got)
+			}
+		})
+	}
+}
+
 // TestKalypsosOwnRepositoriesGiveItsOutput reads the sample as Kalypso does: from its repositories, and by its
 // registration.
 func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t)
 	root := kalypsoRoot(t)
 	for _, tool := range oneTool(t) {
 		for _, environment := range []string{"dev", "stage"} {
@@ -195,7 +228,7 @@ func TestThoseWhoComeFromElsewhereGetWhatTheyHad(t *testing.T) {
 				config := newSources(t).config(files(t, filepath.Join("..", "..", "examples", "coming-from", name))["main.tf"])
 				w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
 				w.run("apply", "-input=false", "-auto-approve")
-				w.plan()
+				w.plan("-detailed-exitcode")
 				written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, test.branch))
 				var folders []string
 				for path := range written {

@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -380,5 +381,18 @@ func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 			t.Errorf("%s: received %d bytes, want %d at most", server.name, sent.Load(), server.sent)
 		}
 		t.Logf("%s: received %d KiB in %d requests", server.name, sent.Load()>>10, requests.Load())
+	}
+	// A repository on this machine is asked as sparingly, whatever its own configuration says.
+	query.URL = r.bare
+	objects := 0
+	client := git.NewClient(git.WithLogger(func(_ context.Context, _ string, fields map[string]any) {
+		count, _ := fields["objects"].(int)
+		objects += count
+	}))
+	if _, err := source.NewClient(client, git.Credentials{}).Read(t.Context(), query); err != nil {
+		t.Fatal(err)
+	}
+	if objects < 40 || objects > 60 {
+		t.Errorf("%d objects were fetched of a local repository", objects)
 	}
 }
