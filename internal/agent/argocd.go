@@ -150,5 +150,8 @@ func webURL(address string) string {
 	if err != nil || parsed.Scheme != "ssh" {
 		return strings.TrimSuffix(address, ".git")
 	}
+	if segments := pathSegments(parsed); parsed.Hostname() == "ssh.dev.azure.com" && len(segments) == 4 { // v3, organization, project, repository
+		return "https://dev.azure.com/" + segments[1] + "/" + segments[2] + "/_git/" + segments[3]
+	}
 	return "https://" + parsed.Hostname() + strings.TrimSuffix(parsed.Path, ".git")
 }

@@ -23,7 +23,7 @@ var forges = []string{forgeGitHub, forgeGitLab, forgeGitea, forgeForgejo, forgeA
 // famous are Git hosts whose name tells what they are.
 var famous = map[string]string{
 	"github.com": forgeGitHub, "gitlab.com": forgeGitLab, "gitea.com": forgeGitea, "codeberg.org": forgeForgejo,
-	"dev.azure.com": forgeAzure, "ssh.dev.azure.com": forgeAzure,
+	"dev.azure.com": forgeAzure,
 }
 
 // The placeholders of a context: the cluster, and which of its folders it is about.

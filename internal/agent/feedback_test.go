@@ -63,6 +63,10 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 		"gitlab":  {"https://git.example.com/a/b/gitops.git", "https://git.example.com/api/v4", "/projects/a%2Fb%2Fgitops/statuses/c0ffee", "name", "success", "failed"},
 		"gitea":   {"git@git.example.com:platform/gitops.git", "https://git.example.com/api/v1", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
 		"forgejo": {"https://git.example.com/platform/gitops", "https://git.example.com/api/v1", "/repos/platform/gitops/statuses/c0ffee", "context", "success", "failure"},
+		"": {
+			"git@ssh.dev.azure.com:v3/contoso/platform/gitops", "https://dev.azure.com",
+			"/contoso/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",
+		},
 		"azure": {
 			"https://dev.azure.com/contoso/platform/_git/gitops", "https://dev.azure.com",
 			"/contoso/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",

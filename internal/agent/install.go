@@ -18,9 +18,12 @@ const (
 	maxInstallSize = 16 << 20
 )
 
-// install reads the agent's own manifests. They are for the cluster, also where a hub deploys to it: the hub
-// is not installed with any of its clusters.
+// install reads the agent's own manifests. A hub is not installed with any of its clusters.
 func (r *renderer) install() {
+	if len(r.settings.Install) > 0 && r.settings.Reconciler == ArgoCDHub {
+		r.problem("install", "is for an agent in the cluster, which the reconciler %q does without; the Argo CD of the hub is there already", ArgoCDHub)
+		return
+	}
 	seen := map[ID]string{}
 	documents, size := 0, 0
 	for _, text := range r.settings.Install {

@@ -40,14 +40,15 @@ func (r *renderer) rancherSecret() string {
 	if s.CredentialsSecret != "" {
 		return s.CredentialsSecret
 	}
-	kind, texts := "kubernetes.io/basic-auth", map[string]string{}
+	// The type of a Secret cannot be changed, so each has a name of its own.
+	kind, name, texts := "kubernetes.io/basic-auth", s.Name+"-repository", map[string]string{}
 	switch {
 	case c.GitHubApp != nil:
-		kind = "Opaque"
+		kind, name = "Opaque", name+"-app"
 		texts["github_app_id"], texts["github_app_installation_id"] = c.GitHubApp.ID, c.GitHubApp.InstallationID
 		texts["github_app_private_key"] = c.GitHubApp.PrivateKey
 	case c.SSHPrivateKey != "":
-		kind = "kubernetes.io/ssh-auth"
+		kind, name = "kubernetes.io/ssh-auth", name+"-ssh"
 		texts["ssh-privatekey"], texts["known_hosts"] = c.SSHPrivateKey, c.SSHKnownHosts
 	case c.Token != "":
 		texts["username"], texts["password"] = orGit(c.Username), c.Token
@@ -56,7 +57,6 @@ func (r *renderer) rancherSecret() string {
 	default:
 		return ""
 	}
-	name := s.Name + "-repository"
 	secret := r.secret(OnCluster, s.Namespace, name, nil, texts)
 	secret.Object["type"] = kind
 	r.mark(secret)

@@ -89,6 +89,10 @@ func TestWhatIsWrongWithSettingsIsSaidAtItsAttribute(t *testing.T) {
 		`install: document 1, from line 1: `: func(s *agent.Settings) {
 			s.Install = []agent.Text{{Path: "install", Text: "a: ["}}
 		},
+		`install: is for an agent in the cluster`: func(s *agent.Settings) {
+			s.Reconciler, s.Environment, s.Registration = agent.ArgoCDHub, "dev", &agent.Registration{Token: "a", Server: "https://a"}
+			s.Install = []agent.Text{{Path: "install", Text: "{}"}}
+		},
 		`install: holds no YAML document`: func(s *agent.Settings) {
 			s.Install = []agent.Text{{Path: "install", Text: "# nothing\n"}}
 		},
@@ -162,6 +166,36 @@ func TestMisspeltAndUnknownSettings(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(`{"cluster": "a", "cluster_type": "b", "reconciler": "argocd-hub", "environment": "dev", "gitops_repo": {"url": "git@h:a/b", "branch": "dev"},
+		"credentials": {"ssh_private_key": "PRIVATE KEY-----"}, "registration": {"server": "https://a", "exec": {"command": "b", "env": {"a": "b"}}, "labels": {"a": "b"}}}`)
+	f.Add(`{"cluster": "a", "cluster_type": "b", "gitops_repo": {"url": "https://h/a/b", "branch": "dev", "path": ".."}, "interval": "1h", "install": {"a": "{}"},
+		"feedback": {"forge": "gitlab", "token": "x", "context": "{cluster}/{host}"}}`)
+	f.Add(`{"feedback": 1, "registration": [], "install": 1, "credentials": {"github_app": {"id": 1}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		value, err := fleet.ParseJSON(text)
+		if err != nil {
+			return
+		}
+		settings, known, problems := agent.Decode(value)
+		if !known {
+			t.Error("what is known is not")
+		}
+		objects, more := agent.Render(settings)
+		if len(objects) == 0 != agent.Failed(more) {
+			t.Errorf("%d objects, and problems %v", len(objects), more)
+		}
+		for _, problem := range append(problems, more...) {
+			if problem.Message == "" {
+				t.Errorf("a problem without words at %q", problem.Path)
+			}
+		}
+		if _, err := agent.Texts(objects); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func FuzzInstall(f *testing.F) {

@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
@@ -61,6 +62,35 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		got := result.Clusters[0].Assignments[0]
 		if got.Verdict != test.verdict || got.Message != test.message || len(result.Clusters[0].Leftover) > 0 {
 			t.Errorf("%s: %s, %q, left over %v", name, got.Verdict, got.Message, result.Clusters[0].Leftover)
+		}
+	}
+}
+
+// A cluster to which nothing is assigned itself has no folder of its own, and its agent says so.
+func TestAClusterMayHaveNoFolderOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const missing = `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: flotilla-cluster, namespace: flux-system, generation: 1}
+spec: {path: ./clusters/drone-1, wait: true, sourceRef: {kind: GitRepository, name: flotilla}}
+status:
+  observedGeneration: 1
+  conditions: [{type: Ready, status: "False", reason: ArtifactFailed, message: "kustomization path not found: stat /tmp/x/clusters/drone-1: no such file or directory", observedGeneration: 1, lastTransitionTime: "2026-11-21T20:00:00Z"}]`
+	for name, test := range map[string]struct {
+		objects string
+		want    observe.Verdict
+	}{
+		"none of its own": {strings.NewReplacer("name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, observe.Ready},
+		"none at all":     {missing, observe.Failed},
+	} {
+		report := observe.ReadCluster(observe.Place{Branch: "dev"}, "drone", "drone-1", observe.Listed{Objects: objectsOf(t, test.objects[1:])})
+		if !report.Applied["clusters/drone-1"].NoFolder || report.Applied["drone"].NoFolder {
+			t.Errorf("%s: %+v", name, report.Applied)
+		}
+		result := observe.Observe(observe.Input{Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": report}})
+		if got := result.Clusters[0]; got.Verdict != test.want {
+			t.Errorf("%s: %s, %s", name, got.Verdict, got.Message)
 		}
 	}
 }
