@@ -297,7 +297,7 @@ func (s *sequence) apply(ctx context.Context) error {
 		}
 		after, readErr := s.versions(ctx, objects)
 		if err == nil || readErr != nil || !maps.Equal(before, after) {
-			return fmt.Errorf("with something in the way the error is %v, and what is there went from %v to %v", errors.Join(err, readErr), before, after)
+			return fmt.Errorf("with something in the way the error is %w, and what is there went from %v to %v", errors.Join(err, readErr), before, after)
 		}
 		return nil
 	}

@@ -2,17 +2,38 @@ package provider_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 // BenchmarkAgents plans and applies the agents of clusters whose API servers take 50 ms for each answer, ten at a time,
 // as Terraform does.
 func BenchmarkAgents(b *testing.B) {
-	for _, count := range []int{50, 200} {
-		b.Run(fmt.Sprint(count), func(b *testing.B) {
+	definitions, err := kubetest.Definitions(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	var install strings.Builder
+	for module, texts := range definitions {
+		for _, text := range texts {
+			if strings.Contains(module, "fluxcd") {
+				install.WriteString("---\n" + string(text))
+			}
+		}
+	}
+	for _, with := range []struct {
+		count   int
+		install any
+	}{{50, nil}, {200, nil}, {50, install.String()}} {
+		count, name := with.count, fmt.Sprint(with.count)
+		if with.install != nil {
+			name += "-install"
+		}
+		b.Run(name, func(b *testing.B) {
 			api := &standInCluster{delay: 50 * time.Millisecond}
 			url, certificate := api.start(b)
 			clusters := map[string]any{}
@@ -20,7 +41,7 @@ func BenchmarkAgents(b *testing.B) {
 			for i := range count {
 				name := fmt.Sprintf("edge-%03d", i)
 				clusters[name] = map[string]any{"host": url + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}
-				attributes := anAgent("flux-system", map[string]any{"cluster": name})
+				attributes := anAgent("flux-system", map[string]any{"cluster": name, "install": with.install})
 				configuration.Resources[fmt.Sprintf("flotilla_agent.all[%q]", name)] = providertest.Resource{Attributes: attributes}
 			}
 			w := providertest.New(startProvider)

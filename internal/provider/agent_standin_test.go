@@ -23,10 +23,12 @@ type standInCluster struct {
 	mu      sync.Mutex
 	objects map[string]map[string]any
 	asked   int
+	epoch   int // how often it was replaced
 }
 
 var standInKinds = map[string][]struct{ resource, kind string }{
 	"v1":                                     {{"namespaces", "Namespace"}, {"secrets", "Secret"}},
+	"apiextensions.k8s.io/v1":                {{"customresourcedefinitions", "CustomResourceDefinition"}},
 	"source.toolkit.fluxcd.io/v1":            {{"gitrepositories", "GitRepository"}},
 	"notification.toolkit.fluxcd.io/v1beta3": {{"providers", "Provider"}, {"alerts", "Alert"}},
 	"kustomize.toolkit.fluxcd.io/v1":         {{"kustomizations", "Kustomization"}},
@@ -43,6 +45,14 @@ func (s *standInCluster) start(t testing.TB) (url, certificate string) {
 	return server.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
+// replace puts an empty cluster in the place of the one that was there.
+func (s *standInCluster) replace() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects = map[string]map[string]any{}
+	s.epoch++
+}
+
 func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(s.delay)
 	cluster, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -56,11 +66,11 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case standInKinds[version] != nil:
 		var list []string
 		for _, one := range standInKinds[version] {
-			list = append(list, fmt.Sprintf(`{"name":%q,"kind":%q,"namespaced":%v,"verbs":["list"]}`, one.resource, one.kind, one.kind != "Namespace"))
+			list = append(list, fmt.Sprintf(`{"name":%q,"kind":%q,"namespaced":%v,"verbs":["list"]}`, one.resource, one.kind, one.kind != "Namespace" && one.kind != "CustomResourceDefinition"))
 		}
 		fmt.Fprintf(w, `{"kind":"APIResourceList","resources":[%s]}`, strings.Join(list, ","))
 	case strings.HasSuffix(path, "/namespaces/kube-system"):
-		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"uid-of-%s"}}`, cluster)
+		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"uid-%d-of-%s"}}`, s.epoch, cluster)
 	case r.Method == http.MethodPatch && s.refuse != nil:
 		s.refuse(w, r)
 	case r.Method == http.MethodPatch:
@@ -77,13 +87,16 @@ func (s *standInCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		metadata := object["metadata"].(map[string]any)
-		metadata["uid"] = "uid-of-" + key
+		metadata["uid"] = fmt.Sprintf("uid-%d-of-%s", s.epoch, key)
 		owned := map[string]any{}
 		data, _ := object["data"].(map[string]any)
 		for name := range data {
 			owned["f:"+name] = map[string]any{}
 		}
 		metadata["managedFields"] = []any{map[string]any{"manager": "flotilla", "operation": "Apply", "fieldsV1": map[string]any{"f:data": owned}}}
+		if object["kind"] == "CustomResourceDefinition" {
+			object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+		}
 		if s.objects[key] == nil {
 			w.WriteHeader(http.StatusCreated)
 		}

@@ -367,16 +367,26 @@ func (t *agentTask) warnOf(notes []string) {
 	}
 }
 
+// tipFor is how long the commit of a branch is taken for the newest one while a cluster is waited for.
+const tipFor = 15 * time.Second
+
 // following is what is waited for.
 func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 	place := delivery.Place{URL: settings.Repository.URL, Branch: settings.Repository.Branch, Path: settings.Repository.Path}
 	if repo, known, findings := fleet.DecodeGitopsRepo(plain(t.model.GitopsRepo)); known && len(findings) == 0 {
 		place = delivery.Place(repo)
 	}
+	tip, asked := "", time.Time{}
 	return &onboarding.Following{
 		Place:   observe.Place{URL: place.URL, Branch: place.Branch, Path: place.Path},
 		Cluster: settings.Cluster, ClusterType: settings.ClusterType,
-		Tip: func(ctx context.Context) (string, error) { return t.connection.delivery.Tip(ctx, place) },
+		Tip: func(ctx context.Context) (_ string, err error) {
+			if time.Since(asked) > tipFor {
+				tip, err = t.connection.delivery.Tip(ctx, place)
+				asked = time.Now()
+			}
+			return tip, err
+		},
 	}
 }
 

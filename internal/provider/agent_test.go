@@ -45,10 +45,10 @@ func theCluster(server *kubetest.Server) map[string]any {
 
 // agentLines are the lines of a plan.
 func agentLines(plan *providertest.Plan) []string {
-	change := plan.Change(theAgent)
-	if change == nil {
+	if plan == nil || plan.Change(theAgent) == nil {
 		return nil
 	}
+	change := plan.Change(theAgent)
 	var lines []string
 	all, _ := change.After["changes"].([]any)
 	for _, line := range all {

@@ -1,0 +1,193 @@
+package provider_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// A cluster that is recreated has another identity, and nothing.
+func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
+	t.Parallel()
+	api := &standInCluster{}
+	url, certificate := api.start(t)
+	w := providertest.New(startProvider)
+	configuration := onCluster(map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "a-token"}, anAgent("flux-system", nil))
+	appliedAgent(t, w, configuration)
+	api.replace()
+	plan := appliedAgent(t, w, configuration)
+	if got := agentLines(plan); !slices.Equal(got, []string{`cluster "edge-1" is another one by now: everything is applied anew`}) {
+		t.Errorf("the plan has %q", got)
+	}
+	api.mu.Lock()
+	if len(api.objects) != 5 {
+		t.Errorf("the new cluster has %d objects", len(api.objects))
+	}
+	api.mu.Unlock()
+
+	// The plan stays what it was when the cluster is replaced between plan and apply.
+	configuration.Resources[theAgent].Attributes["interval"] = "30s"
+	plan = planned(t, w, configuration)
+	api.replace()
+	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+		t.Error(said)
+	}
+	if plan := planned(t, w, configuration); !plan.Empty() {
+		t.Errorf("the next plan has %q", agentLines(plan))
+	}
+
+	// What was put onto another cluster is none of the one that is to be left.
+	api.replace()
+	if _, said := w.Apply(t.Context(), configuration, providertest.Destroy()); said.Err() != nil || len(w.State) > 0 {
+		t.Errorf("of the end of a recreated cluster it is said %s", said)
+	}
+}
+
+// onHub is a configuration of a cluster that an Argo CD on a hub deploys to: one server is both.
+func onHub(server *kubetest.Server, agent map[string]any) providertest.Configuration {
+	spoke := theCluster(server)
+	return providertest.Configuration{
+		Provider:  map[string]any{"clusters": map[string]any{"hub": theCluster(server), "edge-1": spoke}},
+		Resources: map[string]providertest.Resource{theAgent: {Attributes: anAgent("provider-hub", agent)}},
+	}
+}
+
+func TestAClusterIsRegisteredAtAHub(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then
+		server.Get(t, "argoproj.io/v1alpha1", kind, "default", "none")
+	}
+	w := providertest.New(startProvider)
+	hub := map[string]any{
+		"reconciler": "argocd-hub", "hub": "hub", "environment": "dev",
+		"credentials_wo": map[string]any{"token": "canary-t0ken-4711", "registration": map[string]any{"token": "canary-t0ken-4714"}},
+	}
+	plan := appliedAgent(t, w, onHub(server, hub))
+	if got := strings.Join(agentLines(plan), "\n"); !strings.Contains(got, "ApplicationSet provider-hub/flotilla-dev-edge on the hub is applied") {
+		t.Errorf("the plan has\n%s", got)
+	}
+	secret := server.Get(t, "v1", "Secret", "provider-hub", "flotilla-dev-clusters-edge-1")
+	if secret == nil || secret.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || !strings.Contains(decoded(t, secret, "config"), "canary-t0ken-4714") || decoded(t, secret, "server") != server.Host {
+		t.Errorf("the hub knows the cluster by %v", secret)
+	}
+	if state := fmt.Sprint(w.State.Values(theAgent)); strings.Contains(state, "canary") {
+		t.Errorf("the state has a secret in it: %s", state)
+	}
+
+	// The hub is not the cluster: a plan without it is an error, one that is away is none.
+	configuration := onHub(server, hub)
+	delete(configuration.Provider["clusters"].(map[string]any), "hub")
+	_, said := w.Plan(t.Context(), configuration)
+	if said.Err() == nil || said[0].At != `AttributeName("hub")` {
+		t.Errorf("of a hub that nobody knows it is said %s", said)
+	}
+	configuration.Provider["clusters"].(map[string]any)["hub"] = map[string]any{"host": "https://127.0.0.1:1", "token": "x"}
+	if plan, said := w.Plan(t.Context(), configuration); said.Err() != nil || !plan.Empty() || !strings.Contains(said.String(), `Cluster "hub": the API server cannot be reached`) {
+		t.Errorf("of a hub that is away it is said %s", said)
+	}
+	if _, said := w.Apply(t.Context(), onHub(server, hub), providertest.Destroy()); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if server.Get(t, "v1", "Secret", "provider-hub", "flotilla-dev-clusters-edge-1") != nil || server.Get(t, "argoproj.io/v1alpha1", "ApplicationSet", "provider-hub", "flotilla-dev-edge") != nil {
+		t.Error("the hub still knows the cluster")
+	}
+}
+
+// TestAgentsConvergeThroughTheProvider plays random sequences: edits, deletions, another manager, lost states, other
+// settings, destroys. The next apply converges, or names who is in the way.
+func TestAgentsConvergeThroughTheProvider(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then
+	seed := uint64(time.Now().UnixNano())
+	for number := range uint64(12) {
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, number))
+			namespace := fmt.Sprintf("provider-sequence-%d", number)
+			w := providertest.New(startProvider)
+			attributes := anAgent(namespace, nil)
+			roots := server.Client().Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).Namespace(namespace)
+			var history []string
+			taken := false
+			for range 8 {
+				switch step := random.IntN(6); step {
+				case 0, 1:
+					patch, manager := types.MergePatchType, "kubectl-edit"
+					content := `{"spec":{"interval":"99m0s"}}`
+					options := metav1.PatchOptions{FieldManager: manager}
+					if step == 1 {
+						patch = types.ApplyPatchType
+						content = `{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"flotilla-cluster"},"spec":{"interval":"98m0s"}}`
+						options = metav1.PatchOptions{FieldManager: "another", Force: new(true)}
+					}
+					if taken || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster") == nil {
+						continue
+					}
+					history = append(history, "changed by "+options.FieldManager)
+					if _, err := roots.Patch(t.Context(), "flotilla-cluster", patch, []byte(content), options); err != nil {
+						t.Fatal(err)
+					}
+					taken = step == 1
+				case 2:
+					history = append(history, "deleted by hand")
+					server.Delete(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster")
+					taken = false
+				case 3:
+					history = append(history, "state lost")
+					w.Lose(theAgent)
+				case 4:
+					history = append(history, "other settings")
+					attributes["interval"] = fmt.Sprintf("%dm", 1+random.IntN(50))
+					attributes["cluster_type"] = []string{"edge", "store"}[random.IntN(2)]
+				case 5:
+					if taken || w.State[theAgent].Current == nil {
+						continue
+					}
+					history = append(history, "destroyed")
+					if _, said := w.Apply(t.Context(), onCluster(theCluster(server), attributes), providertest.Destroy()); said.Err() != nil {
+						t.Fatalf("%v: %s", history, said)
+					}
+				}
+				plan, said := w.Apply(t.Context(), onCluster(theCluster(server), attributes))
+				history = append(history, fmt.Sprintf("applied: %q", agentLines(plan)))
+				if taken {
+					if said.Err() == nil || !strings.Contains(said.String(), `Kustomization `+namespace+`/flotilla-cluster: spec.interval is managed by "another"`) || said.Bugs() != nil {
+						t.Fatalf("%v: %s", history, said)
+					}
+					continue
+				}
+				if said.Err() != nil {
+					t.Fatalf("%v: %s", history, said)
+				}
+				if again := planned(t, w, onCluster(theCluster(server), attributes)); !again.Empty() {
+					t.Fatalf("%v: the plan after it has %q", history, agentLines(again))
+				}
+			}
+		})
+	}
+}
+
+// decoded is a key of a Secret.
+func decoded(t *testing.T, secret *unstructured.Unstructured, key string) string {
+	t.Helper()
+	text, _, _ := unstructured.NestedString(secret.Object, "data", key)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
