@@ -105,9 +105,11 @@ func Failed(problems []Problem) bool {
 // Render returns the objects in the order in which they are applied, and all that is wrong with the settings.
 // Where more than warnings are among the problems, there are no objects. The same settings give the same
 // objects.
-func Render(settings Settings) ([]Object, []Problem) {
+func Render(settings Settings) ([]Object, []Problem) { return renderWith(settings, readDocuments) }
+
+func renderWith(settings Settings, read func(text string) []document) ([]Object, []Problem) {
 	s := settings.withDefaults()
-	r := &renderer{settings: &s}
+	r := &renderer{settings: &s, read: read}
 	r.check()
 	switch {
 	case Failed(r.problems):
@@ -140,6 +142,7 @@ func (r *renderer) render() {
 
 // renderer collects what is made.
 type renderer struct {
+	read           func(text string) []document // a text of the agent's own manifests
 	settings       *Settings
 	objects        []Object
 	problems       []Problem

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 const (
@@ -31,7 +29,7 @@ func (r *renderer) install() {
 			r.problem("install", "is larger than %d MiB", maxInstallSize>>20)
 			return
 		}
-		parts := fleet.SplitYAML(text.Text)
+		parts := r.read(text.Text)
 		if documents += len(parts); documents > maxInstall {
 			r.problem("install", "holds more than %d YAML documents", maxInstall)
 			return
@@ -40,13 +38,12 @@ func (r *renderer) install() {
 			r.problem(text.Path, "holds no YAML document")
 		}
 		for i, part := range parts {
-			value, err := fleet.ParseYAML(part.Text)
-			if err != nil {
-				r.problem(text.Path, "document %d, from line %d: %s", i+1, part.Line, err)
+			if part.err != nil {
+				r.problem(text.Path, "document %d, from line %d: %s", i+1, part.line, part.err)
 				continue
 			}
-			if value != nil {
-				r.installed(text.Path, part.Line, value, seen)
+			if part.value != nil {
+				r.installed(text.Path, part.line, part.value, seen)
 			}
 		}
 	}

@@ -211,9 +211,12 @@ func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
 	}
 }
 
+// renderer makes objects of settings.
+type renderer func(agent.Settings) ([]agent.Object, []agent.Problem)
+
 // renderAgent makes the objects of settings, and reports what is wrong with them.
-func renderAgent(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
-	objects, problems := agent.Render(settings)
+func renderAgent(render renderer, settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
+	objects, problems := render(settings)
 	addAgentProblems(diagnostics, problems)
 	return objects
 }

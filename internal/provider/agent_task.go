@@ -46,6 +46,14 @@ func (t *agentTask) clusters() *clusterSettings {
 	return &t.connection.clusters
 }
 
+// render makes objects, and reads equal manifests once.
+func (t *agentTask) render(settings agent.Settings) ([]agent.Object, []agent.Problem) {
+	if t.connection == nil {
+		return agent.Render(settings)
+	}
+	return t.connection.agents.Render(settings)
+}
+
 // names are those of the clusters, with the attributes that say so.
 func (t *agentTask) names() []struct {
 	where     agent.Where
@@ -124,7 +132,7 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 		}
 		secrets = shape
 	}
-	tried := renderAgent(given, t.diagnostics)
+	tried := renderAgent(t.render, given, t.diagnostics)
 	if t.diagnostics.HasError() {
 		return
 	}
@@ -170,7 +178,7 @@ func (t *agentTask) rendered(m *agentModel, shape []string) []agent.Object {
 	if !known || ignored.HasError() {
 		return nil
 	}
-	objects, _ := agent.Render(settings)
+	objects, _ := t.render(settings)
 	return objects
 }
 
@@ -324,7 +332,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 	if t.diagnostics.HasError() {
 		return nil
 	}
-	objects := renderAgent(settings, t.diagnostics)
+	objects := renderAgent(t.render, settings, t.diagnostics)
 	if t.diagnostics.HasError() {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -48,6 +49,7 @@ type connection struct {
 	clusters clusterSettings
 	release  string
 	fleets   pipeline.Cache
+	agents   agent.Cache
 	clock    compliance.Clock // nil: the wall clock
 }
 

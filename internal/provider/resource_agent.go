@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 )
 
 var (
@@ -193,7 +195,7 @@ func (r *agentResource) ValidateConfig(ctx context.Context, req resource.Validat
 	checkOnDestroy(model.OnDestroy, &resp.Diagnostics)
 	model.checkHub(&resp.Diagnostics)
 	if settings, known := model.settings(nil, &resp.Diagnostics); known && !resp.Diagnostics.HasError() {
-		renderAgent(settings, &resp.Diagnostics)
+		renderAgent(agent.Render, settings, &resp.Diagnostics)
 	}
 }
 
