@@ -98,6 +98,17 @@ func TestAClusterIsRegisteredAtAHub(t *testing.T) {
 	if plan, said := w.Plan(t.Context(), configuration); said.Err() != nil || !plan.Empty() || !strings.Contains(said.String(), `Cluster "hub": the API server cannot be reached`) {
 		t.Errorf("of a hub that is away it is said %s", said)
 	}
+	// Nobody but the hub needs to reach the cluster.
+	configuration = onHub(server, hub)
+	configuration.Provider["clusters"].(map[string]any)["edge-1"] = map[string]any{"host": "https://edge-1.invalid", "token": "x"}
+	plan = appliedAgent(t, w, configuration)
+	if got := agentLines(plan); len(got) != 1 || !strings.HasPrefix(got[0], "Secret provider-hub/flotilla-dev-clusters-edge-1 on the hub: ") {
+		t.Errorf("the plan has %q", got)
+	}
+	delete(configuration.Provider["clusters"].(map[string]any), "edge-1")
+	if _, said := w.Plan(t.Context(), configuration); said.Err() == nil || said[0].At != `AttributeName("registration")` {
+		t.Errorf("of a cluster of which nobody says where it is it is said %s", said)
+	}
 	if _, said := w.Apply(t.Context(), onHub(server, hub), providertest.Destroy()); said.Err() != nil {
 		t.Fatal(said)
 	}

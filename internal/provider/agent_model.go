@@ -29,6 +29,33 @@ type agentMemory struct {
 	// Shape lists the credentials that were given, by their paths: never a value.
 	Shape []string         `json:"shape,omitempty"`
 	Drift onboarding.Drift `json:"drift,omitzero"`
+	// Reached is what a hub was told of the cluster.
+	Reached reached `json:"reached,omitzero"`
+}
+
+// reached is how a cluster is reached, without credentials.
+type reached struct {
+	Server        string `json:"server,omitempty"`
+	CA            string `json:"ca,omitempty"`
+	TLSServerName string `json:"tls_server_name,omitempty"`
+}
+
+// reachedBy is what a hub is told of a cluster of the provider.
+func reachedBy(clusters *clusterSettings, name string) reached {
+	known, isKnown := clusters.known[name]
+	if !isKnown || known.Kubeconfig != "" {
+		return reached{}
+	}
+	return reached{known.Host, known.ClusterCACertificate, known.TLSServerName}
+}
+
+// clusters are those of a provider that reaches the cluster so.
+func (r reached) clusters(name string) *clusterSettings {
+	known := map[string]kube.Cluster{}
+	if r != (reached{}) {
+		known[name] = kube.Cluster{Host: r.Server, ClusterCACertificate: r.CA, TLSServerName: r.TLSServerName}
+	}
+	return &clusterSettings{known: known}
 }
 
 const agentMemoryKey = "agent"
@@ -158,20 +185,18 @@ func (m *agentModel) registration(given any, clusters *clusterSettings) any {
 		return given
 	}
 	full := map[string]any{}
-	var known kube.Cluster
-	isKnown := false
-	if clusters != nil {
-		known, isKnown = clusters.known[m.Cluster.ValueString()]
-	}
-	switch {
-	case isKnown && known.Kubeconfig == "":
-		for key, text := range map[string]string{"server": known.Host, "cluster_ca_certificate": known.ClusterCACertificate, "tls_server_name": known.TLSServerName} {
+	name := m.Cluster.ValueString()
+	if clusters == nil || clusters.unknown || clusters.waiting[name] || m.Cluster.IsUnknown() {
+		if object["server"] == nil {
+			full["server"] = fleet.Unknown{}
+		}
+	} else {
+		by := reachedBy(clusters, name)
+		for key, text := range map[string]string{"server": by.Server, "cluster_ca_certificate": by.CA, "tls_server_name": by.TLSServerName} {
 			if text != "" {
 				full[key] = text
 			}
 		}
-	case !isKnown && object["server"] == nil:
-		full["server"] = fleet.Unknown{}
 	}
 	for key, value := range object {
 		if value != nil {

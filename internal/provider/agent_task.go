@@ -54,7 +54,7 @@ func (t *agentTask) render(settings agent.Settings) ([]agent.Object, []agent.Pro
 	return t.connection.agents.Render(settings)
 }
 
-// names are those of the clusters, with the attributes that say so.
+// names are those of the clusters that are asked, with the attributes that say so.
 func (t *agentTask) names() []struct {
 	where     agent.Where
 	attribute string
@@ -65,11 +65,10 @@ func (t *agentTask) names() []struct {
 		attribute string
 		name      types.String
 	}
-	all := []named{{agent.OnCluster, "cluster", t.model.Cluster}}
-	if t.model.Reconciler.ValueString() == agent.ArgoCDHub {
-		all = append(all, named{agent.OnHub, "hub", t.model.Hub})
+	if t.model.Reconciler.ValueString() == agent.ArgoCDHub { // which alone reaches the cluster
+		return []named{{agent.OnHub, "hub", t.model.Hub}}
 	}
-	return all
+	return []named{{agent.OnCluster, "cluster", t.model.Cluster}}
 }
 
 // targets are the clusters. waits is set where one of them cannot be asked yet; missing are the attributes that name
@@ -136,10 +135,10 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 	if t.diagnostics.HasError() {
 		return
 	}
-	after := t.rendered(m, shapeOf(secrets))
+	after := t.rendered(m, shapeOf(secrets), t.clusters())
 	var former []agent.Object
 	if before != nil {
-		former = t.rendered(prior, before.Shape)
+		former = t.rendered(prior, before.Shape, before.Reached.clusters(prior.Cluster.ValueString()))
 	} else {
 		before = &agentMemory{}
 	}
@@ -172,9 +171,9 @@ func (t *agentTask) nameOf(where agent.Where) string {
 }
 
 // rendered are the objects of a model with credentials of a shape, in which no secret is; nil where they cannot be made.
-func (t *agentTask) rendered(m *agentModel, shape []string) []agent.Object {
+func (t *agentTask) rendered(m *agentModel, shape []string, clusters *clusterSettings) []agent.Object {
 	var ignored diag.Diagnostics
-	settings, known := m.settingsWith(standIns(shape), t.clusters(), &ignored)
+	settings, known := m.settingsWith(standIns(shape), clusters, &ignored)
 	if !known || ignored.HasError() {
 		return nil
 	}
@@ -354,6 +353,9 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 	}
 	t.warnOf(done.Notes)
 	after := &agentMemory{Records: done.Records, UIDs: done.UIDs, Shape: shapeOf(secrets)}
+	if m.Reconciler.ValueString() == agent.ArgoCDHub {
+		after.Reached = reachedBy(t.clusters(), m.Cluster.ValueString())
+	}
 	var found []string
 	for i := range done.Records {
 		if !done.Records[i].Made {
@@ -408,7 +410,7 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 	if waits || len(missing) > 0 || len(before.Records) == 0 {
 		return &after
 	}
-	objects := t.rendered(m, before.Shape)
+	objects := t.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
 	if objects == nil {
 		return &after
 	}
@@ -444,15 +446,11 @@ func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
 			"%s It is taken to be gone, and its agent with it. Should it come back, it follows its folders as before.", why))
 	}
 	if len(missing) > 0 || waits {
-		gone(fmt.Sprintf("Cluster %q is not among the provider's clusters.", m.Cluster.ValueString()))
-		targets = slices.DeleteFunc(targets, func(one target) bool { return one.where == agent.OnCluster && len(missing) > 0 })
-		if len(targets) == 0 {
-			return
-		}
+		gone(fmt.Sprintf("Cluster %q is not among the provider's clusters.", t.names()[0].name.ValueString()))
 	}
 	records := before.Records
 	if len(records) == 0 {
-		objects := t.rendered(m, before.Shape)
+		objects := t.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
 		for i := range objects {
 			records = append(records, onboarding.RecordOf(&objects[i]))
 		}

@@ -44,7 +44,8 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 		Attributes: map[string]schema.Attribute{
 			"cluster": schema.StringAttribute{
 				Required: true, PlanModifiers: replace,
-				MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it.",
+				MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it. With `argocd-hub` only the hub " +
+					"is asked, and the entry may be left out.",
 			},
 			"cluster_type": schema.StringAttribute{
 				Required:            true,
