@@ -118,6 +118,7 @@ func renderWith(settings Settings, read func(text string) []document) ([]Object,
 		r.render()
 	}
 	r.install()
+	r.placeDefined()
 	r.addDefaultProject()
 	r.checkInstalled()
 	r.arrange()

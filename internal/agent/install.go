@@ -83,6 +83,7 @@ func (r *renderer) installed(path string, line int, value any, seen map[ID]strin
 		r.problem(path, "line %d: the metadata.namespace of %s %s is no text", line, u.GetKind(), u.GetName())
 		return
 	}
+	r.placeInNamespace(u, nil)
 	o := Object{Unstructured: u, Where: OnCluster, Stage: stageOf(u), Part: Install}
 	id := o.ID()
 	if first, twice := seen[id]; twice {

@@ -46,7 +46,7 @@ func Find(object *agent.Object, seen Seen) Finding {
 		return Finding{State: Gone}
 	case isTerminating(seen.Live):
 		return Finding{State: Terminating}
-	case seen.Tried == nil && object.Part == agent.Credential:
+	case seen.Tried == nil && isSecret(object):
 		if lost := lostData(prepared(object.Unstructured, false, ""), seen.Live); len(lost) > 0 {
 			return Finding{State: Changed, Fields: lost}
 		}

@@ -39,7 +39,7 @@ type Look struct {
 type LookOptions struct {
 	// Force takes over what others manage.
 	Force bool
-	// Blind says that nobody knows what is in credentials: only who changed them is looked at.
+	// Blind says that nobody knows what is in Secrets: only who changed them is looked at.
 	Blind bool
 }
 
@@ -72,7 +72,7 @@ func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, uid stri
 		return ofObject(Seen{}, err)
 	}
 	seen := Seen{Live: live}
-	if isTerminating(live) || options.Blind && object.Part == agent.Credential {
+	if isTerminating(live) || options.Blind && isSecret(object) {
 		return seen, nil
 	}
 	ready := prepared(object.Unstructured, isMade(object, live, uid), uid)
@@ -88,6 +88,11 @@ func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, uid stri
 	}
 	seen.Tried = tried.Object
 	return seen, nil
+}
+
+// isSecret says whether an object may hold a credential.
+func isSecret(object *agent.Object) bool {
+	return object.Part == agent.Credential || object.GetKind() == "Secret" && object.GetAPIVersion() == "v1"
 }
 
 // isMade says whether an object is one that Flotilla made, or will make. One of which only some fields are ours belongs

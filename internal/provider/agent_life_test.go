@@ -55,6 +55,39 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	}
 }
 
+// A credential that goes into a Secret of the agent's own manifests is no drift, since no state knows it.
+func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	for _, kind := range []string{"AppProject", "Application"} { // the API knows the kinds by then
+		server.Get(t, "argoproj.io/v1alpha1", kind, "default", "none")
+	}
+	for name, install := range map[string]any{
+		"installed": "apiVersion: v1\nkind: Secret\nmetadata: {name: argocd-notifications-secret}\nstringData: {ours: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-cm}\n",
+		"there":     nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := providertest.New(startProvider)
+			attributes := anAgent("provider-notified-"+name, map[string]any{
+				"reconciler": "argocd", "install": install, "gitops_repo": map[string]any{"url": "https://git.example.com/platform/gitops", "branch": "dev"}, "feedback": map[string]any{"forge": "gitea"},
+				"credentials_wo": map[string]any{"token": "canary-t0ken-4711", "feedback": map[string]any{"token": "canary-t0ken-4715"}},
+			})
+			appliedAgent(t, w, onCluster(theCluster(server), attributes))
+			secret := server.Get(t, "v1", "Secret", "provider-notified-"+name, "argocd-notifications-secret")
+			if secret == nil || !strings.Contains(fmt.Sprint(secret.Object["data"]), base64.StdEncoding.EncodeToString([]byte("canary-t0ken-4715"))) {
+				t.Errorf("the Secret is %v", secret)
+			}
+			if state := fmt.Sprint(w.State.Values(theAgent)); strings.Contains(state, "canary") {
+				t.Errorf("the state has a secret in it: %s", state)
+			}
+			if _, said := w.Apply(t.Context(), onCluster(theCluster(server), attributes), providertest.Destroy()); said.Err() != nil {
+				t.Error(said)
+			}
+		})
+	}
+}
+
 // onHub is a configuration of a cluster that an Argo CD on a hub deploys to: one server is both.
 func onHub(server *kubetest.Server, agent map[string]any) providertest.Configuration {
 	spoke := theCluster(server)

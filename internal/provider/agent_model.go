@@ -307,7 +307,7 @@ func hiddenIn(secrets map[string]any, objects []agent.Object) []string {
 	hidden := slices.DeleteFunc(credentialsIn(secrets), func(text string) bool { return text == "" })
 	var held []string
 	for i := range objects {
-		if objects[i].Part != agent.Credential {
+		if objects[i].GetKind() != "Secret" {
 			continue
 		}
 		texts, _, _ := unstructured.NestedStringMap(objects[i].Object, "stringData")

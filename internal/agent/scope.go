@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// clusterScoped are the kinds of Kubernetes itself that are in no namespace.
+var clusterScoped = []string{
+	"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle",
+	"CustomResourceDefinition", "DeviceClass", "FlowSchema", "IPAddress", "IngressClass", "MutatingAdmissionPolicy",
+	"MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PriorityClass",
+	"PriorityLevelConfiguration", "ResourceSlice", "RuntimeClass", "ServiceCIDR", "StorageClass", "StorageVersion", "ValidatingAdmissionPolicy",
+	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
+}
+
+// placeInNamespace puts an object of the agent's own manifests that has no namespace, and whose kind needs one, into the
+// agent's, as `kubectl apply --namespace` does: those of Argo CD are written for that. definitions are the kinds that
+// the manifests define.
+func (r *renderer) placeInNamespace(u *unstructured.Unstructured, definitions map[string]bool) {
+	kind := u.GroupVersionKind()
+	isOwn := !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io")
+	namespaced, isDefined := definitions[kind.GroupKind().String()]
+	if u.GetNamespace() == "" && (isDefined && namespaced || !isDefined && isOwn && !slices.Contains(clusterScoped, kind.Kind)) {
+		u.SetNamespace(r.settings.Namespace)
+	}
+}
+
+// placeDefined puts the objects of the agent's own manifests into namespaces whose kinds these define.
+func (r *renderer) placeDefined() {
+	definitions := map[string]bool{}
+	for i := range r.objects {
+		if o := &r.objects[i]; o.Part == Install && o.Stage == Definitions {
+			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+			scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+			definitions[kind+"."+group] = scope == "Namespaced"
+		}
+	}
+	for i := range r.objects {
+		if o := &r.objects[i]; o.Part == Install {
+			r.placeInNamespace(o.Unstructured, definitions)
+		}
+	}
+}

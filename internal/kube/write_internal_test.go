@@ -1,0 +1,26 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzConflicted gives the words of a conflict at random: whatever they are, there is a manager, and nothing breaks.
+func FuzzConflicted(f *testing.F) {
+	f.Add(`conflict with "kubectl-edit" using v1 at 2026-01-01T00:00:00Z`, ".spec.interval")
+	f.Add(`conflict with "a \"b\"" with subresource "scale"`, ".data.a")
+	f.Add(`conflict with ""`, "")
+	f.Add(`something else`, ".")
+	f.Fuzz(func(t *testing.T, message, field string) {
+		var said status
+		said.Details.Causes = append(said.Details.Causes, struct {
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+			Field   string `json:"field"`
+		}{"FieldManagerConflict", message, field})
+		conflicts := ConflictsOf(conflicted(&said, Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"}))
+		if len(conflicts) != 1 || conflicts[0].Updated && !strings.Contains(message, " using ") {
+			t.Errorf("%q gives %+v", message, conflicts)
+		}
+	})
+}
