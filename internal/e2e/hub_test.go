@@ -79,11 +79,27 @@ resource "flotilla_agent" "one" {
   hub          = "central"
   environment  = "dev"
   gitops_repo  = local.gitops_repo
-  credentials_wo = { registration = { token = "%[2]s" } }
-  wait         = true
-  timeouts     = { create = "6m", update = "6m", delete = "6m" }
-  on_destroy   = var.on_destroy
-  depends_on   = [flotilla_assignment.dev]
+  credentials_wo = {
+    username     = "%[5]s"
+    password     = "%[6]s"
+    registration = { token = "%[2]s" }
+  }
+  wait       = true
+  timeouts   = { create = "6m", update = "6m", delete = "6m" }
+  on_destroy = var.on_destroy
+  depends_on = [flotilla_assignment.dev]
+}
+
+data "flotilla_compliance" "dev" {
+  name        = flotilla_assignment.dev.name
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  feedback    = { hub = "central" }
+  depends_on  = [flotilla_agent.one]
+}
+
+output "clusters" {
+  value = data.flotilla_compliance.dev.clusters
 }
 `
 
@@ -130,14 +146,14 @@ func TestHub(t *testing.T) {
 	startSets(t, hub)
 
 	user := w.git.User(t)
-	team, gitops := newRepository(t, w.git, user, "team"), newRepository(t, w.git, user, "gitops")
+	team, gitops := newRepository(t, w.git, user, "team"), newPrivateRepository(t, w.git, user, "gitops")
 	team.push(map[string]string{
 		"live/all.yaml": fmt.Sprintf(workload, "world", 0), "away/all.yaml": fmt.Sprintf(workload, "away", 0), "own/all.yaml": fmt.Sprintf(workload, "own", 0),
 	})
 	tf := newTerraform(t, user)
 	tf.write("hub.kubeconfig", hub.Kubeconfig())
 	tf.write("spoke.pem", spoke.CA)
-	tf.write("main.tf", fmt.Sprintf(hubRun, spoke.Host, spoke.Token, team.url, gitops.url))
+	tf.write("main.tf", fmt.Sprintf(hubRun, spoke.Host, spoke.Token, team.url, gitops.url, user.Name, user.Token))
 
 	const live, away, own = "dev-store-web-live", "dev-store-web-away", "dev-store-1-web-own"
 	says := func() string {
@@ -174,7 +190,14 @@ func TestHub(t *testing.T) {
 
 	w.step(t, "hub", "one apply, and what is for the cluster is there", func() {
 		apply()
-		until(func() error { return arrived("hello", live, away, own) })
+		if err := arrived("hello", live, away, own); err != nil { // nothing is waited for: the apply has
+			t.Errorf("%v\n%s", err, says())
+		}
+		var clusters map[string]struct{ Verdict, Message string }
+		tf.outputs(map[string]any{"clusters": &clusters})
+		if is := clusters["store-1"]; is.Verdict != "ready" {
+			t.Errorf("the hub says that the cluster is %s: %s", is.Verdict, is.Message)
+		}
 	})
 	t.Run("each has its own", func(t *testing.T) {
 		if sets := namesOf(t, hub, applicationSets, "argocd"); len(sets) != 4 {
