@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,36 @@ status:
 		result := observe.Observe(observe.Input{Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": report}})
 		if got := result.Clusters[0]; got.Verdict != test.want {
 			t.Errorf("%s: %s, %s", name, got.Verdict, got.Message)
+		}
+	}
+}
+
+// Who has no records knows by labels, and by what the hub itself has applied, what of a folder is not ready.
+func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
+	t.Parallel()
+	const (
+		bySet = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x, controller: true}]"
+		other = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: clusters.drone-1}"
+		at    = `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev, directory: {recurse: true, `
+		web   = `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`
+	)
+	spoke := hubApplication("flotilla-drone-1", "labels: {flotilla.dev/host: drone}", "name: drone-1", at+`exclude: "*/reconciler.*"}`, tip)
+	hub := hubApplication("flotilla-drone-hub", "labels: {a: b}", `server: "https://kubernetes.default.svc"`, at+`include: "*/reconciler.*"}`, tip) +
+		"\n  resources: [{kind: ApplicationSet, namespace: argocd, name: web, status: Synced}]"
+	made := hubApplication("web-drone-1", bySet, "name: drone-1", web, older)
+	for name, test := range map[string]struct {
+		objects string
+		want    []string
+	}{
+		"all is ready":           {made, nil},
+		"nothing was made yet":   {hubApplication("web-drone-2", bySet, "name: drone-2", web, older), []string{"ApplicationSet argocd/web has made nothing for the cluster yet"}},
+		"what was made is not":   {replaced(t, made, "status: Healthy", "status: Progressing"), []string{"Application argocd/web-drone-1 is progressing"}},
+		"another host's are not": {made + "\n---" + replaced(t, hubApplication("own", other, "name: drone-1", web, older), "status: Healthy", "status: Degraded"), nil},
+	} {
+		listed := observe.Listed{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + test.objects)[1:])}
+		report := observe.ReadHub(observe.Place{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
+		if got := report.NotReady("drone", "drone"); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }

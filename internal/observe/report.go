@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +95,7 @@ func ReadHub(at Place, types map[string]string, listed Listed) map[string]Report
 		report.isHub = true
 		for _, host := range Hosts(clusterType, name) {
 			if chosen, ok := choose(found.argoRoots(at, host)); ok {
-				chosen.applied.Besides = onHub.besides(at, host, chosen.sameRepository)
+				chosen.applied.Besides, chosen.applied.Makers = onHub.besides(at, host, chosen.sameRepository)
 				report.Applied[host] = chosen.applied
 			}
 		}
@@ -141,17 +142,43 @@ func (o *object) maker() (name ObjectName, generated bool) {
 }
 
 // besides are the commits that Applications have which bring a host's folder to the hub itself, where it says what
-// is to come to the cluster.
-func (o *objects) besides(at Place, host string, sameRepository bool) []string {
-	var commits []string
+// is to come to the cluster, and the ApplicationSets that came with them.
+func (o *objects) besides(at Place, host string, sameRepository bool) (commits []string, makers []ObjectName) {
 	for _, one := range o.argoRoots(at, host) {
 		directory, _ := one.object.value("spec", "source", "directory").(map[string]any)
 		if name := one.object.text("spec", "destination", "name"); name != "" && name != "in-cluster" || entry(directory).text("include") == "" || one.sameRepository != sameRepository {
 			continue
 		}
 		commits = append(commits, one.applied.Commit)
+		for _, resource := range one.object.list("status", "resources") {
+			if name := resourceName(resource); name.Kind == "ApplicationSet" {
+				makers = append(makers, name)
+			}
+		}
 	}
-	return commits
+	return commits, makers
+}
+
+// NotReady says what of all that reconciles the assignments of a host is not ready. It knows them by the host's label,
+// and is for who has no records. What follows the folder itself is no part of it.
+func (r *Report) NotReady(host, label string) []string {
+	var pending []string
+	made := map[ObjectName]bool{}
+	for _, one := range r.labelled {
+		if one.host != label || made[one.ObjectName] {
+			continue
+		}
+		made[one.ObjectName] = true
+		if said := r.said[one.ObjectName]; said.Verdict != Ready {
+			pending = append(pending, said.Message)
+		}
+	}
+	for _, maker := range r.Applied[host].Makers {
+		if !made[maker] {
+			pending = append(pending, fmt.Sprintf("%s has made nothing for the cluster yet", maker))
+		}
+	}
+	return pending
 }
 
 // noRoot says that nothing follows a cluster's folders.

@@ -31,6 +31,8 @@ type Applied struct {
 	// Besides are other commits of which the content has to be there, too: on a hub, of what tells Argo CD what to
 	// do. "" is none.
 	Besides []string
+	// Makers are, on a hub, the objects of the folder that make Applications for clusters.
+	Makers []ObjectName
 	// History are commits whose content was there, each with the time from which on it was, the oldest first.
 	History []Moment
 	// Status is that of the root: of all that is in the folder and of what follows from it.

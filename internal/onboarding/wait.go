@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -30,15 +31,20 @@ func (f *Following) wait(ctx context.Context, clusters Clusters, objects []agent
 		if err != nil {
 			return false, err
 		}
-		if pending = notReady(objects, lives); len(pending) > 0 {
+		if said := notReady(objects, lives); len(said) > 0 {
+			pending = said
 			return false, nil
 		}
 		tip, err := f.Tip(ctx)
 		if err != nil {
 			return false, err
 		}
-		pending, err = f.behind(ctx, clusters, lives, tip)
-		return len(pending) == 0, err
+		said, err := f.behind(ctx, clusters, lives, tip)
+		if err != nil {
+			return false, err // which may be the end of the time: what was not ready is known from before
+		}
+		pending = said
+		return len(pending) == 0, nil
 	})
 	if err != nil {
 		return overdue(ctx, agent.OnCluster, "", "not ready in time: "+wording.List(pending, wording.Named), err)
@@ -96,16 +102,9 @@ func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unst
 	if tip == "" {
 		return []string{"the branch " + f.Place.Branch + " does not exist yet"}, nil
 	}
-	var report observe.Report
-	if hub := clusters[agent.OnHub]; hub != nil {
-		list, err := hub.List(ctx, kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}, kube.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		report = observe.ReadHub(f.Place, map[string]string{f.Cluster: f.ClusterType}, observe.Listed{Objects: list.Items})[f.Cluster]
-	} else {
-		there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
-		report = observe.ReadCluster(f.Place, f.ClusterType, f.Cluster, observe.Listed{Objects: there})
+	report, brought, err := f.read(ctx, clusters, lives)
+	if err != nil {
+		return nil, err
 	}
 	if report.Unknown != "" {
 		return []string{report.Unknown}, nil
@@ -119,9 +118,39 @@ func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unst
 		case applied.NoFolder && host != f.ClusterType: // as long as nothing is assigned to it, a cluster may have none
 		case applied.Commit != tip:
 			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
+		case slices.ContainsFunc(applied.Besides, func(commit string) bool { return commit != tip }):
+			pending = append(pending, fmt.Sprintf("folder %s: the hub itself has not applied commit %.7s yet", host, tip))
 		case applied.Verdict != observe.Ready:
 			pending = append(pending, "folder "+host+": "+applied.Message)
+		default:
+			pending = append(pending, brought.NotReady(host, render.LabelValue(host))...)
 		}
 	}
 	return pending, nil
 }
+
+// read asks what follows the folders, and what they have brought, as far as what follows them does not answer for that:
+// a Kustomization of Flux waits for all that it has applied, an Application of Argo CD is healthy before the
+// Applications in its folder are.
+func (f *Following) read(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured) (report, brought observe.Report, err error) {
+	if hub := clusters[agent.OnHub]; hub != nil {
+		list, err := hub.List(ctx, applications, kube.ListOptions{})
+		if err != nil {
+			return report, brought, err
+		}
+		report = observe.ReadHub(f.Place, map[string]string{f.Cluster: f.ClusterType}, observe.Listed{Objects: list.Items})[f.Cluster]
+		return report, report, nil
+	}
+	there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
+	report = observe.ReadCluster(f.Place, f.ClusterType, f.Cluster, observe.Listed{Objects: there})
+	if slices.ContainsFunc(there, func(live *unstructured.Unstructured) bool { return live.GetKind() == "Application" }) {
+		list, err := clusters[agent.OnCluster].List(ctx, applications, kube.ListOptions{})
+		if err != nil {
+			return report, brought, err
+		}
+		brought = observe.ReadCluster(f.Place, f.ClusterType, f.Cluster, observe.Listed{Objects: list.Items})
+	}
+	return report, brought, nil
+}
+
+var applications = kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}
