@@ -40,8 +40,16 @@ func withoutPruning(live *unstructured.Unstructured) map[string]any {
 		if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "syncPolicy", "preserveResourcesOnDeletion"); !keeps {
 			spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": true}
 		}
+		template := map[string]any{}
 		if finalizers := templateFinalizers(live); slices.ContainsFunc(finalizers, isArgoFinalizer) {
-			spec["template"] = map[string]any{"metadata": map[string]any{"finalizers": anyOf(slices.DeleteFunc(finalizers, isArgoFinalizer))}}
+			template["metadata"] = map[string]any{"finalizers": anyOf(slices.DeleteFunc(finalizers, isArgoFinalizer))}
+		}
+		// Its controller gives its Applications back whatever the template has.
+		if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "template", "spec", "syncPolicy", "automated", "prune"); prune {
+			template["spec"] = map[string]any{"syncPolicy": map[string]any{"automated": map[string]any{"prune": false}}}
+		}
+		if len(template) > 0 {
+			spec["template"] = template
 		}
 		return specPatch(spec)
 	case "GitRepo", "Bundle":
