@@ -56,6 +56,17 @@ func TestSummaryTellsWhatFailedAndWhatWasSkipped(t *testing.T) {
 			mustRun: "(?i)Kalypso",
 			want:    "--- must not be skipped: p.TestA: no ../shared/kalypso\nFAIL p 0.0s: 0 passed, 1 failed, 0 skipped\n0 passed, 1 failed, 0 skipped\n",
 		},
+		"a skipped test that another run has may be skipped": {
+			events: []string{
+				`{"Action":"output","Package":"p","Test":"TestOnGitea","Output":"a_test.go:1: ` + "`make acceptance`" + ` runs it\n"}`,
+				`{"Action":"skip","Package":"p","Test":"TestOnGitea"}`,
+				`{"Action":"pass","Package":"p","Test":"TestB"}`,
+				`{"Action":"pass","Package":"p"}`,
+			},
+			mustRun: "(?i)gitea",
+			want:    "ok   p 0.0s: 1 passed, 0 failed, 1 skipped\nskipped p.TestOnGitea: a_test.go:1: `make acceptance` runs it\n1 passed, 0 failed, 1 skipped\n",
+			ok:      true,
+		},
 		"a package that does not build is a failure": {
 			events: []string{
 				`{"Action":"build-output","ImportPath":"p [p.test]","Output":"a.go:1: undefined: x\n"}`,
