@@ -66,9 +66,11 @@ func (r *renderer) argoFeedback() {
 		},
 		{
 			"failed", "failure", triedRevision,
-			"app.status.operationState != nil and app.status.operationState.phase in ['Error', 'Failed'] and " +
-				"app.status.operationState.operation.sync != nil",
-			"app.status.operationState.finishedAt ?? ''",
+			// It is tried again for some minutes, and running as long.
+			"app.status.operationState != nil and app.status.operationState.operation.sync != nil and " +
+				"(app.status.operationState.phase in ['Error', 'Failed'] or " +
+				"app.status.operationState.phase == 'Running' and (app.status.operationState.retryCount ?? 0) > 0)",
+			"app.status.operationState.operation.sync.revision",
 		},
 	}
 	var trigger []any

@@ -113,4 +113,22 @@ func TestFeedback(t *testing.T) {
 	if got := clusters["store-1"]; got.Verdict != "ready" || got.Commit == "" {
 		t.Errorf("the cluster is %+v", got)
 	}
+	gitops.git("fetch", "--quiet", gitops.write, "dev")
+	gitops.git("checkout", "--quiet", "-B", "dev", "FETCH_HEAD")
+	_ = os.WriteFile(gitops.clone+"/store/bad.yaml", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: bad, namespace: nowhere}, data: {a: b}}\n"), 0o600)
+	gitops.git("add", ".")
+	gitops.git("commit", "--quiet", "-m", "Write what cannot be applied")
+	gitops.git("push", "--quiet", gitops.write, "HEAD:dev")
+	w.step(t, "feedback", "what cannot be applied is told of the folder that it is in", func() {
+		eventually(t, func() error {
+			var statuses []struct{ Context, Status string }
+			w.git.API(t, user, "GET", "/repos/"+user.Name+"/gitops/commits/dev/statuses", nil, &statuses)
+			for _, one := range statuses {
+				if one.Context == "flotilla/store-1/cluster-type" && one.Status == "failure" {
+					return nil
+				}
+			}
+			return fmt.Errorf("statuses are %v\n%s", statuses, agent.says(t, "flotilla-cluster-type"))
+		})
+	})
 }
