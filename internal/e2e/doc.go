@@ -3,7 +3,8 @@
 // real Gitea. No node runs, so what tests deploy needs none: ConfigMaps, and
 // Deployments without replicas, or with some that never come. Where the clusters
 // of a fleet have folders of their own, one API stands for all of them: each
-// reports what follows its folder, and the namespaces differ.
+// reports what follows its folder, and the namespaces differ. What is about
+// clusters that have nothing yet, or about several, has servers of its own.
 //
 // `make e2e` builds the agents and runs the tests. It prints how long each step
 // took, most of which is the agents' own time.
