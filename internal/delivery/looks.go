@@ -13,7 +13,14 @@ import (
 type looks struct {
 	mu       sync.Mutex
 	branches map[branchKey]*branch
+	planned  map[branchKey]*gitops.Look // what plans see
 }
+
+type planning struct{}
+
+// Planning marks what is asked for a plan. Terraform plans once more while it applies, and that plan must not differ:
+// so what a plan sees of a branch stays what the first plan of this process saw, whatever others have written since.
+func Planning(ctx context.Context) context.Context { return context.WithValue(ctx, planning{}, true) }
 
 type branchKey struct{ url, branch string }
 
@@ -25,12 +32,17 @@ type branch struct {
 
 // at is the look at a branch. owner may name one whose view will be asked for.
 func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote, owner ...gitops.Owner) (*gitops.Look, error) {
-	kept := l.branch(branchKey{remote.URL, remote.Branch})
+	key := branchKey{remote.URL, remote.Branch}
+	kept := l.branch(key)
 	release, err := kept.turn.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	isPlan := ctx.Value(planning{}) != nil
+	if look := l.forPlans(key, nil); isPlan && look != nil {
+		return look, nil
+	}
 	if kept.look == nil {
 		look, err := client.Look(ctx, remote, owner...)
 		if err != nil {
@@ -38,7 +50,23 @@ func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote
 		}
 		kept.look = look
 	}
+	if isPlan {
+		return l.forPlans(key, kept.look), nil
+	}
 	return kept.look, nil
+}
+
+// forPlans is what plans see of a branch: the first look that there is.
+func (l *looks) forPlans(key branchKey, look *gitops.Look) *gitops.Look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.planned == nil {
+		l.planned = map[branchKey]*gitops.Look{}
+	}
+	if l.planned[key] == nil && look != nil {
+		l.planned[key] = look
+	}
+	return l.planned[key]
 }
 
 func (l *looks) branch(key branchKey) *branch {
@@ -53,7 +81,7 @@ func (l *looks) branch(key branchKey) *branch {
 	return l.branches[key]
 }
 
-// forget drops what was read of a branch, after something was written there.
+// forget drops what was read of a branch, after something was written there. Plans go on with it.
 func (l *looks) forget(remote git.Remote) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 // fourOwners writes what four owners want of one branch, two of them at one path.
@@ -116,5 +118,36 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtALocalRepository(t *testing.T) {
 	// Every request to a local repository is a process of its own.
 	if counts[4] > 4 || counts[4] != counts[1] {
 		t.Errorf("git was called %v times", counts)
+	}
+}
+
+// Terraform plans once more while it applies, and another assignment may have written what both look at by then.
+func TestAPlanSeesTheSameUntilTheEndOfItsProcess(t *testing.T) {
+	s := newSite(t)
+	at := s.place("r.git", "main")
+	trees := wanted(t, "1", 2, "drone")
+	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: trees}, "1")
+	process := s.process()
+	files := func(ctx context.Context) string {
+		t.Helper()
+		asked := map[rollout.Key][]git.File{}
+		for _, key := range trees.Keys() {
+			asked[key] = nil
+		}
+		found, err := process.Files(ctx, delivery.Intent{Owner: known.Owner}, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%s", found)
+	}
+	planned := files(delivery.Planning(t.Context()))
+	if _, err := process.Apply(t.Context(), order(delivery.Intent{Known: known, Owner: known.Owner, After: wanted(t, "2", 2, "drone")}, "2")); err != nil {
+		t.Fatal(err)
+	}
+	if again := files(delivery.Planning(t.Context())); again != planned || !strings.Contains(planned, "version: 1") {
+		t.Errorf("a plan sees %s, and then %s", planned, again)
+	}
+	if now := files(t.Context()); !strings.Contains(now, "version: 2") {
+		t.Errorf("after a commit, others see %s", now)
 	}
 }

@@ -222,7 +222,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forRead)
+	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(delivery.Planning(ctx), forRead)
 	defer cancel()
 	task := r.task(ctx, &plan, &prior, before, !req.State.Raw.IsNull(), &resp.Diagnostics)
 	if req.State.Raw.IsNull() { // the private state of the first plan is all that tells
