@@ -2,7 +2,7 @@ locals {
   # What the API lists, as it lists it: the bodies of GET /applications, /clusters, /namespaces and /targetpolicies.
   inventory = {
     applications = jsonencode({ items = [{
-      _id = "b4c1", name = "app1", description = "App 1", namespace = "retail"
+      _id      = "b4c1", name = "app1", description = "App 1", namespace = "retail"
       repo_url = "https://dev.azure.com/contoso/_git/app_k8s", repo_branch = "master", repo_path = "manifest/app1"
       metadata = { common = "true", name = "app1" }, onboard_status = "COMPLETED"
     }] })
@@ -12,7 +12,7 @@ locals {
     ] })
     namespaces = jsonencode({ items = [{ _id = "11ce", name = "retail", group = ["retail-nonprod"] }] })
     targetpolicies = jsonencode({ items = [{
-      _id = "98aa", name = "common-to-the-east", operation = "CREATE"
+      _id          = "98aa", name = "common-to-the-east", operation = "CREATE"
       app_selector = { common = "true" }, cluster_selector = { region = "east,north" }
     }] })
   }
