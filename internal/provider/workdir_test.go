@@ -42,7 +42,7 @@ func oneTool(t *testing.T) map[string]string {
 	return found
 }
 
-// byAcceptance skips a test that `make acceptance` runs, as the last step of .ci/run does: it shows with a server, in
+// byAcceptance skips a test that `make acceptance` runs, and so .ci/run: it shows with a server, in
 // seconds, what tests without one show in every run.
 func byAcceptance(t *testing.T) {
 	t.Helper()
