@@ -17,19 +17,19 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 	repo := giteaRepository(t)
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "default", "none") // the API knows the kind by then
-	standIn := &standInCluster{}
-	url, certificate := standIn.start(t)
 	token := regexp.MustCompile(`token = "(.*)"`).FindStringSubmatch(repo.provider)[1]
 	config := strings.ReplaceAll(readFile(t, filepath.Join("..", "..", "examples", "onboarding", "one-run", "main.tf")), "https://git.example.com/platform/gitops", repo.url)
 	config = strings.Replace(config, `branch = "prod"`, `branch = "prod-one-run"`, 1)
 	for name, tool := range oneTool(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TF_VAR_gitops_token", token)
+			standIn := &standInCluster{}
+			url, certificate := standIn.start(t)
 			namespace := "one-run-" + name
 			own := strings.Replace(config, `  reconciler   = "flux"`, "  reconciler   = \"flux\"\n  namespace    = "+fmt.Sprintf("%q", namespace), 1)
 			w := newWorkdir(t, tool, map[string]string{"main.tf": own})
 			writeFile(t, filepath.Join(w.path, "berlin.kubeconfig"), server.Kubeconfig())
-			writeFile(t, filepath.Join(w.path, "lyon.kubeconfig"), kubeconfigOf(url+"/"+name, certificate))
+			writeFile(t, filepath.Join(w.path, "lyon.kubeconfig"), kubeconfigOf(url, certificate))
 
 			if printed, err := w.traced(t, "apply", "apply", "-input=false", "-auto-approve", "-no-color"); err != nil {
 				t.Fatalf("%v\n%s", err, printed)
