@@ -198,7 +198,9 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 				s.commit("kalypso-svc-src", "main", map[string]string{"workloads/none.yaml": "# Not in the sample.\n"})
 
 				config := strings.ReplaceAll(kalypsoExample(t), sourceHost+"platform/control-plane.git", s.url("kalypso-control-plane"))
-				w := newWorkdir(t, tool, map[string]string{"main.tf": strings.ReplaceAll(config, `"dev"`, strconv.Quote(environment))})
+				w := newWorkdir(t, tool, map[string]string{
+					"main.tf": strings.NewReplacer(`"dev"`, strconv.Quote(environment), "_files.dev", "_files."+environment).Replace(config),
+				})
 				w.run("apply", "-input=false", "-auto-approve")
 				w.plan("-detailed-exitcode")
 				got := yamlDocuments(t, files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, environment)))
