@@ -1,0 +1,138 @@
+package onboarding
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// deletable leaves out definitions and namespaces that others have put something into: it would go with them.
+func (r *remover) deletable(ctx context.Context, group []there) ([]there, error) {
+	if group[0].Stage == agent.Rest {
+		return group, nil
+	}
+	others, errs := make([][]string, len(group)), make([]error, len(group))
+	var kinds []kube.Resource
+	if group[0].Stage == agent.Namespaces {
+		all, incomplete, err := r.cluster.Resources(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if kinds = all; incomplete {
+			for _, one := range group {
+				r.note("%s stays: not everything that is in it can be listed", one.ID())
+			}
+			return nil, nil
+		}
+	}
+	kube.Each(len(group), func(i int) {
+		if group[i].Stage == agent.Definitions {
+			others[i], errs[i] = r.objectsOf(ctx, group[i].live)
+		} else {
+			others[i], errs[i] = r.objectsIn(ctx, group[i].Name, kinds)
+		}
+	})
+	var free []there
+	for i, one := range group {
+		switch {
+		case errs[i] != nil:
+			return nil, errs[i]
+		case len(others[i]) > 0:
+			r.note("%s stays: others have put something there that would go with it: %s", one.ID(), wording.List(others[i], wording.Named))
+		default:
+			free = append(free, one)
+		}
+	}
+	return free, nil
+}
+
+// objectsOf are the objects of the kind that a definition defines.
+func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstructured) ([]string, error) {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var served []string
+	for _, one := range versions {
+		version, _ := one.(map[string]any)
+		if name, _ := version["name"].(string); version["served"] == true {
+			served = append(served, name)
+		}
+	}
+	if len(served) == 0 {
+		return nil, nil
+	}
+	list, err := r.cluster.List(ctx, kube.Kind{Group: group, Versions: strings.Join(served, ","), Resource: plural}, kube.ListOptions{Trim: onlyNames})
+	return namesOf(list.Items), err
+}
+
+// objectsIn are the objects in a namespace that nobody's controllers have put there by themselves.
+func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource) ([]string, error) {
+	var found []string
+	lists, errs := make([]kube.List, len(kinds)), make([]error, len(kinds))
+	for i, kind := range kinds {
+		if kind.Namespaced && !isPassing(kind) {
+			lists[i], errs[i] = r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Trim: onlyNames})
+		}
+	}
+	for i := range lists {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		items := slices.DeleteFunc(lists[i].Items, func(one *unstructured.Unstructured) bool {
+			return len(one.GetOwnerReferences()) > 0 || isTerminating(one) ||
+				kinds[i].ObjectKind == "ServiceAccount" && one.GetName() == "default" || kinds[i].ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
+		})
+		for _, item := range items {
+			live, err := r.cluster.Read(ctx, kube.RefOf(item))
+			if err != nil {
+				return nil, err
+			}
+			if live != nil && !isOfAgents(live) {
+				found = append(found, kube.RefOf(item).String())
+			}
+		}
+	}
+	return found, nil
+}
+
+// agentManagers begin the names of those who write what agents make for themselves.
+var agentManagers = []string{
+	"argocd-", "source-controller", "kustomize-controller", "helm-controller", "notification-controller", "gotk-", "image-", "fleet", "gitjob",
+	"kube-controller-manager", "kube-apiserver", kube.FieldManager,
+}
+
+// isOfAgents says whether an object was written by an agent's own controllers alone.
+func isOfAgents(live *unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return !slices.ContainsFunc(agentManagers, func(prefix string) bool { return strings.HasPrefix(entry.Manager, prefix) })
+	}) && len(live.GetManagedFields()) > 0
+}
+
+// isPassing are kinds that come and go by themselves.
+func isPassing(kind kube.Resource) bool {
+	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" || kind.Group == "discovery.k8s.io" ||
+		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")
+}
+
+func onlyNames(object *unstructured.Unstructured) {
+	for key := range object.Object {
+		if key != "apiVersion" && key != "kind" && key != "metadata" {
+			delete(object.Object, key)
+		}
+	}
+}
+
+func namesOf(items []*unstructured.Unstructured) []string {
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i] = kube.RefOf(item).String()
+	}
+	return names
+}
