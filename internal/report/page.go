@@ -1,0 +1,274 @@
+// Package report makes what people look at: a page of a fleet in, HTML or
+// Markdown out. It knows neither Terraform nor Git, and reads no clock: the same
+// page gives the same bytes.
+package report
+
+import "time"
+
+// Page is all that is shown of one owner's fleet. Lists are shown in the order
+// that they have here, so whoever fills them sorts them. What is not known is the
+// zero value, and is left out. Texts may hold anything: whatever looks like HTML,
+// Markdown or a terminal's codes is shown as it is, and does nothing.
+type Page struct {
+	// Title is the name of the owner, and Environment that of its fleet.
+	Title, Environment string
+	Repository         Repository
+	// Commit is the full id of the tip of the branch; "" where there is none.
+	Commit string
+	// Time is that of the evidence; zero without evidence.
+	Time time.Time
+
+	Hosts       []Host
+	Targets     []Target
+	Assignments []Assignment
+	Clusters    []Cluster
+
+	Rollouts   []Rollout
+	Promotions []Promotion
+	// History is of the newest commits, newest first; HistoryCut says that there are older ones.
+	History    []Commit
+	HistoryCut bool
+
+	Unscheduled  []Unscheduled
+	IdleHosts    []string
+	IdlePolicies []Idle
+	Excluded     []Excluded
+
+	Rules []Rule
+
+	// Health is that of the whole fleet; nil where nothing is known of it.
+	Health *Score
+	// Regions have the health of each region, by name.
+	Regions []Region
+	// Good and Poor are the bounds of a score: Good and more is good, less than Poor is poor. 75 and 40 where
+	// both are 0.
+	Good, Poor int
+}
+
+// Repository is where the owner writes.
+type Repository struct {
+	// URL has no credentials in it.
+	URL, Branch, Path string
+}
+
+// Verdict is what reports say of an assignment, or of a cluster.
+type Verdict string
+
+// The verdicts. "" is none: nobody was asked, or no cluster follows the host.
+const (
+	Failed      Verdict = "failed"
+	Behind      Verdict = "behind"
+	Progressing Verdict = "progressing"
+	Unknown     Verdict = "unknown"
+	Ready       Verdict = "ready"
+)
+
+// Kind is what a host is.
+type Kind string
+
+// The kinds of hosts.
+const (
+	ClusterType   Kind = "cluster type"
+	SingleCluster Kind = "cluster"
+)
+
+// Host is where deployment targets land.
+type Host struct {
+	// Name is the host's folder: the name of a cluster type, or "clusters/<cluster>".
+	Name   string
+	Kind   Kind
+	Labels map[string]string
+	// Region is what it is grouped by; "" for none.
+	Region string
+	// Clusters is how many clusters follow it: those of the type, or 1.
+	Clusters int
+	// Health is nil where nothing is known of it.
+	Health *Score
+}
+
+// Target is a deployment target.
+type Target struct {
+	// Name is the full name, "<workload>-<target>".
+	Name, Workload, Workspace string
+	Labels                    map[string]string
+	// Version is the tag, the ref or the chart's version of its manifests; "" where there is none.
+	Version string
+}
+
+// State says how what is wanted of an assignment relates to what is deployed.
+type State string
+
+// The states of an assignment. "" is not known.
+const (
+	UpToDate State = "up to date"
+	New      State = "new"
+	Changed  State = "changed"
+	Removed  State = "being removed"
+)
+
+// Assignment is one deployment target on one host.
+type Assignment struct {
+	// Host and Target are names. One that Hosts or Targets do not have, as of a folder that is being removed,
+	// is shown by its name alone.
+	Host, Target string
+	Namespace    string
+	// Policies are the target policies that made it; none where it is explicit.
+	Policies []string
+
+	// Verdict is the worst that its clusters report, Since from when on, and Message the reason.
+	Verdict Verdict
+	Since   time.Time
+	Message string
+	// Clusters counts the clusters that follow its host, by what they report of it.
+	Clusters Counts
+
+	State State
+	// Tree is the tree that is wanted, Deployed the one at the tip; "" for none.
+	Tree, Deployed string
+	// Commit is the one that changed it last, Changed when.
+	Commit  string
+	Changed time.Time
+	// WaitsFor is what a change of it waits for; "" for nothing.
+	WaitsFor string
+	// Snapshot has its values. Assignments with the same values share one; nil where they are not known.
+	Snapshot *Snapshot
+}
+
+// Counts are numbers of clusters by verdict.
+type Counts struct{ Failed, Behind, Progressing, Unknown, Ready int }
+
+// Snapshot is the values of assignments.
+type Snapshot struct {
+	Version string
+	Values  []Value
+}
+
+// Value is one value of a snapshot, and where it comes from.
+type Value struct {
+	// Pointer is its JSON pointer.
+	Pointer string
+	// Container is the config container that it comes from, Overridden are those that lost.
+	Container  string
+	Overridden []string
+	// Text is the value as JSON; "" where values are not to be shown.
+	Text string
+}
+
+// Cluster is one physical cluster.
+type Cluster struct {
+	Name, Type string
+	// Verdict is the worst of its assignments, Since from when on, and Message the reason.
+	Verdict Verdict
+	Since   time.Time
+	Message string
+	// Commit is the one that it has applied. Behind is how many commits the tip is ahead of that, and
+	// BehindSince from when on; -1 where that is not known.
+	Commit      string
+	Behind      int
+	BehindSince time.Time
+}
+
+// Rollout is a change of a deployment target that is under way.
+type Rollout struct {
+	// Target is the deployment target, Content what is approved, as "<deployment target>@<content>".
+	Target, Content string
+	// Stage is which one of Stages it is at, from 1, and Name that stage's.
+	Stage, Stages int
+	Name          string
+	// Done is how many of Hosts have it.
+	Done, Hosts int
+	Since       time.Time
+	WaitsFor    string
+	// Failed says that it halts, or went back.
+	Failed bool
+}
+
+// Promotion is a value on its way to the next environment.
+type Promotion struct {
+	Name, Candidate, Promoted string
+	// WaitsFor is what the candidate waits for, Since from when on; "" where it is promoted.
+	WaitsFor string
+	Since    time.Time
+}
+
+// Commit is one commit of the branch.
+type Commit struct {
+	ID, Author, Subject string
+	Time                time.Time
+	// Count is how many assignments it changed, Changes the first of them.
+	Count   int
+	Changes []Change
+}
+
+// Change is what a commit did to an assignment.
+type Change struct {
+	// Action is a word such as "added", "changed" or "removed".
+	Action string
+	// Assignment is its key.
+	Assignment string
+}
+
+// Unscheduled is a deployment target that runs nowhere.
+type Unscheduled struct {
+	Target string
+	// Reason is a clause without its subject.
+	Reason string
+	// Nearest is the host that fails the fewest requirements, Requirement the first of them; either may be "".
+	Nearest, Requirement string
+}
+
+// Idle is something that selects nothing.
+type Idle struct {
+	Name string
+	// Reason is a clause without its subject.
+	Reason string
+}
+
+// Excluded is an assignment that a target policy prevented.
+type Excluded struct {
+	Host, Target string
+	Policies     []string
+}
+
+// Rule is a constraint, and what came of it.
+type Rule struct {
+	Name string
+	// Mode is "enforce" or "inform".
+	Mode string
+	// Looked is how many objects it looked at, Passed how many of them it found right.
+	Looked, Passed int
+	// Violations are the first of the others.
+	Violations []Violation
+}
+
+// Violation is one object that breaks a rule.
+type Violation struct {
+	// Subject says which object, as in "large/hello-world-app".
+	Subject string
+	Message string
+}
+
+// Score is the health of a host, or of a fleet.
+type Score struct {
+	// Value is from 0 to 100.
+	Value int
+	// Parts are what it is made of.
+	Parts []Part
+}
+
+// Part is one thing that a score is made of.
+type Part struct {
+	// Name is what is looked at, as in "ready".
+	Name string
+	// Value is from 0 to 100, and Weight how many of the hundred points of the score it decides.
+	Value, Weight int
+	// Detail says in words what Value was made of, as in "18,400 of 20,000 assignments"; may be "".
+	Detail string
+}
+
+// Region is the health of the hosts of one region.
+type Region struct {
+	Name            string
+	Hosts, Clusters int
+	Health          *Score
+}
