@@ -17,6 +17,7 @@ func (d *decoder) base(root *object) {
 		environment, model := o.required("environment"), o.required("model")
 		config, configIsUnknown := o.entries("config")
 		manifests, manifestsAreUnknown := o.entries("manifests")
+		d.adoptConstraints(o)
 		o.finish()
 		d.checkEnvironment(o.path.Attribute("environment"), environment)
 		if d.isOtherEnvironment(environment) {

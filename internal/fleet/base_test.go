@@ -34,8 +34,9 @@ func valueOf(decoded *fleet.Decoded) map[string]any {
 	}
 	return map[string]any{
 		"format": value.Format, "environment": value.Environment, "model": value.Model,
-		"config":    entries(value.Config, decoded.Pending),
-		"manifests": entries(value.Manifests, decoded.PendingManifests),
+		"config":      entries(value.Config, decoded.Pending),
+		"manifests":   entries(value.Manifests, decoded.PendingManifests),
+		"constraints": entries(value.Constraints, decoded.PendingConstraints),
 	}
 }
 

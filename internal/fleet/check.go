@@ -2,7 +2,7 @@ package fleet
 
 // CheckObject checks one object by itself, as it would be checked in that collection of a fleet:
 // "environments", "workspaces", "cluster_types", "clusters", "workloads", "target_policies",
-// "config_containers", "config_schemas" or "templates". What it refers to is not looked for. The
+// "config_containers", "config_schemas", "templates" or "constraints". What it refers to is not looked for. The
 // paths of findings are relative to the object.
 func CheckObject(collection string, value any) Findings {
 	d := newDecoder()
@@ -16,6 +16,7 @@ func CheckObject(collection string, value any) Findings {
 		"config_containers": d.configContainer,
 		"config_schemas":    d.configSchema,
 		"templates":         d.template,
+		"constraints":       d.constraint,
 	}[collection]
 	if !ok {
 		return Findings{{Message: "no collection of a fleet is called " + collection}}

@@ -1,9 +1,25 @@
 package fleet
 
-// ConstraintModes are the modes of a constraint: "enforce" fails the plan, "inform" is told. The first is the default.
-var ConstraintModes = []string{"enforce", "inform"}
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+)
 
-// Constraint is a rule about assignments and what is rendered, written in CEL.
+// The modes of a constraint.
+const (
+	Enforce = "enforce" // a violation fails the plan
+	Inform  = "inform"  // a violation is told
+)
+
+// ConstraintModes are the modes of a constraint. The first is the default.
+var ConstraintModes = []string{Enforce, Inform}
+
+// Constraint is a rule about assignments and what is rendered, written in CEL. It decides neither who goes where nor
+// what is in a folder, and is no part of the model: see [Value].
 type Constraint struct {
 	Name       string `json:"name"`
 	Expression string `json:"expression"` // of type bool; true is as it should be
@@ -26,4 +42,162 @@ type ConstraintMatch struct {
 	ClusterTypeSelector      *Selector `json:"cluster_type_selector,omitempty"`
 	ClusterSelector          *Selector `json:"cluster_selector,omitempty"` // hosts that are cluster types do not meet it
 	Kinds                    []string  `json:"kinds,omitempty"`            // of objects: "Deployment", "apps/Deployment" or "apps/v1/Deployment"
+}
+
+// maxConstraintMessage is the longest message, in characters.
+const maxConstraintMessage = 1024
+
+// kubernetesKind is what a kind looks like, with its group and version or without. https://kubernetes.io/docs/reference/using-api/api-concepts
+var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Za-z0-9]{0,62}$`)
+
+// constraints decodes the fleet's rules. What is unknown of one is unknown to its own entry, or to all rules
+// where the rule may be another's or nobody's; never to the model.
+func (d *decoder) constraints(root *object) {
+	const name = "constraints"
+	root.read = append(root.read, name)
+	if value := root.fields[name]; value == (Unknown{}) {
+		d.constraintsKnown = false
+	} else {
+		d.each(root, name, value, func(path *Path, value any) {
+			o, isUnknown := d.object(path, value)
+			d.constraintsKnown = d.constraintsKnown && !isUnknown
+			if o != nil {
+				d.constraint(o)
+			}
+		})
+	}
+}
+
+func (d *decoder) constraint(o *object) belonging {
+	before := len(d.findings) + d.more
+	constraint := Constraint{
+		Name:              o.name(CheckSubdomainName),
+		Expression:        o.required("expression"),
+		Message:           o.text("message"),
+		MessageExpression: o.text("message_expression"),
+		Mode:              o.oneOf("mode", ConstraintModes[0], ConstraintModes...),
+	}
+	if length := utf8.RuneCountInString(constraint.Message); length > maxConstraintMessage {
+		o.report("message", "has %d characters, and %d are the most: what is long belongs into the docs that it points to", length, maxConstraintMessage)
+	}
+	o.attribute("match", func(m *object) { constraint.Match = m.constraintMatch() })
+	belongs := d.whereabouts(o)
+	o.finish()
+	if belongs == elsewhere {
+		return belongs
+	}
+	if belongs == perhaps || constraint.Name == unknownText {
+		d.constraintsKnown = false
+		return belongs
+	}
+	d.register("constraints", constraint.Name, o.path)
+	switch {
+	case o.unknown:
+		d.pendingConstraints = append(d.pendingConstraints, constraint.Name)
+	case len(d.findings)+d.more == before:
+		d.allConstraints = append(d.allConstraints, constraint)
+	}
+	d.refer(o.path.Attribute("match").Attribute("workspace"), "workspaces", constraint.Match.Workspace)
+	return belongs
+}
+
+func (o *object) constraintMatch() ConstraintMatch {
+	match := ConstraintMatch{
+		Workspace:                o.text("workspace"),
+		WorkloadSelector:         o.selector("workload_selector"),
+		DeploymentTargetSelector: o.selector("deployment_target_selector"),
+		ClusterTypeSelector:      o.selector("cluster_type_selector"),
+		ClusterSelector:          o.selector("cluster_selector"),
+		Kinds:                    o.sortedTexts("kinds"),
+	}
+	for i, kind := range o.list("kinds") {
+		if text, ok := kind.(string); ok && text != "" && !kubernetesKind.MatchString(text) {
+			o.decoder.report(o.path.Attribute("kinds").Index(i), "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", text)
+		}
+	}
+	o.finish()
+	return match
+}
+
+// adoptConstraints takes over the rules of the base fleet. One that an earlier version made has none.
+func (d *decoder) adoptConstraints(o *object) {
+	const name = "constraints"
+	o.read = append(o.read, name)
+	switch entries := o.fields[name].(type) {
+	case nil:
+	case Unknown:
+		d.constraintsKnown = false
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			d.adoptNames(name, []string{key})
+			if entries[key] == (Unknown{}) {
+				d.pendingConstraints = append(d.pendingConstraints, key)
+				continue
+			}
+			text, _ := entries[key].(string)
+			constraint, err := parseConstraint(key, text)
+			if err != nil {
+				o.decoder.report(o.path.Attribute(name).Key(key), "must be the JSON of a constraint, as provider::flotilla::fleet returned it")
+			}
+			d.allConstraints = append(d.allConstraints, constraint)
+		}
+	default:
+		o.report(name, "must be a map of strings, not %s", kindOf(entries))
+	}
+}
+
+// DecodeConstraint reads one constraint by itself, as far as it is known: a match of which anything is not known yet is
+// left out. known is false while the expression is not known, or something is wrong that [CheckObject] finds.
+func DecodeConstraint(value any) (constraint Constraint, known bool) {
+	fields, _ := value.(map[string]any)
+	known = len(CheckObject("constraints", value)) == 0 && IsKnown(fields["expression"])
+	d := newDecoder()
+	o, _ := d.object(nil, value)
+	if o == nil || !known {
+		return Constraint{}, false
+	}
+	for _, text := range []struct {
+		attribute string
+		into      *string
+	}{
+		{"name", &constraint.Name}, {"expression", &constraint.Expression}, {"mode", &constraint.Mode},
+		{"message", &constraint.Message}, {"message_expression", &constraint.MessageExpression},
+	} {
+		if IsKnown(fields[text.attribute]) {
+			*text.into = o.text(text.attribute)
+		}
+	}
+	if IsKnown(fields["match"]) {
+		o.attribute("match", func(m *object) { constraint.Match = m.constraintMatch() })
+	}
+	return constraint, true
+}
+
+// parseConstraint reads one entry of [Value.Constraints].
+func parseConstraint(name, entry string) (Constraint, error) {
+	var constraint Constraint
+	if err := parseStrictly(entry, &constraint); err != nil {
+		return Constraint{}, err
+	}
+	if constraint.Name != name {
+		return Constraint{}, fmt.Errorf("it is that of %q", constraint.Name)
+	}
+	return constraint, nil
+}
+
+// ParseConstraints reads the rules that are known, sorted by name.
+func (v Value) ParseConstraints() ([]Constraint, error) {
+	constraints := make([]Constraint, 0, len(v.Constraints))
+	for _, name := range slices.Sorted(maps.Keys(v.Constraints)) {
+		constraint, err := parseConstraint(name, v.Constraints[name])
+		if err != nil {
+			return nil, fmt.Errorf("constraint %q is not what provider::flotilla::fleet returned: %w", name, err)
+		}
+		constraints = append(constraints, constraint)
+	}
+	return constraints, nil
+}
+
+func sortConstraints(constraints []Constraint) {
+	slices.SortStableFunc(constraints, func(a, b Constraint) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -24,6 +24,11 @@ type Decoded struct {
 	// TargetsKnown says that there are no other deployment targets.
 	PendingManifests []string
 	TargetsKnown     bool
+	// Constraints are the rules that are known, sorted by name, PendingConstraints the names of those that are not.
+	// ConstraintsKnown says that there are no others. With findings, Constraints are those with which nothing is wrong.
+	Constraints        []Constraint
+	PendingConstraints []string
+	ConstraintsKnown   bool
 }
 
 // Decode reads the argument of provider::flotilla::fleet: an object that holds everything of one
@@ -34,7 +39,7 @@ func Decode(input any) (*Decoded, Findings) {
 	d := newDecoder()
 	root, isUnknown := d.object(nil, input)
 	if root == nil {
-		d.known, d.environmentKnown, d.containersKnown = !isUnknown, !isUnknown, !isUnknown
+		d.known, d.environmentKnown, d.containersKnown, d.constraintsKnown = !isUnknown, !isUnknown, !isUnknown, !isUnknown
 		return d.result()
 	}
 	d.readEnvironment(root)
@@ -56,6 +61,7 @@ func Decode(input any) (*Decoded, Findings) {
 	} {
 		d.collection(root, collection.name, collection.decode)
 	}
+	d.constraints(root)
 	d.explicit(root)
 	d.hydration(root)
 	root.finish()
@@ -87,6 +93,10 @@ type decoder struct {
 	pending          []string
 	containersKnown  bool
 
+	allConstraints     []Constraint
+	pendingConstraints []string
+	constraintsKnown   bool
+
 	// paths says where an object of the fleet was read; nil is the base fleet.
 	paths map[objectKey]*Path
 	// incomplete names the collections of which not every object is known: what seems to refer to
@@ -106,7 +116,7 @@ type objectKey struct{ collection, name string }
 
 func newDecoder() *decoder {
 	return &decoder{
-		fleet: &Fleet{}, known: true, environmentKnown: true, containersKnown: true,
+		fleet: &Fleet{}, known: true, environmentKnown: true, containersKnown: true, constraintsKnown: true,
 		config: Config{}, incomplete: map[string]bool{}, paths: map[objectKey]*Path{},
 	}
 }
@@ -155,15 +165,22 @@ func (d *decoder) collection(root *object, name string, decode func(*object) bel
 			d.unknownObject(name)
 		}
 	}
-	path := root.path.Attribute(name)
-	switch value := root.value(name).(type) {
-	case nil:
-	case Unknown:
+	if value := root.value(name); value == (Unknown{}) {
 		d.unknownObject(name)
+	} else {
+		d.each(root, name, value, each)
+	}
+}
+
+// each calls do with each element of a list, tuple, set or map of objects.
+func (d *decoder) each(root *object, name string, value any, do func(path *Path, value any)) {
+	path := root.path.Attribute(name)
+	switch value := value.(type) {
+	case nil:
 	case []any:
 		elements := elementPaths(path, value)
 		for i, element := range value {
-			each(elements[i], element)
+			do(elements[i], element)
 		}
 	case map[string]any:
 		if _, single := value["name"].(string); single {
@@ -171,7 +188,7 @@ func (d *decoder) collection(root *object, name string, decode func(*object) bel
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			each(path.Key(key), value[key])
+			do(path.Key(key), value[key])
 		}
 	default:
 		root.report(name, "must be a list, tuple, set or map of objects, not %s", kindOf(value))
@@ -187,8 +204,9 @@ func (d *decoder) unknownObject(collection string) {
 	}
 }
 
-// unknownObjects notes that of every collection.
+// unknownObjects notes that of every collection, constraints included.
 func (d *decoder) unknownObjects() {
+	d.constraintsKnown = false
 	for _, collection := range []string{
 		"workspaces", "cluster_types", "clusters", "workloads", "target_policies", "assignments",
 		"config_containers", "config_schemas", "templates",
@@ -252,10 +270,13 @@ func (d *decoder) result() (*Decoded, Findings) {
 	d.checkReferences()
 	d.checkWorkloads()
 	slices.Sort(d.pending)
+	slices.Sort(d.pendingConstraints)
+	sortConstraints(d.allConstraints)
 	return &Decoded{
 		Fleet: d.fleet, Known: d.known,
 		Environment: d.fleet.Environment, EnvironmentKnown: d.environmentKnown,
 		Config: d.config, Pending: d.pending, ContainersKnown: d.containersKnown,
 		PendingManifests: d.pendingManifests(), TargetsKnown: d.environmentKnown && !d.incomplete["workloads"],
+		Constraints: d.allConstraints, PendingConstraints: d.pendingConstraints, ConstraintsKnown: d.environmentKnown && d.constraintsKnown,
 	}, d.allFindings()
 }

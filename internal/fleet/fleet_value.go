@@ -16,6 +16,7 @@ type Value struct {
 	Model       string            // canonical JSON of the fleet; empty while it is not known yet
 	Config      map[string]string // canonical JSON of the data of each config container, by name
 	Manifests   map[string]string // canonical JSON of the manifests of each deployment target, by full name
+	Constraints map[string]string // canonical JSON of each constraint, by name; they decide neither
 }
 
 // Known says whether it is known who goes where. Without that there is no fleet.
@@ -67,8 +68,9 @@ func (f *Fleet) adoptManifests(entries map[string]string) error {
 	return nil
 }
 
-// Value is what is known of the input: no entries of Config unless ContainersKnown, and none of Manifests
-// unless TargetsKnown. Pending and PendingManifests name those that are not known yet.
+// Value is what is known of the input: no entries of Config unless ContainersKnown, none of Manifests
+// unless TargetsKnown, and none of Constraints unless ConstraintsKnown. Pending, PendingManifests and
+// PendingConstraints name those that are not known yet.
 func (d *Decoded) Value() (Value, error) {
 	value := Value{Format: Format}
 	if d.ContainersKnown {
@@ -83,6 +85,16 @@ func (d *Decoded) Value() (Value, error) {
 			return Value{}, err
 		}
 		value.Model = model
+	}
+	if d.ConstraintsKnown {
+		value.Constraints = make(map[string]string, len(d.Constraints))
+		for _, constraint := range d.Constraints {
+			text, err := encode(constraint)
+			if err != nil {
+				return Value{}, fmt.Errorf("constraint %q: %w", constraint.Name, err)
+			}
+			value.Constraints[constraint.Name] = text
+		}
 	}
 	if !d.TargetsKnown {
 		return value, nil

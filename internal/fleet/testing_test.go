@@ -163,6 +163,20 @@ templates:
   type: reconciler
   content_type: json
   manifests: ['{}']
+constraints:
+- name: no-latest
+  environment: dev
+  match:
+    workspace: team
+    workload_selector: {match_labels: {family: web}}
+    deployment_target_selector: {}
+    cluster_type_selector: {expression: region in (east)}
+    cluster_selector: {}
+    kinds: [Kustomization, GitRepository]
+  expression: 'target.manifests.tag != "latest"'
+  message: tags stay
+  message_expression: '"tag of " + target.name'
+  mode: inform
 hydration: {precedence: name, on_conflict: warn, lists: merge, list_key: id}
 `
 

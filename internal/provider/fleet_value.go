@@ -17,6 +17,7 @@ var fleetTypes = map[string]attr.Type{
 	"model":       types.StringType,
 	"config":      types.MapType{ElemType: types.StringType},
 	"manifests":   types.MapType{ElemType: types.StringType},
+	"constraints": types.MapType{ElemType: types.StringType},
 }
 
 // fleetReturn is how functions declare that.
@@ -25,7 +26,7 @@ func fleetReturn() function.Return {
 }
 
 // setFleet returns a decoded fleet from a function: what is not certain yet is unknown, and an
-// unknown value of a config container, or of manifests, is only that object's entry.
+// unknown value of a config container, of manifests or of a constraint is only that object's entry.
 func setFleet(ctx context.Context, decoded *fleet.Decoded, result *function.ResultData) *function.FuncError {
 	known, err := decoded.Value()
 	if err != nil {
@@ -40,8 +41,9 @@ func setFleet(ctx context.Context, decoded *fleet.Decoded, result *function.Resu
 	}
 	value, diags := types.ObjectValue(fleetTypes, map[string]attr.Value{
 		"format": types.StringValue(known.Format), "environment": environment, "model": model,
-		"config":    entriesOf(known.Config, decoded.Pending, decoded.ContainersKnown),
-		"manifests": entriesOf(known.Manifests, decoded.PendingManifests, decoded.TargetsKnown),
+		"config":      entriesOf(known.Config, decoded.Pending, decoded.ContainersKnown),
+		"manifests":   entriesOf(known.Manifests, decoded.PendingManifests, decoded.TargetsKnown),
+		"constraints": entriesOf(known.Constraints, decoded.PendingConstraints, decoded.ConstraintsKnown),
 	})
 	if diags.HasError() {
 		return function.FuncErrorFromDiags(ctx, diags)
