@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -28,9 +29,9 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 	resp.Definition = function.Definition{
 		Summary: "Makes a fleet: everything of one environment, checked",
 		MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data sources " +
-			"and `flotilla_assignment` take: `{format, environment, model, config, manifests}`.\n\n" +
+			"and `flotilla_assignment` take: `{format, environment, model, config, manifests, constraints}`.\n\n" +
 			"The object's keys are `environment` (required), `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies`, " +
-			"`config_containers`, `config_schemas` and `templates`: each a list, tuple, set or map of objects, which are resources of that " +
+			"`config_containers`, `config_schemas`, `templates` and `constraints`: each a list, tuple, set or map of objects, which are resources of that " +
 			"kind, or objects written by hand with the same attributes. Objects of other environments are left out. Further keys:\n\n" +
 			"* `environments`: names of all environments, or environments. With it, a name that is not among them is an error.\n" +
 			"* `assignments`: `[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n" +
@@ -39,7 +40,7 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 			"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
 			"Names, versions, tags, refs and labels are text: a number in place of one is an error, since `1.10` would become 1.1.\n\n" +
 			"Unknown keys are errors, wherever they are. An unknown value makes only its container's entry of `config` unknown, or its " +
-			"deployment target's entry of `manifests`; an unknown name or label makes `model` unknown, and so do a `namespace`, which decides who may share a cluster, and the " +
+			"deployment target's entry of `manifests`, or its constraint's entry of `constraints`; an unknown name or label makes `model` unknown, and so do a `namespace`, which decides who may share a cluster, and the " +
 			"`parameters` of a cluster type. A fleet that another version " +
 			"of the provider made is an error where its `format` is another one.\n\n" +
 			"Call it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply while the " +
@@ -65,6 +66,8 @@ func (fleetFunction) Run(ctx context.Context, req function.RunRequest, resp *fun
 		input = plain(argument)
 	}
 	decoded, findings := fleet.Decode(input)
+	_, wrong := constraint.Compile(decoded.Constraints)
+	findings = append(findings, wrong...)
 	if len(findings) > 0 {
 		resp.Error = function.NewArgumentFuncError(0, "\n"+findings.Error())
 		return

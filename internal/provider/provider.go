@@ -136,6 +136,7 @@ func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 		clusterTypeResource,
 		configContainerResource,
 		configSchemaResource,
+		constraintResource,
 		environmentResource,
 		targetPolicyResource,
 		templateResource,
