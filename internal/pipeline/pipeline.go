@@ -38,6 +38,9 @@ type Result struct {
 
 	mu       sync.Mutex
 	rendered []*Rendering // for each destination, the latest first
+
+	ruling sync.Mutex
+	ruled  ruled
 }
 
 // Compute schedules and hydrates a fleet, and compiles its templates. The value's model must be known;
@@ -49,6 +52,7 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 		return nil, []Finding{{"Invalid fleet", err.Error()}}
 	}
 	r := &Result{Value: value, Fleet: parsed}
+	r.Value.Constraints = nil // a cache gives the result to fleets of other rules, too
 	var errors findings
 	var wrong fleet.Findings
 	r.Schedule, wrong = schedule.Schedule(parsed)

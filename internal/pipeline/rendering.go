@@ -221,11 +221,14 @@ func (r *Rendering) WaitsFor(i int) string {
 	if r.Trees[i] != "" {
 		return ""
 	}
-	assignment := r.Result.Schedule.Assignments[i]
-	if waits := r.Result.unknownOf(i, assignment); len(waits) > 0 {
+	return r.Result.waitsFor(i, r.Destination)
+}
+
+func (r *Result) waitsFor(i int, to Destination) string {
+	if waits := r.unknownOf(i, r.Schedule.Assignments[i]); len(waits) > 0 {
 		return strings.Join(waits, ", ")
 	}
-	if r.Destination.Repo == nil {
+	if to.Repo == nil {
 		return "the GitOps repository"
 	}
 	return "a value that is not known yet"

@@ -138,6 +138,7 @@ func decodeFleet(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value 
 	value.Environment, _ = object["environment"].(string)
 	value.Model, _ = object["model"].(string)
 	value.Config, value.Manifests = knownTexts(object["config"]), knownTexts(object["manifests"])
+	value.Constraints = knownTexts(object["constraints"])
 	if format := object["format"]; isKnownNow(format) {
 		if err := fleet.CheckFormat(value.Format); err != nil {
 			diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet", sentence(err.Error()))

@@ -1,0 +1,110 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// Constraints evaluates rules, the entries of [fleet.Value.Constraints], over all that the fleet comes to at a
+// destination. What is not known yet leaves the subjects open that it reaches. Only rules about rendered objects
+// render anything. The same question is answered once. The results are nil where a rule does not compile, which the
+// findings tell, and where the context ended.
+func (r *Result) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Finding) {
+	r.ruling.Lock()
+	defer r.ruling.Unlock()
+	key := constraintsKey(rules, to)
+	if r.ruled.results != nil && r.ruled.key == key {
+		return r.ruled.results, nil
+	}
+	results, found := check(ctx, rules, constraint.Subjects{
+		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots,
+		Files: func(i int) ([]constraint.File, string, error) { return r.constrainedFiles(i, to) },
+	})
+	r.ruled = ruled{key, results}
+	return results, found
+}
+
+// ruled is the latest answer of [Result.Constraints].
+type ruled struct {
+	key     [sha256.Size]byte
+	results *constraint.Results
+}
+
+// ScheduledConstraints is [Result.Constraints] for what [Schedule] finds: subjects of rules that ask for more are
+// pending.
+func ScheduledConstraints(ctx context.Context, value fleet.Value, scheduled *schedule.Result) (*constraint.Results, []Finding) {
+	if len(value.Constraints) == 0 {
+		return &constraint.Results{}, nil
+	}
+	parsed, _, err := value.Fleet()
+	if err != nil {
+		return nil, []Finding{{"Invalid fleet", err.Error()}}
+	}
+	return check(ctx, value.Constraints, constraint.Subjects{Fleet: parsed, Schedule: scheduled})
+}
+
+func check(ctx context.Context, rules map[string]string, subjects constraint.Subjects) (*constraint.Results, []Finding) {
+	if len(rules) == 0 {
+		return &constraint.Results{}, nil
+	}
+	var errs findings
+	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
+	if err != nil {
+		return nil, []Finding{{"Invalid constraint", err.Error()}}
+	}
+	program, wrong := constraint.Compile(parsed)
+	for _, finding := range wrong {
+		errs.add("Invalid constraint", finding.String())
+	}
+	if found := errs.list(); len(found) > 0 {
+		return nil, found
+	}
+	results, err := program.Check(ctx, subjects)
+	if err != nil {
+		return nil, []Finding{{"Constraints were not looked at to the end", err.Error()}}
+	}
+	return results, nil
+}
+
+// constrainedFiles renders an assignment for rules about its documents.
+func (r *Result) constrainedFiles(i int, to Destination) (files []constraint.File, waitsFor string, err error) {
+	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
+		return nil, r.waitsFor(i, to), nil
+	}
+	rendered, err := r.Templates.Render(r.subject(i, to))
+	if errors.Is(err, render.ErrUnknown) {
+		return nil, r.waitsFor(i, to), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	files = make([]constraint.File, len(rendered))
+	for k, file := range rendered {
+		files[k] = constraint.File{Name: file.Name, Content: file.Content}
+	}
+	return files, "", nil
+}
+
+func constraintsKey(rules map[string]string, to Destination) (key [sha256.Size]byte) {
+	h := sha256.New()
+	text(h, to.Owner)
+	if to.Repo != nil {
+		text(h, to.Repo.URL)
+		text(h, to.Repo.Branch)
+		text(h, to.Repo.Path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		text(h, name)
+		text(h, rules[name])
+	}
+	h.Sum(key[:0])
+	return key
+}
