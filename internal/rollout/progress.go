@@ -25,6 +25,8 @@ type Progress struct {
 	WaitsFor    string
 	// Failed says that it halts, or went back, until something changes.
 	Failed bool
+	// WentBack says that it failed and went back.
+	WentBack bool
 	// Retry is the approval that has it tried again; "" where nothing went back.
 	Retry string
 	// Waiting is how many folders are not as they are wanted.
@@ -48,9 +50,7 @@ func (w *waits) add(why string) {
 
 // first is what has to be done first.
 func (w *waits) first() string {
-	for _, why := range []string{
-		waitsForFix, waitsForApproval, waitsForRequired, waitsForRequest, waitsForWindow, waitsForReady, waitsForStage, waitsForHold,
-	} {
+	for _, why := range whatIsWaitedFor() {
 		if w.by[why] > 0 && (why != waitsForStage || w.by[waitsForReady] == 0) {
 			if why == waitsForStage {
 				return waitsForReady
@@ -90,7 +90,7 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 		p.WaitsFor = waitsForFix
 	}
 	if s.Failed {
-		p.Retry = gate.Mark(t.name, s.next())
+		p.WentBack, p.Retry = true, gate.Mark(t.name, s.next())
 	}
 	p.detail = r.detail(t, p)
 	return p
@@ -147,12 +147,12 @@ func (p Progress) String() string {
 		fmt.Fprintf(&b, ", since %s", p.Since.UTC().Format(time.RFC3339))
 	}
 	switch {
-	case p.Retry != "":
-		b.WriteString(", failed and went back")
+	case p.WentBack:
+		b.WriteString(saidWentBack)
 	case p.Failed:
-		b.WriteString(", failed")
+		b.WriteString(saidFailed)
 	default:
-		b.WriteString(", waits for " + p.WaitsFor)
+		b.WriteString(saidWaits + p.WaitsFor)
 	}
 	if p.Content != "" {
 		b.WriteString(" (" + gate.Mark(p.DeploymentTarget, p.Content) + ")")
@@ -207,7 +207,7 @@ func (o *Outcome) groups() []*progressGroup {
 	groups := map[likeness]*progressGroup{}
 	var order []*progressGroup
 	for _, p := range o.Progress {
-		like := likeness{p.Stage, p.Of, p.WaitsFor, p.Failed, p.Retry != ""}
+		like := likeness{p.Stage, p.Of, p.WaitsFor, p.Failed, p.WentBack}
 		group := groups[like]
 		if group == nil {
 			group = &progressGroup{Progress: p, targets: 1}

@@ -362,6 +362,7 @@ func (w *world) advance(in rollout.Input) *rollout.Outcome {
 		}
 		out = rollout.Advance(in)
 	}
+	checkSaid(w.t, out)
 	return out
 }
 
