@@ -1,0 +1,157 @@
+package health_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+type one struct {
+	verdict observe.Verdict
+	age     time.Duration
+}
+
+func scoreOf(t *testing.T, all []one) int {
+	t.Helper()
+	var tally health.Tally
+	for _, o := range all {
+		tally.Add(o.verdict, o.age)
+	}
+	score, ok := tally.Score()
+	if ok != (len(all) > 0) || score < 0 || score > 100 {
+		t.Fatalf("the score of %v is %d, %v", all, score, ok)
+	}
+	return score
+}
+
+func TestScoresOfOne(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		one
+		want int
+	}{
+		{one{observe.Ready, 0}, 100},
+		{one{observe.Progressing, 99 * time.Hour}, 75},
+		{one{observe.Behind, -time.Hour}, 75},
+		{one{observe.Behind, 0}, 75},
+		{one{observe.Behind, 12 * time.Hour}, 50},
+		{one{observe.Behind, 24 * time.Hour}, 25},
+		{one{observe.Behind, 1 << 62}, 25},
+		{one{observe.Unknown, 0}, 25},
+		{one{observe.Verdict("another"), 0}, 25},
+		{one{observe.Failed, 0}, 0},
+	} {
+		if got := scoreOf(t, []one{test.one}); got != test.want {
+			t.Errorf("%s for %s scores %d, want %d", test.verdict, test.age, got, test.want)
+		}
+	}
+}
+
+func random(r *rand.Rand) one {
+	return one{observe.Verdicts[r.IntN(len(observe.Verdicts))], time.Duration(r.Int64N(int64(48 * time.Hour)))}
+}
+
+func TestAScoreKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	for range 20_000 {
+		all := make([]one, 1+r.IntN(12))
+		ready := 0
+		for i := range all {
+			all[i] = random(r)
+			if r.IntN(3) == 0 {
+				all[i].verdict = observe.Ready
+			}
+			if all[i].verdict == observe.Ready {
+				ready++
+			}
+		}
+		before := scoreOf(t, all)
+		if (before == 100) != (ready == len(all)) {
+			t.Fatalf("%v score %d", all, before)
+		}
+		at := r.IntN(len(all))
+		try := func(what string, changed one, sign int) {
+			t.Helper()
+			was := all[at]
+			all[at] = changed
+			if after := scoreOf(t, all); sign*(after-before) < 0 {
+				t.Fatalf("%s takes %d to %d: %v", what, before, after, all)
+			}
+			all[at] = was
+		}
+		try("being ready", one{verdict: observe.Ready}, 1)
+		try("failing", one{verdict: observe.Failed}, -1)
+		if all[at].verdict == observe.Behind {
+			try("being behind for longer", one{observe.Behind, all[at].age + time.Hour}, -1)
+		}
+		if all[at].verdict != observe.Failed {
+			try("falling silent", one{verdict: observe.Unknown}, -1)
+		}
+		if after := scoreOf(t, append(all[:len(all):len(all)], one{verdict: observe.Ready})); after < before {
+			t.Fatalf("one more that is ready takes %d to %d", before, after)
+		}
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		var first, second health.Tally
+		for i, o := range all {
+			if i%2 == 0 {
+				first.Add(o.verdict, o.age)
+			} else {
+				second.Add(o.verdict, o.age)
+			}
+		}
+		first.Join(second)
+		if got, _ := first.Score(); got != before {
+			t.Fatalf("in another order and in two parts, %d becomes %d", before, got)
+		}
+	}
+}
+
+func TestPartsAddUpToTheScore(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // the same each time
+	for range 5_000 {
+		var tally health.Tally
+		for range 1 + r.IntN(300) {
+			o := random(r)
+			tally.Add(o.verdict, o.age)
+		}
+		score, _ := tally.Score()
+		percent, count, least, most := 0, 0, 0, 0
+		for _, part := range tally.Parts() {
+			percent, count = percent+part.Percent, count+part.Count
+			least, most = least+part.Count*part.Points, most+part.Count*(part.Points+1)
+			if part.Of < part.Count || part.Count == 0 {
+				t.Fatal(part)
+			}
+			if least/part.Of > score {
+				t.Fatalf("score %d of %v", score, tally.Parts())
+			}
+		}
+		if of := tally.Parts()[0].Of; percent != 100 || count != of || score > most/of {
+			t.Fatalf("score %d, %d percent, %d of %d: %v", score, percent, count, of, tally.Parts())
+		}
+	}
+}
+
+func TestNothingToJudgeHasNoScore(t *testing.T) {
+	t.Parallel()
+	if _, ok := (health.Tally{}).Score(); ok || (health.Tally{}).Parts() != nil {
+		t.Error("nothing has a score")
+	}
+}
+
+func TestGrades(t *testing.T) {
+	t.Parallel()
+	for score, want := range map[int]health.Grade{0: health.Poor, 39: health.Poor, 40: health.Fair, 74: health.Fair, 75: health.Good, 100: health.Good} {
+		if got := health.DefaultBounds().Grade(score); got != want {
+			t.Errorf("%d is %s, want %s", score, got, want)
+		}
+	}
+	if got := (health.Bounds{Good: 50, Poor: 50}).Grade(49); got != health.Poor {
+		t.Errorf("49 is %s", got)
+	}
+}

@@ -1,0 +1,54 @@
+package health
+
+import (
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+// Part is what assignments of one verdict contribute to a score.
+type Part struct {
+	Verdict observe.Verdict
+	// Count is how many they are, and Of how many there are of all verdicts.
+	Count, Of int
+	// Points are what each of them earns, as a mean rounded down.
+	Points int
+	// Percent is their share. Those of all parts add up to 100.
+	Percent int
+}
+
+// Parts are what the score is made of: the verdicts that there are, ready first and failed last.
+func (t Tally) Parts() []Part {
+	if t.count == 0 {
+		return nil
+	}
+	var parts []Part
+	var remainders []int64
+	left := 100
+	for _, verdict := range order() {
+		of := t.by[slices.Index(observe.Verdicts, verdict)]
+		if of.count == 0 {
+			continue
+		}
+		part := Part{
+			Verdict: verdict, Count: int(of.count), Of: int(t.count), Points: int(of.points / (of.count * scale)),
+			Percent: int(100 * of.count / t.count),
+		}
+		left -= part.Percent
+		parts, remainders = append(parts, part), append(remainders, 100*of.count%t.count)
+	}
+	for ; left > 0; left-- { // the largest remainders round up
+		most := 0
+		for i := range remainders {
+			if remainders[i] > remainders[most] {
+				most = i
+			}
+		}
+		parts[most].Percent, remainders[most] = parts[most].Percent+1, -1
+	}
+	return parts
+}
+
+func order() []observe.Verdict {
+	return []observe.Verdict{observe.Ready, observe.Progressing, observe.Behind, observe.Unknown, observe.Failed}
+}
