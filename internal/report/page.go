@@ -6,7 +6,8 @@ package report
 import "time"
 
 // Page is all that is shown of one owner's fleet. Lists are shown in the order
-// that they have here, so whoever fills them sorts them. What is not known is the
+// that they have here, so whoever fills them sorts them; the matrix has cluster
+// types before clusters. What is not known is the
 // zero value, and is left out. Texts may hold anything: whatever looks like HTML,
 // Markdown or a terminal's codes is shown as it is, and does nothing.
 type Page struct {

@@ -1,0 +1,145 @@
+// All that is known of one assignment, at the side of the grid.
+
+function heading(text) {
+  return element('h4', {}, text);
+}
+
+function verdictOf(verdict) {
+  const name = verdicts[verdict];
+  return element('span', { class: 'verdict ' + name }, icon(name), name === 'none' ? 'not reported' : name);
+}
+
+// facts lists pairs of a name and what it is, without those that are not known.
+function facts(...pairs) {
+  const list = element('dl', { class: 'pairs' });
+  for (const [name, value, kind] of pairs) {
+    if (value) {
+      list.append(element('div', {}, element('dt', {}, name), element('dd', { class: kind }, value)));
+    }
+  }
+  return list;
+}
+
+function since(at) {
+  const long = span(at);
+  return moment(at) + (long && ' (' + long + ')');
+}
+
+function names(list) {
+  const made = element('ul', { class: 'names' });
+  for (const name of list) {
+    made.append(element('li', {}, element('bdi', {}, name)));
+  }
+  return made;
+}
+
+function detailOf(i, close) {
+  const a = assignments, h = a.host[i], t = a.target[i];
+  const closer = element('button', { type: 'button', class: 'close', 'aria-label': 'Close' }, '×');
+  closer.addEventListener('click', close);
+  const made = [
+    element('div', { class: 'detail-head' },
+      element('div', {}, element('h3', {}, element('bdi', {}, targetName(t))),
+        element('p', {}, 'on ', element('bdi', { class: 'strong' }, hostName(h)))), closer),
+    element('p', { class: 'status' }, verdictOf(a.verdict[i]),
+      a.since[i] ? element('span', { class: 'quiet' }, 'since ' + since(a.since[i])) : ''),
+  ];
+  if (a.message[i]) {
+    made.push(element('p', { class: 'message' }, element('bdi', {}, texts[a.message[i]])));
+  }
+  if (a.waits[i]) {
+    made.push(element('p', { class: 'waits' }, element('b', {}, 'Waits for '), element('bdi', {}, texts[a.waits[i]])));
+  }
+  made.push(heading('Why it is there'));
+  const policies = set(a.policies[i]);
+  made.push(policies.length ? element('p', {}, policies.length === 1 ? 'By target policy' : 'By target policies') :
+    element('p', {}, 'It is assigned by name, by no target policy.'));
+  if (policies.length) {
+    made.push(names(policies));
+  }
+  made.push(heading('What is there'), facts(
+    ['Version', texts[targets.version[t] || 0], 'mono'],
+    ['Workload', texts[targets.workload[t] || 0]],
+    ['Workspace', texts[targets.workspace[t] || 0]],
+    ['Namespace', texts[a.namespace[i]], 'mono'],
+    ['State', states[a.state[i]]],
+    ['Changed last', [a.commit[i] && data.trees[a.commit[i]], since(a.changed[i])].filter(Boolean).join(', ')],
+    ['Wanted tree', data.trees[a.tree[i]], 'mono'],
+    ['Deployed tree', a.state[i] > 1 ? data.trees[a.deployed[i]] : '', 'mono'],
+  ));
+  made.push(...valuesOf(a.snapshot[i]), ...clustersOf(i));
+  for (const [title, labels] of [['Labels of the host', hosts.labels[h]], ['Labels of the deployment target', targets.labels[t]]]) {
+    if (set(labels).length) {
+      made.push(heading(title), names(set(labels)));
+    }
+  }
+  return made;
+}
+
+// valuesOf is the snapshot: each value with the container that it comes from.
+function valuesOf(snapshot) {
+  if (!snapshot) {
+    return [];
+  }
+  const [version, ...values] = data.snapshots[snapshot];
+  const made = [heading('Configuration')];
+  if (!values.length) {
+    made.push(element('p', { class: 'quiet' }, 'No config container reaches it.'));
+    return made;
+  }
+  const shown = values.some((value) => data.values[value][2]);
+  const list = element('ul', { class: 'values-list' });
+  for (const value of values) {
+    const [pointer, container, text, overridden] = data.values[value];
+    const lost = set(overridden);
+    list.append(element('li', {},
+      element('bdi', { class: 'mono pointer' }, texts[pointer] || '(all)'),
+      text ? element('bdi', { class: 'mono' }, texts[text]) : '',
+      element('small', {}, 'from ', element('bdi', {}, texts[container]), lost.length ? ', over ' : '',
+        lost.length ? element('bdi', {}, lost.join(', ')) : '')));
+  }
+  made.push(element('p', { class: 'quiet' }, counted(values.length, 'value') + (texts[version] ? ', version ' + texts[version] : '') +
+    (shown ? '' : '. The values themselves are not in this page.')), list);
+  return made;
+}
+
+// clustersOf says what its clusters report: how many of each verdict, and which
+// clusters of the host are not ready.
+function clustersOf(i) {
+  const counts = data.counts[assignments.counts[i]];
+  const all = counts.reduce((sum, n) => sum + n, 0);
+  if (!all) {
+    return [];
+  }
+  const list = element('ul', { class: 'tiles' });
+  counts.forEach((n, verdict) => {
+    if (n) {
+      list.append(element('li', {}, verdictOf(verdict), element('b', { class: 'num' }, number(n))));
+    }
+  });
+  const made = [heading('On ' + counted(all, 'cluster')), list];
+  const host = assignments.host[i];
+  const own = hostName(host).replace(/^clusters\//, '');
+  const rows = element('tbody');
+  let more = 0;
+  for (let c = 0; c < clusters.size; c++) {
+    if (texts[hosts.cluster[host] ? clusters.name[c] : clusters.type[c]] !== own || clusters.verdict[c] > 3) {
+      continue;
+    }
+    if (rows.children.length === 50) {
+      more++;
+      continue;
+    }
+    rows.append(element('tr', {}, element('th', { scope: 'row' }, element('bdi', {}, texts[clusters.name[c]])),
+      element('td', {}, verdictOf(clusters.verdict[c])), element('td', { class: 'mono' }, data.trees[clusters.commit[c]]),
+      element('td', { class: 'num' }, clusters.behind[c] > 1 ? number(clusters.behind[c] - 1) + ' behind' : '')));
+  }
+  if (rows.children.length) {
+    made.push(element('p', { class: 'quiet' }, 'Clusters of this host that are not ready, all their assignments taken together:'));
+    made.push(element('table', { class: 'values' }, rows));
+  }
+  if (more) {
+    made.push(element('p', { class: 'quiet' }, counted(more, 'more cluster')));
+  }
+  return made;
+}

@@ -1,0 +1,283 @@
+package report
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// data is the page as its script reads it. A fleet of 20,000 assignments repeats
+// itself much, so texts stand in one table, and objects of a kind are columns of
+// numbers, which are indexes of other tables or of Strings. Strings[0] is "", and
+// a column of zeros alone is left out.
+type data struct {
+	// Time is that of the evidence in seconds since Epoch, as all times are; 0 is none.
+	Epoch int64  `json:"epoch"`
+	Time  int    `json:"time"`
+	Good  int    `json:"good"`
+	Poor  int    `json:"poor"`
+	Title string `json:"title"`
+
+	Strings []string `json:"strings"`
+	// Sets are lists of texts: labels as "key=value", policies, containers. The first one is empty.
+	Sets []column `json:"sets"`
+	// Values are the pointer, the container, the text and the set of overridden containers of a value.
+	Values [][4]int `json:"values"`
+
+	Hosts       map[string]column `json:"hosts"`
+	Targets     map[string]column `json:"targets"`
+	Assignments map[string]column `json:"assignments"`
+	Trees       []string          `json:"trees"`
+	Counts      [][5]int          `json:"counts"`
+	Clusters    map[string]column `json:"clusters"`
+	// Snapshots are the index of their version, and those of their values. The first one is none.
+	Snapshots []column `json:"snapshots"`
+}
+
+// column has a number for each object.
+type column []int
+
+// MarshalJSON writes the numbers without looking at each by reflection.
+func (c column) MarshalJSON() ([]byte, error) {
+	text := make([]byte, 1, len(c)*5+2)
+	text[0] = '['
+	for i, n := range c {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
+	}
+	return append(text, ']'), nil
+}
+
+// encode returns the page's data as JSON that may stand in an element of HTML.
+func encode(p *Page) ([]byte, error) {
+	e := &encoder{
+		strings: index[string]{}, sets: index[string]{}, values: index[[4]int]{}, trees: index[string]{}, counts: index[[5]int]{},
+		snapshots: index[*Snapshot]{},
+		epoch:     earliest(p),
+	}
+	e.text("")
+	e.set(nil)
+	e.trees.of("")
+	e.snapshots.of(nil)
+	e.d.Epoch = e.epoch.Unix()
+	e.d.Time = e.time(p.Time)
+	e.d.Good, e.d.Poor = p.bounds()
+	e.d.Title = clean(p.Title)
+	e.objects(p)
+	e.assignments(p)
+	e.d.Snapshots = append(e.d.Snapshots, column{})
+	for _, s := range e.snapshots.ordered()[1:] {
+		e.snapshot(s)
+	}
+	e.d.Strings, e.d.Values, e.d.Trees, e.d.Counts = e.strings.ordered(), e.values.ordered(), e.trees.ordered(), e.counts.ordered()
+	return json.Marshal(&e.d)
+}
+
+type encoder struct {
+	d         data
+	strings   index[string]
+	sets      index[string]
+	values    index[[4]int]
+	trees     index[string]
+	counts    index[[5]int]
+	snapshots index[*Snapshot]
+	epoch     time.Time
+}
+
+// index numbers what it is asked for.
+type index[K comparable] map[K]int
+
+func (i index[K]) of(key K) int {
+	at, ok := i[key]
+	if !ok {
+		at = len(i)
+		i[key] = at
+	}
+	return at
+}
+
+func (i index[K]) ordered() []K {
+	all := make([]K, len(i))
+	for key, at := range i {
+		all[at] = key
+	}
+	return all
+}
+
+func (e *encoder) text(text string) int { return e.strings.of(clean(text)) }
+
+func (e *encoder) set(texts []string) int {
+	set, key := make(column, 0, len(texts)), make([]byte, 0, len(texts)*6)
+	for _, text := range texts {
+		set = append(set, e.text(text))
+		key = append(strconv.AppendInt(key, int64(set[len(set)-1]), 36), ' ')
+	}
+	at := e.sets.of(string(key))
+	if at == len(e.d.Sets) {
+		e.d.Sets = append(e.d.Sets, set)
+	}
+	return at
+}
+
+func (e *encoder) time(t time.Time) int {
+	if t.IsZero() {
+		return 0
+	}
+	return int(t.Unix() - e.epoch.Unix())
+}
+
+// earliest is a second before the first time that is among the data.
+func earliest(p *Page) time.Time {
+	first := p.Time
+	see := func(t time.Time) {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	for i := range p.Assignments {
+		see(p.Assignments[i].Since)
+		see(p.Assignments[i].Changed)
+	}
+	for i := range p.Clusters {
+		see(p.Clusters[i].Since)
+		see(p.Clusters[i].BehindSince)
+	}
+	if first.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return first.Add(-time.Second)
+}
+
+func number01(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// states are numbered for the script.
+var states = []State{"", UpToDate, New, Changed, Removed}
+
+// columns collects the numbers of objects by attribute.
+type columns map[string]column
+
+func (c columns) add(name string, n int) { c[name] = append(c[name], n) }
+
+// used leaves out what is zero for all.
+func (c columns) used() map[string]column {
+	maps.DeleteFunc(c, func(_ string, numbers column) bool {
+		return !slices.ContainsFunc(numbers, func(n int) bool { return n != 0 })
+	})
+	return c
+}
+
+func (e *encoder) objects(p *Page) {
+	hosts, targets, clusters := columns{}, columns{}, columns{}
+	for _, h := range typesFirst(p.Hosts) {
+		hosts.add("name", e.text(h.Name))
+		hosts.add("cluster", number01(h.Kind == SingleCluster))
+		hosts.add("region", e.text(h.Region))
+		hosts.add("clusters", h.Clusters)
+		hosts.add("labels", e.set(labelTexts(h.Labels)))
+		score := 0 // of no host; others are one more than their value
+		if h.Health != nil {
+			score = h.Health.Value + 1
+		}
+		hosts.add("score", score)
+	}
+	for i := range p.Targets {
+		t := &p.Targets[i]
+		targets.add("name", e.text(t.Name))
+		targets.add("workload", e.text(t.Workload))
+		targets.add("workspace", e.text(t.Workspace))
+		targets.add("version", e.text(t.Version))
+		targets.add("labels", e.set(labelTexts(t.Labels)))
+	}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		clusters.add("name", e.text(c.Name))
+		clusters.add("type", e.text(c.Type))
+		clusters.add("verdict", rank(c.Verdict))
+		clusters.add("since", e.time(c.Since))
+		clusters.add("message", e.text(c.Message))
+		clusters.add("commit", e.trees.of(short(clean(c.Commit))))
+		clusters.add("behind", c.Behind+1) // 0 is not known
+	}
+	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
+}
+
+// typesFirst has the cluster types before the clusters.
+func typesFirst(hosts []Host) []*Host {
+	ordered := make([]*Host, len(hosts))
+	for i := range hosts {
+		ordered[i] = &hosts[i]
+	}
+	slices.SortStableFunc(ordered, func(a, b *Host) int {
+		return number01(a.Kind == SingleCluster) - number01(b.Kind == SingleCluster)
+	})
+	return ordered
+}
+
+func (e *encoder) assignments(p *Page) {
+	hosts, targets := map[string]int{}, map[string]int{}
+	for i, h := range typesFirst(p.Hosts) {
+		hosts[h.Name] = i
+	}
+	for i := range p.Targets {
+		targets[p.Targets[i].Name] = i
+	}
+	// A folder that is being removed may be of a host or target that the fleet does not have any more.
+	find := func(of map[string]int, name string, objects columns) int {
+		at, ok := of[name]
+		if !ok {
+			at = len(objects["name"])
+			of[name] = at
+			for attribute := range objects {
+				objects.add(attribute, 0)
+			}
+			if objects["name"] == nil {
+				objects.add("name", 0)
+			}
+			objects["name"][at] = e.text(name)
+		}
+		return at
+	}
+	all := columns{}
+	for i := range p.Assignments {
+		a := &p.Assignments[i]
+		all.add("host", find(hosts, a.Host, e.d.Hosts))
+		all.add("target", find(targets, a.Target, e.d.Targets))
+		all.add("namespace", e.text(a.Namespace))
+		all.add("policies", e.set(a.Policies))
+		all.add("verdict", rank(a.Verdict))
+		all.add("since", e.time(a.Since))
+		all.add("message", e.text(a.Message))
+		c := a.Clusters
+		all.add("counts", e.counts.of([5]int{c.Failed, c.Behind, c.Progressing, c.Unknown, c.Ready}))
+		all.add("state", max(0, slices.Index(states, a.State)))
+		all.add("tree", e.trees.of(short(clean(a.Tree))))
+		if a.Deployed != a.Tree {
+			all.add("deployed", e.trees.of(short(clean(a.Deployed))))
+		} else {
+			all.add("deployed", 0)
+		}
+		all.add("commit", e.trees.of(short(clean(a.Commit))))
+		all.add("changed", e.time(a.Changed))
+		all.add("waits", e.text(a.WaitsFor))
+		all.add("snapshot", e.snapshots.of(a.Snapshot))
+	}
+	e.d.Hosts, e.d.Targets, e.d.Assignments = columns(e.d.Hosts).used(), columns(e.d.Targets).used(), all.used()
+}
+
+func (e *encoder) snapshot(s *Snapshot) {
+	written := append(make(column, 0, len(s.Values)+1), e.text(s.Version))
+	for i := range s.Values {
+		v := &s.Values[i]
+		written = append(written, e.values.of([4]int{e.text(v.Pointer), e.text(v.Container), e.text(v.Text), e.set(v.Overridden)}))
+	}
+	e.d.Snapshots = append(e.d.Snapshots, written)
+}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // what the page is made of
+	"encoding/base64"
+	"html/template"
+	"unicode/utf8"
+)
+
+// The page's own files. The scripts are one script, in this order.
+var (
+	//go:embed assets/page.html
+	pageHTML string
+	//go:embed assets/page.css
+	pageCSS string
+	//go:embed assets/data.js
+	dataScript string
+	//go:embed assets/grid.js
+	gridScript string
+	//go:embed assets/detail.js
+	detailScript string
+	//go:embed assets/page.js
+	pageScript string
+)
+
+// HTML returns the page as one file of HTML, in UTF-8, that asks nobody for
+// anything: its content security policy allows its own style and script, and
+// nothing else. It can be read without scripts. The error is a fault of this
+// package, whatever the page holds.
+func HTML(p *Page) ([]byte, error) {
+	encoded, err := encode(p)
+	if err != nil {
+		return nil, err
+	}
+	script := dataScript + gridScript + detailScript + pageScript
+	var b bytes.Buffer
+	b.Grow(len(encoded) + 150*len(p.Assignments) + 1<<17)
+	parsed, err := template.New("page").Parse(pageHTML)
+	if err != nil {
+		return nil, err
+	}
+	err = parsed.Execute(&b, &view{
+		Page:       p,
+		Style:      template.CSS(pageCSS),
+		Script:     template.JS(script),
+		Data:       template.JS(encoded),
+		StyleHash:  hash(pageCSS),
+		ScriptHash: hash(script),
+		summary:    summarize(p),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return visible(b.Bytes()), nil
+}
+
+// hash is how a content security policy names a text.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// visible replaces what steers how other characters are shown, and bytes that are
+// not UTF-8, by U+FFFD.
+func visible(text []byte) []byte {
+	bad := func(r rune) bool { return r != '\n' && (r == utf8.RuneError || isHidden(r)) }
+	if bytes.IndexFunc(text, bad) < 0 {
+		return text
+	}
+	return bytes.Map(func(r rune) rune {
+		if bad(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}

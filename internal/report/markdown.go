@@ -1,0 +1,292 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// markdownRows is how much of a list is in Markdown, and markdownRunes how much of a text.
+	markdownRows  = 25
+	markdownRunes = 200
+)
+
+// Markdown returns the page for a pull request: the counts, and then what somebody
+// should look at. It has at most limit bytes; what does not fit is left out, line
+// by line, and the last line says how many lines that were. A limit of 0 is none.
+//
+// Texts stand in code spans, which is the one place where a Git host makes neither
+// links nor mentions nor pictures of them.
+func Markdown(p *Page, limit int) string {
+	m := &markdown{page: p}
+	m.counts(summarize(p))
+	m.rules()
+	m.assignments(Failed)
+	m.rollouts()
+	m.promotions()
+	m.assignments(Behind)
+	m.clusters()
+	m.unscheduled()
+	m.assignments(Progressing)
+	m.assignments(Unknown)
+	m.idle()
+	return cut(m.lines, limit)
+}
+
+// cut joins as many lines as fit, and says how many do not.
+func cut(lines []string, limit int) string {
+	size := 0
+	for _, line := range lines {
+		size += len(line) + 1
+	}
+	if limit <= 0 || size <= limit {
+		return strings.Join(lines, "\n") + "\n"
+	}
+	note := func(kept int) string {
+		return "\n_" + counted(len(lines)-kept, "more line") + " would not fit and " + isAre(len(lines)-kept) + " left out._\n"
+	}
+	room := limit - len(note(0))
+	kept, used := 0, 0
+	for kept < len(lines) && used+len(lines[kept])+1 <= room {
+		used += len(lines[kept]) + 1
+		kept++
+	}
+	if room < 0 {
+		return ""
+	}
+	text := strings.Join(lines[:kept], "\n")
+	if kept > 0 {
+		text += "\n"
+	}
+	return text + note(kept)
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// code writes a text that somebody else chose as a code span. A pipe would end the
+// cell of a table, and Git hosts do not agree on how to escape one, so another
+// character that looks the same takes its place.
+func code(text string) string {
+	text = clean(text)
+	if runes := []rune(text); len(runes) > markdownRunes {
+		text = string(runes[:markdownRunes]) + "…"
+	}
+	if text == "" {
+		return ""
+	}
+	text = strings.ReplaceAll(text, "|", "│")
+	longest, run := 0, 0
+	for i := range len(text) {
+		run++
+		if text[i] != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	fence := strings.Repeat("`", longest+1)
+	if longest > 0 || text[0] == ' ' || text[len(text)-1] == ' ' {
+		text = " " + text + " "
+	}
+	return fence + text + fence
+}
+
+type markdown struct {
+	page  *Page
+	lines []string
+}
+
+func (m *markdown) add(lines ...string) { m.lines = append(m.lines, lines...) }
+
+// table writes a section with the first rows of a list. A column whose head ends
+// in a colon is of numbers.
+func (m *markdown) table(title string, all int, heads []string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	m.add("", "### "+title, "")
+	m.row(heads)
+	marks := make([]string, len(heads))
+	for i, head := range heads {
+		marks[i] = "---"
+		if strings.HasSuffix(head, ":") {
+			marks[i] = "--:"
+		}
+	}
+	m.add("|" + strings.Join(marks, "|") + "|")
+	for _, row := range rows {
+		m.row(row)
+	}
+	if all > len(rows) {
+		m.add("", "… and "+number(all-len(rows))+" more.")
+	}
+}
+
+func (m *markdown) row(cells []string) {
+	trimmed := make([]string, len(cells))
+	for i, cell := range cells {
+		trimmed[i] = strings.TrimSuffix(cell, ":")
+	}
+	m.add("| " + strings.Join(trimmed, " | ") + " |")
+}
+
+func (m *markdown) counts(s summary) {
+	p := m.page
+	title := "## Flotilla: " + code(p.Title)
+	if p.Environment != "" {
+		title += " in " + code(p.Environment)
+	}
+	m.add(title, "")
+	var facts []string
+	if p.Health != nil {
+		facts = append(facts, "**Health "+number(p.Health.Value)+", "+p.grade(p.Health)+"**")
+	}
+	hosts := map[string]bool{}
+	for i := range p.Assignments {
+		hosts[p.Assignments[i].Host] = true
+	}
+	facts = append(facts, counted(len(p.Assignments), "assignment")+" on "+counted(len(hosts), "host"), counted(len(p.Clusters), "cluster"))
+	if at := moment(p.Time); at != "" {
+		facts = append(facts, "evidence of "+at)
+	}
+	if p.Commit != "" {
+		facts = append(facts, "commit "+code(short(clean(p.Commit))))
+	}
+	m.add(strings.Join(facts, " · "), "")
+	heads, marks := []string{""}, []string{"---"}
+	assignments, clusters := []string{"assignments"}, []string{"clusters"}
+	for i, verdict := range verdicts {
+		if verdict == "" && s.assignments[i] == 0 && s.clusters[i] == 0 {
+			continue
+		}
+		name := verdictName(verdict)
+		if verdict == "" {
+			name = "not reported"
+		}
+		heads, marks = append(heads, name), append(marks, "--:")
+		assignments, clusters = append(assignments, number(s.assignments[i])), append(clusters, number(s.clusters[i]))
+	}
+	m.row(heads)
+	m.add("|" + strings.Join(marks, "|") + "|")
+	m.row(assignments)
+	if len(p.Clusters) > 0 {
+		m.row(clusters)
+	}
+	if pending := s.fresh + s.changed + s.removed; pending > 0 {
+		m.add("", counted(pending, "assignment")+" "+isAre(pending)+" not deployed as wanted: "+number(s.fresh)+" new, "+number(s.changed)+
+			" changed, "+number(s.removed)+" being removed. "+number(s.waiting)+" wait for something.")
+	}
+}
+
+func (m *markdown) rules() {
+	var rows [][]string
+	all := 0
+	for i := range m.page.Rules {
+		rule := &m.page.Rules[i]
+		all += rule.broken()
+		if rule.broken() > 0 && len(rule.Violations) == 0 && len(rows) < markdownRows {
+			rows = append(rows, []string{code(rule.Name), code(rule.Mode), "", number(rule.broken()) + " of " + number(rule.Looked)})
+		}
+		for k := range rule.Violations {
+			v := &rule.Violations[k]
+			if len(rows) < markdownRows {
+				rows = append(rows, []string{code(rule.Name), code(rule.Mode), code(v.Subject), code(v.Message)})
+			}
+		}
+	}
+	m.table("Constraints broken ("+number(all)+")", all, []string{"Constraint", "Mode", "Where", "Why"}, rows)
+}
+
+func (m *markdown) assignments(verdict Verdict) {
+	var rows [][]string
+	all := 0
+	for i := range m.page.Assignments {
+		a := &m.page.Assignments[i]
+		if verdicts[rank(a.Verdict)] != verdict {
+			continue
+		}
+		all++
+		if len(rows) < markdownRows {
+			why := code(a.Message)
+			if a.WaitsFor != "" {
+				why = strings.TrimPrefix(why+", waits for "+code(a.WaitsFor), ", ")
+			}
+			rows = append(rows, []string{code(a.Target), code(a.Host), m.since(a.Since), why})
+		}
+	}
+	name := string(verdict)
+	title := strings.ToUpper(name[:1]) + name[1:] + " (" + number(all) + ")"
+	m.table(title, all, []string{"Deployment target", "Host", "Since", "Why"}, rows)
+}
+
+func (m *markdown) rollouts() {
+	var rows [][]string
+	ordered := slices.Clone(m.page.Rollouts)
+	slices.SortStableFunc(ordered, func(a, b Rollout) int { return number01(b.Failed) - number01(a.Failed) })
+	for i := range ordered[:min(len(ordered), markdownRows)] {
+		r := &ordered[i]
+		stage := number(r.Stage) + " of " + number(r.Stages)
+		if r.Name != "" {
+			stage += ", " + code(r.Name)
+		}
+		state := "under way"
+		if r.Failed {
+			state = "**halted**"
+		}
+		rows = append(rows, []string{code(r.Target), state, stage, number(r.Done) + " of " + number(r.Hosts), code(r.WaitsFor), m.since(r.Since)})
+	}
+	m.table("Rollouts ("+number(len(ordered))+")", len(ordered), []string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"}, rows)
+}
+
+func (m *markdown) promotions() {
+	var rows [][]string
+	for i := range m.page.Promotions[:min(len(m.page.Promotions), markdownRows)] {
+		one := &m.page.Promotions[i]
+		rows = append(rows, []string{code(one.Name), code(one.Candidate), code(one.Promoted), code(one.WaitsFor), m.since(one.Since)})
+	}
+	m.table("Promotions", len(m.page.Promotions), []string{"Promotion", "Candidate", "Promoted", "Waits for", "Since"}, rows)
+}
+
+func (m *markdown) clusters() {
+	var rows [][]string
+	found := troubled(m.page.Clusters)
+	for _, c := range found[:min(len(found), markdownRows)] {
+		behind := ""
+		if c.Behind > 0 {
+			behind = number(c.Behind)
+		}
+		rows = append(rows, []string{code(c.Name), verdictName(c.Verdict), behind, m.since(c.Since), code(c.Message)})
+	}
+	m.table("Clusters that are not ready ("+number(len(found))+")", len(found), []string{"Cluster", "Verdict", "Commits behind:", "Since", "Why"}, rows)
+}
+
+func (m *markdown) unscheduled() {
+	var rows [][]string
+	all := m.page.Unscheduled
+	for i := range all[:min(len(all), markdownRows)] {
+		u := &all[i]
+		rows = append(rows, []string{code(u.Target), code(u.Reason), code(u.Nearest), code(u.Requirement)})
+	}
+	m.table("Deployment targets without a host ("+number(len(all))+")", len(all), []string{"Deployment target", "Why", "Nearest host", "What it lacks"}, rows)
+}
+
+func (m *markdown) idle() {
+	var rows [][]string
+	all := m.page.IdlePolicies
+	for i := range all[:min(len(all), markdownRows)] {
+		rows = append(rows, []string{code(all[i].Name), code(all[i].Reason)})
+	}
+	m.table("Target policies that select nothing ("+number(len(all))+")", len(all), []string{"Target policy", "Why"}, rows)
+}
+
+func (m *markdown) since(t time.Time) string {
+	if long := ago(t, m.page.Time); long != "" {
+		return long
+	}
+	return moment(t)
+}

@@ -1,0 +1,260 @@
+package report_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+var evidence = time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
+
+// referencePage is that of the reference fleet, scaled to about that many
+// assignments, with reports of a fixed seed: most of it is ready.
+func referencePage(t testing.TB, assignments int, showValues bool) *report.Page {
+	t.Helper()
+	f, config := fleettest.Reference(assignments, 1)
+	scheduled, findings := schedule.Schedule(f)
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &generator{random: rand.New(rand.NewPCG(1, 2)), showValues: showValues, snapshots: map[*hydrate.Snapshot]*report.Snapshot{}}
+	for range 400 {
+		g.commits = append(g.commits, g.commit())
+	}
+	p := &g.page
+	*p = report.Page{
+		Title: "platform", Environment: f.Environment, Commit: g.commit(), Time: evidence,
+		Repository: report.Repository{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters/prod"},
+		HistoryCut: true,
+	}
+	for _, c := range f.Clusters {
+		g.cluster(c.Name, c.ClusterType)
+	}
+	byHost := map[string]int{}
+	for i, a := range scheduled.Assignments {
+		byHost[a.Host.Name]++
+		g.assignment(a, hydrated.Snapshots[i])
+	}
+	regions := map[string]*report.Region{}
+	for _, h := range scheduled.Hosts {
+		if h.Cluster != nil && byHost[h.Name] == 0 {
+			continue
+		}
+		g.host(h, regions)
+	}
+	for _, t := range scheduled.Targets {
+		p.Targets = append(p.Targets, report.Target{
+			Name: t.Name, Workload: t.Workload.Name, Workspace: t.Workload.Workspace, Labels: t.Labels,
+			Version: fmt.Sprintf("v%d.%d.%d", 1+len(p.Targets)%3, g.random.IntN(20), g.random.IntN(9)),
+		})
+	}
+	g.rest(scheduled, regions)
+	return p
+}
+
+type generator struct {
+	random     *rand.Rand
+	page       report.Page
+	showValues bool
+	snapshots  map[*hydrate.Snapshot]*report.Snapshot
+	commits    []string
+}
+
+func (g *generator) commit() string {
+	return fmt.Sprintf("%016x%016x%08x", g.random.Uint64(), g.random.Uint64(), g.random.Uint32())
+}
+
+func (g *generator) before(most time.Duration) time.Time {
+	return evidence.Add(-time.Duration(g.random.Int64N(int64(most)))).Truncate(time.Second)
+}
+
+var messages = map[report.Verdict][]string{
+	report.Failed: {
+		"Kustomization build failed: kustomize build failed: accumulating resources: missing file",
+		"Deployment web: progress deadline exceeded, 0 of 3 replicas are available",
+		"HelmRelease: upgrade retries exhausted",
+	},
+	report.Behind:      {"has the content of an older commit", "the source cannot be fetched: connection timed out"},
+	report.Progressing: {"Deployment web: 2 of 3 replicas are updated", "reconciliation in progress"},
+	report.Unknown:     {"no report since 26 h", "the cluster cannot be reached"},
+	report.Ready:       {""},
+}
+
+func (g *generator) verdict() report.Verdict {
+	switch n := g.random.IntN(1000); {
+	case n < 8:
+		return report.Failed
+	case n < 22:
+		return report.Behind
+	case n < 50:
+		return report.Progressing
+	case n < 60:
+		return report.Unknown
+	}
+	return report.Ready
+}
+
+func (g *generator) message(v report.Verdict) string {
+	return messages[v][g.random.IntN(len(messages[v]))]
+}
+
+func (g *generator) cluster(name, clusterType string) {
+	c := report.Cluster{Name: name, Type: clusterType, Verdict: g.verdict(), Commit: g.page.Commit, Since: g.before(72 * time.Hour)}
+	c.Message = g.message(c.Verdict)
+	switch c.Verdict {
+	case report.Behind:
+		c.Behind, c.BehindSince, c.Commit = 1+g.random.IntN(40), c.Since, g.commit()
+	case report.Unknown:
+		c.Behind, c.Commit = -1, ""
+	}
+	g.page.Clusters = append(g.page.Clusters, c)
+}
+
+func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
+	tree := g.commit()
+	made := report.Assignment{
+		Host: a.Host.Name, Target: a.Target.Name, Namespace: a.Namespace, Policies: a.Policies, Verdict: g.verdict(),
+		Since: g.before(240 * time.Hour), State: report.UpToDate, Tree: tree, Deployed: tree, Commit: g.commits[g.random.IntN(len(g.commits))],
+		Changed: g.before(2000 * time.Hour), Snapshot: g.snapshot(s),
+	}
+	made.Message = g.message(made.Verdict)
+	clusters := 6
+	if a.Host.Cluster != nil {
+		clusters = 1
+	}
+	made.Clusters.Ready = clusters
+	if made.Verdict != report.Ready {
+		made.Clusters.Ready--
+		*map[report.Verdict]*int{
+			report.Failed: &made.Clusters.Failed, report.Behind: &made.Clusters.Behind,
+			report.Progressing: &made.Clusters.Progressing, report.Unknown: &made.Clusters.Unknown,
+		}[made.Verdict] = 1
+	}
+	switch g.random.IntN(100) {
+	case 0:
+		made.State, made.Deployed = report.New, ""
+	case 1, 2:
+		made.State, made.Deployed = report.Changed, g.commit()
+		made.WaitsFor = "the stage before to be proven"
+	case 3:
+		if g.random.IntN(4) == 0 {
+			made.State, made.Tree = report.Removed, ""
+		}
+	}
+	g.page.Assignments = append(g.page.Assignments, made)
+}
+
+func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
+	if made, ok := g.snapshots[s]; ok {
+		return made
+	}
+	made := &report.Snapshot{Version: s.Version}
+	provenance := s.Provenance()
+	pointers := make([]string, 0, len(provenance))
+	for pointer := range provenance {
+		pointers = append(pointers, pointer)
+	}
+	slices.Sort(pointers)
+	for _, pointer := range pointers {
+		value := report.Value{Pointer: pointer, Container: provenance[pointer].Container, Overridden: provenance[pointer].Overridden}
+		if g.showValues {
+			value.Text = fmt.Sprintf("%q", value.Container+pointer)
+		}
+		made.Values = append(made.Values, value)
+	}
+	g.snapshots[s] = made
+	return made
+}
+
+func (g *generator) score() *report.Score {
+	ready, behind, silent := 100-g.random.IntN(30)*g.random.IntN(4), 100-g.random.IntN(40)*g.random.IntN(2), 100-g.random.IntN(20)
+	return &report.Score{Value: (ready*6 + behind*3 + silent) / 10, Parts: []report.Part{
+		{Name: "ready", Value: ready, Weight: 60}, {Name: "up to date", Value: behind, Weight: 30}, {Name: "heard of", Value: silent, Weight: 10},
+	}}
+}
+
+func (g *generator) host(h *schedule.Host, regions map[string]*report.Region) {
+	made := report.Host{Name: h.Name, Kind: report.ClusterType, Labels: h.Labels, Region: h.Labels["region"], Clusters: 6, Health: g.score()}
+	if h.Cluster != nil {
+		made.Kind, made.Clusters = report.SingleCluster, 1
+	}
+	g.page.Hosts = append(g.page.Hosts, made)
+	region := regions[made.Region]
+	if region == nil {
+		region = &report.Region{Name: made.Region, Health: g.score()}
+		regions[made.Region] = region
+	}
+	region.Hosts++
+	if h.Cluster == nil {
+		region.Clusters += made.Clusters
+	}
+}
+
+// rest is all that is not by assignment.
+func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.Region) {
+	p := &g.page
+	for _, region := range regions {
+		p.Regions = append(p.Regions, *region)
+	}
+	slices.SortFunc(p.Regions, func(a, b report.Region) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
+	p.Health = &report.Score{Value: 91, Parts: []report.Part{
+		{Name: "ready", Value: 94, Weight: 60, Detail: "18,800 of 20,000 assignments"},
+		{Name: "up to date", Value: 88, Weight: 30, Detail: "41 clusters are behind, for 19 h at most"},
+		{Name: "heard of", Value: 82, Weight: 10, Detail: "27 clusters say nothing"},
+	}}
+	names := []string{"canary", "one region", "half", ""}
+	for i := range min(6, len(p.Targets)) {
+		r := report.Rollout{
+			Target: p.Targets[i*len(p.Targets)/6].Name, Stage: 1 + i%4, Stages: 4, Name: names[i%4], Done: 3 * i, Hosts: 20,
+			Since: g.before(20 * time.Hour), WaitsFor: "proven on 3 more hosts", Failed: i == 3,
+		}
+		r.Content = r.Target + "@" + g.commit()[:8]
+		if r.Failed {
+			r.WaitsFor = "newer content, or an approval"
+		}
+		p.Rollouts = append(p.Rollouts, r)
+	}
+	p.Promotions = []report.Promotion{
+		{Name: "control plane to stage", Candidate: g.commit()[:12], Promoted: g.commit()[:12], WaitsFor: "the soak time, until 2026-03-14T12:00:00Z", Since: g.before(3 * time.Hour)},
+		{Name: "ingress chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: g.before(30 * time.Hour)},
+	}
+	at := evidence
+	for i := range 40 {
+		at = at.Add(-time.Duration(g.random.IntN(600)) * time.Minute)
+		c := report.Commit{ID: g.commit(), Author: []string{"Ada Example", "pipeline", "Lin Example"}[i%3], Time: at, Count: 1 + g.random.IntN(60),
+			Subject: fmt.Sprintf("platform: change %d assignments", i+1)}
+		for k := range min(c.Count, 20) {
+			a := &p.Assignments[g.random.IntN(len(p.Assignments))]
+			c.Changes = append(c.Changes, report.Change{Action: []string{"changed", "added", "removed"}[k%3], Assignment: a.Host + "/" + a.Target})
+		}
+		p.History = append(p.History, c)
+	}
+	for _, u := range scheduled.Unscheduled {
+		p.Unscheduled = append(p.Unscheduled, report.Unscheduled{Target: u.DeploymentTarget, Reason: u.Reason, Nearest: u.NearestHost, Requirement: u.FailedRequirement})
+	}
+	for _, x := range scheduled.Excluded {
+		p.Excluded = append(p.Excluded, report.Excluded{Host: x.Host, Target: x.DeploymentTarget, Policies: x.Policies})
+	}
+	for _, i := range scheduled.IdlePolicies {
+		p.IdlePolicies = append(p.IdlePolicies, report.Idle{Name: i.Name, Reason: i.Reason})
+	}
+	p.IdleHosts = scheduled.IdleHosts
+	p.Rules = []report.Rule{
+		{Name: "no mutable tags in prod", Mode: "enforce", Looked: len(p.Assignments), Passed: len(p.Assignments)},
+		{Name: "every target on two regions", Mode: "inform", Looked: len(p.Targets), Passed: len(p.Targets) - 2, Violations: []report.Violation{
+			{Subject: p.Targets[0].Name, Message: "it runs in one region only: region-0000"},
+			{Subject: p.Targets[1].Name, Message: "it runs in one region only: region-0003"},
+		}},
+	}
+}

@@ -1,0 +1,261 @@
+package report
+
+import (
+	"html/template"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// How many of a list the page shows outside of the matrix.
+const (
+	shownClusters   = 200
+	shownExcluded   = 200
+	shownHosts      = 20
+	shownViolations = 100
+)
+
+// view is a page as its template sees it.
+type view struct {
+	*Page
+	summary
+
+	Style                 template.CSS
+	Script, Data          template.JS
+	StyleHash, ScriptHash string
+}
+
+// Tip is the beginning of the tip's id.
+func (v *view) Tip() string { return short(v.Commit) }
+
+// At is the time of the evidence.
+func (v *view) At() string { return moment(v.Time) }
+
+// Number writes a number for people.
+func (v *view) Number(n int) string { return number(n) }
+
+// Count writes a number with its noun.
+func (v *view) Count(n int, noun string) string { return counted(n, noun) }
+
+// Short is the beginning of an id.
+func (v *view) Short(id string) string { return short(id) }
+
+// Moment writes a time.
+func (v *view) Moment(t time.Time) string { return moment(t) }
+
+// Ago says how long before the evidence a time was.
+func (v *view) Ago(t time.Time) string { return ago(t, v.Time) }
+
+// Grade is a score in a word.
+func (v *view) Grade(score *Score) string { return v.grade(score) }
+
+// Name is a verdict in a word.
+func (v *view) Name(verdict Verdict) string { return verdictName(verdict) }
+
+// tile is a count of assignments by verdict.
+type tile struct {
+	Verdict string
+	Count   int
+	Percent string
+	// From is where its part of a bar of 100 begins, Width how long it is.
+	From, Width string
+}
+
+// Tiles count the assignments by verdict, the worst first; none is left out where it is not there.
+func (v *view) Tiles() []tile { return tiles(v.assignments, len(v.Page.Assignments)) }
+
+// ClusterTiles count the clusters likewise.
+func (v *view) ClusterTiles() []tile { return tiles(v.clusters, len(v.Page.Clusters)) }
+
+func tiles(counts [6]int, all int) []tile {
+	var made []tile
+	from := 0.0
+	for i, verdict := range verdicts {
+		if verdict == "" && counts[i] == 0 {
+			continue
+		}
+		width := share(counts[i], all)
+		made = append(made, tile{verdictName(verdict), counts[i], percent(counts[i], all), decimal(from), decimal(width)})
+		from += width
+	}
+	return made
+}
+
+func share(part, whole int) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return min(100, max(0, 100*float64(part)/float64(whole)))
+}
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
+
+// verdictName is a verdict in a word, which is a class of the style sheet, too.
+func verdictName(v Verdict) string {
+	switch {
+	case v == "":
+		return "none"
+	case slices.Contains(verdicts, v):
+		return string(v)
+	}
+	return string(Unknown)
+}
+
+// Pending are assignments that are not deployed as they are wanted.
+func (v *view) Pending() int { return v.fresh + v.changed + v.removed }
+
+// Fresh, Altered, Leaving and Waiting say what they are made of.
+func (v *view) Fresh() int { return v.fresh }
+
+// Altered are those with other content.
+func (v *view) Altered() int { return v.changed }
+
+// Leaving are those that go.
+func (v *view) Leaving() int { return v.removed }
+
+// Waiting are those that wait for something.
+func (v *view) Waiting() int { return v.waiting }
+
+// Broken are violations of enforced rules, Informed those of others.
+func (v *view) Broken() int { return v.violations }
+
+// Informed are violations of rules that only tell.
+func (v *view) Informed() int { return v.informed }
+
+// Nowhere counts what goes nowhere.
+func (v *view) Nowhere() int {
+	return len(v.Unscheduled) + len(v.IdleHosts) + len(v.IdlePolicies) + len(v.Excluded)
+}
+
+// Failing says how many rollouts halt.
+func (v *view) Failing() int {
+	n := 0
+	for i := range v.Rollouts {
+		n += number01(v.Rollouts[i].Failed)
+	}
+	return n
+}
+
+// track is a rollout with the picture of its stages.
+type track struct {
+	*Rollout
+	Steps []step
+	// Share is how long the bar of hosts that have it is, of 100.
+	Share string
+}
+
+// step is a stage of a rollout.
+type step struct {
+	Number int
+	// State is "done", "now", "failed" or "next".
+	State string
+	// X is where its sign stands, and Before where the one before it does.
+	X, Before int
+}
+
+// Tracks are the rollouts with their pictures.
+func (v *view) Tracks() []track {
+	made := make([]track, 0, len(v.Rollouts))
+	for i := range v.Rollouts {
+		r := &v.Rollouts[i]
+		t := track{Rollout: r, Share: decimal(share(r.Done, r.Hosts))}
+		for n := 1; n <= min(r.Stages, 12); n++ {
+			state := "next"
+			switch {
+			case n < r.Stage:
+				state = "done"
+			case n == r.Stage && r.Failed:
+				state = "failed"
+			case n == r.Stage:
+				state = "now"
+			}
+			t.Steps = append(t.Steps, step{n, state, 14 + (n-1)*40, 14 + (n-2)*40})
+		}
+		made = append(made, t)
+	}
+	return made
+}
+
+// Width is that of the picture.
+func (t track) Width() int { return max(28, len(t.Steps)*40-12) }
+
+// Worst are the hosts with the lowest scores, as far as they are not good.
+func (v *view) Worst() []*Host {
+	var hosts []*Host
+	for i := range v.Hosts {
+		if score := v.Hosts[i].Health; score != nil && v.grade(score) != "good" {
+			hosts = append(hosts, &v.Hosts[i])
+		}
+	}
+	slices.SortStableFunc(hosts, func(a, b *Host) int { return a.Health.Value - b.Health.Value })
+	return hosts[:min(len(hosts), shownHosts)]
+}
+
+// Troubled are the clusters that are not ready, as many as are shown.
+func (v *view) Troubled() []*Cluster {
+	found := troubled(v.Page.Clusters)
+	return found[:min(len(found), shownClusters)]
+}
+
+// MoreTroubled is how many more there are.
+func (v *view) MoreTroubled() int { return max(0, len(troubled(v.Page.Clusters))-shownClusters) }
+
+// SomeExcluded are as many as are shown.
+func (v *view) SomeExcluded() []Excluded { return v.Excluded[:min(len(v.Excluded), shownExcluded)] }
+
+// MoreExcluded is how many more there are.
+func (v *view) MoreExcluded() int { return max(0, len(v.Excluded)-shownExcluded) }
+
+// ViolationsOf are as many as are shown.
+func (v *view) ViolationsOf(rule Rule) []Violation {
+	return rule.Violations[:min(len(rule.Violations), shownViolations)]
+}
+
+// BrokenOf is how many objects break a rule.
+func (v *view) BrokenOf(rule Rule) int { return rule.broken() }
+
+// MoreOf is how many of them are not shown.
+func (v *view) MoreOf(rule Rule) int { return rule.broken() - len(v.ViolationsOf(rule)) }
+
+// MoreChanges is how many changes of a commit are not shown.
+func (v *view) MoreChanges(c Commit) int { return max(0, c.Count-len(c.Changes)) }
+
+// Scored is a score with its grade.
+func (v *view) Scored(score *Score) []any { return []any{score, v.grade(score)} }
+
+// group is the assignments of one host.
+type group struct {
+	Host        string
+	Worst       string
+	Assignments []*Assignment
+}
+
+// ByHost groups the assignments for those who read without scripts.
+func (v *view) ByHost() []group {
+	var groups []group
+	at := map[string]int{}
+	for i := range v.Page.Assignments {
+		a := &v.Page.Assignments[i]
+		n, ok := at[a.Host]
+		if !ok {
+			n = len(groups)
+			at[a.Host] = n
+			groups = append(groups, group{Host: a.Host, Worst: "none"})
+		}
+		g := &groups[n]
+		g.Assignments = append(g.Assignments, a)
+		if rank(a.Verdict) < rank(Verdict(g.Worst)) || g.Worst == "none" {
+			g.Worst = verdictName(a.Verdict)
+		}
+	}
+	return groups
+}
+
+// Versions are those of deployment targets, by name.
+func (v *view) Versions() map[string]string {
+	versions := map[string]string{}
+	for i := range v.Targets {
+		versions[v.Targets[i].Name] = v.Targets[i].Version
+	}
+	return versions
+}
