@@ -15,10 +15,14 @@
 package constraint
 
 import (
-	"context"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -37,27 +41,43 @@ const (
 
 // Program are the compiled constraints of a fleet. It is safe for concurrent use.
 type Program struct {
-	rules []*rule
-}
-
-type rule struct {
-	fleet.Constraint
-	over Over
+	language *language
+	rules    []*rule // by name
 }
 
 // Compile compiles and type-checks constraints, whose names differ. Its findings are all that is wrong with them, each at
 // the attribute that it is about: `constraints["no-latest"].expression`. With any, there is no program.
 func Compile(constraints []fleet.Constraint) (*Program, fleet.Findings) {
-	p := &Program{}
-	for _, constraint := range constraints {
-		p.rules = append(p.rules, &rule{Constraint: constraint, over: OverFleet})
-	}
-	return p, nil
+	var root *fleet.Path
+	return compile(constraints, func(constraint *fleet.Constraint) *fleet.Path {
+		return root.Attribute("constraints").Key(constraint.Name)
+	})
 }
 
 // CheckConstraint is [Compile] for one constraint by itself. The paths of the findings are relative to it: `expression`.
-func CheckConstraint(fleet.Constraint) fleet.Findings {
-	return nil
+func CheckConstraint(constraint fleet.Constraint) fleet.Findings {
+	_, findings := compile([]fleet.Constraint{constraint}, func(*fleet.Constraint) *fleet.Path { return nil })
+	return findings
+}
+
+func compile(constraints []fleet.Constraint, at func(*fleet.Constraint) *fleet.Path) (*Program, fleet.Findings) {
+	if len(constraints) == 0 {
+		return &Program{}, nil
+	}
+	language, err := newLanguage()
+	if err != nil {
+		return nil, fleet.Findings{{Message: err.Error()}}
+	}
+	p := &Program{language: language, rules: make([]*rule, len(constraints))}
+	findings := make([]fleet.Findings, len(constraints))
+	parallel.EachPart(len(constraints), func(i int) {
+		p.rules[i], findings[i] = language.rule(&constraints[i], at(&constraints[i]))
+	})
+	if all := slices.Concat(findings...); len(all) > 0 {
+		return nil, all
+	}
+	slices.SortFunc(p.rules, func(a, b *rule) int { return cmp.Compare(a.Name, b.Name) })
+	return p, nil
 }
 
 // Needs is what a program looks at beyond who goes where.
@@ -68,7 +88,15 @@ type Needs struct {
 }
 
 // Needs says what must be at hand for Check.
-func (p *Program) Needs() Needs { return Needs{} }
+func (p *Program) Needs() Needs {
+	var needs Needs
+	for _, rule := range p.rules {
+		needs.Config = needs.Config || rule.needs.Config
+		needs.Manifests = needs.Manifests || rule.needs.Manifests
+		needs.Objects = needs.Objects || rule.needs.Objects
+	}
+	return needs
+}
 
 // File is a rendered file of an assignment.
 type File struct {
@@ -82,6 +110,8 @@ type Subjects struct {
 	Schedule *schedule.Result
 	// Snapshots are by assignment. Where they are nil, or one is not known, what depends on config is pending.
 	Snapshots []*hydrate.Snapshot
+	// Config has an entry for each config container whose values are known. It serves to name those that are waited for.
+	Config map[string]string
 	// Files renders an assignment. It is called from many goroutines, only when there are rules about objects, and only
 	// for assignments that one of them matches. Where it is nil all objects are pending.
 	//
@@ -101,7 +131,26 @@ type Subject struct {
 }
 
 // String names the subject in messages: `assignment "large/web-east", Namespace web (namespace.yaml)`.
-func (s Subject) String() string { return "" }
+func (s Subject) String() string {
+	switch {
+	case s.Assignment != "" && s.Object != "":
+		return fmt.Sprintf("assignment %q, %s (%s)", s.Assignment, s.Object, s.File)
+	case s.Assignment != "" && s.File != "":
+		return fmt.Sprintf("assignment %q, %s", s.Assignment, s.File)
+	case s.Assignment != "":
+		return fmt.Sprintf("assignment %q", s.Assignment)
+	case s.DeploymentTarget != "":
+		return fmt.Sprintf("deployment target %q", s.DeploymentTarget)
+	case s.Host != "":
+		if cluster, ok := strings.CutPrefix(s.Host, "clusters/"); ok {
+			return fmt.Sprintf("cluster %q", cluster)
+		}
+		return fmt.Sprintf("cluster type %q", s.Host)
+	case s.Workspace != "":
+		return fmt.Sprintf("workspace %q", s.Workspace)
+	}
+	return "the fleet"
+}
 
 // Violation is a subject for which a rule does not hold.
 type Violation struct {
@@ -146,13 +195,4 @@ func (r *Result) Enforced() bool { return r.Mode == fleet.ConstraintModes[0] }
 // Results are what all constraints came to, in the order of their names.
 type Results struct {
 	Rules []Result
-}
-
-// Check evaluates every rule on all processors. The same subjects give the same results. The error is that of the context.
-func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error) {
-	results := &Results{}
-	for _, rule := range p.rules {
-		results.Rules = append(results.Rules, Result{Name: rule.Name, Mode: rule.Mode, Over: rule.over})
-	}
-	return results, ctx.Err()
 }

@@ -25,7 +25,7 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 		return r.ruled.results, nil
 	}
 	results, found := check(ctx, rules, constraint.Subjects{
-		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots,
+		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
 		Files: func(i int) ([]constraint.File, string, error) { return r.constrainedFiles(i, to) },
 	})
 	r.ruled = ruled{key, results}

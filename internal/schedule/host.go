@@ -30,6 +30,15 @@ type Target struct {
 	ofWorkload fleet.Labels // the workload's and the reserved ones, which workload selectors see
 }
 
+// Meets says whether the host's labels, with the reserved ones, meet requirements, as for a target policy.
+func (h *Host) Meets(requirements fleet.Requirements) bool { return requirements.Matches(h.selectable) }
+
+// Meets says whether the labels of the target and its workload meet the requirements for the workload, and all its labels
+// those for the target, as for a target policy. The reserved labels are among them.
+func (t *Target) Meets(workload, target fleet.Requirements) bool {
+	return workload.Matches(t.ofWorkload) && target.Matches(t.selectable)
+}
+
 func hostsOf(f *fleet.Fleet) []*Host {
 	hosts := make([]*Host, 0, len(f.ClusterTypes)+len(f.Clusters))
 	types := make(map[string]*Host, len(f.ClusterTypes))

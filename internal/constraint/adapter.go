@@ -1,0 +1,205 @@
+package constraint
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// adapter makes values of CEL: of objects of our classes, and of what JSON can say.
+type adapter struct {
+	*types.Registry
+	vocabulary *vocabulary
+}
+
+// NativeToValue takes what the reader of YAML and JSON returns. Whole numbers that fit are ints, all others doubles.
+func (a *adapter) NativeToValue(value any) ref.Val {
+	switch value := value.(type) {
+	case nil:
+		return types.NullValue
+	case ref.Val:
+		return value
+	case string:
+		return types.String(value)
+	case bool:
+		return types.Bool(value)
+	case json.Number:
+		if whole, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+			return types.Int(whole)
+		}
+		number, err := strconv.ParseFloat(string(value), 64)
+		if err != nil {
+			return types.NewErr("a number is out of range")
+		}
+		return types.Double(number)
+	case map[string]any:
+		return types.NewStringInterfaceMap(a, value)
+	case []any:
+		return types.NewDynamicList(a, value)
+	}
+	return a.Registry.NativeToValue(value)
+}
+
+// FindStructType is one half of [types.Provider] for our classes.
+func (a *adapter) FindStructType(name string) (*types.Type, bool) {
+	if class, ok := a.vocabulary.all[name]; ok {
+		return types.NewTypeTypeWithParam(class.kind()), true
+	}
+	return a.Registry.FindStructType(name)
+}
+
+// FindStructFieldNames is for the compiler's suggestions.
+func (a *adapter) FindStructFieldNames(name string) ([]string, bool) {
+	if class, ok := a.vocabulary.all[name]; ok {
+		return class.names(), true
+	}
+	return a.Registry.FindStructFieldNames(name)
+}
+
+// FindStructFieldType is the other half of [types.Provider]. It leaves it to the object how a field is read, so that what is
+// not known yet stays so.
+func (a *adapter) FindStructFieldType(name, fieldName string) (*types.FieldType, bool) {
+	class, ok := a.vocabulary.all[name]
+	if !ok {
+		return a.Registry.FindStructFieldType(name, fieldName)
+	}
+	index, ok := class.index[fieldName]
+	if !ok {
+		return nil, false
+	}
+	return &types.FieldType{Type: class.fields[index].kind}, true
+}
+
+// NewValue makes nothing: a rule that makes objects does not compile.
+func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
+	if _, ok := a.vocabulary.all[name]; ok {
+		return types.NewErr("objects of type %s cannot be made", name)
+	}
+	return a.Registry.NewValue(name, fields)
+}
+
+// object is a value of a class. What its fields hold is made once, or, where later is set, when it is asked for.
+type object struct {
+	class  *class
+	kind   *types.Type
+	fields []ref.Val
+	later  func(index int) ref.Val // of fields that are nil
+}
+
+func (o *object) field(index int) ref.Val {
+	if value := o.fields[index]; value != nil {
+		return value
+	}
+	return o.later(index)
+}
+
+// isSet is false for what is empty, and true for what is not known.
+func (o *object) isSet(index int) bool {
+	switch value := o.field(index).(type) {
+	case types.String:
+		return value != ""
+	case traits.Sizer:
+		return value.Size() != types.IntZero
+	}
+	return true
+}
+
+// Get is for objects whose type the compiler did not know.
+func (o *object) Get(name ref.Val) ref.Val {
+	index, problem := o.indexOf(name)
+	if problem != nil {
+		return problem
+	}
+	return o.field(index)
+}
+
+// IsSet is has() for objects whose type the compiler did not know.
+func (o *object) IsSet(name ref.Val) ref.Val {
+	index, problem := o.indexOf(name)
+	if problem != nil {
+		return problem
+	}
+	return types.Bool(o.isSet(index))
+}
+
+func (o *object) indexOf(name ref.Val) (int, ref.Val) {
+	text, ok := name.(types.String)
+	if !ok {
+		return 0, types.MaybeNoSuchOverloadErr(name)
+	}
+	index, ok := o.class.index[string(text)]
+	if !ok {
+		return 0, types.NewErr("no such field '%s'", string(text))
+	}
+	return index, nil
+}
+
+// Equal compares what identifies the object: there is one object for each thing.
+func (o *object) Equal(other ref.Val) ref.Val {
+	same, ok := other.(*object)
+	if !ok || o.class != same.class {
+		return types.False
+	}
+	if o == same {
+		return types.True
+	}
+	for i := range o.fields {
+		if equal := types.Equal(o.field(i), same.field(i)); equal != types.True {
+			return equal
+		}
+	}
+	return types.True
+}
+
+// ConvertToNative is what nobody asks for.
+func (o *object) ConvertToNative(wanted reflect.Type) (any, error) {
+	return nil, fmt.Errorf("%s cannot be converted to %v", o.class.name, wanted)
+}
+
+// ConvertToType takes the type of the object, and no other.
+func (o *object) ConvertToType(wanted ref.Type) ref.Val {
+	switch wanted {
+	case types.TypeType:
+		return o.kind
+	case o.kind:
+		return o
+	}
+	return types.NewErr("type conversion error from '%s' to '%s'", o.class.name, wanted.TypeName())
+}
+
+// Type of the object.
+func (o *object) Type() ref.Type { return o.kind }
+
+// Value is the object itself: it has no other form.
+func (o *object) Value() any { return o }
+
+var _ interface {
+	ref.Val
+	traits.Indexer
+	traits.FieldTester
+} = (*object)(nil)
+
+// unknown is a value that is not known yet. What it waits for travels with it through the evaluation.
+func unknown(waitsFor string) ref.Val {
+	return types.NewUnknown(0, types.NewAttributeTrail(waitsFor))
+}
+
+// waitsFor returns what an unknown value waits for.
+func waitsFor(value *types.Unknown) string {
+	var all []string
+	for _, id := range value.IDs() {
+		trails, _ := value.GetAttributeTrails(id)
+		for _, trail := range trails {
+			all = append(all, trail.Variable())
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}

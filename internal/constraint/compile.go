@@ -1,0 +1,222 @@
+package constraint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// rule is a compiled constraint.
+type rule struct {
+	*fleet.Constraint
+	over  Over
+	needs Needs
+	names map[string]bool // the variables in its expressions
+
+	expression *expression
+	message    *expression // nil where there is no message_expression
+
+	workload, target, clusterType, cluster fleet.Requirements
+	kinds                                  map[string]bool // nil: all
+	mayBe                                  map[string]bool // the same without their groups
+}
+
+// expression is ready to be evaluated.
+type expression struct {
+	source  string
+	ast     *cel.Ast
+	program cel.Program
+}
+
+// rule compiles a constraint. Without findings the rule is complete.
+func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fleet.Findings) {
+	r := &rule{Constraint: constraint, names: map[string]bool{}}
+	var findings fleet.Findings
+	r.expression = l.expression(constraint.Expression, cel.BoolType, at.Attribute("expression"), &findings)
+	expressions := []*expression{r.expression}
+	if constraint.MessageExpression != "" {
+		r.message = l.expression(constraint.MessageExpression, cel.StringType, at.Attribute("message_expression"), &findings)
+		expressions = append(expressions, r.message)
+	}
+	for _, expression := range expressions {
+		if expression != nil {
+			l.refer(r, expression)
+		}
+	}
+	r.over = overOf(r.names)
+	r.match(at.Attribute("match"), r.expression != nil, &findings)
+	return r, findings
+}
+
+// overOf says what a rule is evaluated over that names these variables.
+func overOf(names map[string]bool) Over {
+	switch {
+	case names["object"]:
+		return OverObjects
+	case names["assignment"], names["config"], names["host"] && (names["target"] || names["workspace"]):
+		return OverAssignments
+	case names["host"]:
+		return OverHosts
+	case names["target"]:
+		return OverDeploymentTargets
+	case names["workspace"]:
+		return OverWorkspaces
+	}
+	return OverFleet
+}
+
+// expression compiles one expression of a type; nil with findings.
+func (l *language) expression(source string, wanted *cel.Type, at *fleet.Path, findings *fleet.Findings) *expression {
+	report := func(format string, arguments ...any) {
+		*findings = append(*findings, fleet.Finding{Path: at.String(), Message: fmt.Sprintf(format, arguments...)})
+	}
+	if strings.TrimSpace(source) == "" {
+		report("must be an expression, and is empty")
+		return nil
+	}
+	if length := utf8.RuneCountInString(source); length > MaxExpression {
+		report("has %d characters, and %d are the most: split it into several constraints", length, MaxExpression)
+		return nil
+	}
+	ast, issues := l.env.Compile(source)
+	if issues != nil && len(issues.Errors()) > 0 {
+		const most = 10
+		for i, problem := range issues.Errors() {
+			if i == most {
+				report("has %d further errors", len(issues.Errors())-most)
+				break
+			}
+			report("line %d, column %d: %s", problem.Location.Line(), problem.Location.Column()+1, l.explain(problem.Message))
+		}
+		return nil
+	}
+	if made := l.structs(ast); made != "" {
+		report("objects of type %s cannot be made in an expression", made)
+		return nil
+	}
+	if got := ast.OutputType(); !got.IsExactType(wanted) {
+		remedy := ""
+		switch {
+		case got.IsExactType(cel.DynType) && wanted == cel.BoolType:
+			remedy = ": compare it with something, as in `== true`"
+		case wanted == cel.StringType:
+			remedy = ": string() makes one of numbers and bools"
+		}
+		report("must give a %s, and gives a %s%s", wanted, got, remedy)
+		return nil
+	}
+	program, err := l.program(ast)
+	if err != nil {
+		report("%s", oneLine(err.Error()))
+		return nil
+	}
+	return &expression{source: source, ast: ast, program: program}
+}
+
+// explain says a message of the compiler in one line, and what a misspelt name could be.
+func (l *language) explain(message string) string {
+	message = oneLine(message)
+	if name, ok := quotedAfter(message, "undefined field "); ok {
+		var fields []string
+		for _, class := range l.vocabulary.all {
+			fields = append(fields, class.names()...)
+		}
+		slices.Sort(fields)
+		return fmt.Sprintf("there is no field %q%s", name, fleet.DidYouMean(name, slices.Compact(fields)))
+	}
+	if name, ok := quotedAfter(message, "undeclared reference to "); ok {
+		var names []string
+		for _, variable := range l.vocabulary.variables {
+			names = append(names, variable.name)
+		}
+		return fmt.Sprintf("there is no variable or function %q%s", name, fleet.DidYouMean(name, names))
+	}
+	return message
+}
+
+func quotedAfter(message, start string) (string, bool) {
+	rest, ok := strings.CutPrefix(message, start+"'")
+	if !ok {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, "'")
+	return name, ok
+}
+
+// oneLine takes the line breaks out of a text, and white space that stands together.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// What can be matched depends on what a rule is evaluated over.
+var (
+	withTargets = []Over{OverDeploymentTargets, OverAssignments, OverObjects}
+	withHosts   = []Over{OverHosts, OverAssignments, OverObjects}
+)
+
+// match compiles what the rule holds for. Whether it is about what the rule is evaluated over can only be said where the
+// expression compiles.
+func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
+	report := func(attribute, format string, arguments ...any) {
+		*findings = append(*findings, fleet.Finding{Path: at.Attribute(attribute).String(), Message: fmt.Sprintf(format, arguments...)})
+	}
+	needs := func(attribute, selects string, overs []Over, variables string) {
+		if compiles && !slices.Contains(overs, r.over) {
+			report(attribute, "selects %s, and the rule is evaluated over %s: name %s in the expression, or leave this out", selects, r.over.phrase(), variables)
+		}
+	}
+	if r.Match.Workspace != "" {
+		needs("workspace", "workspaces", append([]Over{OverWorkspaces}, withTargets...), "workspace, target, assignment, config or object")
+	}
+	for _, selector := range []struct {
+		name     string
+		selector *fleet.Selector
+		compiled *fleet.Requirements
+		ofHosts  bool
+	}{
+		{"workload_selector", r.Match.WorkloadSelector, &r.workload, false},
+		{"deployment_target_selector", r.Match.DeploymentTargetSelector, &r.target, false},
+		{"cluster_type_selector", r.Match.ClusterTypeSelector, &r.clusterType, true},
+		{"cluster_selector", r.Match.ClusterSelector, &r.cluster, true},
+	} {
+		if selector.selector == nil {
+			continue
+		}
+		if selector.ofHosts {
+			needs(selector.name, "hosts", withHosts, "host, assignment, config or object")
+		} else {
+			needs(selector.name, "deployment targets", withTargets, "target, assignment, config or object")
+		}
+		requirements, wrong := selector.selector.Compile()
+		*selector.compiled = requirements
+		for _, finding := range wrong {
+			path := at.Attribute(selector.name).String()
+			if finding.Path != "" {
+				path += "." + finding.Path
+			}
+			*findings = append(*findings, fleet.Finding{Path: path, Message: finding.Message})
+		}
+	}
+	if len(r.Match.Kinds) == 0 {
+		return
+	}
+	needs("kinds", "objects", []Over{OverObjects}, "object")
+	r.kinds, r.mayBe = make(map[string]bool, len(r.Match.Kinds)), make(map[string]bool, len(r.Match.Kinds))
+	for _, kind := range r.Match.Kinds {
+		r.kinds[kind], r.mayBe[kind[strings.LastIndex(kind, "/")+1:]] = true, true
+	}
+}
+
+// phrase says in a sentence what a rule is evaluated over.
+func (o Over) phrase() string {
+	switch o {
+	case OverFleet:
+		return "the fleet as a whole"
+	case OverDeploymentTargets:
+		return "deployment targets"
+	}
+	return string(o)
+}

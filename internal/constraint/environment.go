@@ -1,0 +1,92 @@
+package constraint
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// What a rule may take. The costs are those of Kubernetes, where a unit stands for about a tenth of a microsecond.
+const (
+	// MaxExpression is how many characters an expression may have.
+	MaxExpression = 16 << 10
+	// MaxCost is what one evaluation may cost, as in Kubernetes.
+	MaxCost = 1_000_000
+	// MaxFleetCost is what a rule may cost over the whole fleet.
+	MaxFleetCost = 1_000_000_000
+	// MaxMessage is the size, in bytes, of a message that message_expression may give, as in Kubernetes.
+	MaxMessage = 5 << 10
+)
+
+// language is what rules are written in: the variables, and the functions of Kubernetes 1.37.
+type language struct {
+	vocabulary *vocabulary
+	adapter    *adapter
+	env        *cel.Env
+	kinds      map[string]*cel.Type // of the classes, by name
+}
+
+func newLanguage() (*language, error) {
+	registry, err := types.NewRegistry()
+	if err != nil {
+		return nil, err
+	}
+	l := &language{vocabulary: newVocabulary()}
+	l.adapter = &adapter{Registry: registry, vocabulary: l.vocabulary}
+	l.kinds = make(map[string]*cel.Type, len(l.vocabulary.all))
+	for name, class := range l.vocabulary.all {
+		l.kinds[name] = class.kind()
+	}
+	options := []cel.EnvOption{
+		cel.CustomTypeAdapter(l.adapter),
+		cel.CustomTypeProvider(l.adapter),
+		cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.HomogeneousAggregateLiterals(),
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true),
+		cel.OptionalTypes(),
+		cel.CostEstimatorOptions(checker.PresenceTestHasCost(false)),
+		cel.ASTValidators(
+			cel.ValidateDurationLiterals(),
+			cel.ValidateTimestampLiterals(),
+			cel.ValidateRegexLiterals(),
+			cel.ValidateHomogeneousAggregateLiterals(),
+		),
+		library.URLs(),
+		library.Regex(),
+		library.Quantity(),
+		library.IP(),
+		library.CIDR(),
+		library.Format(),
+		library.SemverLib(library.SemverVersion(1)),
+		library.Lists(library.ListsVersion(1)),
+		ext.Strings(ext.StringsVersion(2)),
+		ext.Sets(),
+		ext.TwoVarComprehensions(),
+		ext.Lists(ext.ListsVersion(3)),
+	}
+	for _, variable := range l.vocabulary.variables {
+		options = append(options, cel.Variable(variable.name, variable.kind))
+	}
+	l.env, err = cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("the language of constraints: %w", err)
+	}
+	return l, nil
+}
+
+// program makes an expression ready to be evaluated, within bounds.
+func (l *language) program(ast *cel.Ast) (cel.Program, error) {
+	return l.env.Program(ast,
+		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
+		cel.CostLimit(MaxCost),
+		cel.CostTrackerOptions(interpreter.PresenceTestHasCost(false)),
+		cel.CostTracking(&library.CostEstimator{}),
+	)
+}

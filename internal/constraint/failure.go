@@ -1,0 +1,57 @@
+package constraint
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+)
+
+// failure says why an expression cannot be evaluated, and where. Messages of the interpreter hold values, which may be
+// secrets: they are told by their kind alone, and a key only where the expression itself has it.
+func (e *expression) failure(err error) string {
+	where := ""
+	var failed *types.Err
+	if errors.As(err, &failed) && failed.NodeID() != 0 {
+		position := e.ast.NativeRep().SourceInfo().GetStartLocation(failed.NodeID())
+		if position.Line() > 0 {
+			where = fmt.Sprintf(" at line %d, column %d", position.Line(), position.Column()+1)
+		}
+	}
+	return fmt.Sprintf("cannot be evaluated%s: %s", where, e.kindOf(err.Error()))
+}
+
+// kinds of failures, by the beginnings of the interpreter's messages.
+var kinds = []struct{ start, said string }{
+	{"no such key", "there is no such key; test with has() or `in`, or use `[?…].orValue(…)`"},
+	{"no such field", "there is no such field"},
+	{"no such overload", "a function or operator does not take values of these types"},
+	{"index out of bounds", "an index is out of bounds"},
+	{"index '", "an index is out of bounds"},
+	{"division by zero", "division by zero"},
+	{"modulus by zero", "division by zero"},
+	{"type conversion error", "a value cannot be converted"},
+	{"unsupported index", "a value cannot be an index"},
+	{"optional.none() dereference", "an optional value that is absent is used"},
+}
+
+func (e *expression) kindOf(message string) string {
+	if key, ok := strings.CutPrefix(message, "no such key: "); ok && e.says(key) {
+		return fmt.Sprintf("there is no key %q; test with has() or `in`, or use `[?…].orValue(…)`", key)
+	}
+	for _, kind := range kinds {
+		if strings.HasPrefix(message, kind.start) {
+			return kind.said
+		}
+	}
+	if strings.Contains(message, "overflow") || strings.Contains(message, "out of range") {
+		return "a number or an index is out of range"
+	}
+	return "a function does not take this value"
+}
+
+// says is whether a key stands in the expression, as a name or between quotes.
+func (e *expression) says(key string) bool {
+	return key != "" && (strings.Contains(e.source, "."+key) || strings.Contains(e.source, "'"+key+"'") || strings.Contains(e.source, `"`+key+`"`))
+}

@@ -1,0 +1,119 @@
+package constraint
+
+import (
+	"path"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// document is a Kubernetes object of an assignment's folder.
+type document struct {
+	file                  string
+	apiVersion, kind      string
+	namespace, objectName string
+	value                 map[string]any
+}
+
+func (d *document) String() string {
+	if d.namespace == "" {
+		return d.kind + " " + d.objectName
+	}
+	return d.kind + " " + d.namespace + "/" + d.objectName
+}
+
+// isOf says whether the object is of one of the kinds; nil are all.
+func (d *document) isOf(kinds map[string]bool) bool {
+	if kinds == nil || kinds[d.kind] || kinds[d.apiVersion+"/"+d.kind] {
+		return true
+	}
+	group, _, hasGroup := strings.Cut(d.apiVersion, "/")
+	return hasGroup && kinds[group+"/"+d.kind]
+}
+
+// documents are the Kubernetes objects in files. Of lists it returns the elements. unreadable is the first file that cannot
+// be read; what else is in it is left out. Documents that may be passed over are not read, where that is certain from
+// their kind.
+func documents(files []File, mayPass func(kind string) bool) (found []document, unreadable string) {
+	for _, file := range files {
+		var err error
+		switch path.Ext(file.Name) {
+		case ".yaml", ".yml":
+			for _, part := range fleet.SplitYAML(string(file.Content)) {
+				if kind, certain := plainKind(part.Text); certain && !strings.HasSuffix(kind, "List") && mayPass(kind) {
+					continue
+				}
+				var value any
+				if value, err = fleet.ParseYAML(part.Text); err != nil {
+					break
+				}
+				found = appendDocument(found, file.Name, value, 0)
+			}
+		case ".json":
+			var value any
+			if value, err = fleet.ParseJSON(string(file.Content)); err == nil {
+				found = appendDocument(found, file.Name, value, 0)
+			}
+		}
+		if err != nil && unreadable == "" {
+			unreadable = file.Name
+		}
+	}
+	return found, unreadable
+}
+
+// maxListDepth bounds lists in lists.
+const maxListDepth = 8
+
+func appendDocument(found []document, file string, value any, depth int) []document {
+	fields, _ := value.(map[string]any)
+	apiVersion, _ := fields["apiVersion"].(string)
+	kind, _ := fields["kind"].(string)
+	if apiVersion == "" || kind == "" {
+		return found // a file for other tools, such as configuration
+	}
+	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(kind, "List") && depth < maxListDepth {
+		for _, item := range items {
+			found = appendDocument(found, file, item, depth+1)
+		}
+		return found
+	}
+	d := document{file: file, apiVersion: apiVersion, kind: kind, value: fields}
+	metadata, _ := fields["metadata"].(map[string]any)
+	d.namespace, _ = metadata["namespace"].(string)
+	d.objectName, _ = metadata["name"].(string)
+	return append(found, d)
+}
+
+// plainKind finds the kind of a YAML document without reading it. It is certain where every line that is not indented is a
+// plain key, a comment or part of a list, so that one line alone can give the kind.
+func plainKind(text string) (kind string, certain bool) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \r\n")
+		if line == "" || line[0] == ' ' || line[0] == '#' || line[0] == '-' && !strings.HasPrefix(line, "---") {
+			continue
+		}
+		key, value, ok := strings.Cut(line, ":")
+		if !ok || !isWord(key) {
+			return "", false
+		}
+		if key != "kind" {
+			continue
+		}
+		value = strings.TrimLeft(value, " ")
+		if kind != "" || !isWord(value) {
+			return "", false
+		}
+		kind = value
+	}
+	return kind, kind != ""
+}
+
+func isWord(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return text != ""
+}

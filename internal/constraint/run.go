@@ -1,0 +1,223 @@
+package constraint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// outcome is what one evaluation came to.
+type outcome uint8
+
+const (
+	passed outcome = iota
+	violated
+	failed
+	undecided
+	outcomes
+)
+
+// position orders the subjects of a rule.
+type position struct{ subject, object int }
+
+func (p position) compare(other position) int {
+	return cmp.Or(cmp.Compare(p.subject, other.subject), cmp.Compare(p.object, other.object))
+}
+
+// run is one rule, and what it has come to so far.
+type run struct {
+	*rule
+	number                     int
+	hosts, targets, workspaces []bool   // those that it matches; nil: all
+	shared                     []shared // by snapshot; nil where assignments with the same values may come to different things
+
+	cost    atomic.Uint64
+	tooLong atomic.Bool // one evaluation cost more than it may
+	counts  [outcomes]int
+
+	mu         sync.Mutex
+	violations listed[Violation]
+	pending    listed[Pending]
+}
+
+// shared is the outcome for all assignments of one snapshot.
+type shared struct {
+	once    sync.Once
+	outcome outcome
+	text    string
+}
+
+// isOver says that the rule has cost too much to go on.
+func (r *run) isOver() bool { return r.tooLong.Load() || r.cost.Load() > MaxFleetCost }
+
+func (w *worker) evaluate(run *run, at position, subject func() Subject) {
+	if run.isOver() {
+		return
+	}
+	outcome, text := run.evaluate(&w.variables)
+	w.record(run, outcome, at, subject, func() string { return text })
+}
+
+func (w *worker) evaluateShared(run *run, known *shared, at position, subject func() Subject) {
+	if run.isOver() {
+		return
+	}
+	known.once.Do(func() { known.outcome, known.text = run.evaluate(&w.variables) })
+	w.record(run, known.outcome, at, subject, func() string { return known.text })
+}
+
+// evaluate evaluates the rule once. The text says why it failed, or what it waits for.
+func (r *run) evaluate(v *variables) (outcome, string) {
+	value, details, err := r.expression.program.Eval(v)
+	if cost := details.ActualCost(); cost != nil {
+		r.cost.Add(*cost)
+	}
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled):
+		r.tooLong.Store(true)
+		return failed, ""
+	case err != nil:
+		return failed, r.expression.failure(err)
+	}
+	switch value := value.(type) {
+	case types.Bool:
+		if value {
+			return passed, ""
+		}
+		return violated, ""
+	case *types.Unknown:
+		return undecided, waitsFor(value)
+	}
+	return failed, "cannot be evaluated: it gives no bool"
+}
+
+// record counts an outcome, and lists it where it is among the first.
+func (w *worker) record(run *run, o outcome, at position, subject func() Subject, text func() string) {
+	w.counts[run.number][o]++
+	switch o {
+	case violated, failed:
+		if !run.wants(&run.violations.last, at) {
+			return
+		}
+		message := ""
+		if o == violated {
+			message = run.messageOf(&w.variables)
+		} else {
+			message = text()
+		}
+		violation := Violation{Subject: subject(), Message: message, Failed: o == failed}
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		run.violations.add(at, violation)
+	case undecided:
+		if !run.wants(&run.pending.last, at) {
+			return
+		}
+		pending := Pending{Subject: subject(), WaitsFor: text()}
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		run.pending.add(at, pending)
+	}
+}
+
+func (r *run) wants(last **position, at position) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return *last == nil || at.compare(**last) < 0
+}
+
+// listed keeps the first [MaxListed] of what is added in any order.
+type listed[T any] struct {
+	entries []entry[T]
+	last    *position // nil while everything is wanted; what is not before it is not wanted
+}
+
+type entry[T any] struct {
+	at    position
+	value T
+}
+
+func (l *listed[T]) add(at position, value T) {
+	l.entries = append(l.entries, entry[T]{at, value})
+	if len(l.entries) >= 2*MaxListed {
+		l.cut()
+	}
+}
+
+func (l *listed[T]) cut() {
+	slices.SortFunc(l.entries, func(a, b entry[T]) int { return a.at.compare(b.at) })
+	if len(l.entries) > MaxListed {
+		clear(l.entries[MaxListed:])
+		l.entries = l.entries[:MaxListed]
+		last := l.entries[MaxListed-1].at
+		l.last = &last
+	}
+}
+
+func (l *listed[T]) values() []T {
+	l.cut()
+	values := make([]T, len(l.entries))
+	for i, entry := range l.entries {
+		values[i] = entry.value
+	}
+	return values
+}
+
+// messageOf says what is wrong with the subject that the variables are set to.
+func (r *run) messageOf(v *variables) string {
+	if r.message != nil {
+		if value, _, err := r.message.program.Eval(v); err == nil {
+			if text, ok := value.(types.String); ok {
+				if message := strings.TrimSpace(string(text)); isShown(message) {
+					return message
+				}
+			}
+		}
+	}
+	if r.Message != "" {
+		return oneLine(r.Message)
+	}
+	return "failed expression: " + shorten(oneLine(r.Expression), 300)
+}
+
+// isShown says whether a message is fit to be shown: one line of text.
+func isShown(message string) bool {
+	return message != "" && len(message) <= MaxMessage && utf8.ValidString(message) && !strings.ContainsFunc(message, func(c rune) bool {
+		return unicode.IsControl(c) || unicode.In(c, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+	})
+}
+
+func shorten(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+func (r *run) result() Result {
+	result := Result{Name: r.Name, Mode: cmp.Or(r.Mode, fleet.ConstraintModes[0]), Over: r.over}
+	switch {
+	case r.tooLong.Load():
+		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most, as in Kubernetes; look at less in one evaluation", MaxCost)
+		return result
+	case r.cost.Load() > MaxFleetCost:
+		result.Error = fmt.Sprintf("takes too long: over the whole fleet it costs more than %d, the most; let match select less, or look at less in one evaluation", MaxFleetCost)
+		return result
+	}
+	result.Passed, result.Violated, result.Failed, result.Undecided = r.counts[passed], r.counts[violated], r.counts[failed], r.counts[undecided]
+	result.Looked = result.Passed + result.Violated + result.Failed + result.Undecided
+	result.Violations, result.Pending = r.violations.values(), r.pending.values()
+	return result
+}
