@@ -40,7 +40,7 @@ func digestOf(text string) string {
 	return digestMark + string(encoded)
 }
 
-// shortHash tells whether a text has changed.
+// shortHash reports whether a text has changed.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])

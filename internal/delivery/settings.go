@@ -31,7 +31,7 @@ func (s Settings) request(owner Owner) forge.Selector {
 	return forge.Selector{Owner: mark, Base: owner.Place.Branch, Head: cmp.Or(s.Head, "flotilla/"+owner.Place.Branch+"/"+mark)}
 }
 
-// Check tells what no pull request can be opened with. Nobody is asked.
+// Check reports what no pull request can be opened with. Nobody is asked.
 func (c *Client) Check(settings Settings, owner Owner) error {
 	if !settings.PullRequest {
 		return nil

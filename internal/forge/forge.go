@@ -108,7 +108,7 @@ type Host interface {
 	// already is no error. Of the request its Number, Owner and Head are read.
 	Close(ctx context.Context, request *PullRequest) error
 
-	// Check tells what is wrong with a request before anybody is asked, but for its
+	// Check reports what is wrong with a request before anybody is asked, but for its
 	// title and body.
 	Check(Wanted) error
 

@@ -57,7 +57,7 @@ type request struct {
 	status      string   // why it cannot be merged, in the host's word
 }
 
-// comes tells whether the request is from a branch of this repository into
+// comes reports whether the request is from a branch of this repository into
 // another; base "" is any.
 func (r *request) comes(head, base string) bool {
 	return !r.foreign && r.Head == head && (base == "" || r.Base == base)

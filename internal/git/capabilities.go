@@ -20,11 +20,11 @@ import (
 //     must support multi-ack.)" to a request whose capabilities have neither
 //     multi_ack nor multi_ack_detailed; either is enough. Measured in July 2026
 //     (ConfigButler/gitops-reverser#288), reported since 2020 (go-git/go-git#64),
-//     and to stay (its product manager, fluxcd/source-controller#104). go-git 5
-//     drops both from what a server advertises, so that nobody can see to ask for
-//     them: its example for Azure DevOps, Flux (fluxcd/pkg#576), kpack and Rancher
-//     (rancher/gitjob#400) take them off go-git's list for the whole process,
-//     which this package does not do to others.
+//     and not going to change (its product manager, fluxcd/source-controller#104). go-git 5
+//     drops both from what a server advertises, so that its callers cannot ask for
+//     them. Its example for Azure DevOps, Flux (fluxcd/pkg#576), kpack and Rancher
+//     (rancher/gitjob#400) change go-git's list for the whole process; this
+//     package does not, since that would change other users of go-git.
 //   - Filters are blob:none and tree:0; others fail ("Git Partial Clone Now
 //     Supported in Azure DevOps", devblogs.microsoft.com, November 2023). So trees
 //     come whole and files by id. git asks for files that a partial clone lacks
@@ -37,7 +37,7 @@ import (
 //   - A push may have 5 GB, a file 100 MB (learn.microsoft.com,
 //     azure/devops/repos/git/limits). What it refuses, it refuses as a whole, with
 //     the reason beside the branch (libgit2/libgit2#6876): see refusals.
-//   - Who is not signed in may get a page to sign in, as 203 or after a redirect.
+//   - A client that is not signed in may get a sign-in page, as 203 or after a redirect.
 //
 // AWS CodeCommit advertises "multi_ack_detailed shallow side-band-64k thin-pack
 // allow-tip-sha1-in-want allow-reachable-sha1-in-want" (isomorphic-git#199), and
@@ -48,24 +48,25 @@ import (
 // Bitbucket runs git. Data Center filters since 7.13, and Bitbucket Cloud did not
 // in 2021 (jira.atlassian.com/browse/BSERV-11639).
 
-// offer is the beginning of an advertisement, as the server has sent it. It has
-// what go-git drops.
+// offer is the beginning of an advertisement, as the server has sent it. It
+// includes the capabilities that go-git drops.
 type offer struct{ begin []byte }
 
-// offerKey is where a request's context has the offer that wants to be told.
+// offerKey is the key in a request's context for the offer to fill in.
 type offerKey struct{}
 
 // maxOffer is more than the lines up to the first branch can have.
 const maxOffer = 3 * pktline.MaxPayloadSize
 
-// overhear keeps the beginning of an advertisement while somebody else reads it.
-func overhear(request *http.Request, body io.Reader) io.Reader {
-	said, ok := request.Context().Value(offerKey{}).(*offer)
+// keepOffer returns a reader of the body that also stores the beginning of an
+// advertisement in the offer of the request's context, if there is one.
+func keepOffer(request *http.Request, body io.Reader) io.Reader {
+	stored, ok := request.Context().Value(offerKey{}).(*offer)
 	if !ok || !strings.HasSuffix(request.URL.Path, "/info/refs") {
 		return body
 	}
-	said.begin = nil // of a redirect
-	return io.TeeReader(body, said)
+	stored.begin = nil // what a redirect stored
+	return io.TeeReader(body, stored)
 }
 
 // Write makes it an io.Writer.

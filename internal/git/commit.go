@@ -16,13 +16,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// Signature is who a commit says it is from.
+// Signature is the author and committer of a commit.
 type Signature struct {
 	Name  string
 	Email string
 }
 
-// Check tells what a commit could not hold.
+// Check reports characters that a commit cannot hold.
 func (s Signature) Check() error {
 	for _, text := range []string{s.Name, s.Email} {
 		if strings.ContainsAny(text, "<>") || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -49,7 +49,7 @@ func ParseSignature(line string) (Signature, time.Time) {
 	return by, time.Unix(seconds, 0).UTC()
 }
 
-// Commit is a commit that is to be made.
+// Commit is a commit to be created.
 type Commit struct {
 	Tree    Hash
 	Parents []Hash
@@ -65,7 +65,7 @@ func (c Commit) encode() []byte {
 	for _, parent := range c.Parents {
 		fmt.Fprintf(&b, "parent %s\n", parent)
 	}
-	// UTC: the machine's time zone is nobody's business.
+	// UTC: the machine's time zone is not published.
 	for _, role := range []string{"author", "committer"} {
 		fmt.Fprintf(&b, "%s %s <%s> %d +0000\n", role, c.Author.Name, c.Author.Email, c.Time.Unix())
 	}
@@ -134,7 +134,7 @@ func commitHeads(objects map[Hash]Object) (map[Hash]CommitHead, error) {
 	return commits, nil
 }
 
-// CheckCommit tells what is wrong with the id of a commit. Only a full id will
+// CheckCommit reports what is wrong with the id of a commit. Only a full id will
 // do: a short one may come to mean another commit when the branch grows.
 func CheckCommit(text string) error {
 	if _, err := ParseID(text); err != nil {
@@ -149,7 +149,7 @@ func (f *fetcher) CommitText(id Hash) ([]byte, bool) {
 	return o.Content, ok && o.Kind == plumbing.CommitObject
 }
 
-// Beyond returns the commits that lead to the given one and that the tip does
+// Beyond returns the given commit and those of its ancestors that the tip does
 // not contain; none when the tip contains it. It takes one request.
 func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, error) {
 	if commit.IsZero() || commit == t.Commit {

@@ -11,17 +11,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
-// Credentials are what servers are shown. The zero value is anonymous. Each URL
-// has its own: those of the longest prefix in ByURL that it begins with, and of
-// nothing else; without such a prefix the plain ones, which go to https and ssh,
-// and by http no further than this machine.
+// Credentials are what is sent to servers. The zero value is anonymous. A URL
+// gets those of the longest prefix in ByURL that it begins with, and no others.
+// Without such a prefix it gets the plain ones, which are sent by https and ssh,
+// and by http to this machine only.
 type Credentials struct {
 	// Username, Password and Token are for http basic authentication. A Token wins
 	// over a Password.
 	Username string
 	Password string
 	Token    string
-	// SSH is for ssh only, and nothing else is.
+	// SSH is for ssh only, and ssh uses nothing else.
 	SSH SSHCredentials
 	// ByURL are those of single servers, groups or repositories.
 	ByURL []URLCredentials
@@ -38,7 +38,7 @@ type URLCredentials struct {
 	Login
 }
 
-// Login is what one server is shown.
+// Login is what is sent to one server.
 type Login struct {
 	Username string
 	Password string
@@ -83,15 +83,15 @@ func (l Login) String() string { return "(credentials)" }
 // GoString does the same for %#v.
 func (l Login) GoString() string { return "git.Login{}" }
 
-// Check tells what is wrong with the prefixes: one that is none, or is there
-// twice. Its errors have no credentials in them.
+// Check reports what is wrong with the prefixes: one that is not a URL, or that
+// is there twice. Its errors have no credentials in them.
 func (c Credentials) Check() error {
-	var seen []place
+	var seen []urlPrefix
 	for _, by := range c.ByURL {
 		if err := CheckCredentialsURL(by.URL); err != nil {
 			return fmt.Errorf("credentials: %w", err)
 		}
-		at, _ := parsePlace(by.URL)
+		at, _ := parseURLPrefix(by.URL)
 		if slices.ContainsFunc(seen, at.equal) {
 			return fmt.Errorf("credentials: there are two for %q", by.URL)
 		}
@@ -100,7 +100,7 @@ func (c Credentials) Check() error {
 	return nil
 }
 
-// CheckCredentialsURL tells what is wrong with a prefix that credentials are for:
+// CheckCredentialsURL reports what is wrong with a prefix that credentials are for:
 // it is a URL of a repository, of a group of them, or of a server. Its errors
 // never repeat the URL, which may hold a secret.
 func CheckCredentialsURL(raw string) error {
@@ -111,24 +111,24 @@ func CheckCredentialsURL(raw string) error {
 	if err := CheckURL(trimmed); err != nil {
 		return err
 	}
-	if _, ok := parsePlace(raw); !ok {
+	if _, ok := parseURLPrefix(raw); !ok {
 		return errors.New("the URL is of a local repository, which needs no credentials; use https://, http:// or ssh://")
 	}
 	return nil
 }
 
-// For returns what the server of a repository's URL is shown.
+// For returns what is sent to the server of a repository's URL.
 func (c Credentials) For(repository string) Login { return c.choose(repository).login }
 
-// choice is what is shown for one URL.
+// choice is what is sent for one URL.
 type choice struct {
 	login    Login
-	scope    place // where it may go
-	withheld bool  // there are plain credentials, and they are not for this URL
+	scope    urlPrefix // where it may go
+	withheld bool      // there are plain credentials, and they are not for this URL
 }
 
 func (c Credentials) choose(repository string) choice {
-	at, ok := parsePlace(repository)
+	at, ok := parseURLPrefix(repository)
 	if !ok {
 		return choice{}
 	}
@@ -137,9 +137,9 @@ func (c Credentials) choose(repository string) choice {
 	}
 	plain := Login{Username: c.Username, Password: c.Password, Token: c.Token, SSH: c.SSH}
 	var chosen *URLCredentials
-	var scope place
+	var scope urlPrefix
 	for i, by := range c.ByURL {
-		prefix, ok := parsePlace(by.URL)
+		prefix, ok := parseURLPrefix(by.URL)
 		if !ok || !prefix.holds(at) {
 			continue
 		}
@@ -159,39 +159,39 @@ func (c Credentials) choose(repository string) choice {
 		username, password := plain.basic()
 		return choice{login: Login{SSH: plain.SSH}, withheld: username != "" || password != ""}
 	}
-	return choice{login: plain, scope: place{scheme: at.scheme, host: at.host, port: at.port}}
+	return choice{login: plain, scope: urlPrefix{scheme: at.scheme, host: at.host, port: at.port}}
 }
 
-// place is a URL, or a prefix of URLs, in a form that can be compared.
-type place struct {
+// urlPrefix is a URL, or a prefix of URLs, in a form that can be compared.
+type urlPrefix struct {
 	scheme, user, host, port string
 	segments                 []string
 }
 
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ssh": "22"}
 
-// parsePlace reads a URL; ok is false for a local repository, and for what cannot
+// parseURLPrefix reads a URL; ok is false for a local repository, and for what cannot
 // be parsed.
-func parsePlace(raw string) (at place, ok bool) {
+func parseURLPrefix(raw string) (at urlPrefix, ok bool) {
 	if schemePattern.MatchString(raw) {
 		parsed, err := url.Parse(raw)
 		if err != nil {
-			return place{}, false
+			return urlPrefix{}, false
 		}
-		at = placeOf(parsed)
+		at = urlPrefixOf(parsed)
 		_, ok = defaultPorts[at.scheme]
 		return at, ok && at.host != ""
 	}
 	if helperPattern.MatchString(raw) || !scpPattern.MatchString(raw) || isDrive(raw) {
-		return place{}, false
+		return urlPrefix{}, false
 	}
 	there := splitSCP(raw)
-	at = place{scheme: "ssh", user: there.user, host: strings.ToLower(there.host), port: defaultPorts["ssh"], segments: segmentsOf(there.path)}
+	at = urlPrefix{scheme: "ssh", user: there.user, host: strings.ToLower(there.host), port: defaultPorts["ssh"], segments: segmentsOf(there.path)}
 	return at, at.host != ""
 }
 
-func placeOf(u *url.URL) place {
-	at := place{
+func urlPrefixOf(u *url.URL) urlPrefix {
+	at := urlPrefix{
 		scheme: strings.ToLower(u.Scheme), user: u.User.Username(), host: strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), port: u.Port(),
 		segments: segmentsOf(u.EscapedPath()),
 	}
@@ -216,8 +216,8 @@ func segmentsOf(path string) []string {
 	return segments
 }
 
-// holds reports whether the place, as a prefix, is one of the other.
-func (p place) holds(other place) bool {
+// holds reports whether other begins with this prefix.
+func (p urlPrefix) holds(other urlPrefix) bool {
 	if p.scheme != other.scheme || p.host != other.host || p.port != other.port || p.user != "" && p.user != other.user {
 		return false
 	}
@@ -237,21 +237,22 @@ func (p place) holds(other place) bool {
 	return true
 }
 
-func (p place) equal(other place) bool {
+func (p urlPrefix) equal(other urlPrefix) bool {
 	return p.scheme == other.scheme && p.user == other.user && p.host == other.host && p.port == other.port && slices.Equal(p.segments, other.segments)
 }
 
-// longer reports whether the prefix says more than another that holds the same.
-func (p place) longer(other place) bool {
+// longer reports whether the prefix is more specific than another one that holds
+// the same URL.
+func (p urlPrefix) longer(other urlPrefix) bool {
 	if len(p.segments) != len(other.segments) {
 		return len(p.segments) > len(other.segments)
 	}
 	return p.user != "" && other.user == ""
 }
 
-// isAzure reports whether a host is one of Azure DevOps Services. There a token
-// of Microsoft Entra ID, which is a JSON Web Token, goes as a bearer's, and a
-// personal access token as a password.
+// isAzure reports whether a server is one of Azure DevOps Services. There a token
+// of Microsoft Entra ID, which is a JSON Web Token, is sent as a bearer token, and
+// a personal access token as a password.
 func isAzure(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	return host == "dev.azure.com" || strings.HasSuffix(host, ".visualstudio.com")

@@ -13,8 +13,8 @@ import (
 )
 
 // What can be wrong with a repository; compare with errors.Is and errors.As.
-// Errors of this package may hold credentials until Remote.Describe has made of
-// them what may be shown.
+// Errors of this package may hold credentials until Remote.Describe has removed
+// them.
 var (
 	// ErrNotFound: the repository does not exist, or is hidden from this credential.
 	ErrNotFound = errors.New("repository not found")
@@ -22,21 +22,21 @@ var (
 	ErrUnauthorized = errors.New("not authorized")
 	// ErrUnreachable: no answer, or none that makes sense: DNS, refused, timeout, TLS, 5xx.
 	ErrUnreachable = errors.New("repository unreachable")
-	// ErrRefused: the server took the push and said no; the text has its words.
+	// ErrRefused: the server rejected the push; the text has the server's reason.
 	ErrRefused = errors.New("push refused")
-	// ErrHostKey: ssh cannot tell that the host is who it says.
+	// ErrHostKey: the host key that the ssh server presented is not among the known ones.
 	ErrHostKey = errors.New("host key not verified")
 	// ErrTooLarge: the server sent more than this package accepts.
 	ErrTooLarge = errors.New("too much data")
-	// ErrCommit: nobody can go back to that commit: it is none, is not in the
-	// history of the branch, or has nothing of the owner.
-	ErrCommit = errors.New("not a commit to go back to")
-	// ErrUnknown: a push was sent, and nobody could be asked what came of it.
+	// ErrCommit: rolling back to that commit is impossible: it is not a commit, is
+	// not in the history of the branch, or has nothing of the owner.
+	ErrCommit = errors.New("cannot roll back to this commit")
+	// ErrUnknown: a push was sent, and the server did not answer whether it was applied.
 	ErrUnknown = errors.New("is not known")
 )
 
-// BlockedError says that something else stands where a folder or a file of ours
-// has to be: a symbolic link, a submodule, a file or a folder.
+// BlockedError says that the repository has something else where a folder or a
+// file has to be written: a symbolic link, a submodule, a file or a folder.
 type BlockedError struct {
 	Path string // from the root of the repository
 	Kind string // what is there: "a symbolic link"
@@ -47,8 +47,9 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%q in the repository is %s, where %s has to be", e.Path, e.Kind, e.Want)
 }
 
-// failure is an error as it leaves the package: scrubbed text, and the sentinels
-// that it is. It keeps no cause, because a cause could still be printed.
+// failure is an error as it leaves the package: its text without credentials, and
+// the sentinel errors that it matches. It keeps no cause, because a cause could
+// still be printed.
 type failure struct {
 	text  string
 	kinds []error
@@ -57,9 +58,10 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.kinds }
 
-// Describe makes of err what may be shown: with the repository as its subject,
-// without the credentials, and classified as one of this package's errors, as a
-// context's, or as those of more that it is. A *BlockedError stays what it is.
+// Describe returns err in a form that may be shown: with the repository as its
+// subject, without credentials, and matching the one of this package's errors, the
+// context's error and those of more that err matches. A *BlockedError is returned
+// unchanged.
 func (r Remote) Describe(err error, more ...error) error {
 	if err == nil {
 		return nil
@@ -76,7 +78,7 @@ func (r Remote) Describe(err error, more ...error) error {
 	if kind := Classify(err); kind != nil {
 		described.kinds = append(described.kinds, kind)
 	}
-	// These say what an edit came to, and not what the repository is like.
+	// These are about an edit, not about the repository.
 	for _, kind := range append([]error{ErrCommit, ErrUnknown}, more...) {
 		if errors.Is(err, kind) {
 			described.kinds = append(described.kinds, kind)
@@ -90,8 +92,8 @@ var kinds = []error{
 	ErrNotFound, ErrUnauthorized, ErrRefused, ErrHostKey, ErrTooLarge, ErrUnreachable,
 }
 
-// Classify finds what is wrong with the repository or the context by err; nil
-// when that says nothing of either.
+// Classify returns the error of this package, or of the context, that err
+// matches; nil when it matches none.
 func Classify(err error) error {
 	if errors.As(err, new(*slowError)) {
 		return ErrUnreachable

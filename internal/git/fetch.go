@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// fetchStep is a way to fetch, the most sparing first. A server that answers one
-// with an error is asked again a step lower.
+// fetchStep is a way to fetch; the first fetches least. When a server answers one
+// with an error, the next is tried.
 type fetchStep int
 
 const (
@@ -54,8 +54,9 @@ func (f *fetcher) firstStep() fetchStep {
 	}
 }
 
-// takesIDs reports whether the server gives single objects by id: it has, or it
-// says so. Servers with uploadpack.allowAnySHA1InWant advertise both of these.
+// takesIDs reports whether the server gives single objects by id: it has done so,
+// or it advertises it. Servers with uploadpack.allowAnySHA1InWant advertise both
+// of these.
 func (f *fetcher) takesIDs() bool {
 	return f.gaveIDs || f.capabilities.Supports(capability.AllowReachableSHA1InWant) &&
 		f.capabilities.Supports(capability.AllowTipSHA1InWant)
@@ -68,8 +69,8 @@ func (f *fetcher) mayTakeIDs() bool {
 	return f.takesIDs() || f.capabilities.Supports(capability.Filter) && f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayStepDown tells an answer that a lower step might change, a server's 500
-// among them, from one that it cannot.
+// mayStepDown reports whether the next step might succeed after this error. A
+// server's 500 is one such error.
 func mayStepDown(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (Classify(err) == nil || Transient(err))
 }
@@ -107,8 +108,8 @@ func (f *fetcher) request(wants []Hash) *packp.UploadPackRequest {
 			_ = request.Capabilities.Set(wanted)
 		}
 	}
-	// Nothing here is negotiated: no request says what one has, and "NAK" is the
-	// answer with these and without. Some servers insist on one of them.
+	// Nothing is negotiated: no request lists objects that we have, and the answer
+	// is "NAK" with and without these. Some servers insist on one of them.
 	switch {
 	case f.capabilities.Supports(capability.MultiACKDetailed):
 		_ = request.Capabilities.Set(capability.MultiACKDetailed)
@@ -127,8 +128,8 @@ func (f *fetcher) request(wants []Hash) *packp.UploadPackRequest {
 	return request
 }
 
-// fetch asks once more before a connection that was dropped, or a server that
-// was busy, costs a step: the next one may be the whole repository.
+// fetch tries once more after a dropped connection or a busy server, before it
+// takes the next step, which may fetch the whole repository.
 func (f *fetcher) fetch(ctx context.Context, request *packp.UploadPackRequest) error {
 	return f.fetchInto(ctx, request, f.objects)
 }
@@ -138,7 +139,7 @@ func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackReques
 	began, before := time.Now(), len(objects)
 	err := f.wire.fetch(ctx, request, read)
 	if err != nil && ctx.Err() == nil && Transient(err) {
-		f.log(ctx, "a fetch did not get through, and is tried again", map[string]any{"error": err})
+		f.log(ctx, "a fetch failed and is tried again", map[string]any{"error": err})
 		err = f.wire.fetch(ctx, request, read)
 	}
 	if err == nil {
@@ -149,13 +150,13 @@ func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackReques
 	return err
 }
 
-// stepDown takes a step that a server may have an answer to.
+// stepDown changes to a step that fetches more.
 func (f *fetcher) stepDown(ctx context.Context, to fetchStep, err error) {
 	fields := map[string]any{"from": f.step.String(), "to": to.String()}
 	if err != nil {
 		fields["error"] = err
 	}
-	f.log(ctx, "the server does not give what was asked for, and is asked for more", fields)
+	f.log(ctx, "the server does not answer so small a request; fetching more", fields)
 	f.step = to
 }
 
@@ -207,8 +208,8 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 }
 
 // Deepen fetches the upper levels of the commit's trees, counted from 1, the root
-// tree, and no file, in one request. Like NeedBelow it is for one who knows that
-// they will be needed.
+// tree, and no file, in one request. Like NeedBelow it is for callers that know
+// that they will need them.
 func (t *Tip) Deepen(ctx context.Context, levels int) error {
 	if t.Commit.IsZero() || t.step != topTrees {
 		return nil
@@ -220,8 +221,8 @@ func (t *Tip) Deepen(ctx context.Context, levels int) error {
 }
 
 // NeedBelow fetches trees with so many levels of trees below them, counted from
-// the trees themselves, and no file, in one request. It is for one who knows that
-// the levels below will be needed: where the server cannot leave files out so, it
+// the trees themselves, and no file, in one request. It is for callers that know
+// that they will need these levels. Where the server cannot leave files out, it
 // does nothing, and Need fetches what is missing.
 func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 	var missing []Hash
@@ -244,8 +245,8 @@ func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
 	for wants := range slices.Chunk(missing, wantsPerRequest) {
 		request := f.request(slices.Clone(wants)) // encoding sorts them
-		// What is asked for by id comes whatever the filter says; of what it
-		// refers to, nothing shall.
+		// Objects that are asked for by id come whatever the filter says; the
+		// filter keeps out what they refer to.
 		request.Filter = packp.FilterTreeDepth(0)
 		if f.step == allTrees {
 			request.Filter = packp.FilterBlobNone()

@@ -1,6 +1,6 @@
 // Package git is a Git client without a clone and without a work tree. A
 // [Client] opens the tip of a branch as a [Tip], fetches of its trees and files
-// only what somebody asks for, edits a [Tree] in memory, and moves one branch by
+// only what is asked for, edits a [Tree] in memory, and moves one branch by
 // one push, as a compare-and-swap that is never forced. It knows neither owners
 // nor records: package gitops does.
 //
@@ -25,7 +25,7 @@ type Hash = plumbing.Hash
 // Client reaches repositories. It is safe for concurrent use.
 type Client struct {
 	web transport.Transport // for http and https
-	log Logger              // nil: nobody listens
+	log Logger              // nil: nothing is logged
 }
 
 // Option changes how a Client works.
@@ -65,14 +65,14 @@ func newHTTPTransport(rt http.RoundTripper) transport.Transport {
 }
 
 const (
-	// maxTries bounds how often in a row a request is made that ends without an
-	// answer that makes sense.
+	// maxTries bounds how often in a row a request is repeated that ends without a
+	// valid answer.
 	maxTries  = 4
 	firstWait = 50 * time.Millisecond
 )
 
 // wait is a random wait before a request is tried once more; its bound doubles.
-// Without chance, those that collided once would keep in step.
+// Without randomness, processes that collided once would collide again.
 func wait(ctx context.Context, try int) error {
 	timer := time.NewTimer(rand.N(firstWait<<try + 1))
 	defer timer.Stop()

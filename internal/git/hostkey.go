@@ -13,22 +13,23 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// knownHosts knows which keys a host may show. There is no way around it.
+// knownHosts has the host keys that an ssh server may present. The check cannot
+// be turned off.
 type knownHosts struct {
-	at       sshPlace
+	at       sshAddress
 	callback ssh.HostKeyCallback
-	places   string // where the keys are from, for an error
+	source   string // where the keys are from, for an error
 	certs    bool   // a line names a certificate authority
 }
 
 // systemKnownHosts is the machine's, where there is one.
 const systemKnownHosts = "/etc/ssh/ssh_known_hosts"
 
-func (c SSHCredentials) knownHosts(at sshPlace) (*knownHosts, error) {
+func (c SSHCredentials) knownHosts(at sshAddress) (*knownHosts, error) {
 	k := &knownHosts{at: at}
 	var files []string
 	if c.KnownHosts != "" || c.KnownHostsFile != "" {
-		k.places = "the known hosts that are given"
+		k.source = "the configured known hosts"
 		if c.KnownHosts != "" {
 			file, err := temporaryFile(c.KnownHosts)
 			if err != nil {
@@ -38,11 +39,11 @@ func (c SSHCredentials) knownHosts(at sshPlace) (*knownHosts, error) {
 			files = append(files, file)
 		}
 		if c.KnownHostsFile != "" {
-			k.places = fmt.Sprintf("%q", c.KnownHostsFile)
+			k.source = fmt.Sprintf("%q", c.KnownHostsFile)
 			files = append(files, c.KnownHostsFile)
 		}
 	} else {
-		k.places = "known_hosts"
+		k.source = "known_hosts"
 		if home, err := os.UserHomeDir(); err == nil {
 			files = append(files, filepath.Join(home, ".ssh", "known_hosts"))
 		}
@@ -81,37 +82,37 @@ func temporaryFile(text string) (string, error) {
 	return file.Name(), nil
 }
 
-// check is asked by the handshake.
+// check is called by the handshake with the key that the server presents.
 func (k *knownHosts) check(address string, remote net.Addr, shown ssh.PublicKey) error {
 	err := k.callback(address, remote, shown)
 	if err == nil {
 		return nil
 	}
-	host := fmt.Sprintf("%q", knownhosts.Normalize(address))
-	shows := fmt.Sprintf("%s with the fingerprint %s", shown.Type(), ssh.FingerprintSHA256(shown))
+	server := fmt.Sprintf("%q", knownhosts.Normalize(address))
+	key := fmt.Sprintf("%s with the fingerprint %s", shown.Type(), ssh.FingerprintSHA256(shown))
 	var unknown *knownhosts.KeyError
 	switch {
 	case errors.As(err, new(*knownhosts.RevokedError)):
-		return fmt.Errorf("%w: host %s shows the key %s, which %s has as revoked", ErrHostKey, host, shows, k.places)
+		return fmt.Errorf("%w: the ssh server %s presents the key %s, which is marked as revoked in %s", ErrHostKey, server, key, k.source)
 	case !errors.As(err, &unknown):
-		return fmt.Errorf("%w: host %s shows the key %s: %w", ErrHostKey, host, shows, err)
+		return fmt.Errorf("%w: the ssh server %s presents the key %s: %w", ErrHostKey, server, key, err)
 	case len(unknown.Want) > 0:
 		var wanted []string
 		for _, want := range unknown.Want {
 			wanted = append(wanted, want.Key.Type()+" "+ssh.FingerprintSHA256(want.Key))
 		}
 		slices.Sort(wanted)
-		return fmt.Errorf("%w: host %s shows the key %s, and %s has another for it (%s); "+
-			"either the host has a new key, or somebody stands between you and it: ask whoever runs it before you change known_hosts",
-			ErrHostKey, host, shows, k.places, strings.Join(slices.Compact(wanted), ", "))
+		return fmt.Errorf("%w: the ssh server %s presents the key %s, but %s has another key for it (%s); "+
+			"either the server has a new key, or the connection is intercepted: ask the administrator of the server before you change known_hosts",
+			ErrHostKey, server, key, k.source, strings.Join(slices.Compact(wanted), ", "))
 	}
-	return fmt.Errorf("%w: host %s is not in %s; it shows the key %s; compare that with what whoever runs the host says, "+
-		"then add this line to known_hosts, or to the known hosts that the provider is given: %s",
-		ErrHostKey, host, k.places, shows, knownhosts.Line([]string{address}, shown))
+	return fmt.Errorf("%w: the ssh server %s is not in %s; it presents the key %s; compare it with the key that the administrator of the server publishes, "+
+		"then add this line to known_hosts, or to the known hosts in the provider's configuration: %s",
+		ErrHostKey, server, k.source, key, knownhosts.Line([]string{address}, shown))
 }
 
-// algorithms puts those of the keys that are known for the host first: a server
-// with several keys shows the one of the first that it has.
+// algorithms lists host key algorithms, those of the known keys first: a server
+// with several keys presents the first that it has in this order.
 func (k *knownHosts) algorithms() []string {
 	var first []string
 	if k.certs {
@@ -121,10 +122,10 @@ func (k *knownHosts) algorithms() []string {
 			}
 		}
 	}
-	// Nobody has this key, so that the error lists those that are known.
+	// This key matches none, so that the error lists the known ones.
 	var known *knownhosts.KeyError
 	address := net.JoinHostPort(k.at.host, k.at.port)
-	if err := k.callback(address, &net.TCPAddr{}, nobodysKey{}); errors.As(err, &known) {
+	if err := k.callback(address, &net.TCPAddr{}, noKey{}); errors.As(err, &known) {
 		for _, want := range known.Want {
 			switch kind := want.Key.Type(); kind {
 			case ssh.KeyAlgoRSA:
@@ -143,8 +144,8 @@ func (k *knownHosts) algorithms() []string {
 	return all
 }
 
-type nobodysKey struct{}
+type noKey struct{}
 
-func (nobodysKey) Type() string                        { return "nobody" }
-func (nobodysKey) Marshal() []byte                     { return []byte("nobody") }
-func (nobodysKey) Verify([]byte, *ssh.Signature) error { return errors.New("nobody's key") }
+func (noKey) Type() string                        { return "none" }
+func (noKey) Marshal() []byte                     { return []byte("none") }
+func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("not a key") }

@@ -95,7 +95,8 @@ func defaultRoundTripper() *http.Transport {
 	}
 }
 
-// slowError is a timeout of our own. Go's says that it is a context's.
+// slowError is a timeout that this package sets. Go's own error would look like a
+// context's deadline.
 type slowError struct{ text string }
 
 func (e *slowError) Error() string { return e.text }
@@ -119,17 +120,18 @@ func slow(ctx context.Context, err error) error {
 
 // boundedTransport limits what a server's answers may hold: go-git reads
 // advertisements, reports and the bodies of errors to their end, however long. It
-// also keeps credentials where they belong: after a redirect, Go's client sends
-// them to other ports, to subdomains, and from https to http.
+// also keeps credentials within their scope: after a redirect, Go's client would
+// send them to other ports, to subdomains, and from https to http.
 type boundedTransport struct {
 	next http.RoundTripper
 }
 
-// scopeKey is where a request's context has the place that its credentials are for.
+// scopeKey is the key in a request's context for the URL prefix that its
+// credentials are for.
 type scopeKey struct{}
 
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if scope, ok := request.Context().Value(scopeKey{}).(place); ok && !scope.holds(placeOf(request.URL)) {
+	if scope, ok := request.Context().Value(scopeKey{}).(urlPrefix); ok && !scope.holds(urlPrefixOf(request.URL)) {
 		request = request.Clone(request.Context())
 		request.Header.Del("Authorization")
 	}
@@ -140,7 +142,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	if asksToSignIn(response) {
 		_ = response.Body.Close()
 		response.StatusCode, response.Header = http.StatusUnauthorized, http.Header{}
-		response.Body = io.NopCloser(strings.NewReader("it asks to sign in with a browser: the credentials are missing, wrong or have expired"))
+		response.Body = io.NopCloser(strings.NewReader("it asks to sign in with a browser: the credentials are missing, wrong or expired"))
 	}
 	if response.StatusCode >= http.StatusBadRequest {
 		response.Body = refusal(request, response.Body)
@@ -153,12 +155,12 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	case strings.HasSuffix(request.URL.Path, "/git-receive-pack"):
 		limit = maxReport
 	}
-	response.Body = &boundedReader{reader: overhear(request, response.Body), Closer: response.Body, left: limit, limit: limit}
+	response.Body = &boundedReader{reader: keepOffer(request, response.Body), Closer: response.Body, left: limit, limit: limit}
 	return response, nil
 }
 
-// asksToSignIn recognises how Azure DevOps answers those whom it does not know: by
-// a web page with status 203, or by a redirect to one.
+// asksToSignIn recognises how Azure DevOps answers clients that are not signed in:
+// by a web page with status 203, or by a redirect to one.
 func asksToSignIn(response *http.Response) bool {
 	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
 		return strings.HasSuffix(to.Path, "/_signin")
@@ -167,9 +169,9 @@ func asksToSignIn(response *http.Response) bool {
 	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
 }
 
-// refusal is the body of an answer that is none of success. What is beyond the
-// limit is cut off, since the status says enough; the credentials are scrubbed
-// before anybody cuts more, or half of one would be left.
+// refusal is the body of an answer other than success. What is beyond the limit is
+// cut off, since the status says enough. Credentials are removed before the text
+// is cut any further, or half of one could be left.
 func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
 	defer func() { _ = body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
@@ -211,7 +213,7 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// kind is the sentinel for the status; nil when none says more than the status.
+// kind is the sentinel error for the status; nil when there is none.
 func (e *statusError) kind() error {
 	switch {
 	case e.code == http.StatusUnauthorized, e.code == http.StatusForbidden:
@@ -224,7 +226,7 @@ func (e *statusError) kind() error {
 	return nil
 }
 
-// webError makes of go-git's errors ones that can be unwrapped: its
+// webError turns go-git's errors into ones that can be unwrapped: its
 // UnexpectedError hides what it wraps, and statuses come in four forms.
 func webError(err error) error {
 	if err == nil {

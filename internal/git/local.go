@@ -23,21 +23,21 @@ import (
 // file transport, which hands it the environment of a surrounding git hook.
 type localGitServer struct {
 	directory string
-	patience  time.Duration // how long what git has started may hold the pipes; 0 is pushGrace and killDelay
+	patience  time.Duration // how long processes that git has started may hold the pipes; 0 is pushGrace and killDelay
 }
 
 const (
 	// killDelay is how long a process may take to end after it was asked to.
 	killDelay = 5 * time.Second
 	// pushGrace is how long a push may go on after its context has ended. A git
-	// that is ended between making a lock file and noting that it has one leaves
-	// it, and nobody can push any more.
+	// that is stopped just after it made a lock file leaves the file, and then no
+	// push succeeds any more.
 	pushGrace = 2 * time.Second
 )
 
-// passedOn are the variables that git, and what its hooks run, get of ours. All
-// others stay here: some hold credentials, ours and other programs', and under a
-// git hook some are about its repository and not about the one that is asked.
+// passedOn are the environment variables that git and its hooks get. Others are
+// withheld: some hold credentials of this or other programs, and under a git hook
+// some are about the hook's repository, not about this one.
 var passedOn = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME",
 	"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES",
@@ -82,8 +82,8 @@ func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 		return nil, errors.New("a local repository needs git, which is not on PATH; install it or use an https:// URL")
 	}
 	command := exec.CommandContext(ctx, "git", args...)
-	// Asked to end, git takes its lock files away; killed, it leaves them, and
-	// nobody can push any more.
+	// A git that is asked to end removes its lock files; one that is killed leaves
+	// them, and then no push succeeds any more.
 	command.Cancel = func() error {
 		if command.Process.Signal(syscall.SIGTERM) == nil {
 			return nil
@@ -95,8 +95,8 @@ func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return command, nil
 }
 
-// start runs a service. The configuration lets us fetch as sparingly from a
-// repository that was made by hand as from our own.
+// start runs a service. The configuration allows the smallest fetches from any
+// repository, also from one that was made by hand.
 func (g *localGitServer) start(ctx context.Context, name string) (*service, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	command, err := localGit(ctx,
@@ -129,8 +129,8 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 		return nil, fmt.Errorf("git cannot be run: %w", err)
 	}
 	s.stdout = stdout
-	// What git has started may hold its ends of the pipes after it was killed, and
-	// we would read and write for ever.
+	// Processes that git has started may hold the pipes open after git was killed;
+	// reads and writes would then never end.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(cmp.Or(g.patience, pushGrace+killDelay))
@@ -160,8 +160,8 @@ func (g *localGitServer) explain(said string) error {
 
 func (g *localGitServer) close() {}
 
-// Create makes a local repository, bare and empty, whose branch the remote's is to
-// be; one that is there is left alone.
+// Create makes a local repository, bare and empty, with the remote's branch as its
+// default branch; a repository that exists is left alone.
 func (c *Client) Create(ctx context.Context, remote Remote) error {
 	directory, local, err := remote.local()
 	if err != nil {
@@ -175,14 +175,14 @@ func (c *Client) Create(ctx context.Context, remote Remote) error {
 }
 
 // createLocal makes a bare repository, unless one is there. It appears whole or
-// not at all: it is made beside its place and renamed into it. Whoever
-// renames first removes what others have begun: those that still run find the
-// repository there, and nothing of a killed process stays.
+// not at all: it is made in a folder beside it, which is then renamed. The process
+// that renames first removes the unfinished folders of others: those that still
+// run find the repository, and nothing of a killed process is left.
 func createLocal(ctx context.Context, directory, branch string) error {
 	parent, prefix := filepath.Dir(directory), "."+filepath.Base(directory)+".new-"
 	if err := renameLocal(ctx, directory, prefix, branch); err != nil {
 		if _, statErr := os.Stat(directory); statErr == nil {
-			return nil // somebody else was faster
+			return nil // another process was faster
 		}
 		return fmt.Errorf("the repository cannot be created: %w", err)
 	}
@@ -228,8 +228,8 @@ func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	return os.Rename(temporary, directory)
 }
 
-// missingLocal reports whether nothing is at the place of a local repository,
-// where git also looks for one whose name ends in .git.
+// missingLocal reports whether a local repository does not exist, neither at the
+// path nor at the path with .git added, where git looks, too.
 func missingLocal(directory string) bool {
 	for _, place := range []string{directory, directory + ".git"} {
 		if _, err := os.Lstat(place); !errors.Is(err, os.ErrNotExist) {

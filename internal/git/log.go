@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Logger is told what a Client does, for somebody who looks for the reason why
-// something is slow or fails. The fields are texts, numbers and truth values, and
-// none of them holds a credential.
+// Logger receives what a Client does, to find out why something is slow or fails.
+// The fields are texts, numbers and booleans, and none of them holds a credential.
 type Logger func(ctx context.Context, message string, fields map[string]any)
 
-// WithLogger sets who is told what the client does. Default: nobody.
+// WithLogger sets where the client logs what it does. Default: nowhere.
 func WithLogger(logger Logger) Option {
 	return func(c *Client) { c.log = logger }
 }
 
-// Log tells the client's logger about a remote. It adds the remote's URL, without
+// Log writes to the client's logger. It adds the remote's URL, without
 // a user, and its branch. An error among the fields becomes its text, described.
 func (c *Client) Log(ctx context.Context, remote Remote, message string, fields map[string]any) {
 	if c.log == nil {

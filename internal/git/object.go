@@ -35,7 +35,7 @@ const (
 	modeSubmodule = "160000"
 )
 
-// EmptyTree is the tree without entries; git knows it without being told.
+// EmptyTree is the tree without entries; git knows it without storing it.
 var EmptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 // Hasher names objects, one after the other. crypto/sha1 and not go-git's
@@ -138,7 +138,7 @@ func folderTree(h *Hasher, files []File, blob func(Hash, []byte)) ([]byte, Hash,
 // assignment's folder has four files.
 func checkFolding(files []File) error {
 	clash := func(a, b string) error {
-		return fmt.Errorf("names %q and %q are the same where case does not count", a, b)
+		return fmt.Errorf("names %q and %q are the same on a file system that ignores case; rename one", a, b)
 	}
 	if len(files) <= 16 {
 		for i := range files {

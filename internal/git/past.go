@@ -11,8 +11,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// FirstDepth is how many commits one who walks back asks Past for at first, to
-// ask for four times as many each time, up to LastDepth: some megabytes.
+// FirstDepth is how many commits a caller that reads the history asks Past for
+// first. Each further call asks for four times as many, up to LastDepth: some
+// megabytes.
 const (
 	FirstDepth = 64
 	LastDepth  = 16 << 10
@@ -32,9 +33,10 @@ func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead,
 	return t.past(ctx, depth)
 }
 
-// PastCommits is Past for one who needs no files: with the commits come no
-// trees where NeedPast can fetch them, and else no files where the server can
-// leave those out. What the server refuses costs the tip no step.
+// PastCommits is Past for callers that need no files: the commits come without
+// trees where NeedPast can fetch those, otherwise without files where the server
+// can leave those out. What the server refuses here does not change how the tip is
+// fetched.
 func (t *Tip) PastCommits(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
 	return t.apart().past(ctx, depth)
 }

@@ -13,10 +13,10 @@ import (
 const (
 	MaxSegment = 255  // bytes in a name: ext4, NTFS, APFS
 	maxPath    = 4096 // bytes in a path: PATH_MAX
-	MaxDepth   = 32   // folders on the way: what no repository for people needs, and a walk can bear
+	MaxDepth   = 32   // segments in a path: more than a repository needs, few enough to walk
 )
 
-// CheckPath tells what is wrong with a path in a repository, relative to its
+// CheckPath reports what is wrong with a path in a repository, relative to its
 // root and with forward slashes; "" is the root itself. Each segment is 1 to
 // 255 of [A-Za-z0-9._-], begins and ends with no dot, and is nothing that
 // Windows takes for a device. What git, Windows or macOS would read as another
@@ -29,7 +29,7 @@ func CheckPath(path string) error {
 		return fmt.Errorf("the path is longer than %d bytes", maxPath)
 	}
 	if strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
-		return fmt.Errorf("path %q: begins or ends with a slash", path)
+		return fmt.Errorf("path %q begins or ends with a slash", path)
 	}
 	if strings.Count(path, "/") >= MaxDepth {
 		return fmt.Errorf("the path has more than %d segments", MaxDepth)
@@ -92,9 +92,9 @@ func isDevice(name string) bool {
 	return false
 }
 
-// folded is what names have in common that are one where case does not count:
-// on Windows, which passes over dots and spaces at the end, too, and on macOS,
-// which passes over some code points that cannot be seen.
+// folded is equal for names that are one name where case does not count: on
+// Windows, which also ignores dots and spaces at the end, and on macOS, which also
+// ignores some invisible code points.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -118,7 +118,7 @@ var (
 	objectPattern = regexp.MustCompile(`^[0-9a-fA-F]{40}([0-9a-fA-F]{24})?$`)
 )
 
-// CheckBranch tells what is wrong with a branch's name: git's own rules
+// CheckBranch reports what is wrong with a branch's name: git's own rules
 // (git check-ref-format --branch), and those that keep it the same name on
 // every file system: no component that begins or ends with a dot or is a
 // Windows device, nothing beyond visible ASCII, nothing that git reads as
@@ -130,26 +130,26 @@ func CheckBranch(branch string) error {
 	case len(branch) > maxBranch:
 		return fmt.Errorf("the branch is longer than %d bytes", maxBranch)
 	case !branchPattern.MatchString(branch):
-		return fmt.Errorf("branch %q: has a character other than A-Z a-z 0-9 . _ / @ + = , # %% -", branch)
+		return fmt.Errorf("branch %q has a character other than A-Z a-z 0-9 . _ / @ + = , # %% -", branch)
 	case branch[0] == '-':
-		return fmt.Errorf("branch %q: begins with a dash", branch)
+		return fmt.Errorf("branch %q begins with a dash", branch)
 	case strings.Contains(branch, ".."):
-		return fmt.Errorf("branch %q: has two dots in a row", branch)
+		return fmt.Errorf("branch %q has two dots in a row", branch)
 	case branch == "@" || strings.EqualFold(branch, "HEAD"):
-		return fmt.Errorf("branch %q: is what git calls the current branch", branch)
+		return fmt.Errorf("branch %q is git's name for the current branch; use another name", branch)
 	case strings.HasPrefix(strings.ToLower(branch), "refs/"):
 		return fmt.Errorf("branch %q: give it without refs/heads/", branch)
 	case objectPattern.MatchString(branch):
-		return fmt.Errorf("branch %q: looks like an object id", branch)
+		return fmt.Errorf("branch %q looks like an object id; use another name", branch)
 	}
 	for component := range strings.SplitSeq(branch, "/") {
 		switch {
 		case component == "":
-			return fmt.Errorf("branch %q: begins or ends with a slash, or has two in a row", branch)
+			return fmt.Errorf("branch %q begins or ends with a slash, or has two in a row", branch)
 		case component[0] == '.' || component[len(component)-1] == '.':
-			return fmt.Errorf("branch %q: a component begins or ends with a dot", branch)
+			return fmt.Errorf("branch %q: a part between slashes begins or ends with a dot", branch)
 		case strings.HasSuffix(strings.ToLower(component), ".lock"):
-			return fmt.Errorf("branch %q: a component ends with .lock", branch)
+			return fmt.Errorf("branch %q: a part between slashes ends with .lock", branch)
 		case isDevice(component):
 			return fmt.Errorf("branch %q: %q is a device name on Windows", branch, component)
 		}

@@ -17,15 +17,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// PushResult is what came of a push.
+// PushResult is the result of a push.
 type PushResult struct {
 	// Applied says that the branch is at the new commit.
 	Applied bool
-	// Moved says that the branch is elsewhere: somebody else was faster.
+	// Moved says that the branch is at another commit: another writer was faster.
 	Moved bool
 	// Sent says that the pack was sent. Without it nothing can have been applied.
 	Sent bool
-	// Refused says that the server told that it did not apply the push.
+	// Refused says that the server reported that it did not apply the push.
 	Refused bool
 	// Took is how long the push took, if it was sent.
 	Took time.Duration
@@ -38,17 +38,17 @@ type PushResult struct {
 // of the branch since.
 func (r PushResult) MayHaveApplied() bool { return r.Applied || r.Sent && !r.Refused }
 
-// askTime is how long one still asks how a push went after the context has
-// ended.
+// askTime is how long the result of a push is still asked for after the context
+// has ended.
 const askTime = 10 * time.Second
 
 // Push brings the branch from old, zero when it does not exist, to commit, which
-// is in the pack, as a compare-and-swap. Whatever a server or a proxy answers,
-// only the ref tells, and is read again: an empty 200 is no error and has applied
-// nothing, a dropped connection is an error and may have applied.
+// is in the pack, as a compare-and-swap. Whatever a server or a proxy answers, the
+// ref is read again and decides: an empty 200 is no error and has applied nothing,
+// a dropped connection is an error and may have applied the push.
 //
 // An error says why it was not applied and that another try is of no use. With
-// ErrUnknown nobody could be asked; the result tells what is known then.
+// ErrUnknown the ref could not be read again; the result says what is known then.
 func (c *Client) Push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
 	result, err := c.push(ctx, remote, branch, old, commit, pack)
 	fields := map[string]any{
@@ -115,10 +115,10 @@ func (c *Client) push(ctx context.Context, remote Remote, branch string, old, co
 	return result, err
 }
 
-var errMoved = errors.New("the branch was moved by somebody else")
+var errMoved = errors.New("the branch was moved by another writer")
 
 // updateRequest asks for the branch to go from old to commit. The server
-// compares once more; what it already says now saves sending the pack.
+// compares once more; when its advertisement already differs, no pack is sent.
 func updateRequest(
 	advertised *packp.AdvRefs, branch string, old, commit Hash, pack []byte,
 ) (*packp.ReferenceUpdateRequest, error) {
@@ -141,8 +141,8 @@ func updateRequest(
 }
 
 // readAgain reads where the branch is after a push. It tries for a while, even
-// when the context has ended or ends meanwhile, because a commit that nobody knows
-// of is worse.
+// when the context has ended or ends meanwhile: a commit that the caller does not
+// know of is worse than a delay.
 func readAgain(ctx context.Context, w wire, branch string) (plumbing.Hash, error) {
 	outlasting := false
 	for try := 1; ; {
@@ -201,12 +201,12 @@ func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswe
 	if refused || pushErr == nil {
 		return fmt.Errorf("%w: the branch did not move: %s", ErrRefused, text), nil
 	}
-	return fmt.Errorf("%w: the push did not get through: %s", ErrUnreachable, text), nil
+	return fmt.Errorf("%w: the push failed: %s", ErrUnreachable, text), nil
 }
 
-// refusals is what a report says beside its error, which is that of the pack
-// alone when the pack was not taken: Azure Repos puts the reason beside the
-// branch.
+// refusals is what a report says of its branches and err does not. When the pack
+// was not accepted, err is about the pack alone, but Azure Repos gives the reason
+// with the branch.
 func refusals(report *packp.ReportStatus, err error) string {
 	if report == nil {
 		return ""

@@ -30,7 +30,7 @@ const (
 
 var shortPattern = regexp.MustCompile(`^[0-9a-f]{4,39}$`)
 
-// CheckRef tells what is wrong with the name of a branch or tag, with or without
+// CheckRef reports what is wrong with the name of a branch or tag, with or without
 // refs/heads/ or refs/tags/, or with the full id of a commit; "" is the default
 // branch.
 func CheckRef(ref string) error {
@@ -48,9 +48,9 @@ func CheckRef(ref string) error {
 	case len(ref) > maxRef:
 		return fmt.Errorf("the ref is longer than %d bytes", maxRef)
 	case strings.HasPrefix(name, "refs/"):
-		return fmt.Errorf("ref %q: is neither a branch (refs/heads/) nor a tag (refs/tags/)", ref)
+		return fmt.Errorf("ref %q is neither a branch (refs/heads/) nor a tag (refs/tags/)", ref)
 	case name == "" || name[0] == '-' || strings.Contains(name, "..") || strings.ContainsAny(name, " ~^:?*[\\\x7f") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\ufffd' }):
-		return fmt.Errorf("ref %q: is not the name of a branch or tag, nor the full id of a commit", ref)
+		return fmt.Errorf("ref %q is not the name of a branch or tag, nor the full id of a commit", ref)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func openRef(
 		return nil, err
 	}
 	if advertised == nil {
-		return nil, &RefError{ref, "it is empty"}
+		return nil, &RefError{ref, "the repository is empty"}
 	}
 	commit, err := resolveRef(advertised, ref)
 	if err != nil {
@@ -102,7 +102,7 @@ func openRef(
 	}
 	log(ctx, "looked at the ref", map[string]any{"commit": commit.String(), "took": time.Since(began)})
 	t, err := openCommit(ctx, w, commit, advertised, levels, log)
-	// Who only may give commits by id refuses in words of its own.
+	// A server that does not give commits by id has its own words for that.
 	refused := err != nil && (strings.Contains(err.Error(), "not our ref") ||
 		!advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) && ctx.Err() == nil && Classify(err) == nil)
 	if refused && IsCommitID(ref) {
@@ -128,7 +128,7 @@ func nameOfRef(ref string) string {
 func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	if ref == "" || ref == "HEAD" {
 		if advertised.Head == nil {
-			return Hash{}, &RefError{ref, "it has no default branch: its HEAD is at a branch that does not exist"}
+			return Hash{}, &RefError{ref, "the repository has no default branch: its HEAD refers to a branch that does not exist; give a branch"}
 		}
 		return *advertised.Head, nil
 	}
@@ -161,9 +161,9 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	return Hash{}, missingRef(advertised, ref)
 }
 
-// mayAskFor tells whether a server gives a commit by its id, or may: Azure Repos
-// is asked for no less by those who build, and advertises what it does for
-// files; see fetcher.mayTakeIDs.
+// mayAskFor returns an error when a server does not give a commit by its id. Azure
+// Repos gives commits by id, although it only advertises what it does for files;
+// see fetcher.mayTakeIDs.
 func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
 	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) || (&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {
 		return nil

@@ -19,11 +19,11 @@ type Remote struct {
 	URL string
 	// Branch is a branch's name without refs/heads/.
 	Branch string
-	// Credentials are those of all servers; this one is shown its own.
+	// Credentials are those of all servers; this one gets its own.
 	Credentials Credentials
 }
 
-// Check finds what is wrong with a remote before anybody is asked.
+// Check reports what is wrong with a remote, without any request.
 func (r Remote) Check() error {
 	if err := CheckURL(r.URL); err != nil {
 		return err
@@ -70,7 +70,7 @@ var (
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 
-// CheckURL tells what is wrong with the URL of a repository: an unsupported
+// CheckURL reports what is wrong with the URL of a repository: an unsupported
 // scheme, credentials inside, a query or fragment, control characters. Its
 // errors never repeat the URL, which may hold a secret.
 func CheckURL(raw string) error {
@@ -120,9 +120,9 @@ func checkSchemeURL(scheme, raw string) error {
 	case parsed.User != nil || strings.Contains(parsed.Host, "@"):
 		return errors.New("the URL has credentials in it; leave out what is before the \"@\", and give them to the provider's git attribute or in FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD")
 	case parsed.RawQuery != "" || parsed.ForceQuery:
-		return errors.New("the URL has a query (\"?...\"), which a repository's URL has no use for")
+		return errors.New("the URL has a query (\"?...\"); remove it from the URL of the repository")
 	case parsed.Fragment != "" || strings.Contains(raw, "#"):
-		return errors.New("the URL has a fragment (\"#...\"), which a repository's URL has no use for")
+		return errors.New("the URL has a fragment (\"#...\"); remove it from the URL of the repository")
 	case strings.ContainsAny(raw, " \\\"<>^`{|}"):
 		return errors.New("the URL has a character that must be percent-encoded")
 	}

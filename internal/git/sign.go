@@ -22,8 +22,8 @@ type Signer struct {
 }
 
 // NewSigner reads a private key: an OpenPGP one, armored, or one of ssh, PEM
-// text. The passphrase is "" for a key that has none. The errors have nothing of
-// either in them.
+// text. The passphrase is "" for a key that has none. The errors contain neither
+// of the two.
 func NewSigner(key, passphrase string) (*Signer, error) {
 	if strings.Contains(key, "-----BEGIN PGP ") {
 		return newOpenPGPSigner(key, passphrase)
@@ -58,13 +58,13 @@ func newOpenPGPSigner(key, passphrase string) (*Signer, error) {
 		switch {
 		case key.Dummy() || !key.Encrypted:
 		case passphrase == "":
-			return nil, errors.New("the signing key has a passphrase, and none is given")
+			return nil, errors.New("the signing key has a passphrase; give it, too")
 		case key.Decrypt([]byte(passphrase)) != nil:
 			return nil, errors.New("the signing key's passphrase is wrong")
 		}
 	}
 	if _, ok := entity.SigningKey(time.Now()); !ok {
-		return nil, errors.New("the signing key has expired, was revoked, or is not one for signing")
+		return nil, errors.New("the signing key has expired, was revoked, or is not a key for signing")
 	}
 	return &Signer{sign: func(commit []byte, at time.Time) (string, error) {
 		var signature bytes.Buffer

@@ -21,8 +21,8 @@ import (
 )
 
 // SSHCredentials are what ssh needs. The zero value takes the keys of the agent
-// at SSH_AUTH_SOCK, and the user's and the machine's known_hosts. The user is in
-// the URL, "git" unless told otherwise. ~/.ssh/config is not read.
+// at SSH_AUTH_SOCK, and the user's and the machine's known_hosts. The user is the
+// one in the URL, else "git". ~/.ssh/config is not read.
 type SSHCredentials struct {
 	// Key is a private key, PEM text; "" asks the agent.
 	Key string
@@ -41,8 +41,8 @@ func (c SSHCredentials) String() string { return "(ssh credentials)" }
 // GoString does the same for %#v.
 func (c SSHCredentials) GoString() string { return "git.SSHCredentials{}" }
 
-// sshPlace is a repository behind ssh.
-type sshPlace struct {
+// sshAddress is the address of a repository that is reached by ssh.
+type sshAddress struct {
 	user, host, port string
 	path             string // as the command gets it
 }
@@ -56,19 +56,19 @@ var (
 
 // parseSSH takes a URL of ssh apart: ssh://[user@]host[:port]/path, or
 // [user@]host:path. ok is false when it is neither.
-func parseSSH(raw string) (at sshPlace, ok bool) {
+func parseSSH(raw string) (at sshAddress, ok bool) {
 	if scheme := schemePattern.FindStringSubmatch(raw); scheme != nil {
 		parsed, err := url.Parse(raw)
 		if err != nil || !strings.EqualFold(scheme[1], "ssh") {
-			return sshPlace{}, false
+			return sshAddress{}, false
 		}
-		at = sshPlace{user: parsed.User.Username(), host: parsed.Hostname(), port: parsed.Port(), path: parsed.Path}
+		at = sshAddress{user: parsed.User.Username(), host: parsed.Hostname(), port: parsed.Port(), path: parsed.Path}
 		if strings.HasPrefix(at.path, "/~") {
-			at.path = at.path[1:] // somebody's home
+			at.path = at.path[1:] // a home directory: ~user
 		}
 	} else {
 		if !scpPattern.MatchString(raw) || isDrive(raw) {
-			return sshPlace{}, false
+			return sshAddress{}, false
 		}
 		at = splitSCP(raw)
 	}
@@ -83,15 +83,15 @@ func parseSSH(raw string) (at sshPlace, ok bool) {
 
 // splitSCP takes [user@]host:path apart; the host may be an IPv6 address in
 // brackets.
-func splitSCP(raw string) sshPlace {
-	var at sshPlace
+func splitSCP(raw string) sshAddress {
+	var at sshAddress
 	host, path, _ := strings.Cut(raw, ":")
 	if user, rest, ok := strings.Cut(raw, "@["); ok || raw[0] == '[' {
 		if !ok {
 			user, rest = "", raw[1:]
 		}
 		if address, after, ok := strings.Cut(rest, "]:"); ok {
-			return sshPlace{user: user, host: address, path: after}
+			return sshAddress{user: user, host: address, path: after}
 		}
 	}
 	if user, rest, ok := strings.Cut(host, "@"); ok {
@@ -113,7 +113,7 @@ func checkSCP(raw string) error {
 	case strings.EqualFold(at.host, "http"), strings.EqualFold(at.host, "https"), strings.EqualFold(at.host, "ssh"), strings.EqualFold(at.host, "file"):
 		return errors.New("the URL's scheme must be followed by ://")
 	case strings.HasPrefix(at.path, "//"):
-		return errors.New("the URL has a scheme that is not one")
+		return errors.New("the URL's scheme is not valid")
 	case strings.Contains(raw, "[") && !strings.Contains(at.host, ":"):
 		return errors.New("the URL has brackets around what is not an IPv6 address")
 	case strings.HasPrefix(raw, "@"):
@@ -121,7 +121,7 @@ func checkSCP(raw string) error {
 	case strings.Contains(strings.SplitN(at.path, "/", 2)[0], "@"):
 		return errors.New("the URL may have a password in it; ssh takes a key, and the URL is [user@]host:path; a local path begins with ./")
 	case strings.ContainsAny(at.path, "\\\"<>^`{|}?#"):
-		return errors.New("the URL has a character that a repository's path has no use for")
+		return errors.New("the URL has a character that cannot be in the path of a repository")
 	}
 	for segment := range strings.SplitSeq(at.path, "/") {
 		if segment == ".." || segment == "." {
@@ -131,8 +131,8 @@ func checkSCP(raw string) error {
 	return checkSSH(at.user, at.host, at.path)
 }
 
-// checkSSH checks what goes to the other end: nothing that a shell there, or
-// git, could take for something else.
+// checkSSH checks what is sent to the server: nothing that a shell or git there
+// could misread.
 func checkSSH(user, host, path string) error {
 	address, err := netip.ParseAddr(host)
 	isAddress := err == nil && address.Is6()
@@ -151,9 +151,9 @@ func checkSSH(user, host, path string) error {
 	return nil
 }
 
-// sshServer runs git's services at the other end of one connection.
+// sshServer runs git's services on a server, through one connection.
 type sshServer struct {
-	at          sshPlace
+	at          sshAddress
 	credentials SSHCredentials
 
 	client *ssh.Client // nil until it is needed
@@ -169,7 +169,7 @@ func (s *sshServer) start(ctx context.Context, name string) (*service, error) {
 	}
 	client := s.client
 	started := &service{stderr: &tail{limit: maxErrorBody}}
-	// Closing the connection is the one thing that ends every wait.
+	// Only closing the connection ends every wait.
 	started.kill = sync.OnceFunc(func() { _ = client.Close() })
 	stop := context.AfterFunc(ctx, started.kill)
 	session.Stderr = started.stderr
@@ -231,7 +231,7 @@ func (s *sshServer) close() {
 	}
 }
 
-// connect dials, checks the host's key and shows ours.
+// connect dials, checks the server's host key and authenticates.
 func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 	known, err := s.credentials.knownHosts(s.at)
 	if err != nil {
@@ -276,7 +276,7 @@ func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 		case errors.Is(err, ErrHostKey):
 			return nil, err
 		case strings.Contains(err.Error(), "unable to authenticate"):
-			return nil, fmt.Errorf("%w: the server takes none of the ssh keys of user %q", ErrUnauthorized, s.at.user)
+			return nil, fmt.Errorf("%w: the server accepts none of the ssh keys for user %q", ErrUnauthorized, s.at.user)
 		}
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -308,12 +308,12 @@ func (c SSHCredentials) method(ctx context.Context) (method ssh.AuthMethod, done
 	}, nil
 }
 
-// parseSSHKey reads a private key. Its errors have nothing of the key in them.
+// parseSSHKey reads a private key. Its errors contain nothing of the key.
 func parseSSHKey(pem, passphrase string) (ssh.Signer, error) {
 	signer, err := ssh.ParsePrivateKey([]byte(pem))
 	if errors.As(err, new(*ssh.PassphraseMissingError)) {
 		if passphrase == "" {
-			return nil, errors.New("the ssh key has a passphrase, and none is given")
+			return nil, errors.New("the ssh key has a passphrase; give it, too")
 		}
 		if signer, err = ssh.ParsePrivateKeyWithPassphrase([]byte(pem), []byte(passphrase)); err != nil {
 			return nil, errors.New("the ssh key's passphrase is wrong, or the key cannot be read")

@@ -12,10 +12,9 @@ import (
 )
 
 // streamWire speaks to a git-upload-pack or git-receive-pack that reads and
-// writes streams: a process of this machine, or one at the other end of ssh. It
-// does not use go-git's transports for these: they wait forever for a process
-// whose output nobody reads, and drop what it says on stderr after its first
-// line.
+// writes streams: a process of this machine, or one on an ssh server. It does not
+// use go-git's transports for these: they wait forever for a process whose output
+// is not read, and drop what it prints on stderr after its first line.
 type streamWire struct {
 	server streamServer
 	idle   *service // has advertised and waits for a request
@@ -25,7 +24,7 @@ type streamWire struct {
 type streamServer interface {
 	// start runs git-upload-pack or git-receive-pack. It ends with the context.
 	start(ctx context.Context, name string) (*service, error)
-	// explain makes an error of a service's last words.
+	// explain makes an error of what a service printed on stderr.
 	explain(said string) error
 	// close ends what services have in common.
 	close()
@@ -62,10 +61,10 @@ func (w *streamWire) start(ctx context.Context, name string) (*service, error) {
 	return s, nil
 }
 
-// fail ends the service and makes its last words the error.
+// fail ends the service and returns what it printed on stderr as the error.
 func (w *streamWire) fail(ctx context.Context, s *service, err error) error {
 	cause := ctx.Err()
-	// One that ended by itself may have something to say.
+	// A service that ended by itself may have printed why.
 	ended := errors.Is(err, packp.ErrEmptyInput) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	s.end(!ended)
 	said := s.stderr.String()
@@ -79,7 +78,7 @@ func (w *streamWire) fail(ctx context.Context, s *service, err error) error {
 	case Classify(err) != nil, errors.Is(err, errOtherHash):
 		return err
 	}
-	// What is left of an answer that was cut off is wrong in many ways.
+	// An answer that was cut off fails in many different ways.
 	return fmt.Errorf("%w: its answer cannot be read: %w", ErrUnreachable, err)
 }
 
@@ -189,12 +188,12 @@ func (s *service) push(request *packp.ReferenceUpdateRequest) (*packp.ReportStat
 	return report, nil
 }
 
-// quit ends a service that nobody asked anything.
+// quit ends a service that was started and not used.
 func (w *streamWire) quit() {
 	if w.idle == nil {
 		return
 	}
-	_, _ = io.WriteString(w.idle.stdin, "0000") // a polite end
+	_, _ = io.WriteString(w.idle.stdin, "0000") // end of requests
 	w.idle.end(false)
 	w.idle = nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// Tip is one commit of a branch, with as many of its objects as somebody needed.
+// Tip is one commit of a branch, with those of its objects that were fetched.
 // It is not safe for concurrent use.
 type Tip struct {
 	// Commit is zero when the branch does not exist.
@@ -29,7 +29,7 @@ type Tip struct {
 
 // Open reads where the remote's branch is, and the upper levels of its trees.
 // levels counts from 1, the root tree. A branch, or a local repository, that
-// does not exist is a Tip without a commit. Whoever opens a Tip closes it.
+// does not exist is a Tip without a commit. The caller closes the Tip.
 func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, error) {
 	directory, local, err := remote.local()
 	if err != nil {
@@ -47,8 +47,8 @@ func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, err
 	})
 }
 
-// OpenPatiently is Open for one who has nothing to do but wait when the server
-// is busy: it asks several times.
+// OpenPatiently is Open for callers that wait when the server is busy: it asks
+// several times.
 func (c *Client) OpenPatiently(ctx context.Context, remote Remote, levels int) (*Tip, error) {
 	return c.patiently(ctx, remote, func() (*Tip, error) { return c.Open(ctx, remote, levels) })
 }
@@ -59,7 +59,7 @@ func (c *Client) patiently(ctx context.Context, remote Remote, open func() (*Tip
 		if err == nil || !Transient(err) || try == maxTries {
 			return t, err
 		}
-		c.Log(ctx, remote, "the repository did not answer, and is asked again", map[string]any{"try": try, "error": err})
+		c.Log(ctx, remote, "the repository did not answer; asking again", map[string]any{"try": try, "error": err})
 		if err := wait(ctx, try); err != nil {
 			return nil, err
 		}
@@ -128,8 +128,8 @@ func (t *Tip) At(commit, root Hash) *Tip {
 	return &Tip{Commit: commit, Root: root, fetcher: t.fetcher}
 }
 
-// apart is the same repository for a question that may fail: what the server
-// answers costs no step.
+// apart is the same repository for a request that may fail: an error does not
+// change how the tip is fetched.
 func (t *Tip) apart() *Tip {
 	same := *t.fetcher
 	return &Tip{Commit: t.Commit, Root: t.Root, fetcher: &same}
@@ -157,8 +157,8 @@ func (f *fetcher) Has(id Hash) bool {
 // Fetched are the objects that are here, in no order.
 func (f *fetcher) Fetched() iter.Seq2[Hash, Object] { return maps.All(f.objects) }
 
-// KeepBlob makes a file be here that nobody has to fetch: one that a commit to
-// come writes.
+// KeepBlob adds a file, so that it need not be fetched: one that a later commit
+// writes.
 func (f *fetcher) KeepBlob(id Hash, content []byte) {
 	f.objects[id] = Object{Kind: plumbing.BlobObject, Content: content}
 }

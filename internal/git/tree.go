@@ -15,7 +15,7 @@ import (
 type Directory struct {
 	id      Hash // what it is at the tip; zero when it is new
 	loaded  bool
-	sealed  bool              // a folder that this commit writes; nothing else may go into it
+	sealed  bool              // a folder that this commit writes; nothing else may be put into it
 	entries []Entry           // at the tip, in git's order
 	changed map[string]*Entry // by name; nil takes the entry away
 	below   map[string]*Directory
@@ -76,7 +76,7 @@ func (d *Directory) drop(name string) {
 	}
 }
 
-// checkNew tells whether an entry of this name would be another's on a file
+// checkNew reports whether an entry of this name would be another's on a file
 // system where case does not count.
 func (d *Directory) checkNew(at, name string) error {
 	if _, ok := d.Find(name); ok {
@@ -87,15 +87,15 @@ func (d *Directory) checkNew(at, name string) error {
 		d.Each(func(e Entry) { d.folded[folded(e.Name)] = e.Name })
 	}
 	if other, ok := d.folded[folded(name)]; ok {
-		return fmt.Errorf("%q cannot be written: %q is there, the same path where case does not count",
+		return fmt.Errorf("%q cannot be written: %q exists, which is the same path on a file system that ignores case",
 			path.Join(at, name), path.Join(at, other))
 	}
 	return nil
 }
 
-// Tree is the tree of a tip, with the directories that somebody opened, and that
-// may be edited. Several trees of one tip are edited apart from each other. It
-// is not safe for concurrent use.
+// Tree is the tree of a tip, with the directories that were opened. They may be
+// edited. Several trees of one tip are edited independently. It is not safe for
+// concurrent use.
 type Tree struct {
 	*Tip
 	top *Directory
@@ -211,8 +211,8 @@ func (t *Tree) Lookup(p string) (Entry, bool) {
 	return d.Look(path.Base(p))
 }
 
-// Look is Find, for one who must not take a folder that another edit has
-// written into for what it was: it has no id until the commit is made.
+// Look is Find without folders into which another edit has written: such a folder
+// has no id until the commit is made.
 func (d *Directory) Look(name string) (Entry, bool) {
 	if below, ok := d.below[name]; ok && below.edited() {
 		return Entry{Name: name, Mode: ModeTree}, true
@@ -232,8 +232,8 @@ func (d *Directory) edited() bool {
 	return false
 }
 
-// Blocked tells whether something that is not a folder stands at the path or on
-// the way to it.
+// Blocked returns a *BlockedError when something that is not a folder is at the
+// path or on the way to it.
 func (t *Tree) Blocked(p string) error {
 	d := t.top
 	for i, rest := 0, p; rest != ""; {

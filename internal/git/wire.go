@@ -76,7 +76,7 @@ type webWire struct {
 	transport transport.Transport
 	endpoint  *transport.Endpoint
 	auth      transport.AuthMethod // nil for anonymous access
-	scope     place                // where auth may go
+	scope     urlPrefix            // where auth may go
 	withheld  bool                 // the credentials are not for this URL
 	upload    transport.UploadPackSession
 }
@@ -107,15 +107,15 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	return advertised, w.explain(err)
 }
 
-// within lets the credentials go no further than they may; see boundedTransport.
+// within limits the credentials to their scope; see boundedTransport.
 func (w *webWire) within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, scopeKey{}, w.scope)
 }
 
-// explain says why nothing was shown to a server that wants to be shown something.
+// explain adds to an error why no credentials were sent.
 func (w *webWire) explain(err error) error {
 	if w.withheld && errors.Is(Classify(err), ErrUnauthorized) {
-		return fmt.Errorf("%w; the credentials were not sent: without a URL of their own they go to https and to this machine only", err)
+		return fmt.Errorf("%w; the credentials were not sent: credentials without a URL are sent by https and to this machine only; add credentials for this URL", err)
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 	}
 	if err != nil && Classify(err) == nil &&
 		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		err = fmt.Errorf("%w: what answers is not a Git server: %w", ErrUnreachable, err)
+		err = fmt.Errorf("%w: the answer is not that of a Git server: %w", ErrUnreachable, err)
 	}
 	return advertised, err
 }

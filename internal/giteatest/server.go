@@ -224,7 +224,7 @@ receive.updateserverinfo = false
 `, folder, assets, hostKey, web, ssh, filepath.ToSlash(database))
 }
 
-// answers tells whether both servers do.
+// answers reports whether both servers do.
 func (s *Server) answers(ctx context.Context) error {
 	if err := s.call(ctx, User{}, http.MethodGet, "/version", nil, nil); err != nil {
 		return err

@@ -64,7 +64,7 @@ func claimsAt(at string) string { return path.Join(at, recordsFolder, claimsFold
 // ClaimRecordPath is the file that records what a claim at a path has.
 func ClaimRecordPath(at, name string) string { return path.Join(claimsAt(at), name+recordSuffix) }
 
-// CheckClaim tells what is wrong with the name of a claim.
+// CheckClaim reports what is wrong with the name of a claim.
 func CheckClaim(name string) error {
 	if err := git.CheckName(name); err != nil {
 		return err
@@ -188,7 +188,7 @@ func parseClaimedCluster(members fields) (claimedCluster, error) {
 	return cluster, nil
 }
 
-// checkClaimed tells what is wrong with the name of a cluster. It is no file's.
+// checkClaimed reports what is wrong with the name of a cluster. It is no file's.
 func checkClaimed(name string) error {
 	if name == "" || len(name) > maxClaimText || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return fmt.Errorf("%.80q is not the name of a cluster", name)

@@ -64,7 +64,7 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	for _, message := range []string{
-		"looked at the branch", "fetched", "the server does not give what was asked for", "the repository did not answer",
+		"looked at the branch", "fetched", "the server does not answer so small a request", "the repository did not answer",
 		"worked out a commit", "pushed", "waits until the branch has stood still",
 	} {
 		if !told.has(message) {

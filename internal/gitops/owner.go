@@ -69,7 +69,7 @@ func (o Owner) leftText() []byte {
 		"When no agent follows it any more, this file may be removed by hand.\n")
 }
 
-// checkHost tells what is wrong with a host: it is "<name>" or "clusters/<name>".
+// checkHost reports what is wrong with a host: it is "<name>" or "clusters/<name>".
 func checkHost(host string) error {
 	name, cluster := strings.CutPrefix(host, clustersHost+"/")
 	if !cluster && host == clustersHost {

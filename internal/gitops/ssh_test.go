@@ -239,7 +239,7 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 			func(r *git.Remote) {
 				r.Credentials.SSH.KnownHosts = fmt.Sprintf("[%s]:%s %s\n", host, port, other)
 			},
-			git.ErrHostKey, []string{fingerprint, "has another", "somebody stands between"},
+			git.ErrHostKey, []string{fingerprint, "has another", "the connection is intercepted"},
 		},
 		"a revoked key": {
 			func(r *git.Remote) { r.Credentials.SSH.KnownHosts = "@revoked " + r.Credentials.SSH.KnownHosts },

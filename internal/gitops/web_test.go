@@ -130,7 +130,7 @@ func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
 		"no such host":          {"http://host.invalid/r", git.ErrUnreachable, "host.invalid"},
 		"a foreign certificate": {tls.URL + "/r", git.ErrUnreachable, "certificate"},
 		"no answer":             {hang, context.DeadlineExceeded, "deadline"},
-		"not git":               {serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })) + "/r", git.ErrUnreachable, "not a Git server"},
+		"not git":               {serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })) + "/r", git.ErrUnreachable, "not that of a Git server"},
 		"an empty folder":       {empty, git.ErrNotFound, "not a git repository"},
 		"an unsupported URL":    {"git://h/r", nil, "git"},
 	} {

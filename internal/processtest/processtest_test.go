@@ -56,7 +56,7 @@ func TestStopEndsTheChildrenToo(t *testing.T) {
 	t.Errorf("process %d still runs", child)
 }
 
-// zombie tells whether a process has ended and waits for whoever adopted it.
+// zombie reports whether a process has ended and waits for whoever adopted it.
 func zombie(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && strings.Contains(string(text), ") Z ")

@@ -53,7 +53,7 @@ func (d Diagnostics) Bugs() error {
 	return bugs.Err()
 }
 
-// Has tells whether a diagnostic has the summary.
+// Has reports whether a diagnostic has the summary.
 func (d Diagnostics) Has(summary string) bool {
 	for _, diagnostic := range d {
 		if diagnostic.Summary == summary {

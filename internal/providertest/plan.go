@@ -24,7 +24,7 @@ const (
 	CreateThenDelete Action = "create, delete"
 )
 
-// Replaces tells whether the action makes a new object in place of the old one.
+// Replaces reports whether the action makes a new object in place of the old one.
 func (a Action) Replaces() bool { return a == DeleteThenCreate || a == CreateThenDelete }
 
 // Change is what a plan does with one object.
@@ -58,7 +58,7 @@ type Plan struct {
 	destroys      bool
 }
 
-// Empty tells whether nothing is to be done.
+// Empty reports whether nothing is to be done.
 func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.Changes, func(change *Change) bool { return change.Action != NoOp })
 }
@@ -422,7 +422,7 @@ func (p *process) askPlan(
 	return planned, bytes.Clone(response.PlannedPrivate), response.RequiresReplace, said
 }
 
-// requiresReplace tells whether one of the attributes that the provider named really changes.
+// requiresReplace reports whether one of the attributes that the provider named really changes.
 func requiresReplace(schema *tfprotov6.SchemaBlock, prior, planned tftypes.Value, requires []*tftypes.AttributePath) bool {
 	for _, at := range requires {
 		was, _, err := tftypes.WalkAttributePath(prior, at)

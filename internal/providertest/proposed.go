@@ -36,7 +36,7 @@ func proposedAttributes(typ tftypes.Type, attributes []*tfprotov6.SchemaAttribut
 	return tftypes.NewValue(typ, merged)
 }
 
-// configuredBefore tells whether an optional attribute that is computed, too, was in the configuration: some
+// configuredBefore reports whether an optional attribute that is computed, too, was in the configuration: some
 // of its nested attributes can come from nowhere else.
 func configuredBefore(attribute *tfprotov6.SchemaAttribute, before tftypes.Value) bool {
 	return attribute.Optional && attribute.NestedType != nil && holdsConfigured(attribute.NestedType, before)

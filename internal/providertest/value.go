@@ -254,12 +254,12 @@ func sequence(value tftypes.Value) []tftypes.Value {
 	return elements
 }
 
-// same tells whether two values are known to be equal; an unknown one is equal to nothing.
+// same reports whether two values are known to be equal; an unknown one is equal to nothing.
 func same(a, b tftypes.Value) bool {
 	return a.IsFullyKnown() && b.IsFullyKnown() && identical(a, b)
 }
 
-// identical tells whether two values are the same; an unknown one is the same as another.
+// identical reports whether two values are the same; an unknown one is the same as another.
 func identical(a, b tftypes.Value) bool {
 	switch {
 	case a.IsKnown() != b.IsKnown():
@@ -290,7 +290,7 @@ func identical(a, b tftypes.Value) bool {
 	return slices.EqualFunc(sequence(a), sequence(b), identical)
 }
 
-// correlate tells whether each element of two sets has one in the other that fits.
+// correlate reports whether each element of two sets has one in the other that fits.
 func correlate(a, b tftypes.Value, fits func(a, b tftypes.Value) bool) bool {
 	of, with := sequence(a), sequence(b)
 	for _, element := range of {
@@ -306,7 +306,7 @@ func correlate(a, b tftypes.Value, fits func(a, b tftypes.Value) bool) bool {
 	return true
 }
 
-// sameKind tells whether two types are of one kind. What is inside is compared with the values.
+// sameKind reports whether two types are of one kind. What is inside is compared with the values.
 func sameKind(a, b tftypes.Type) bool {
 	for _, kind := range []tftypes.Type{
 		tftypes.Object{}, tftypes.Map{}, tftypes.List{}, tftypes.Set{}, tftypes.Tuple{}, tftypes.String, tftypes.Number, tftypes.Bool,
