@@ -109,7 +109,7 @@ func (e *explainer) moved(folder *Folder) *causeSet {
 	switch {
 	case e.notes.RolledBack != "":
 		return e.set([]cause{{kind: byRollback, name: e.notes.RolledBack}})
-	case folder.Place != "":
+	case folder.Location != "":
 		return e.set(nil)
 	case e.was[key] != nil && e.is[key] != nil || folder.Drift != "" && e.arrival(key, folder.Added) == nil:
 		if folder.Drift == "" {

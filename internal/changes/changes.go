@@ -15,8 +15,8 @@ type Folder struct {
 	// the folder is added, After where it is removed, and both may be where its content is not known.
 	Before, After  []File
 	Added, Removed bool
-	// Place says where the folder is, when it is not at the place of the plan: an old place that is cleared.
-	Place string
+	// Location says where the folder is, when that is a former location, which is cleared.
+	Location string
 	// WaitsFor is what its content waits for to be known: `config container "east"`.
 	WaitsFor string
 	// Drift says that the change mends what somebody did in the repository: "by hand, since commit 1a2b3c4d".
@@ -39,7 +39,7 @@ type Version struct {
 	// Manifests is the same by deployment target, for what the fleet does not hold itself.
 	Manifests   map[string]string
 	Assignments []*schedule.Assignment
-	GitopsRepo  string // any text that changes when the place of the folders does
+	GitopsRepo  string // any text that changes when the location of the folders does
 	Provider    string // the version of the provider that rendered; empty: not known
 }
 
@@ -49,7 +49,7 @@ type Notes struct {
 	RolledBack string   // the commit whose folders are wanted again: it is the cause of every change
 	HandedOver string   // who owned the folders until now, where they go over as they are
 	Adopted    []string // folders that others or nobody owned, "<host>/<deployment target>"
-	Mended     []string // hosts whose marker or record is put right
+	Mended     []string // hosts whose marker or record is repaired
 	Lines      []string // whatever else is to be said, in this order
 }
 

@@ -226,8 +226,8 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 			nil, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Added: true}, changes.Notes{},
 			`+ large/hello-live, by target policy "hellos"`,
 		},
-		"an old place is cleared": {
-			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Removed: true, Place: "https://git.example.com/old (main)"},
+		"an old location is cleared": {
+			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Removed: true, Location: "https://git.example.com/old (main)"},
 			changes.Notes{}, "- large/hello-live, at https://git.example.com/old (main)",
 		},
 		"what is not known yet": {
@@ -283,7 +283,7 @@ func TestNotesAreLines(t *testing.T) {
 		"no assignment changes; none is added; none is removed; 24 in all",
 		`owner "dev" hands its folders over as they are: nothing is removed`,
 		"2 folders of others or of nobody are taken over: large/a, small/b",
-		"marker or record put right, on small",
+		"marker or record repaired, on small",
 		`stage edge waits\nfor 3 clusters`,
 	})
 	if lines := changes.Summarize(nil, nil, nil, changes.Notes{Total: 24}); lines != nil {
@@ -313,7 +313,7 @@ func TestAnyNumberOfChangesIsFewLines(t *testing.T) {
 		folder := changes.Folder{Host: fmt.Sprintf("host-%04d", i/3), DeploymentTarget: fmt.Sprintf("target-%04d", i)}
 		switch i % 5 {
 		case 0:
-			folder.Removed, folder.Place = true, fmt.Sprintf("place %d", i)
+			folder.Removed, folder.Location = true, fmt.Sprintf("location %d", i)
 		case 1:
 			folder.Added = true
 		case 2:

@@ -10,9 +10,9 @@ import (
 
 // move is one line about folders that are added or removed.
 type move struct {
-	causes  *causeSet
-	place   string
-	folders []int
+	causes   *causeSet
+	location string
+	folders  []int
 }
 
 // maxOfMove is how many lines may say what one object adds or removes.
@@ -25,15 +25,15 @@ func (s *summary) moves(sign string, folders []int, limit int) []string {
 	}
 	single := make([]*move, len(folders))
 	for i, number := range folders {
-		single[i] = &move{causes: s.moved(&s.folders[number]), place: s.folders[number].Place, folders: []int{number}}
+		single[i] = &move{causes: s.moved(&s.folders[number]), location: s.folders[number].Location, folders: []int{number}}
 	}
-	maker := func(m *move) string { return fmt.Sprintf("%d %q", m.causes.number, m.place) }
+	maker := func(m *move) string { return fmt.Sprintf("%d %q", m.causes.number, m.location) }
 	var moves []*move
 	for _, group := range partition(single, maker) {
 		moves = append(moves, s.fewest(group)...)
 	}
 	if len(moves) > limit {
-		moves = s.joined(moves, func(m *move) string { return fmt.Sprintf("%q %q", m.causes.kinds, m.place) })
+		moves = s.joined(moves, func(m *move) string { return fmt.Sprintf("%q %q", m.causes.kinds, m.location) })
 	}
 	slices.SortStableFunc(moves, func(a, b *move) int {
 		return cmp.Or(cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(a.folders[0], b.folders[0]))
@@ -106,15 +106,15 @@ func (s *summary) join(group []*move) *move {
 	if len(group) == 1 {
 		return group[0]
 	}
-	all := &move{place: group[0].place}
+	all := &move{location: group[0].location}
 	sets := make([]*causeSet, 0, len(group))
 	for _, one := range group {
 		all.folders = append(all.folders, one.folders...)
 		if !slices.Contains(sets, one.causes) {
 			sets = append(sets, one.causes)
 		}
-		if one.place != all.place {
-			all.place = "several places"
+		if one.location != all.location {
+			all.location = "several locations"
 		}
 	}
 	slices.Sort(all.folders)
@@ -139,8 +139,8 @@ func (s *summary) moveText(sign string, m *move) string {
 		b.WriteString(names(slices.Compact(targets), "deployment target") + " on " + s.hostsText(m.folders) + ": " +
 			counted(len(m.folders), "assignment"))
 	}
-	if m.place != "" {
-		b.WriteString(", at " + word(m.place))
+	if m.location != "" {
+		b.WriteString(", at " + word(m.location))
 	}
 	return b.String() + m.causes.text()
 }
@@ -198,7 +198,7 @@ func (s *summary) others() []string {
 	var lines []string
 	if n := len(s.notes.Mended); n > 0 {
 		hosts := slices.Sorted(slices.Values(s.notes.Mended))
-		lines = append(lines, "marker or record put right, on "+names(hosts, "host"))
+		lines = append(lines, "marker or record repaired, on "+names(hosts, "host"))
 	}
 	for i, line := range s.notes.Lines {
 		if left := len(s.notes.Lines) - i; len(lines) == maxOthers-1 && left > 1 {

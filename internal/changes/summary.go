@@ -48,7 +48,7 @@ type change struct {
 func newSummary(before, after *Version, folders []Folder, notes Notes) *summary {
 	folders = slices.Clone(folders)
 	slices.SortStableFunc(folders, func(a, b Folder) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(a.Place, b.Place))
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(a.Location, b.Location))
 	})
 	s := &summary{
 		explainer: newExplainer(newReach(before, after, folders), &notes),

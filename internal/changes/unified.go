@@ -21,7 +21,7 @@ const contextLines = 3
 func Unified(folders []Folder, prefix string, limit int) string {
 	folders = slices.Clone(folders)
 	slices.SortStableFunc(folders, func(a, b Folder) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(a.Place, b.Place))
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(a.Location, b.Location))
 	})
 	var b strings.Builder
 	left, waiting := 0, 0

@@ -53,7 +53,7 @@ func kindsOf(reconciler string) []agentKind {
 }
 
 // askClusters asks every cluster of the fleet that the provider knows.
-func askClusters(ctx context.Context, from *Clusters, at observe.Place, q *Question, answer *Answer) map[string]observe.Report {
+func askClusters(ctx context.Context, from *Clusters, at observe.Location, q *Question, answer *Answer) map[string]observe.Report {
 	clusters := q.Clusters
 	found := map[string]observe.Report{}
 	reach := map[string]kube.Cluster{}
@@ -91,7 +91,7 @@ func askClusters(ctx context.Context, from *Clusters, at observe.Place, q *Quest
 }
 
 // askHub asks one cluster about all others.
-func askHub(ctx context.Context, from *Hub, at observe.Place, clusters map[string]Cluster) map[string]observe.Report {
+func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[string]Cluster) map[string]observe.Report {
 	found := map[string]observe.Report{}
 	all := func(reason string) map[string]observe.Report {
 		for name := range clusters {

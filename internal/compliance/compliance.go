@@ -25,7 +25,7 @@ import (
 type Repository interface {
 	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (delivery.Written, error)
 	Commits(ctx context.Context, owner delivery.Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error)
-	Statuses(ctx context.Context, settings delivery.Settings, at delivery.Place, limit int, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
+	Statuses(ctx context.Context, settings delivery.Settings, at delivery.Location, limit int, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
 }
 
 // Question is what is to be found out.
@@ -128,7 +128,7 @@ func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error
 	}
 	in := observe.Input{
 		About: observe.About{
-			Owner: q.Owner.Name, Environment: q.Owner.Environment, Branch: q.Owner.Place.Branch, Path: q.Owner.Place.Path,
+			Owner: q.Owner.Name, Environment: q.Owner.Environment, Branch: q.Owner.Location.Branch, Path: q.Owner.Location.Path,
 		},
 		Time: q.Time, Tip: answer.Written.Tip, Types: map[string]string{},
 		Folders: folders(&q, answer.Written), Reports: reports, Commits: map[string]observe.Commit{},
@@ -258,12 +258,12 @@ func collect(ctx context.Context, repository Repository, q *Question, answer *An
 			}
 		}
 	}
-	place := observe.Place(q.Owner.Place)
+	location := observe.Location(q.Owner.Location)
 	if from := q.Feedback.Clusters; from != nil {
-		take(askClusters(ctx, from, place, q, answer))
+		take(askClusters(ctx, from, location, q, answer))
 	}
 	if from := q.Feedback.Hub; from != nil && q.Offline == "" {
-		take(askHub(ctx, from, place, q.Clusters))
+		take(askHub(ctx, from, location, q.Clusters))
 	}
 	take(said(q.Feedback.Reports))
 	if from := q.Feedback.Statuses; from != nil && q.Offline == "" {
@@ -337,7 +337,7 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 		}
 		return count == len(q.Clusters)
 	}
-	heard, err := repository.Statuses(ctx, from.Settings, q.Owner.Place, from.Limit, enough)
+	heard, err := repository.Statuses(ctx, from.Settings, q.Owner.Location, from.Limit, enough)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (r *repository) Commits(ctx context.Context, _ delivery.Owner, ids []string
 }
 
 func (r *repository) Statuses(
-	ctx context.Context, _ delivery.Settings, _ delivery.Place, limit int, enough func([]delivery.CommitStatuses) bool,
+	ctx context.Context, _ delivery.Settings, _ delivery.Location, limit int, enough func([]delivery.CommitStatuses) bool,
 ) ([]delivery.CommitStatuses, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -118,7 +118,7 @@ func (r *repository) Statuses(
 // question is about clusters of the types argo and flux, which both have two deployment targets.
 func question(types map[string]string) compliance.Question {
 	q := compliance.Question{
-		Owner:    delivery.Owner{Name: "dev", Place: delivery.Place{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}},
+		Owner:    delivery.Owner{Name: "dev", Location: delivery.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}},
 		Time:     asked,
 		Schedule: &schedule.Result{}, Clusters: map[string]compliance.Cluster{},
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Contents gives what is in a folder that an owner is to have.
+// Contents returns what a folder of an owner shall have.
 type Contents func(host, deploymentTarget string) gitops.Folder
 
-// Order is an intent with all that it takes to carry it out.
+// Order is an intent with everything that is needed to apply it.
 type Order struct {
 	Intent
 	// Decisions say what happens to each folder; their trees are all known.
@@ -22,20 +22,20 @@ type Order struct {
 	Subject string
 }
 
-// Done is what came of an order.
+// Done is the outcome of an order.
 type Done struct {
 	Commit      string
 	PullRequest string            // URL; "" where there is none
 	Records     map[string]string // ids of the owner's records, by host
 	Identity    Identity
-	Problems    []Problem // warnings: of what comes after the commit
+	Problems    []Problem // warnings about what follows the commit
 }
 
-// ErrHeld is the error of an order, or a destroy, that was not carried out: its text says why, and
-// nothing was written.
+// ErrHeld is the error of an order, or a destroy, that protection or another problem prevents: its text
+// says why, and nothing was written.
 var ErrHeld = errors.New("nothing was written")
 
-// HeldError is an ErrHeld with what somebody has to be told.
+// HeldError is an ErrHeld with its problems as diagnostics.
 type HeldError struct{ Problems []Problem }
 
 func (e *HeldError) Error() string {
@@ -48,20 +48,20 @@ func (e *HeldError) Error() string {
 // Is makes it an ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// Apply carries an order out: one commit at the place, or none where everything is there. A former place
-// is cleared after that. What is removed is what Plan says, and nothing else: folders that somebody else
-// wrote under the owner's name since are a gitops.ErrUnplanned.
+// Apply writes what an order wants: one commit at the location, or none where everything is there. A former
+// location is cleared after that. It removes what Plan says, and nothing else: folders that others wrote
+// under the owner's name since then are a gitops.ErrUnplanned.
 //
-// Errors: *HeldError with what protection holds or is in the way, ErrTwice, ErrProposed, or as of
+// Errors: *HeldError with what protection holds and with conflicts, ErrDuplicate, ErrProposed, or as of
 // gitops.Client.Apply. With all but ErrProposed nothing was written, unless the text says that this is
 // not known.
 func (c *Client) Apply(ctx context.Context, order Order) (Done, error) {
-	release, err := c.names.take(ctx, order.Owner.Place.Branch+" "+order.Owner.Place.Path+" "+order.Owner.Name)
+	release, err := c.names.take(ctx, order.Owner.Location.Branch+" "+order.Owner.Location.Path+" "+order.Owner.Name)
 	if err != nil {
 		return Done{}, err
 	}
 	defer release()
-	if err := c.twice(ctx, order.Owner, true); err != nil {
+	if err := c.checkDuplicate(ctx, order.Owner, true); err != nil {
 		return Done{}, err
 	}
 	outlook, err := c.Plan(ctx, order.Intent)
@@ -124,32 +124,32 @@ func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
 	return edit
 }
 
-// clearFormer removes what the owner had at its former place, or lets go of it, unless that turns out to
-// be the same place.
+// clearFormer removes what the owner had at its former location, or only its records where the folders are
+// to stay, unless that turns out to be the same location.
 func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, commit string, done *Done) {
 	known := order.Known
-	if c.owners.isPlanned(known.Owner) || errors.Is(c.twice(ctx, known.Owner, true), ErrTwice) {
+	if c.owners.isPlanned(known.Owner) || errors.Is(c.checkDuplicate(ctx, known.Owner, true), ErrDuplicate) {
 		return // another assignment of the same configuration has it now
 	}
-	before, _ := c.tip(ctx, known.Owner.Place) // as Plan has seen it
-	c.looks.forget(c.remote(known.Owner.Place))
-	tip, err := c.tip(ctx, known.Owner.Place)
-	if err == nil && tip != before && tip == commit && known.Owner.Place.Path == order.Owner.Place.Path {
+	before, _ := c.tip(ctx, known.Owner.Location) // as Plan has seen it
+	c.looks.forget(c.remote(known.Owner.Location))
+	tip, err := c.tip(ctx, known.Owner.Location)
+	if err == nil && tip != before && tip == commit && known.Owner.Location.Path == order.Owner.Location.Path {
 		return // the commit arrived there, too
 	}
 	settings := known.Settings
-	if known.Owner.Place.URL == order.Owner.Place.URL && settings.Head == order.Settings.Head {
-		settings.Head = "" // the new place is proposed from there
+	if known.Owner.Location.URL == order.Owner.Location.URL && settings.Head == order.Settings.Head {
+		settings.Head = "" // the new location is proposed from there
 	}
 	if _, _, _, err := c.write(ctx, settings, known.Owner, c.removal(known, order.Subject, letGo)); err != nil && !isGone(err) {
 		done.Problems = append(done.Problems, Problem{
 			Attribute: "gitops_repo", Summary: "Folders remain in the former repository", Warning: true,
-			Detail: fmt.Sprintf("The new place is written, but the old one could not be cleared: %s.", err),
+			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", err),
 		})
 	}
 }
 
-// removal is an edit that removes all that is known of an owner, or lets go of it.
+// removal is an edit that removes all that is known of an owner; with leave, only its records.
 func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: known.Owner.gitops(), Previously: gitops.Deployed(known.Trees), Remove: gitops.Deployed(known.Trees), LeaveOthers: true,
@@ -161,8 +161,8 @@ func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
 	return edit
 }
 
-// Destroy removes what is known of an owner, or lets go of it. It is held by protection here, too:
-// Terraform asks nobody before the destroying half of a replacement. A repository that does not exist any
+// Destroy removes what is known of an owner; with leave, only its records. Protection holds it here, too,
+// since Terraform does not plan the destroying half of a replacement. A repository that does not exist any
 // more has nothing to remove.
 //
 // Errors: as of Apply.

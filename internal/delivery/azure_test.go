@@ -30,7 +30,7 @@ import (
 // answered, and a description in a list is cut.
 type azureDevOps struct {
 	*site
-	place    delivery.Place
+	location delivery.Location
 	password string
 
 	mu      sync.Mutex
@@ -87,7 +87,7 @@ func newAzureDevOps(t *testing.T) *azureDevOps {
 		}
 	}))
 	t.Cleanup(server.Close)
-	a.place = delivery.Place{URL: server.URL + "/org/My%20Project/_git/gitops", Branch: "main"}
+	a.location = delivery.Location{URL: server.URL + "/org/My%20Project/_git/gitops", Branch: "main"}
 	return a
 }
 
@@ -214,7 +214,7 @@ func (a *azureDevOps) look(pull *azurePull) azurePull {
 
 // deliver applies a version, and returns what is known then.
 func (a *azureDevOps) deliver(known *delivery.Known, settings delivery.Settings, version string, hosts ...string) (*delivery.Known, delivery.Done, error) {
-	intent := delivery.Intent{Owner: owner(a.place, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), Known: known}
+	intent := delivery.Intent{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), Known: known}
 	done, err := a.client(a.password).Apply(a.t.Context(), order(intent, version))
 	return &delivery.Known{Owner: intent.Owner, Settings: settings, Trees: intent.After, Records: done.Records, PullRequest: done.PullRequest}, done, err
 }
@@ -235,7 +235,7 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 		t.Fatalf("the first push: %+v, %v", done, err)
 	}
 	known, first, err := a.deliver(nil, propose, "2", hosts...)
-	if err != nil || first.PullRequest != a.place.URL+"/pullrequest/1" {
+	if err != nil || first.PullRequest != a.location.URL+"/pullrequest/1" {
 		t.Fatalf("proposed %+v, %v", first, err)
 	}
 	pull := a.pulls[0]
@@ -293,15 +293,15 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 func TestAWrongTokenOfAzureIsSaid(t *testing.T) {
 	a := newAzureDevOps(t)
 	for name, settings := range map[string]delivery.Settings{"push": {}, "pull request": {PullRequest: true, Forge: forge.Azure}} {
-		intent := delivery.Intent{Owner: owner(a.place, "dev"), Settings: settings, After: wanted(t, "1", 1, "a")}
+		intent := delivery.Intent{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(t, "1", 1, "a")}
 		_, err := a.client("expired-token").Apply(t.Context(), order(intent, "1"))
 		if err == nil || !strings.Contains(err.Error(), "it asks to sign in with a browser") || strings.Contains(fmt.Sprintf("%+v", err), "expired-token") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for reviewer, says := range map[string]string{"anna": "an address of mail nor project/team", "anna@example.com": "", "My Project/Team": ""} {
+	for reviewer, says := range map[string]string{"anna": "an email address nor project/team", "anna@example.com": "", "My Project/Team": ""} {
 		settings := delivery.Settings{PullRequest: true, Forge: forge.Azure, Reviewers: []string{reviewer}}
-		err := a.client("").Check(settings, owner(a.place, "dev"))
+		err := a.client("").Check(settings, owner(a.location, "dev"))
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", reviewer, err)
 		}

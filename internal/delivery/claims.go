@@ -10,16 +10,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
-// Claim is one flotilla_cluster_claim and its place.
+// Claim is one flotilla_cluster_claim and its location.
 type Claim struct {
-	Place Place
-	Name  string
+	Location Location
+	Name     string
 }
 
 // KnownClaim is what the state knows of a claim since it was written last.
 type KnownClaim struct {
 	Claim
-	// Holder tells the claim of this state from that of another.
+	// Holder is a random text that tells the claim of this state from that of another.
 	Holder string
 	// Record is the id of its record.
 	Record string
@@ -33,7 +33,7 @@ type SeenClaim struct {
 	Gone bool
 	// Touched says that the record is not as it was left: changed by hand, or gone.
 	Touched bool
-	// Foreign says that another holder has taken the claim over.
+	// Foreign says that another holder has taken over the claim.
 	Foreign bool
 	// Clusters are what the record lists; none where there is none, or it is another holder's.
 	Clusters []string
@@ -41,8 +41,8 @@ type SeenClaim struct {
 	Lost []string
 }
 
-// ErrClaimTwice is the error of a second flotilla_cluster_claim of one name at one place.
-var ErrClaimTwice = errors.New("another flotilla_cluster_claim of this configuration has the same name, repository, branch and path")
+// ErrDuplicateClaim is the error of a second flotilla_cluster_claim of one name at one location.
+var ErrDuplicateClaim = errors.New("another flotilla_cluster_claim of this configuration has the same name, repository, branch and path")
 
 // claims remembers which claims this process has planned and read. The zero value is ready.
 type claims struct {
@@ -52,17 +52,17 @@ type claims struct {
 }
 
 func keyOfClaim(claim Claim) ownerKey {
-	return keyOfOwner(Owner{Place: claim.Place, Name: claim.Name})
+	return keyOfOwner(Owner{Location: claim.Location, Name: claim.Name})
 }
 
 // PlannedClaim notes that a claim is planned, and fails for a second one of its name. Terraform plans a resource that
-// it replaces twice: that is for the caller to know.
+// it replaces twice; the caller has to recognise that.
 func (c *Client) PlannedClaim(claim Claim) error {
 	c.claims.mu.Lock()
 	defer c.claims.mu.Unlock()
 	key := keyOfClaim(claim)
 	if c.claims.planned[key] {
-		return fmt.Errorf("%w: %q on branch %q at path %q", ErrClaimTwice, claim.Name, claim.Place.Branch, claim.Place.Path)
+		return fmt.Errorf("%w: %q on branch %q at path %q", ErrDuplicateClaim, claim.Name, claim.Location.Branch, claim.Location.Path)
 	}
 	if c.claims.planned == nil {
 		c.claims.planned = map[ownerKey]bool{}
@@ -78,10 +78,10 @@ func (c *Client) ReadHolders(claim Claim) []string {
 	return slices.Clone(c.claims.read[keyOfClaim(claim)])
 }
 
-// Claims are all claims at a place. A branch is read once for all of them.
+// Claims are all claims at a location. A branch is read once for all of them.
 //
 // Errors: as of a look.
-func (c *Client) Claims(ctx context.Context, at Place) (gitops.Claims, error) {
+func (c *Client) Claims(ctx context.Context, at Location) (gitops.Claims, error) {
 	look, err := c.looks.at(ctx, c.git, c.remote(at))
 	if err != nil {
 		return gitops.Claims{}, err
@@ -102,21 +102,21 @@ func (c *Client) RefreshClaim(ctx context.Context, known KnownClaim) (SeenClaim,
 	c.claims.read[key] = append(c.claims.read[key], known.Holder)
 	c.claims.mu.Unlock()
 
-	look, err := c.looks.at(ctx, c.git, c.remote(known.Place))
+	look, err := c.looks.at(ctx, c.git, c.remote(known.Location))
 	if isGone(err) || err == nil && look.Missing() {
 		return SeenClaim{Gone: true, Touched: true}, nil
 	}
 	if err != nil {
 		return SeenClaim{}, err
 	}
-	records, err := look.ClaimRecords(ctx, known.Place.Path)
+	records, err := look.ClaimRecords(ctx, known.Location.Path)
 	if err != nil {
 		return SeenClaim{}, err
 	}
 	if known.Record != "" && records[known.Name] == known.Record {
 		return SeenClaim{Clusters: known.Clusters}, nil
 	}
-	all, err := look.Claims(ctx, known.Place.Path)
+	all, err := look.Claims(ctx, known.Location.Path)
 	if err != nil {
 		return SeenClaim{}, err
 	}
@@ -124,7 +124,7 @@ func (c *Client) RefreshClaim(ctx context.Context, known KnownClaim) (SeenClaim,
 	for _, claim := range all.Claims {
 		switch {
 		case claim.Name != known.Name && claim.Holder == known.Holder && known.Holder != "":
-			// It was renamed by an apply that could not say so.
+			// It was renamed by an apply whose result did not reach the state.
 		case claim.Name != known.Name:
 			for _, cluster := range claim.Names() {
 				if slices.Contains(known.Clusters, cluster) {
@@ -140,18 +140,18 @@ func (c *Client) RefreshClaim(ctx context.Context, known KnownClaim) (SeenClaim,
 	return seen, nil
 }
 
-// ClaimOrder is what a claim is to have, and whose it is.
+// ClaimOrder is what a claim wants, and who holds it.
 type ClaimOrder struct {
 	Claim
-	// Formerly is the name that the claim had at the place; "" where it is the same.
+	// Formerly is the name that the claim had at the location; "" where it is the same.
 	Formerly string
-	// Environment is what the record says.
+	// Environment is written into the record.
 	Environment string
-	// Holder has the claim from then on; Holders are those whose records are its own besides.
+	// Holder has the claim from then on; records of one of Holders are its own, too.
 	Holder  string
 	Holders []string
 	Adopt   bool
-	// Choose decides which clusters, at the very tip that the commit is made on.
+	// Choose decides which clusters, at the tip that the commit is made on.
 	Choose func(gitops.ClaimTip) ([]string, error)
 	// Subject begins the commit message; "" counts what changed.
 	Subject string
@@ -161,24 +161,24 @@ type ClaimOrder struct {
 //
 // Errors: as of gitops.Client.Claim.
 func (c *Client) Claim(ctx context.Context, order ClaimOrder) (gitops.ClaimResult, error) {
-	remote := c.remote(order.Place)
+	remote := c.remote(order.Location)
 	defer c.looks.forget(remote)
 	return c.git.Claim(ctx, remote, gitops.ClaimEdit{
-		Name: order.Name, Path: order.Place.Path, Formerly: order.Formerly, Environment: order.Environment,
+		Name: order.Name, Path: order.Location.Path, Formerly: order.Formerly, Environment: order.Environment,
 		Holder: order.Holder, Holders: order.Holders, Adopt: order.Adopt, Choose: order.Choose,
 		Author: c.author, Subject: order.Subject, Release: c.release,
 	})
 }
 
-// ReleaseClaim lets go of all clusters of a claim, and removes its record. A record of another holder is left alone:
+// ReleaseClaim releases all clusters of a claim, and removes its record. A record of another holder is left alone:
 // then foreign is true. A repository that does not exist any more has nothing to release.
 //
 // Errors: as of gitops.Client.Claim.
 func (c *Client) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
-	remote := c.remote(claim.Place)
+	remote := c.remote(claim.Location)
 	defer c.looks.forget(remote)
 	_, err = c.git.Claim(ctx, remote, gitops.ClaimEdit{
-		Name: claim.Name, Path: claim.Place.Path, Holders: holders, Author: c.author, Subject: subject, Release: c.release,
+		Name: claim.Name, Path: claim.Location.Path, Holders: holders, Author: c.author, Subject: subject, Release: c.release,
 	})
 	if isGone(err) {
 		return false, nil
@@ -187,9 +187,9 @@ func (c *Client) ReleaseClaim(ctx context.Context, claim Claim, holders []string
 		return false, err
 	}
 	c.looks.forget(remote)
-	left, err := c.Claims(ctx, claim.Place)
+	left, err := c.Claims(ctx, claim.Location)
 	if err != nil {
-		return false, nil // it is released; whose the rest is, is only told
+		return false, nil // it is released
 	}
 	return slices.ContainsFunc(left.Claims, func(c gitops.Claim) bool { return c.Name == claim.Name }), nil
 }

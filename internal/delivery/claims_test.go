@@ -35,7 +35,7 @@ func (s *site) seen(known delivery.KnownClaim) delivery.SeenClaim {
 
 func TestARefreshOfAClaim(t *testing.T) {
 	s := newSite(t)
-	web := delivery.Claim{Place: s.place("gitops.git", "prod"), Name: "web"}
+	web := delivery.Claim{Location: s.location("gitops.git", "prod"), Name: "web"}
 	known := s.claimed(web, "", "a", "b")
 	if seen := s.seen(known); seen.Touched || !slices.Equal(seen.Clusters, []string{"a", "b"}) {
 		t.Errorf("%+v", seen)
@@ -45,7 +45,7 @@ func TestARefreshOfAClaim(t *testing.T) {
 	if seen := s.seen(known); !seen.Touched || seen.Foreign || !slices.Equal(seen.Clusters, []string{"a", "b", "c"}) {
 		t.Errorf("%+v", seen)
 	}
-	shop := delivery.Claim{Place: web.Place, Name: "shop"}
+	shop := delivery.Claim{Location: web.Location, Name: "shop"}
 	s.claimed(shop, "web", "a", "b")
 	if seen := s.seen(known); !seen.Touched || len(seen.Clusters) > 0 || len(seen.Lost) > 0 {
 		t.Errorf("%+v", seen)
@@ -56,12 +56,12 @@ func TestARefreshOfAClaim(t *testing.T) {
 		t.Errorf("%+v", seen)
 	}
 	gone := known
-	gone.Place = s.place("nowhere.git", "prod")
+	gone.Location = s.location("nowhere.git", "prod")
 	if seen := s.seen(gone); !seen.Gone {
 		t.Errorf("%+v", seen)
 	}
 	bad := known
-	bad.Place.Path = "../x"
+	bad.Location.Path = "../x"
 	if _, err := s.process().RefreshClaim(context.Background(), bad); err == nil {
 		t.Error("a path that cannot be one is read")
 	}
@@ -69,7 +69,7 @@ func TestARefreshOfAClaim(t *testing.T) {
 
 func TestAClaimIsReleasedByWhoHasIt(t *testing.T) {
 	s := newSite(t)
-	web := delivery.Claim{Place: s.place("gitops.git", "prod"), Name: "web"}
+	web := delivery.Claim{Location: s.location("gitops.git", "prod"), Name: "web"}
 	s.claimed(web, "", "a")
 	for _, step := range []struct {
 		holder  string
@@ -81,10 +81,10 @@ func TestAClaimIsReleasedByWhoHasIt(t *testing.T) {
 			t.Errorf("%+v: %v, %v, %s commits", step, foreign, err, s.commits("gitops.git", "prod"))
 		}
 	}
-	if _, err := s.process().ReleaseClaim(context.Background(), delivery.Claim{Place: s.place("nowhere.git", "prod"), Name: "web"}, []string{"h"}, ""); err != nil {
+	if _, err := s.process().ReleaseClaim(context.Background(), delivery.Claim{Location: s.location("nowhere.git", "prod"), Name: "web"}, []string{"h"}, ""); err != nil {
 		t.Errorf("of a repository that is gone: %v", err)
 	}
-	if _, err := s.process().ReleaseClaim(context.Background(), delivery.Claim{Place: web.Place, Name: "aux"}, nil, ""); err == nil {
+	if _, err := s.process().ReleaseClaim(context.Background(), delivery.Claim{Location: web.Location, Name: "aux"}, nil, ""); err == nil {
 		t.Error("a claim that cannot be one is released")
 	}
 }
@@ -92,16 +92,16 @@ func TestAClaimIsReleasedByWhoHasIt(t *testing.T) {
 func TestAClaimIsPlannedOnceInAConfiguration(t *testing.T) {
 	s := newSite(t)
 	client := s.process()
-	web := delivery.Claim{Place: s.place("gitops.git", "prod"), Name: "web"}
+	web := delivery.Claim{Location: s.location("gitops.git", "prod"), Name: "web"}
 	spelt := web
-	spelt.Place.URL = "file://" + filepath.ToSlash(web.Place.URL)
+	spelt.Location.URL = "file://" + filepath.ToSlash(web.Location.URL)
 	if err := client.PlannedClaim(web); err != nil {
 		t.Error(err)
 	}
-	if err := client.PlannedClaim(spelt); !errors.Is(err, delivery.ErrClaimTwice) {
+	if err := client.PlannedClaim(spelt); !errors.Is(err, delivery.ErrDuplicateClaim) {
 		t.Errorf("err = %v", err)
 	}
-	if err := client.PlannedClaim(delivery.Claim{Place: web.Place, Name: "api"}); err != nil {
+	if err := client.PlannedClaim(delivery.Claim{Location: web.Location, Name: "api"}); err != nil {
 		t.Error(err)
 	}
 	if holders := client.ReadHolders(web); len(holders) > 0 {

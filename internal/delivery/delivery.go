@@ -1,6 +1,9 @@
-// Package delivery brings what one owner is to have to its place in a GitOps repository: it finds out
-// whether a place is another one, what goes where, what protection holds and whose folders are in the
-// way, and then writes by push or by pull request. It knows neither Terraform nor the fleet.
+// Package delivery writes what one owner wants to its location in a GitOps repository. It finds out whether
+// the location is a new one, what is written and removed, what protection holds, and which folders belong to
+// others. Then it writes, by push or by pull request. It knows neither Terraform nor the fleet.
+//
+// An [Intent] is what an owner wants, an [Outlook] is what applying it would do (the plan), an [Order] is
+// what is applied, and [Done] is its outcome. [Known] is what the Terraform state knows of the last apply.
 package delivery
 
 import (
@@ -12,19 +15,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Place is where an owner writes. Path is relative to the repository's root; "" is the root.
-type Place struct{ URL, Branch, Path string }
+// Location is where an owner writes. Path is relative to the repository's root; "" is the root.
+type Location struct{ URL, Branch, Path string }
 
-// Owner is one flotilla_assignment and its place.
+// Owner is one flotilla_assignment and its location.
 type Owner struct {
-	Place Place
-	Name  string
-	// Environment is what records and commits say; it decides nothing.
+	Location Location
+	Name     string
+	// Environment is written into records and commits; it decides nothing.
 	Environment string
 }
 
 func (o Owner) gitops() gitops.Owner {
-	return gitops.Owner{Name: o.Name, Environment: o.Environment, Path: o.Place.Path}
+	return gitops.Owner{Name: o.Name, Environment: o.Environment, Path: o.Location.Path}
 }
 
 // Known is what the state knows of an owner since it was written last.
@@ -36,8 +39,8 @@ type Known struct {
 	Trees rollout.Trees
 	// Records are the ids of the owner's records by host.
 	Records map[string]string
-	// Label is the name in the labels of what is rendered, where the records say another one than the
-	// owner's. Refresh reads it where it reads the records.
+	// Label is the owner's name in the labels of what is rendered, where the records have another one than
+	// the present name. Refresh reads it where it reads the records.
 	Label string
 	// Drift is what Refresh has found.
 	Drift Drift
@@ -68,13 +71,13 @@ type Client struct {
 	release     string
 
 	looks  looks
-	heads  turns // by repository and branch that is proposed
-	names  turns // by branch, path and name of an owner: one at a time, whatever its repository is called
+	heads  locks // by repository and branch that is proposed
+	names  locks // by branch, path and name of an owner, since two URLs may be one repository
 	owners owners
 	claims claims
 }
 
-// Options are what a Client is made of.
+// Options are the settings of a Client.
 type Options struct {
 	Git         *gitops.Client
 	Credentials git.Credentials
@@ -82,11 +85,11 @@ type Options struct {
 	Over http.RoundTripper
 	// Author of commits; the zero value is the default.
 	Author git.Signature
-	// Release of the provider, for the trailer of commits.
+	// Release is the version of the provider, for the trailer of commits.
 	Release string
 }
 
-// New returns a Client. Nobody is asked yet.
+// New returns a Client. It makes no request.
 func New(options Options) *Client {
 	return &Client{
 		git: options.Git, credentials: options.Credentials, over: options.Over,
@@ -94,13 +97,13 @@ func New(options Options) *Client {
 	}
 }
 
-func (c *Client) remote(at Place) git.Remote {
+func (c *Client) remote(at Location) git.Remote {
 	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.credentials}
 }
 
-// view looks at what an owner has at its place. A branch is read once for all owners.
+// view reads what an owner has at its location. A branch is read once for all owners.
 func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.View, error) {
-	at := owner.Place
+	at := owner.Location
 	at.Branch = branch
 	look, err := c.looks.at(ctx, c.git, c.remote(at), owner.gitops())
 	if err != nil {
@@ -109,13 +112,13 @@ func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.
 	return look.View(ctx, owner.gitops())
 }
 
-// History is what happened to the folders of an owner; of every owner at the place where it has no name.
+// History is what happened to the folders of an owner; of every owner at the location where it has no name.
 func (c *Client) History(ctx context.Context, owner Owner, filter gitops.HistoryFilter) (gitops.History, error) {
-	return c.git.History(ctx, c.remote(owner.Place), owner.gitops(), filter)
+	return c.git.History(ctx, c.remote(owner.Location), owner.gitops(), filter)
 }
 
-// Inventory is what is where on a place's branch, of all owners at its path and below it.
-func (c *Client) Inventory(ctx context.Context, at Place, filter gitops.InventoryFilter) (gitops.Inventory, error) {
+// Inventory lists what all owners have on a location's branch, at its path and below it.
+func (c *Client) Inventory(ctx context.Context, at Location, filter gitops.InventoryFilter) (gitops.Inventory, error) {
 	look, err := c.looks.at(ctx, c.git, c.remote(at))
 	if err != nil {
 		return gitops.Inventory{}, err
@@ -124,21 +127,21 @@ func (c *Client) Inventory(ctx context.Context, at Place, filter gitops.Inventor
 	return look.Inventory(ctx, filter)
 }
 
-// AsOf is what a commit in the history of the place's branch has of an owner.
+// AsOf returns what a commit in the history of the location's branch has of an owner.
 //
 // Errors: gitops.ErrCommit where it has nothing or is not in the history, or as of a look.
 func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (map[string]gitops.Host, error) {
-	view, err := c.view(ctx, owner, owner.Place.Branch)
+	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return nil, err
 	}
 	return view.AsOf(ctx, commit)
 }
 
-// Commits looks up commits that clusters report in the history of the place's branch, and reads what the
+// Commits looks up commits that clusters report in the history of the location's branch, and reads what the
 // owner's wanted folders are there; see gitops.View.Commits.
 func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error) {
-	view, err := c.view(ctx, owner, owner.Place.Branch)
+	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +151,7 @@ func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want ro
 // Files reads the files that folders have now. wanted gives, for each of them, the files that it gets:
 // those that are there already are not fetched. A folder that is not there is absent.
 func (c *Client) Files(ctx context.Context, intent Intent, wanted map[rollout.Key][]git.File) (map[rollout.Key][]git.File, error) {
-	branch := intent.Owner.Place.Branch
+	branch := intent.Owner.Location.Branch
 	if intent.Known != nil {
 		var err error
 		if branch, err = c.pending(ctx, intent.Known); err != nil {

@@ -34,8 +34,8 @@ func (s *site) process() *delivery.Client {
 	return delivery.New(delivery.Options{Git: gitops.NewClient()})
 }
 
-func (s *site) place(name, branch string) delivery.Place {
-	return delivery.Place{URL: filepath.ToSlash(filepath.Join(s.folder, name)), Branch: branch}
+func (s *site) location(name, branch string) delivery.Location {
+	return delivery.Location{URL: filepath.ToSlash(filepath.Join(s.folder, name)), Branch: branch}
 }
 
 // content is a folder whose files tell which version they are.
@@ -121,8 +121,8 @@ func (s *site) commits(repository, branch string) string {
 	return s.git(repository, "rev-list", "--count", branch)
 }
 
-func owner(at delivery.Place, name string) delivery.Owner {
-	return delivery.Owner{Place: at, Name: name, Environment: "dev"}
+func owner(at delivery.Location, name string) delivery.Owner {
+	return delivery.Owner{Location: at, Name: name, Environment: "dev"}
 }
 
 // summaries are those of the problems that are errors.
@@ -140,7 +140,7 @@ func summaries(err error) []string {
 
 func TestAnotherSpellingOfThePlaceWritesNothing(t *testing.T) {
 	s := newSite(t)
-	at := s.place("gitops.git", "dev")
+	at := s.location("gitops.git", "dev")
 	after := wanted(t, "1", 12, "drone", "large")
 	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")
 	before := s.git("gitops.git", "rev-parse", "dev")
@@ -150,7 +150,7 @@ func TestAnotherSpellingOfThePlaceWritesNothing(t *testing.T) {
 	for _, url := range []string{
 		s.folder + "/./gitops.git", "file://" + filepath.ToSlash(s.folder) + "/gitops.git", s.folder + "/gitops.git/", s.folder + "/link.git",
 	} {
-		respelt := delivery.Place{URL: url, Branch: "dev"}
+		respelt := delivery.Location{URL: url, Branch: "dev"}
 		outlook, err := s.process().Plan(context.Background(), delivery.Intent{Owner: owner(respelt, "dev"), Known: known, After: after})
 		if err != nil || outlook.Identity != delivery.Same || len(outlook.Problems) > 0 || outlook.Remove.Count()+outlook.Cleared.Count() > 0 {
 			t.Fatalf("%s: %+v, %v", url, outlook, err)
@@ -165,9 +165,9 @@ func TestAnotherSpellingOfThePlaceWritesNothing(t *testing.T) {
 func TestAMirrorIsTheSamePlace(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: after}, "1")
+	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
 	s.git(".", "clone", "-q", "--mirror", "gitops.git", "mirror.git")
-	s.mustApply(delivery.Intent{Owner: owner(s.place("mirror.git", "dev"), "dev"), Known: known, After: after}, "1")
+	s.mustApply(delivery.Intent{Owner: owner(s.location("mirror.git", "dev"), "dev"), Known: known, After: after}, "1")
 	for _, repository := range []string{"gitops.git", "mirror.git"} {
 		if got := s.commits(repository, "dev"); got != "1" {
 			t.Errorf("%s has %s commits", repository, got)
@@ -177,7 +177,7 @@ func TestAMirrorIsTheSamePlace(t *testing.T) {
 
 func TestARenameIsOneCommitInWhichNoFolderChanges(t *testing.T) {
 	s := newSite(t)
-	at, after := s.place("gitops.git", "dev"), wanted(t, "1", 12, "drone", "large")
+	at, after := s.location("gitops.git", "dev"), wanted(t, "1", 12, "drone", "large")
 	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")
 	before := s.folders("gitops.git", "dev")
 	intent := delivery.Intent{Owner: owner(at, "dev-eu"), Known: known, After: after}
@@ -204,8 +204,8 @@ func TestARenameIsOneCommitInWhichNoFolderChanges(t *testing.T) {
 func TestAMoveIsShownAndHeldAndThenClearsTheOldPlace(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: after}, "1")
-	intent := delivery.Intent{Owner: owner(s.place("gitops.git", "next"), "dev"), Known: known, After: after}
+	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
+	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "next"), "dev"), Known: known, After: after}
 	outlook, err := s.process().Plan(context.Background(), intent)
 	if err != nil || outlook.Identity != delivery.Moved || outlook.Cleared.Count() != 24 || !outlook.HasError() {
 		t.Fatalf("%+v, %v", outlook, err)
@@ -220,15 +220,15 @@ func TestAMoveIsShownAndHeldAndThenClearsTheOldPlace(t *testing.T) {
 	intent.Protection.MaxRemoved = &most
 	s.mustApply(intent, "1")
 	if now, then := len(s.folders("gitops.git", "next")), len(s.folders("gitops.git", "dev")); now != 24 || then != 0 {
-		t.Errorf("%d folders at the new place, %d at the old one", now, then)
+		t.Errorf("%d folders at the new location, %d at the old one", now, then)
 	}
 }
 
 func TestAMoveLeavesThePlaceThatIsGoneOrIsToStay(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 2, "drone")
-	known := s.mustApply(delivery.Intent{Owner: owner(s.place("old.git", "dev"), "dev"), After: after}, "1")
-	s.mustApply(delivery.Intent{Owner: owner(s.place("kept.git", "dev"), "dev"), Known: known, After: after, Leave: true}, "1")
+	known := s.mustApply(delivery.Intent{Owner: owner(s.location("old.git", "dev"), "dev"), After: after}, "1")
+	s.mustApply(delivery.Intent{Owner: owner(s.location("kept.git", "dev"), "dev"), Known: known, After: after, Leave: true}, "1")
 	if got := len(s.folders("old.git", "dev")); got != 2 {
 		t.Errorf("%d folders are left, want two", got)
 	}
@@ -236,10 +236,10 @@ func TestAMoveLeavesThePlaceThatIsGoneOrIsToStay(t *testing.T) {
 
 func TestFoldersOfTheNameThatNoStateKnowsAreNotRemovedUnasked(t *testing.T) {
 	s := newSite(t)
-	at := s.place("gitops.git", "dev")
+	at := s.location("gitops.git", "dev")
 	s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 3, "drone")}, "1")
 	second := delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "large")}
-	if _, err := s.apply(second, "1"); !slices.Equal(summaries(err), []string{"Another assignment of this name is there"}) {
+	if _, err := s.apply(second, "1"); !slices.Equal(summaries(err), []string{"Another assignment has this name"}) {
 		t.Fatalf("a second root of one name: %v", err)
 	}
 	if got := len(s.folders("gitops.git", "dev")); got != 3 {
@@ -254,7 +254,7 @@ func TestFoldersOfTheNameThatNoStateKnowsAreNotRemovedUnasked(t *testing.T) {
 
 func TestALostStateIsNoDisaster(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
+	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
 	s.mustApply(intent, "1")
 	s.mustApply(intent, "1")
 	if got := s.commits("gitops.git", "dev"); got != "1" {
@@ -264,12 +264,12 @@ func TestALostStateIsNoDisaster(t *testing.T) {
 
 func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
 	s := newSite(t)
-	at, client := s.place("gitops.git", "dev"), s.process()
+	at, client := s.location("gitops.git", "dev"), s.process()
 	if err := client.Planned(owner(at, "dev")); err != nil {
 		t.Fatal(err)
 	}
-	respelt := delivery.Place{URL: at.URL + "/", Branch: "dev"}
-	if err := client.Planned(owner(respelt, "dev")); !errors.Is(err, delivery.ErrTwice) {
+	respelt := delivery.Location{URL: at.URL + "/", Branch: "dev"}
+	if err := client.Planned(owner(respelt, "dev")); !errors.Is(err, delivery.ErrDuplicate) {
 		t.Errorf("two that are planned: %v", err)
 	}
 	if err := client.Planned(owner(at, "other")); err != nil {
@@ -279,14 +279,14 @@ func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
 	if _, err := client.Apply(context.Background(), order(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Apply(context.Background(), order(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")); !errors.Is(err, delivery.ErrTwice) {
+	if _, err := client.Apply(context.Background(), order(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")); !errors.Is(err, delivery.ErrDuplicate) {
 		t.Errorf("the second apply of one name: %v", err)
 	}
 }
 
 func TestADestroyIsHeldWhenItRuns(t *testing.T) {
 	s := newSite(t)
-	known := s.mustApply(delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}, "1")
+	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}, "1")
 	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); !slices.Equal(summaries(err), []string{"Mass deletion"}) {
 		t.Fatalf("held: %v", err)
 	}
@@ -304,7 +304,7 @@ func TestADestroyIsHeldWhenItRuns(t *testing.T) {
 
 func TestTheDestroyOfWhatWasJustCreatedAnewLeavesIt(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
+	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
 	known := s.mustApply(intent, "1")
 	client := s.process() // create_before_destroy
 	if _, err := client.Apply(context.Background(), order(intent, "1")); err != nil {
@@ -320,7 +320,7 @@ func TestTheDestroyOfWhatWasJustCreatedAnewLeavesIt(t *testing.T) {
 
 func TestARepositoryThatIsGone(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 2, "drone")}
+	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 2, "drone")}
 	known := s.mustApply(intent, "1")
 	if err := os.RemoveAll(filepath.Join(s.folder, "gitops.git")); err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestARepositoryThatIsGone(t *testing.T) {
 
 func TestRefreshFindsDriftAndSinceWhen(t *testing.T) {
 	s := newSite(t)
-	known := s.mustApply(delivery.Intent{Owner: owner(s.place("gitops.git", "dev"), "dev"), After: wanted(t, "1", 3, "drone", "large")}, "1")
+	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 3, "drone", "large")}, "1")
 	s.git(".", "clone", "-q", "--branch", "dev", "gitops.git", "work")
 	for path, text := range map[string]string{"drone/target-01/config.yaml": "by: hand\n", "large/dev.md": "touched\n"} {
 		if err := os.WriteFile(filepath.Join(s.folder, "work", path), []byte(text), 0o600); err != nil {
@@ -378,7 +378,7 @@ func keysOf[V any](of map[rollout.Key]V) map[string]V {
 
 func TestAnApplyRemovesWhatItsPlanSaysAndNothingElse(t *testing.T) {
 	s := newSite(t)
-	at := s.place("gitops.git", "dev")
+	at := s.location("gitops.git", "dev")
 	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "drone")}, "1")
 	more := delivery.Known{Owner: known.Owner, Trees: known.Trees, Records: known.Records}
 	// Another state of the same name writes more.

@@ -17,24 +17,24 @@ type Identity string
 // The identities.
 const (
 	Created Identity = "created" // there is no state
-	Same    Identity = "same"    // the same place and name, however the URL is spelt
-	Renamed Identity = "renamed" // the same place, and another name: it is handed over
-	Moved   Identity = "moved"   // really another place: it is written, and then the old one is cleared
+	Same    Identity = "same"    // the same location and name, perhaps with another spelling of the URL
+	Renamed Identity = "renamed" // the same location and another name: records are handed over
+	Moved   Identity = "moved"   // a different location: it is written, and then the old one is cleared
 )
 
-// former is the place where an owner was before.
+// former is the location where an owner was before.
 type former struct {
 	identity Identity
-	gone     error // why the former place cannot be looked at; nil where it can, or need not
+	gone     error // why the former location cannot be read; nil where it can, or need not
 }
 
-// identify finds out whether the owner is where the state says that it was. Two places are the same, or
+// identify finds out whether the owner is where the state says that it was. Two locations are the same, or
 // mirrors of each other, when the tip of the one is the tip of the other: equal URLs are not needed.
 func (c *Client) identify(ctx context.Context, known *Known, owner Owner) (former, error) {
 	if known == nil {
 		return former{identity: Created}, nil
 	}
-	was, is := known.Owner.Place, owner.Place
+	was, is := known.Owner.Location, owner.Location
 	here := Same
 	if known.Owner.Name != owner.Name {
 		here = Renamed
@@ -54,7 +54,7 @@ func (c *Client) identify(ctx context.Context, known *Known, owner Owner) (forme
 		return former{}, err
 	}
 	if err != nil {
-		return former{identity: Moved, gone: err}, nil //nolint:nilerr // the plan tells of it, and nothing is cleared there
+		return former{identity: Moved, gone: err}, nil //nolint:nilerr // the plan warns of it, and nothing is cleared there
 	}
 	if now != "" && now == then {
 		return former{identity: here}, nil
@@ -62,7 +62,7 @@ func (c *Client) identify(ctx context.Context, known *Known, owner Owner) (forme
 	return former{identity: Moved}, nil
 }
 
-func (c *Client) moved(ctx context.Context, was Place) (former, error) {
+func (c *Client) moved(ctx context.Context, was Location) (former, error) {
 	_, err := c.tip(ctx, was)
 	if ctx.Err() != nil {
 		return former{}, err
@@ -71,7 +71,7 @@ func (c *Client) moved(ctx context.Context, was Place) (former, error) {
 }
 
 // tip is the commit of a branch; "" where there is none, or no local repository.
-func (c *Client) tip(ctx context.Context, at Place) (string, error) {
+func (c *Client) tip(ctx context.Context, at Location) (string, error) {
 	look, err := c.looks.at(ctx, c.git, c.remote(at))
 	if err != nil {
 		return "", err
@@ -82,8 +82,8 @@ func (c *Client) tip(ctx context.Context, at Place) (string, error) {
 // isGone says whether a repository does not exist.
 func isGone(err error) bool { return errors.Is(err, git.ErrNotFound) }
 
-// spelling brings ways to write one URL together, so that two owners of one place are found. It decides
-// nothing else: who is the same is for the tips to say.
+// spelling is equal for different spellings of one URL, so that two owners of one location are found. It is
+// used for nothing else: whether two repositories are the same is decided by their tips.
 func spelling(text string) string {
 	if parsed, err := url.Parse(text); err == nil && parsed.Scheme != "" && parsed.Scheme != "file" && parsed.Host != "" {
 		return strings.ToLower(parsed.Hostname()) + "/" + strings.TrimSuffix(strings.Trim(path.Clean("/"+parsed.Path), "/"), ".git")
@@ -105,7 +105,7 @@ func spelling(text string) string {
 	return "file:" + filepath.ToSlash(local)
 }
 
-// Identify says how an owner relates to what is known of it.
+// Identify says whether an owner is new, the same, renamed or moved.
 //
 // Errors: as of a look.
 func (c *Client) Identify(ctx context.Context, known *Known, owner Owner) (Identity, error) {

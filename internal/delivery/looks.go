@@ -13,20 +13,20 @@ import (
 type looks struct {
 	mu       sync.Mutex
 	branches map[branchKey]*branch
-	planned  map[branchKey]*gitops.Look // what plans see
+	planned  map[branchKey]*gitops.Look // for plans
 }
 
 type planning struct{}
 
-// Planning marks what is asked for a plan. Terraform plans once more while it applies, and that plan must not differ:
-// so what a plan sees of a branch stays what the first plan of this process saw, whatever others have written since.
+// Planning marks requests for a plan. Terraform plans once more while it applies, and that plan must not differ:
+// so all plans of a process see a branch as its first plan saw it, whatever was written since.
 func Planning(ctx context.Context) context.Context { return context.WithValue(ctx, planning{}, true) }
 
 type branchKey struct{ url, branch string }
 
 // branch is the look at one branch.
 type branch struct {
-	turn turn
+	lock lock
 	look *gitops.Look // nil until the first one that succeeds
 }
 
@@ -34,7 +34,7 @@ type branch struct {
 func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote, owner ...gitops.Owner) (*gitops.Look, error) {
 	key := branchKey{remote.URL, remote.Branch}
 	kept := l.branch(key)
-	release, err := kept.turn.take(ctx)
+	release, err := kept.lock.take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote
 	return kept.look, nil
 }
 
-// forPlans is what plans see of a branch: the first look that there is.
+// forPlans is the look at a branch for plans: the first one of the process.
 func (l *looks) forPlans(key branchKey, look *gitops.Look) *gitops.Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,12 +76,12 @@ func (l *looks) branch(key branchKey) *branch {
 		l.branches = map[branchKey]*branch{}
 	}
 	if l.branches[key] == nil {
-		l.branches[key] = &branch{turn: make(turn, 1)}
+		l.branches[key] = &branch{lock: make(lock, 1)}
 	}
 	return l.branches[key]
 }
 
-// forget drops what was read of a branch, after something was written there. Plans go on with it.
+// forget drops what was read of a branch, after something was written there. Plans keep using it.
 func (l *looks) forget(remote git.Remote) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,14 +20,14 @@ import (
 )
 
 // fourOwners writes what four owners want of one branch, two of them at one path.
-func (s *site) fourOwners(at delivery.Place) []*delivery.Known {
+func (s *site) fourOwners(at delivery.Location) []*delivery.Known {
 	s.t.Helper()
 	var known []*delivery.Known
 	for _, name := range []string{"dev", "dev-eu", "stage", "prod"} {
-		place := at
-		place.Path, _, _ = strings.Cut(name, "-")
+		location := at
+		location.Path, _, _ = strings.Cut(name, "-")
 		trees := wanted(s.t, "1", 2, "drone-"+name, "clusters/store-"+name)
-		known = append(known, s.mustApply(delivery.Intent{Owner: owner(place, name), After: trees}, "1"))
+		known = append(known, s.mustApply(delivery.Intent{Owner: owner(location, name), After: trees}, "1"))
 	}
 	return known
 }
@@ -80,7 +80,7 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtAServer(t *testing.T) {
 		backend.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	known := s.fourOwners(delivery.Place{URL: server.URL + "/r.git", Branch: "main"})
+	known := s.fourOwners(delivery.Location{URL: server.URL + "/r.git", Branch: "main"})
 	for _, owners := range []int{1, 4} {
 		looks, requests = 0, 0
 		s.planNothing(known[:owners])
@@ -92,7 +92,7 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtAServer(t *testing.T) {
 
 func TestAnEmptyPlanOfFourOwnersLooksOnceAtALocalRepository(t *testing.T) {
 	s := &site{t, t.TempDir()} // not parallel, for the PATH
-	known := s.fourOwners(s.place("r.git", "main"))
+	known := s.fourOwners(s.location("r.git", "main"))
 	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtALocalRepository(t *testing.T) {
 // Terraform plans once more while it applies, and another assignment may have written what both look at by then.
 func TestAPlanSeesTheSameUntilTheEndOfItsProcess(t *testing.T) {
 	s := newSite(t)
-	at := s.place("r.git", "main")
+	at := s.location("r.git", "main")
 	trees := wanted(t, "1", 2, "drone")
 	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: trees}, "1")
 	process := s.process()

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// ErrTwice is the error of a second flotilla_assignment of one name at one place.
-var ErrTwice = errors.New("another flotilla_assignment of this configuration has the same name, repository, branch and path")
+// ErrDuplicate is the error of a second flotilla_assignment of one name at one location.
+var ErrDuplicate = errors.New("another flotilla_assignment of this configuration has the same name, repository, branch and path")
 
 // owners remembers which owners this process has planned and written. The zero value is ready.
 type owners struct {
 	mu      sync.Mutex
-	planned map[ownerKey]Place
+	planned map[ownerKey]Location
 	written map[ownerKey]bool
 	created map[ownerKey]bool
 	deposed map[ownerKey]bool
@@ -22,63 +22,64 @@ type owners struct {
 }
 
 type ownerKey struct {
-	place Place
-	name  string
+	location Location
+	name     string
 }
 
 func keyOfOwner(owner Owner) ownerKey {
-	return ownerKey{place: Place{URL: spelling(owner.Place.URL), Branch: owner.Place.Branch, Path: owner.Place.Path}, name: owner.Name}
+	return ownerKey{location: Location{URL: spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path}, name: owner.Name}
 }
 
 // Planned notes that an owner is planned, and fails for a second one of its name. Terraform plans a resource that it
-// replaces twice: that is for the caller to know.
+// replaces twice; the caller has to recognise that.
 func (c *Client) Planned(owner Owner) error {
 	o := &c.owners
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := keyOfOwner(owner)
 	if _, again := o.planned[key]; again {
-		return fmt.Errorf("%w: %q on branch %q at path %q", ErrTwice, owner.Name, owner.Place.Branch, owner.Place.Path)
+		return fmt.Errorf("%w: %q on branch %q at path %q", ErrDuplicate, owner.Name, owner.Location.Branch, owner.Location.Path)
 	}
 	if o.planned == nil {
-		o.planned = map[ownerKey]Place{}
+		o.planned = map[ownerKey]Location{}
 	}
-	o.planned[key] = owner.Place
+	o.planned[key] = owner.Location
 	return nil
 }
 
-// namesakes are the places at other URLs of planned owners of the same name, branch and path: mirrors, may be.
-func (o *owners) namesakes(owner Owner) []Place {
+// sameNames are the locations, at other URLs, of planned owners of the same name, branch and path. They may be
+// mirrors.
+func (o *owners) sameNames(owner Owner) []Location {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	own := keyOfOwner(owner)
-	var places []Place
-	for key, place := range o.planned {
-		if key != own && key.name == own.name && key.place.Branch == own.place.Branch && key.place.Path == own.place.Path {
-			places = append(places, place)
+	var locations []Location
+	for key, location := range o.planned {
+		if key != own && key.name == own.name && key.location.Branch == own.location.Branch && key.location.Path == own.location.Path {
+			locations = append(locations, location)
 		}
 	}
-	return places
+	return locations
 }
 
-// twice fails for an owner at a mirror of a place where another planned owner of its name is: the tip of the
-// one is the tip of the other. afresh looks at both again.
-func (c *Client) twice(ctx context.Context, owner Owner, afresh bool) error {
-	for _, place := range c.owners.namesakes(owner) {
+// checkDuplicate fails for an owner at a mirror of a location where another planned owner of its name is: the tip
+// of the one is the tip of the other. With afresh both are read again.
+func (c *Client) checkDuplicate(ctx context.Context, owner Owner, afresh bool) error {
+	for _, location := range c.owners.sameNames(owner) {
 		if afresh {
-			c.looks.forget(c.remote(place))
-			c.looks.forget(c.remote(owner.Place))
+			c.looks.forget(c.remote(location))
+			c.looks.forget(c.remote(owner.Location))
 		}
-		there, err := c.tip(ctx, place)
+		there, err := c.tip(ctx, location)
 		if err != nil {
-			continue // it will be said of that owner
+			continue // the error is reported for that owner
 		}
-		here, err := c.tip(ctx, owner.Place)
+		here, err := c.tip(ctx, owner.Location)
 		if err != nil {
 			return err
 		}
 		if here != "" && here == there {
-			return fmt.Errorf("%w: %q on branch %q at path %q, which is also at %s", ErrTwice, owner.Name, owner.Place.Branch, owner.Place.Path, place.URL)
+			return fmt.Errorf("%w: %q on branch %q at path %q, which is also at %s", ErrDuplicate, owner.Name, owner.Location.Branch, owner.Location.Path, location.URL)
 		}
 	}
 	return nil
@@ -90,7 +91,7 @@ func (o *owners) writes(owner Owner, creates bool) error {
 	defer o.mu.Unlock()
 	key := keyOfOwner(owner)
 	if o.written[key] {
-		return fmt.Errorf("%w: %q on branch %q at path %q; nothing of this one was written", ErrTwice, owner.Name, owner.Place.Branch, owner.Place.Path)
+		return fmt.Errorf("%w: %q on branch %q at path %q; nothing of this one was written", ErrDuplicate, owner.Name, owner.Location.Branch, owner.Location.Path)
 	}
 	if o.written == nil {
 		o.written, o.created = map[ownerKey]bool{}, map[ownerKey]bool{}
@@ -100,8 +101,8 @@ func (o *owners) writes(owner Owner, creates bool) error {
 	return nil
 }
 
-// livesOn says whether this process has created the owner anew, or plans it: then the destroy of an object of that
-// owner is the second half of a replacement, or one object of two, and leaves what is there.
+// livesOn reports whether this process has created the owner again, or plans it: then the destroy of an object of that
+// owner is the second half of a replacement, or one object of two, and removes nothing.
 func (o *owners) livesOn(owner Owner) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +122,7 @@ func (c *Client) Read(owner Owner) {
 	o.read[keyOfOwner(owner)]++
 }
 
-// PlansEnd notes that the end of an object is planned.
+// PlansEnd notes that the destroy of an object is planned.
 func (c *Client) PlansEnd(owner Owner) {
 	o := &c.owners
 	o.mu.Lock()
@@ -132,8 +133,8 @@ func (c *Client) PlansEnd(owner Owner) {
 	o.ends[keyOfOwner(owner)] = true
 }
 
-// HasAnother says whether the state has another object of an owner that is planned and does not end: one that was
-// deposed by a replacement, which was interrupted before it could end it.
+// HasAnother reports whether the state has another object of an owner that is planned and is not destroyed: one that
+// was deposed by a replacement which was interrupted before it could destroy the object.
 func (c *Client) HasAnother(owner Owner) bool {
 	c.owners.mu.Lock()
 	defer c.owners.mu.Unlock()
@@ -141,8 +142,8 @@ func (c *Client) HasAnother(owner Owner) bool {
 	return c.owners.read[key] > 1 || c.owners.ends[key]
 }
 
-// PlansDeposed says whether the end of an owner that is being planned is that of an object that was replaced
-// with create_before_destroy: in a process that writes, Terraform plans no other end.
+// PlansDeposed reports whether the destroy of an owner that is being planned is that of an object that was replaced
+// with create_before_destroy: in a process that writes, Terraform plans no other destroy.
 func (c *Client) PlansDeposed(owner Owner) bool {
 	o := &c.owners
 	o.mu.Lock()
@@ -164,7 +165,7 @@ func (c *Client) IsDeposed(owner Owner) bool {
 	return c.owners.deposed[keyOfOwner(owner)]
 }
 
-// isPlanned says whether this process plans an owner of this name at this place.
+// isPlanned says whether this process plans an owner of this name at this location.
 func (o *owners) isPlanned(owner Owner) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,9 +173,9 @@ func (o *owners) isPlanned(owner Owner) bool {
 	return planned
 }
 
-// IsSamePlace says whether two places are one, or mirrors of each other. The name of the repository decides
-// where nobody can be asked.
-func (c *Client) IsSamePlace(ctx context.Context, one, other Place) bool {
+// IsSameLocation reports whether two locations are one, or mirrors of each other. Their URLs decide where the
+// repositories cannot be reached.
+func (c *Client) IsSameLocation(ctx context.Context, one, other Location) bool {
 	if one.Path != other.Path || one.Branch != other.Branch {
 		return false
 	}

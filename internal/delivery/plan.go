@@ -15,7 +15,7 @@ import (
 // mostListed is how many folders a warning lists, one on a line.
 const mostListed = 50
 
-// Intent is what an owner is to have.
+// Intent is what an owner wants.
 type Intent struct {
 	Owner    Owner
 	Known    *Known // nil where there is no state
@@ -23,15 +23,16 @@ type Intent struct {
 	// After are the folders that it has then; a tree that is not known yet is "".
 	After      rollout.Trees
 	Protection rollout.Protection
-	// Adopt takes over folders of others, of nobody, and of its own name that no state knows.
+	// Adopt takes over folders of other owners, folders without an owner, and folders of the same name that
+	// the state does not know.
 	Adopt bool
-	// Leave lets the folders at a former place stay, as a destroy with on_destroy = "keep" does.
+	// Leave lets the folders at a former location stay, as a destroy with on_destroy = "keep" does.
 	Leave bool
-	// Clusters names the clusters that hosts stand for; nil where nobody knows.
+	// Clusters names the clusters of hosts; nil where they are not known.
 	Clusters func(hosts []string) []string
 }
 
-// Problem is something that somebody has to be told of.
+// Problem is a diagnostic: an error, or a warning.
 type Problem struct {
 	Attribute string // of flotilla_assignment, "gitops_repo" for one
 	Summary   string // a short sentence without a full stop
@@ -42,22 +43,22 @@ type Problem struct {
 // Outlook is what applying an intent would do.
 type Outlook struct {
 	Identity Identity
-	// Before is what the owner has at the place now.
+	// Before is what the owner has at the location now.
 	Before rollout.Trees
 	// Remove are those of Before that go.
 	Remove rollout.Trees
-	// Cleared is what goes at the former place, with Identity Moved.
+	// Cleared is what goes at the former location, with Identity Moved.
 	Cleared rollout.Trees
-	// LetGo says that the folders at the former place stay there, and are nobody's from then on.
+	// LetGo says that the folders at the former location stay there, without an owner.
 	LetGo bool
 	// Adopted are folders that are taken over.
 	Adopted []gitops.Conflict
-	// Problems are in the order in which they are to be told. With one that is no warning, nothing can be
+	// Problems are in the order in which they are reported. With one that is not a warning, nothing can be
 	// applied.
 	Problems []Problem
 }
 
-// HasError says whether any problem is more than a warning.
+// HasError reports whether any problem is an error.
 func (o *Outlook) HasError() bool {
 	return slices.ContainsFunc(o.Problems, func(p Problem) bool { return !p.Warning })
 }
@@ -70,12 +71,12 @@ func (o *Outlook) warn(attribute, summary, format string, arguments ...any) {
 	o.Problems = append(o.Problems, Problem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...), Warning: true})
 }
 
-// Plan finds out what applying the intent would do. It writes nothing. A place that is as the state knows
-// it, where nothing comes that is not there, is not looked at.
+// Plan finds out what applying the intent would do. It writes nothing. A location that is as the state knows
+// it, and to which no folder is added, is not read.
 //
 // The error is one of a look at the repository. What is wrong with the intent is among the problems.
 func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
-	if err := c.twice(ctx, intent.Owner, false); err != nil {
+	if err := c.checkDuplicate(ctx, intent.Owner, false); err != nil {
 		return nil, err
 	}
 	former, err := c.identify(ctx, intent.Known, intent.Owner)
@@ -86,12 +87,12 @@ func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
 	switch o.Identity {
 	case Same:
 		o.Before = intent.Known.Current()
-		if len(intent.Known.Drift.Touched) > 0 { // somebody else may have written under this name
+		if len(intent.Known.Drift.Touched) > 0 { // others may have written under this name
 			err = c.arrive(ctx, intent, intent.Owner, o)
 		}
 	case Renamed:
 		o.Before = intent.Known.Current()
-		formerly := Owner{Place: intent.Owner.Place, Name: intent.Known.Owner.Name}
+		formerly := Owner{Location: intent.Owner.Location, Name: intent.Known.Owner.Name}
 		if err = c.arrive(ctx, intent, formerly, o); err == nil {
 			err = c.arrive(ctx, intent, intent.Owner, o)
 		}
@@ -110,15 +111,15 @@ func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
 	return o, err
 }
 
-// arrive finds what an owner has at the place that the state does not know.
+// arrive finds folders of the owner at the location that the state does not know.
 func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outlook) error {
-	view, err := c.view(ctx, owner, owner.Place.Branch)
+	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return err
 	}
 	if view.Missing {
 		o.warn("gitops_repo", "Repository does not exist yet",
-			"There is no repository at this path: apply creates a bare one, unless something else does before.")
+			"There is no repository at this path. The apply creates a bare one, unless it exists by then.")
 	}
 	owned, err := view.Owned(ctx)
 	if err != nil {
@@ -138,35 +139,35 @@ func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outl
 		}
 	}
 	if len(unwanted) > 0 && !intent.Adopt {
-		o.add("name", "Another assignment of this name is there",
-			"The repository has %s of an assignment called %q at this place, which this state does not know and this fleet does not want: %s.\n\n"+
-				"Should another configuration write there, give this one another name. If they are left from before, set adopt = true: "+
-				"they are then removed, within what protection allows.",
+		o.add("name", "Another assignment has this name",
+			"The repository has %s of an assignment called %q at this location that this state does not know and this fleet does not want: %s.\n\n"+
+				"If another configuration writes there, give this assignment another name. If the folders are from an earlier apply of this "+
+				"assignment, set adopt = true: they are then removed, within what protection allows.",
 			wording.Count(len(unwanted), "folder", "folders"), owner.Name, wording.List(unwanted, wording.Named))
 	}
 	return nil
 }
 
-// leave says what becomes of a former place.
+// leave plans what happens to a former location.
 func (c *Client) leave(intent Intent, former former, o *Outlook) {
 	if o.Identity != Moved {
 		return
 	}
-	at := intent.Known.Owner.Place
+	at := intent.Known.Owner.Location
 	switch {
 	case former.gone != nil && isGone(former.gone):
 		o.warn("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.gone)
 	case former.gone != nil:
-		o.warn("gitops_repo", "Former repository cannot be looked at", "What is on branch %q at %s stays there: %s.", at.Branch, at.URL, former.gone)
+		o.warn("gitops_repo", "Former repository cannot be read", "The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.", at.Branch, at.URL, former.gone)
 	case intent.Leave:
 		o.LetGo = true
-		o.warn("on_destroy", "Folders stay", "The folders on branch %q at path %q of the former place stay there, and are nobody's.", at.Branch, at.Path)
+		o.warn("on_destroy", "Folders stay", "The folders on branch %q at path %q of the former location stay there, and no assignment manages them.", at.Branch, at.Path)
 	default:
 		o.Cleared = intent.Known.Current()
 	}
 }
 
-// protect holds what would go to the limits of protection.
+// protect checks what would be removed against the limits of protection.
 func (o *Outlook) protect(intent Intent) {
 	before, after := o.Before, intent.After
 	removal := rollout.RemovalOf(before, after)
@@ -186,9 +187,9 @@ func (o *Outlook) refuse(protection rollout.Protection, removal rollout.Removal,
 	}
 }
 
-// conflicts finds folders that are not the owner's to write.
+// conflicts finds folders that the owner may not write.
 func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error {
-	view, err := c.view(ctx, intent.Owner, intent.Owner.Place.Branch)
+	view, err := c.view(ctx, intent.Owner, intent.Owner.Location.Branch)
 	if err != nil {
 		return err
 	}
@@ -204,9 +205,9 @@ func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error
 	for _, conflict := range found {
 		switch {
 		case !conflict.Adoptable():
-			o.add("gitops_repo", "Folder belongs to somebody else", "%s.", conflict)
+			o.add("gitops_repo", "Folder does not belong to this assignment", "%s.", conflict)
 		case !intent.Adopt:
-			o.add("gitops_repo", "Folder belongs to somebody else", "%s. To take it over, with what is in it, set adopt = true.", conflict)
+			o.add("gitops_repo", "Folder does not belong to this assignment", "%s. To take it over, with what is in it, set adopt = true.", conflict)
 		default:
 			o.Adopted = append(o.Adopted, conflict)
 			text := conflict.String()
@@ -219,7 +220,7 @@ func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error
 	return nil
 }
 
-// Unseen is what can be said of an intent before the repository can be looked at.
+// Unseen is the outlook of an intent while the repository cannot be read yet.
 func Unseen(intent Intent) *Outlook {
 	o := &Outlook{Identity: Created, Before: rollout.Trees{}}
 	if intent.Known != nil {
@@ -230,10 +231,10 @@ func Unseen(intent Intent) *Outlook {
 	return o
 }
 
-// dropTaken drops from what is known what others have taken over: no destroy removes that. Where nobody can be
-// asked, all of it stays known.
+// dropTaken removes folders that other owners have taken over from what is known: a destroy does not remove those.
+// Where the repository cannot be read, all of it stays known.
 func (c *Client) dropTaken(ctx context.Context, known *Known) *Known {
-	view, err := c.view(ctx, known.Owner, known.Owner.Place.Branch)
+	view, err := c.view(ctx, known.Owner, known.Owner.Location.Branch)
 	if err != nil {
 		return known
 	}
@@ -257,7 +258,7 @@ func (c *Client) PlanDestroy(ctx context.Context, known *Known, protection rollo
 	removal := rollout.RemovalOf(o.Before, nil)
 	if leave {
 		if removal.Total > 0 {
-			o.warn("on_destroy", "Folders stay", "%s on %s: their folders stay in the repository, and are nobody's until an assignment takes them.",
+			o.warn("on_destroy", "Folders stay", "%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
 				wording.Count(removal.Total, "assignment", "assignments"), wording.Count(len(removal.Hosts()), "host", "hosts"))
 		}
 		return o

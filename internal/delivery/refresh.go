@@ -12,10 +12,9 @@ import (
 type Drift struct {
 	// Trees are the folders with another tree than was written; "" where the folder is gone.
 	Trees map[rollout.Key]string
-	// Touched are hosts whose marker or record somebody changed or removed.
+	// Touched are hosts whose marker or record was changed or removed by others.
 	Touched []string
-	// Since names the first commit, by hand, that changed a folder; a folder that no such commit was found
-	// for is not there.
+	// Since names the first commit by hand that changed a folder. Folders without such a commit are absent.
 	Since map[rollout.Key]string
 	// Gone says that the repository does not exist any more.
 	Gone bool
@@ -25,8 +24,8 @@ type Drift struct {
 func (d Drift) IsNone() bool { return len(d.Trees) == 0 && len(d.Touched) == 0 && !d.Gone }
 
 // Refresh compares the folders in the repository with what was written, by their trees. It reads no
-// file. Where the state does not know what was written, since it was lost, made by an import or by an
-// older version, what the records say is read first, and put into known.
+// file. Where the state does not know what was written, because it was lost, or made by an import or by an
+// older version, the records are read first, and what they say is put into known.
 func (c *Client) Refresh(ctx context.Context, known *Known) error {
 	branch, err := c.pending(ctx, known)
 	if err != nil {
@@ -49,8 +48,7 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 			return err
 		}
 	}
-	// What a record says may have changed: another owner may have taken a folder over. That it is there
-	// is what counts.
+	// Another owner may have taken a folder over, and its record may have changed. Only the folder counts.
 	there := make(map[string]string, len(known.Trees))
 	for host := range known.Trees {
 		there[host] = ""
@@ -65,18 +63,18 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 			known.Drift.Trees[key] = tree
 		}
 	}
-	if err := known.passOver(ctx, view); err != nil {
+	if err := known.ignoreTaken(ctx, view); err != nil {
 		return err
 	}
-	if len(known.Drift.Trees) > 0 && branch == known.Owner.Place.Branch {
+	if len(known.Drift.Trees) > 0 && branch == known.Owner.Location.Branch {
 		known.Drift.Since, err = c.since(ctx, known)
 	}
 	return err
 }
 
-// passOver takes folders that another owner has taken over for no drift: what becomes of them is for an
-// apply that changes something to say.
-func (k *Known) passOver(ctx context.Context, view *gitops.View) error {
+// ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
+// something decides about them.
+func (k *Known) ignoreTaken(ctx context.Context, view *gitops.View) error {
 	there := gitops.Deployed{}
 	for key, tree := range k.Drift.Trees {
 		if tree == "" {
@@ -102,7 +100,7 @@ func (k *Known) passOver(ctx context.Context, view *gitops.View) error {
 	return nil
 }
 
-// readRecords takes what the owner's records say for what was written.
+// readRecords sets what was written to what the owner's records say.
 func (k *Known) readRecords(ctx context.Context, view *gitops.View) error {
 	records, err := view.Records(ctx)
 	if err != nil {
@@ -120,9 +118,9 @@ func (k *Known) readRecords(ctx context.Context, view *gitops.View) error {
 }
 
 // Label returns the name that an owner has in the labels of what is rendered, where its records at the
-// place say another one than its own; "" where they say none.
+// location have another one than its present name; "" where they have none.
 func (c *Client) Label(ctx context.Context, owner Owner) (string, error) {
-	view, err := c.view(ctx, owner, owner.Place.Branch)
+	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return "", err
 	}
@@ -142,8 +140,8 @@ func (c *Client) Label(ctx context.Context, owner Owner) (string, error) {
 // maxSearched is how many commits are searched at most for who changed a folder.
 const maxSearched = 200
 
-// since finds the commits by hand that the drift began with. What they are is said for people; that they
-// cannot be found is no error.
+// since finds the commits by hand with which the drift began. They are only shown; it is no error when they
+// cannot be found.
 func (c *Client) since(ctx context.Context, known *Known) (map[rollout.Key]string, error) {
 	history, err := c.History(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
 	if ctx.Err() != nil {

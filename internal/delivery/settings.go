@@ -21,22 +21,22 @@ type Settings struct {
 	Title       string
 	Labels      []string
 	Reviewers   []string
-	Merge       forge.MergeMode // "": people merge
+	Merge       forge.MergeMode // "": it is not merged by the apply
 }
 
-// request names the owner's pull request. Its branch tells apart what has one name: the branches that it
-// goes into, and the paths there.
+// request names the owner's pull request. Its branch differs for owners of one name on different branches or
+// paths.
 func (s Settings) request(owner Owner) forge.Selector {
-	mark := strings.TrimPrefix(owner.Place.Path+"/"+owner.Name, "/")
-	return forge.Selector{Owner: mark, Base: owner.Place.Branch, Head: cmp.Or(s.Head, "flotilla/"+owner.Place.Branch+"/"+mark)}
+	mark := strings.TrimPrefix(owner.Location.Path+"/"+owner.Name, "/")
+	return forge.Selector{Owner: mark, Base: owner.Location.Branch, Head: cmp.Or(s.Head, "flotilla/"+owner.Location.Branch+"/"+mark)}
 }
 
-// Check reports what no pull request can be opened with. Nobody is asked.
+// Check reports settings with which no pull request can be opened. It makes no request.
 func (c *Client) Check(settings Settings, owner Owner) error {
 	if !settings.PullRequest {
 		return nil
 	}
-	host, err := c.forge(settings, owner.Place)
+	host, err := c.forge(settings, owner.Location)
 	if err != nil {
 		return err
 	}
@@ -47,28 +47,28 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers})
 }
 
-func (c *Client) forge(settings Settings, at Place) (forge.Host, error) {
+func (c *Client) forge(settings Settings, at Location) (forge.GitHost, error) {
 	credentials := c.credentials.For(at.URL)
-	return forge.NewHost(forge.Repository{
+	return forge.NewGitHost(forge.Repository{
 		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
 		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token},
 	}, forge.WithHTTPTransport(c.over))
 }
 
-// ErrProposed is the error of a commit that is on the branch of its own, and only whose pull request is
-// not as wanted.
-var ErrProposed = errors.New("the commit is pushed, and its pull request is not as it should be")
+// ErrProposed is the error of a commit that was pushed to its branch, while its pull request could not be
+// opened, updated or merged.
+var ErrProposed = errors.New("the commit is pushed, but its pull request is not complete")
 
-// write applies an edit as the settings say, and returns what came of it, the commit that holds it, and
-// the URL of the pull request, if there is one.
+// write applies an edit as the settings say. It returns the result, the commit that holds the edit, and the
+// URL of the pull request, if there is one.
 func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit gitops.Edit) (result gitops.Result, commit, url string, err error) {
-	remote := c.remote(owner.Place)
+	remote := c.remote(owner.Location)
 	defer c.looks.forget(remote)
 	if !settings.PullRequest {
 		result, err := c.git.Apply(ctx, remote, edit)
 		return result, result.Commit, "", err
 	}
-	host, err := c.forge(settings, owner.Place)
+	host, err := c.forge(settings, owner.Location)
 	if err != nil {
 		return gitops.Result{}, "", "", err
 	}
@@ -77,7 +77,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 	proposed := remote
 	proposed.Branch = edit.Head
 	defer c.looks.forget(proposed)
-	release, err := c.heads.take(ctx, owner.Place.URL+" "+edit.Head)
+	release, err := c.heads.take(ctx, owner.Location.URL+" "+edit.Head)
 	if err != nil {
 		return gitops.Result{}, "", "", err
 	}
@@ -106,7 +106,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 }
 
 // propose opens or updates the owner's pull request, and merges it where that is wanted.
-func propose(ctx context.Context, host forge.Host, settings Settings, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
+func propose(ctx context.Context, host forge.GitHost, settings Settings, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
 	request, err := host.Ensure(ctx, wanted)
 	if err != nil {
 		return nil, err
@@ -117,8 +117,8 @@ func propose(ctx context.Context, host forge.Host, settings Settings, head strin
 	return host.Merge(ctx, request, head, settings.Merge)
 }
 
-// closeRequest closes the owner's open request: there is nothing to propose any more.
-func closeRequest(ctx context.Context, host forge.Host, selector forge.Selector) error {
+// closeRequest closes the owner's open pull request, since nothing is left to propose.
+func closeRequest(ctx context.Context, host forge.GitHost, selector forge.Selector) error {
 	request, err := host.Current(ctx, selector)
 	if err != nil || request == nil || request.State != forge.Open {
 		return err
@@ -145,18 +145,18 @@ func (s Settings) titleOf(edit gitops.Edit, result gitops.Result) string {
 	}
 	switch {
 	case edit.Keep:
-		parts = []string{"folders let go"}
+		parts = []string{"folders no longer managed"}
 	case edit.Formerly != "" && len(parts) == 0:
 		parts = []string{"takes over from " + edit.Formerly}
 	case len(parts) == 0:
-		parts = []string{"hosts put right"}
+		parts = []string{"hosts repaired"}
 	}
 	return edit.Owner.Name + ": " + strings.Join(parts, ", ")
 }
 
 func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
 	if edit.Keep {
-		return "The records of this assignment go, and its folders stay.\n"
+		return "The records of this assignment are removed, and its folders stay.\n"
 	}
 	rows := make([]forge.Change, len(result.Changes))
 	for i, change := range result.Changes {
@@ -168,11 +168,11 @@ func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
 	return forge.Body(rows, limit)
 }
 
-// pending returns the branch to look at for what is deployed: that of the owner's open pull request,
-// which is pending and no drift, or the place's own once it is merged or was closed. An open request that
-// is not the one in the state, or should have been merged at once, is of an apply that failed half-way.
+// pending returns the branch that shows what is deployed: that of the owner's open pull request, whose changes
+// are pending and no drift, or the location's own once the request is merged or closed. An open request that
+// is not the one in the state, or should have been merged at once, is from an apply that failed half-way.
 func (c *Client) pending(ctx context.Context, known *Known) (branch string, err error) {
-	at := known.Owner.Place
+	at := known.Owner.Location
 	if !known.Settings.PullRequest {
 		return at.Branch, nil
 	}
@@ -191,26 +191,26 @@ func (c *Client) pending(ctx context.Context, known *Known) (branch string, err 
 	return at.Branch, nil
 }
 
-// IsProposed says whether what is known of an owner is only proposed, by a request that is still open.
+// IsProposed reports whether what is known of an owner is only proposed, by a pull request that is still open.
 func (c *Client) IsProposed(ctx context.Context, known *Known) (bool, error) {
 	if known.PullRequest == "" {
 		return false, nil
 	}
 	branch, err := c.pending(ctx, known)
-	return err == nil && branch != known.Owner.Place.Branch, err
+	return err == nil && branch != known.Owner.Location.Branch, err
 }
 
-// CloseFormer closes the open request of an owner that has other settings or another name now, unless it
+// CloseFormer closes the open pull request from before the owner got other settings or another name, unless it
 // is the same request.
 func (c *Client) CloseFormer(ctx context.Context, known *Known, owner Owner, settings Settings) (head string, err error) {
 	former := known.Settings.request(known.Owner)
 	if !known.Settings.PullRequest {
 		return "", nil
 	}
-	if settings.PullRequest && known.Owner.Place.URL == owner.Place.URL && settings.request(owner) == former {
+	if settings.PullRequest && known.Owner.Location.URL == owner.Location.URL && settings.request(owner) == former {
 		return "", nil
 	}
-	host, err := c.forge(known.Settings, known.Owner.Place)
+	host, err := c.forge(known.Settings, known.Owner.Location)
 	if err == nil {
 		err = closeRequest(ctx, host, former)
 	}

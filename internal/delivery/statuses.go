@@ -7,25 +7,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
-// CommitStatuses are what a Git host was told about a commit.
+// CommitStatuses are the statuses of one commit on a Git host.
 type CommitStatuses struct {
 	Commit   string
 	Statuses []forge.Status
 }
 
-// CheckStatuses tells why a place's Git host has no commit statuses. Nobody is asked. Of the settings the
-// kind of Git host and the URL of its API are read.
-func (c *Client) CheckStatuses(settings Settings, at Place) error {
+// CheckStatuses returns an error when commit statuses cannot be read from a location's Git host. It makes no
+// request. Of the settings it uses the kind of Git host and the URL of its API.
+func (c *Client) CheckStatuses(settings Settings, at Location) error {
 	_, err := c.forge(settings, at)
 	return err
 }
 
-// Statuses reads what the Git host was told about the newest commits of a place's branch, newest first,
-// until enough was heard, or of so many commits. A commit that the host does not know, because it has not
-// noticed it yet, has none. enough is called after each commit with all that was heard; the error of a
-// host that answers no more comes with what was heard until then.
+// Statuses reads the statuses of the newest commits of a location's branch, newest first, until enough returns
+// true, or of limit commits. A commit that the Git host does not have yet has none. enough is called after
+// each commit with all statuses so far; when the Git host stops answering, the error comes with those.
 func (c *Client) Statuses(
-	ctx context.Context, settings Settings, at Place, limit int, enough func([]CommitStatuses) bool,
+	ctx context.Context, settings Settings, at Location, limit int, enough func([]CommitStatuses) bool,
 ) ([]CommitStatuses, error) {
 	host, err := c.forge(settings, at)
 	if err != nil {

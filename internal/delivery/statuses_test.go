@@ -20,7 +20,7 @@ import (
 // toldHost is a Git host with a repository owner/r.git, and what it was told about commits.
 type toldHost struct {
 	*site
-	place delivery.Place
+	location delivery.Location
 	// answer gives the contexts of a commit, or a status of HTTP.
 	answer func(commit string) (contexts []string, status int)
 
@@ -68,11 +68,11 @@ func newToldHost(t *testing.T) *toldHost {
 		_ = json.NewEncoder(w).Encode(map[string]any{"statuses": statuses})
 	}))
 	t.Cleanup(server.Close)
-	h.place = delivery.Place{URL: server.URL + "/owner/r.git", Branch: "main"}
+	h.location = delivery.Location{URL: server.URL + "/owner/r.git", Branch: "main"}
 	var known *delivery.Known
 	for version := range 4 {
 		text := fmt.Sprint(version)
-		known = h.mustApply(delivery.Intent{Owner: owner(h.place, "dev"), After: wanted(t, text, 1, "drone"), Known: known}, text)
+		known = h.mustApply(delivery.Intent{Owner: owner(h.location, "dev"), After: wanted(t, text, 1, "drone"), Known: known}, text)
 	}
 	return h
 }
@@ -100,7 +100,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 		"not a word": {1, 20, nil, commits[:1]},
 	} {
 		h.asked = nil
-		heard, err := h.process().Statuses(t.Context(), settings, h.place, test.limit, func(heard []delivery.CommitStatuses) bool {
+		heard, err := h.process().Statuses(t.Context(), settings, h.location, test.limit, func(heard []delivery.CommitStatuses) bool {
 			return len(heard) == test.enough
 		})
 		if (err != nil) != (test.heard == nil) || err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -123,7 +123,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 		}
 		return []string{"a"}, 0
 	}
-	heard, err := h.process().Statuses(t.Context(), settings, h.place, 20, func([]delivery.CommitStatuses) bool { return false })
+	heard, err := h.process().Statuses(t.Context(), settings, h.location, 20, func([]delivery.CommitStatuses) bool { return false })
 	if !errors.Is(err, forge.ErrUnauthorized) || len(heard) != 1 {
 		t.Errorf("refused: %+v, %v", heard, err)
 	}
@@ -141,17 +141,17 @@ func TestARepositoryWithoutAGitHostHasNoStatuses(t *testing.T) {
 		"https://token@github.com/owner/r.git":   "credentials in it",
 		"https://gitea.com/owner/../owner/r.git": "\"..\"",
 	} {
-		place := delivery.Place{URL: url, Branch: "main"}
+		location := delivery.Location{URL: url, Branch: "main"}
 		client := s.process()
-		if err := client.CheckStatuses(delivery.Settings{}, place); err == nil || !strings.Contains(err.Error(), want) {
+		if err := client.CheckStatuses(delivery.Settings{}, location); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
-		_, err := client.Statuses(t.Context(), delivery.Settings{}, place, 20, nil)
+		_, err := client.Statuses(t.Context(), delivery.Settings{}, location, 20, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if err := s.process().CheckStatuses(delivery.Settings{}, delivery.Place{URL: "https://github.com/owner/r.git"}); err != nil {
+	if err := s.process().CheckStatuses(delivery.Settings{}, delivery.Location{URL: "https://github.com/owner/r.git"}); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,12 +17,12 @@ type Written struct {
 	Trees rollout.Trees
 }
 
-// Written reads what the place's branch has of an owner: the folders that its records list, and those that
-// are wanted besides.
+// Written reads what the location's branch has of an owner: the folders that its records list, and the wanted
+// ones.
 //
 // Errors: as of a look.
 func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees) (Written, error) {
-	view, err := c.view(ctx, owner, owner.Place.Branch)
+	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return Written{}, err
 	}
@@ -46,10 +46,10 @@ func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees)
 	return written, err
 }
 
-// Tip asks for the commit of a place's branch as it is now; "" when there is no branch, or no repository.
+// Tip returns the present commit of a location's branch; "" when there is no branch, or no repository.
 //
 // Errors: as of a look.
-func (c *Client) Tip(ctx context.Context, at Place) (string, error) {
+func (c *Client) Tip(ctx context.Context, at Location) (string, error) {
 	c.looks.forget(c.remote(at))
 	return c.tip(ctx, at)
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// adopt takes over those conflicts that are another owner's folder as it is, or
-// in nobody's record, and returns the others. The former owner's records are
+// adopt takes over those conflicts that are a whole folder of another owner, or a
+// folder in no record, and returns the others. The former owner's records are
 // rewritten in the same commit; its marker and its other folders stay.
 func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
-	type place struct {
+	type ownedHost struct {
 		owner Owner
 		host  string
 	}
-	records := map[place]hostRecord{}
+	records := map[ownedHost]hostRecord{}
 	var left []Conflict
 	for _, c := range found {
 		if !c.Adoptable() {
@@ -29,7 +29,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 		}
 		from := Owner{Name: c.Owner, Path: c.OwnerPath}
 		host, target, _ := from.hostOf(c.Folder)
-		at := place{from, host}
+		at := ownedHost{from, host}
 		record, ok := records[at]
 		if !ok {
 			var err error
@@ -46,11 +46,11 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 		delete(record.DeploymentTargets, target)
 		s.take(c, &folder)
 	}
-	places := slices.SortedFunc(maps.Keys(records), func(a, b place) int {
+	ordered := slices.SortedFunc(maps.Keys(records), func(a, b ownedHost) int {
 		return compareKeys(key{a.owner.records(), a.host}, key{b.owner.records(), b.host})
 	})
 	h := git.NewHasher()
-	for _, at := range places {
+	for _, at := range ordered {
 		content := records[at].encode()
 		s.change.put = append(s.change.put, putFile{
 			path: at.owner.record(at.host), id: h.Blob(content), content: content,
@@ -60,7 +60,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 }
 
 // take notes a folder that is taken over, and what was recorded of it until
-// then; nil when it was in nobody's record.
+// then; nil when it was in no record.
 func (s *staging) take(c Conflict, until *folderRecord) {
 	s.change.adopted = append(s.change.adopted, c)
 	if until != nil {

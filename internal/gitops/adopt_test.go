@@ -125,7 +125,7 @@ func TestWhatIsLetGoStaysAndIsNobodys(t *testing.T) {
 		if got := r.files(); !maps.Equal(got, left) {
 			t.Errorf("files = %v\nwant %v", got, left)
 		}
-		if message, want := r.git("log", "-1", "--format=%B"), "dev: 2 let go\n\nLet go:\n- clusters/one/app\n- drone/app\n\nFlotilla-Assignment: dev"; !strings.HasPrefix(message, want) {
+		if message, want := r.git("log", "-1", "--format=%B"), "dev: 2 no longer managed\n\nNo longer managed:\n- clusters/one/app\n- drone/app\n\nFlotilla-Assignment: dev"; !strings.HasPrefix(message, want) {
 			t.Errorf("message = %q, want %q", message, want)
 		}
 		if again := apply(t, r, letGo); again.Committed {

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
 
-// Result is what an Apply came to.
+// Result is the outcome of an Apply.
 type Result struct {
 	// Commit is a commit that holds what was wanted: the branch's tip when it was
 	// last read; "" when the branch does not exist and nothing was to be written.
@@ -32,9 +32,9 @@ type Result struct {
 	// Apply made a commit or an earlier one did. It is "" when there is nothing to
 	// propose: Commit has it all.
 	HeadCommit string
-	// WentBack are the keys of those added and changed that went back to an earlier
+	// RolledBack are the keys of those added and changed that went back to an earlier
 	// commit.
-	WentBack []string
+	RolledBack []string
 	// Formerly is the owner's former name, when the commit took over from it.
 	Formerly string
 	// Records are the ids of all of the owner's records by host, for the next Edit.
@@ -43,7 +43,7 @@ type Result struct {
 	// kept are as the branch has them, or absent where it has none.
 	Deployed Deployed
 
-	claim *claimChange // what the edit of a claim came to
+	claim *claimChange // the outcome of an edit of a claim
 }
 
 // FolderChange is one folder that a commit adds, changes or removes.
@@ -66,9 +66,9 @@ const (
 )
 
 // Apply makes the tip of the branch hold exactly what the edit wants of its
-// owner, by one commit, or by none when it does already. Nobody else's file
+// owner, by one commit, or by none when it does already. No file of others
 // changes. The push is a compare-and-swap and never forced; when others move
-// the branch first, the edit is worked out anew on what they left.
+// the branch first, the edit is computed again on the new tip.
 //
 // Edits that go to one branch through one Client at the same time, with the
 // same credentials and author, share a commit that has a section for each. Each
@@ -109,8 +109,8 @@ type application struct {
 	race race
 }
 
-// attempt works the edits out at the tip, and pushes. It is done when the tip
-// holds what is wanted; not done and no error means to try again.
+// attempt computes the changes at the tip, and pushes them. It is done when the
+// tip holds what is wanted; not done and no error means to try again.
 func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	t, err := a.client.git.Open(ctx, a.remote, a.levels())
 	if err != nil {
@@ -127,7 +127,7 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
-	a.client.git.Log(ctx, a.remote, "worked out a commit", map[string]any{"assignments": len(a.edits), "with_changes": len(changes)})
+	a.client.git.Log(ctx, a.remote, "prepared a commit", map[string]any{"assignments": len(a.edits), "with_changes": len(changes)})
 	switch {
 	case len(changes) == 0:
 		a.giveResults(t.Commit, git.Hash{}, nil)
@@ -177,11 +177,11 @@ func (a *application) levels() int {
 	return levels
 }
 
-// stage works out all edits, one upon the other, and returns those that change
-// something, with their files in a pack. An edit that cannot be made has its
-// own error and leaves no trace in the commit of the others. Before that it is
-// tried once more after them: what stands in its way may be a folder that
-// another hands over in the same apply.
+// stage computes the changes of all edits, each on the result of the one before,
+// and returns those that change something, with their files in a pack. An edit
+// that cannot be made has its own error and leaves no trace in the commit of the
+// others. Before that it is tried once more after them: what blocks it may be a
+// folder that another edit gives up in the same apply.
 func (a *application) stage(ctx context.Context, t *git.Tip, proposed *layout) (*layout, []*change, *git.Pack, error) {
 	order, last := a.open(), map[*waiting]bool{}
 	for {
@@ -213,7 +213,7 @@ func (a *application) stage(ctx context.Context, t *git.Tip, proposed *layout) (
 		if failed == nil {
 			return work, changes, pack, nil
 		}
-		// What it may have done already goes with the workspace and the pack.
+		// Its partial changes are dropped with the tree and the pack.
 		order = slices.DeleteFunc(order, func(w *waiting) bool { return w == failed })
 		if last[failed] || len(order) == 0 {
 			a.fail(failed, failure)
@@ -238,7 +238,7 @@ func (a *application) giveResults(commit, head git.Hash, proposed []*change) {
 		if c != nil {
 			result.Added, result.Changed, result.Removed = texts(c.added), texts(c.changed), texts(c.removed)
 			result.Changes, result.Adopted = c.folders, c.adopted
-			result.WentBack, result.Formerly = texts(c.back), c.formerly
+			result.RolledBack, result.Formerly = texts(c.back), c.formerly
 		}
 		result.Deployed, result.Records, result.claim = w.staged.deployed, w.staged.recordIDs(), w.staged.claim
 		a.succeed(w, result)
@@ -331,8 +331,8 @@ func packFolder(h *git.Hasher, pack *git.Pack, file putFile) error {
 	return nil
 }
 
-// unansweredBy lets an attempt that failed for a passing reason be followed by
-// another, and returns the error when there were enough.
+// unansweredBy allows another attempt after one that failed for a passing reason,
+// and returns the error when there were enough attempts.
 func (a *application) unansweredBy(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !git.Transient(err) {
 		return err

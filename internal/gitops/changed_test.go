@@ -62,7 +62,7 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 		applyAt(t, r, noon.Add(time.Hour), edit)
 		is("app", noon.Add(time.Hour), two, one)
 		is("two", noon, one, gitops.Folder{})
-		// Drift that is put right is no change by the owner.
+		// Drift that is repaired is no change by the owner.
 		r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
 		if result := applyAt(t, r, noon.Add(2*time.Hour), edit); !result.Committed {
 			t.Errorf("%+v", result)

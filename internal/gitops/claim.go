@@ -14,11 +14,11 @@ import (
 )
 
 // ErrClaimHeld is the error of an edit of a claim whose record is another holder's.
-var ErrClaimHeld = errors.New("claim is another state's")
+var ErrClaimHeld = errors.New("the claim belongs to another Terraform state")
 
 // ErrClaimUnreadable is the error of an edit that wants clusters while the record of another claim cannot be read:
-// nobody can tell which ones are free.
-var ErrClaimUnreadable = errors.New("record of a claim cannot be read")
+// which ones are free cannot be told.
+var ErrClaimUnreadable = errors.New("the record of a claim cannot be read")
 
 // ClaimEdit is what one claim wants its record to say.
 type ClaimEdit struct {
@@ -33,7 +33,7 @@ type ClaimEdit struct {
 	Holder string
 	// Holders are those whose records are the claim's own, beside Holder. A record without a holder is of "".
 	Holders []string
-	// Adopt takes over a record of anybody.
+	// Adopt takes over the record of any holder.
 	Adopt bool
 	// Choose decides what the claim has, by what the tip says. It is called again when a race was lost. Its error is
 	// that of the edit. Without it the record goes, if it is the claim's own.
@@ -54,7 +54,7 @@ type ClaimTip struct {
 	Elsewhere map[string]string
 }
 
-// ClaimResult is what an edit of a claim came to.
+// ClaimResult is the outcome of an edit of a claim.
 type ClaimResult struct {
 	// Commit is a commit that holds what was wanted; "" when the branch does not exist and nothing was to be written.
 	Commit string
@@ -68,7 +68,7 @@ type ClaimResult struct {
 	Record string
 }
 
-// ClaimError is what an edit of a claim fails with by what others have done, or by Choose.
+// ClaimError is the error of an edit of a claim that others' claims or Choose prevent.
 type ClaimError struct{ err error }
 
 func (e *ClaimError) Error() string { return e.err.Error() }
@@ -78,7 +78,7 @@ func (e *ClaimError) Unwrap() error { return e.err }
 
 // Claim makes the record of a claim say what Choose decides, by one commit, or by none when it does already. The push
 // is a compare-and-swap: what Choose sees is what the commit is made on, so that no two claims get the same cluster,
-// however many there are and whoever pushes them. Edits of claims share commits with those of owners, as Apply says.
+// however many there are. Edits of claims share commits with those of owners, as Apply says.
 //
 // Errors: as of Apply, or *ClaimError.
 func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
@@ -116,7 +116,7 @@ func (e ClaimEdit) check() error {
 	}
 	for _, text := range []string{e.Environment, e.Holder} {
 		if len(text) > maxClaimText || strings.ContainsFunc(text, isControl) {
-			return errors.New("the claim's environment or holder is too long, or has a control character")
+			return fmt.Errorf("the claim's environment or holder is longer than %d bytes, or has a control character", maxClaimText)
 		}
 	}
 	if err := e.Author.Check(); err != nil {
@@ -128,7 +128,7 @@ func (e ClaimEdit) check() error {
 	return git.CheckPath(e.Path)
 }
 
-// claimChange is what an edit of a claim comes to at one tip.
+// claimChange is what an edit of a claim changes at one tip.
 type claimChange struct {
 	clusters        []string
 	record          string // id of the blob
@@ -153,7 +153,7 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 		return c, nil
 	}
 	if s.held {
-		return nil, &ClaimError{fmt.Errorf("%w: there is a record of a claim %q already, %s", ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name))}
+		return nil, &ClaimError{fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over", ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name))}
 	}
 	clusters, err := e.choose(s)
 	if err != nil {
@@ -182,7 +182,7 @@ func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
 		return nil, &ClaimError{err}
 	}
 	if len(clusters) > MaxClaimed {
-		return nil, fmt.Errorf("a claim may have %d clusters, and %d are wanted", MaxClaimed, len(clusters))
+		return nil, fmt.Errorf("a claim may have %d clusters at most, and %d are wanted", MaxClaimed, len(clusters))
 	}
 	held := s.own.names()
 	for i, cluster := range clusters {
@@ -193,10 +193,10 @@ func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
 			return nil, fmt.Errorf("cluster %q is wanted twice", cluster)
 		}
 		if other, taken := s.elsewhere[cluster]; taken {
-			return nil, &ClaimError{fmt.Errorf("cluster %q is of claim %q", cluster, other)}
+			return nil, &ClaimError{fmt.Errorf("cluster %q belongs to claim %q", cluster, other)}
 		}
 		if len(s.unreadable) > 0 && !slices.Contains(held, cluster) {
-			return nil, &ClaimError{fmt.Errorf("%w, so that nobody can tell which clusters are free: %s",
+			return nil, &ClaimError{fmt.Errorf("%w, so that it is not known which clusters are free; repair or remove %s",
 				ErrClaimUnreadable, wording.List(s.unreadable, maxNamed))}
 		}
 	}
@@ -216,12 +216,12 @@ func without(names, others []string) []string {
 
 // claimsAtTip is what a tip says of claims at a path, as one of them sees it.
 type claimsAtTip struct {
-	own        claimRecord // the claim's own; what there is of its former name where that is all
-	id         git.Hash    // of the record of the claim's name
-	there      bool        // there is a record of the claim's name
-	is         bool        // and it is the claim's own
-	held       bool        // and it is another holder's
-	moves      bool        // there is a record of the claim's own under its former name
+	own        claimRecord // the claim's own record; the one of its former name where there is no other
+	id         git.Hash    // of the record with the claim's name
+	there      bool        // there is a record with the claim's name
+	is         bool        // that record is the claim's own
+	held       bool        // that record is another holder's
+	moves      bool        // there is a record of the claim's own with its former name
 	elsewhere  map[string]string
 	unreadable []string // paths of records
 }
@@ -267,8 +267,8 @@ func (w *layout) openClaims(ctx context.Context, e *ClaimEdit) (*claimsAtTip, er
 	return s, nil
 }
 
-// isOwn says whether a record of the claim's name is its own. One that cannot be read may be anybody's, and is put
-// right by who knows the claim.
+// isOwn reports whether a record with the claim's name is its own. One that cannot be read may have any holder; a claim
+// that has a holder of its own replaces it.
 func (e *ClaimEdit) isOwn(r claimRecord, readable bool) bool {
 	if !readable {
 		return len(e.Holders) > 0
@@ -297,7 +297,7 @@ func (c *claimChange) subject(name string) string {
 	case len(c.clusters) == 0:
 		parts = []string{"has no cluster"}
 	default:
-		parts = []string{"put right"}
+		parts = []string{"repaired"}
 	}
 	return name + ": " + strings.Join(parts, ", ")
 }

@@ -31,8 +31,8 @@ type Claim struct {
 	Name, Path string
 	// Environment is what the record says; it decides nothing.
 	Environment string
-	// Holder tells apart who has the claim: what the state of Terraform that has it has made up. "" where the record
-	// does not say.
+	// Holder is a random text from the Terraform state that has the claim, to tell it from others. "" where the
+	// record does not say.
 	Holder string
 	// Clusters are in the order in which they were taken.
 	Clusters []ClaimedCluster
@@ -70,7 +70,7 @@ func CheckClaim(name string) error {
 		return err
 	}
 	if len(name)+len(recordSuffix) > git.MaxSegment {
-		return fmt.Errorf("name %q: is too long for its record", name)
+		return fmt.Errorf("name %q is too long for its record", name)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ type claimedCluster struct {
 	more        fields
 }
 
-// encode writes the record canonically, as a person's diff likes it.
+// encode writes the record canonically, in lines that make a readable diff.
 func (r claimRecord) encode() []byte {
 	b := fmt.Appendf(nil, "{\n  \"format\": %d,\n", r.format)
 	if r.environment != "" {
@@ -114,7 +114,7 @@ func (r claimRecord) encode() []byte {
 	return append(r.more.encode(append(b, ']'), "  "), "\n}\n"...)
 }
 
-// parseClaim reads a record. It was in a place where anybody can write, so that each name is checked.
+// parseClaim reads a record. Anybody who may push can have written it, so each name is checked.
 func parseClaim(content []byte) (claimRecord, error) {
 	if len(content) > maxClaim {
 		return claimRecord{}, fmt.Errorf("the record is longer than %d MiB", maxClaim>>20)
@@ -142,7 +142,7 @@ func parseClaimFields(content []byte) (claimRecord, error) {
 			return claimRecord{}, err
 		}
 		if len(*text) > maxClaimText || strings.ContainsFunc(*text, isControl) {
-			return claimRecord{}, fmt.Errorf("%s: is longer than %d bytes, or has a control character", name, maxClaimText)
+			return claimRecord{}, fmt.Errorf("%s is longer than %d bytes, or has a control character", name, maxClaimText)
 		}
 	}
 	var clusters []fields
@@ -181,14 +181,14 @@ func parseClaimedCluster(members fields) (claimedCluster, error) {
 	if err := cluster.more.take("since", &cluster.since); err != nil {
 		return claimedCluster{}, err
 	}
-	// It is only told to others.
+	// The time is only shown.
 	if _, err := time.Parse(time.RFC3339, cluster.since); err != nil {
 		cluster.since = ""
 	}
 	return cluster, nil
 }
 
-// checkClaimed reports what is wrong with the name of a cluster. It is no file's.
+// checkClaimed reports what is wrong with the name of a cluster. It need not be a file name.
 func checkClaimed(name string) error {
 	if name == "" || len(name) > maxClaimText || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return fmt.Errorf("%.80q is not the name of a cluster", name)

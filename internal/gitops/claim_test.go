@@ -123,17 +123,17 @@ func TestAClaimIsOfOneHolder(t *testing.T) {
 
 	other := claiming("web", 2, pool(4))
 	other.Holder = "somebody-else"
-	refused(t, r, other, `claim is another state's: there is a record of a claim "web" already, prod/.flotilla/.claims/web.json`, gitops.ErrClaimHeld)
+	refused(t, r, other, `the claim belongs to another Terraform state: claim "web" already has the record prod/.flotilla/.claims/web.json`, gitops.ErrClaimHeld)
 	gone := other
 	gone.Choose = nil
 	if result := claimed(t, r, gone); result.Committed {
 		t.Error("another's claim was released")
 	}
 	other.Adopt = true
-	if result := claimed(t, r, other); !slices.Equal(result.Clusters, []string{"pool-00", "pool-01"}) || !result.Committed || r.git("log", "-1", "--format=%s") != "claim web: put right" {
+	if result := claimed(t, r, other); !slices.Equal(result.Clusters, []string{"pool-00", "pool-01"}) || !result.Committed || r.git("log", "-1", "--format=%s") != "claim web: repaired" {
 		t.Errorf("%+v, %s", result, r.git("log", "-1", "--format=%s"))
 	}
-	refused(t, r, claiming("web", 2, pool(4)), "another state's", gitops.ErrClaimHeld)
+	refused(t, r, claiming("web", 2, pool(4)), "another Terraform state", gitops.ErrClaimHeld)
 
 	// A replaced object's record is its successor's.
 	next := claiming("web", 1, pool(4))
@@ -147,7 +147,7 @@ func TestAClaimIsOfOneHolder(t *testing.T) {
 	r.byHand(func(w *workTree) {
 		w.write("prod/.flotilla/.claims/web.json", `{"format":1,"clusters":[{"name":"pool-03"}],"note":"by hand"}`)
 	})
-	refused(t, r, claiming("web", 1, pool(4)), "another state's", gitops.ErrClaimHeld)
+	refused(t, r, claiming("web", 1, pool(4)), "another Terraform state", gitops.ErrClaimHeld)
 	known := claiming("web", 1, pool(4))
 	known.Holders = []string{""}
 	if result := claimed(t, r, known); !slices.Equal(result.Clusters, []string{"pool-03"}) || !strings.Contains(r.files()["prod/.flotilla/.claims/web.json"], `"note": "by hand"`) {
@@ -172,7 +172,7 @@ func TestAClaimIsRenamedInOneCommit(t *testing.T) {
 	// Onto another claim it does not go, and another's record under the former name is not touched.
 	onto := claiming("api", 2, pool(4))
 	onto.Formerly, onto.Holder = "shop", "holder-of-web"
-	refused(t, r, onto, `a claim "api" already`, gitops.ErrClaimHeld)
+	refused(t, r, onto, `claim "api" already has the record`, gitops.ErrClaimHeld)
 	foreign := claiming("new", 1, pool(4))
 	foreign.Formerly = "api"
 	if result := claimed(t, r, foreign); !slices.Equal(result.Clusters, []string{"pool-03"}) {
@@ -203,11 +203,11 @@ func TestRecordsOfClaimsThatSomebodyBroke(t *testing.T) {
 		t.Errorf("%+v, %v", claims, err)
 	}
 	// Nobody takes anything until it is mended; what one has stays, and goes.
-	refused(t, r, claiming("new", 1, pool(4)), "nobody can tell which clusters are free: prod/.flotilla/.claims/web.json", gitops.ErrClaimUnreadable)
-	refused(t, r, claiming("api", 2, pool(4)), "nobody can tell", gitops.ErrClaimUnreadable)
+	refused(t, r, claiming("new", 1, pool(4)), "it is not known which clusters are free; repair or remove prod/.flotilla/.claims/web.json", gitops.ErrClaimUnreadable)
+	refused(t, r, claiming("api", 2, pool(4)), "it is not known which", gitops.ErrClaimUnreadable)
 	claimed(t, r, claiming("api", 1, pool(4)))
 	claimed(t, r, claiming("api", 0, pool(4)))
-	refused(t, r, claiming("web", 1, pool(4)), "another state's", gitops.ErrClaimHeld)
+	refused(t, r, claiming("web", 1, pool(4)), "another Terraform state", gitops.ErrClaimHeld)
 	// Who knows the claim puts it right, and then it keeps what it says.
 	mend := claiming("web", 1, pool(4))
 	mend.Holders = []string{mend.Holder}
@@ -267,7 +267,7 @@ func TestWhatNoClaimCanBe(t *testing.T) {
 	claimed(t, r, claiming("web", 1, pool(1)))
 	greedy := claiming("api", 1, nil)
 	greedy.Choose = func(gitops.ClaimTip) ([]string, error) { return pool(1), nil }
-	refused(t, r, greedy, `cluster "pool-00" is of claim "web"`, nil)
+	refused(t, r, greedy, `cluster "pool-00" belongs to claim "web"`, nil)
 }
 
 func TestClaimsShareACommitWithOwnersAndEachOther(t *testing.T) {

@@ -10,12 +10,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Commit is what is known of a commit that somebody says to have applied.
+// Commit is what is known of a commit that a report names.
 type Commit struct {
 	// ID is the full id of the commit; "" when the branch does not have it.
 	ID string
 	// Reason says why there is no ID: the branch does not have such a commit, or
-	// not any more, or nobody can tell which one is meant.
+	// not any more, or the id is the beginning of several.
 	Reason string
 	// Time is when it was committed.
 	Time time.Time
@@ -71,7 +71,7 @@ func (l *Look) recent(ctx context.Context, limit int) ([]string, error) {
 	if _, err := l.lookAgain(ctx); err != nil {
 		return nil, err
 	}
-	for l.past.depth < limit && !l.past.over() {
+	for l.past.depth < limit && !l.past.exhausted() {
 		if err := l.deepen(ctx); err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func (l *Look) find(ctx context.Context, sought []commitPrefix, commits map[stri
 		l.past = newLineage(l.tip)
 	}
 	missing := l.past.find(sought, found, commits)
-	if len(missing) > 0 && l.past.depth == 0 && !l.past.over() {
+	if len(missing) > 0 && l.past.depth == 0 && !l.past.exhausted() {
 		if err := l.deepen(ctx); err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (l *Look) find(ctx context.Context, sought []commitPrefix, commits map[stri
 			missing = sought
 		}
 	}
-	for len(missing) > 0 && !l.past.over() {
+	for len(missing) > 0 && !l.past.exhausted() {
 		if err := l.deepen(ctx); err != nil {
 			return nil, err
 		}

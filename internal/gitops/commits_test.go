@@ -165,7 +165,7 @@ func TestCommitsThatTheBranchLacksAreNoError(t *testing.T) {
 			t.Errorf("commits = %+v", commits)
 		}
 		for id, commit := range commits {
-			want := "is not in the history of the branch, which was perhaps rewritten"
+			want := "is not in the history of the branch, which may have been rewritten"
 			switch id {
 			case "123456", "", "main", strings.Repeat("a", 64):
 				want = "is not the id of a commit"

@@ -18,8 +18,8 @@ type Conflict struct {
 	Host, DeploymentTarget string
 	// Folder is its path from the root of the repository.
 	Folder string
-	// Owner names the owner in whose record the folder is; "" when files are
-	// there that no record lists.
+	// Owner is the name of the owner whose record lists the folder; "" when the
+	// folder has files that no record lists.
 	Owner string
 	// OwnerPath is that owner's path.
 	OwnerPath string
@@ -145,26 +145,26 @@ func (w *layout) ownersInside(ctx context.Context, folders []string) (map[string
 	}
 	for len(at) > 0 {
 		level := slices.Sorted(maps.Keys(at))
-		var places []string
-		for _, place := range level {
-			places = append(places, path.Join(place, recordsFolder))
+		var directories []string
+		for _, directory := range level {
+			directories = append(directories, path.Join(directory, recordsFolder))
 		}
-		if err := w.Open(ctx, places); err != nil {
+		if err := w.Open(ctx, directories); err != nil {
 			return nil, err
 		}
 		below := map[string]string{}
-		for _, place := range level {
-			folder := at[place]
-			if names := w.ownersAt(place); len(names) > 0 && inside[folder].Name == "" {
-				inside[folder] = Owner{Name: names[0], Path: place}
+		for _, directory := range level {
+			folder := at[directory]
+			if names := w.ownersAt(directory); len(names) > 0 && inside[folder].Name == "" {
+				inside[folder] = Owner{Name: names[0], Path: directory}
 			}
-			if inside[folder].Name != "" || strings.Count(place, "/") >= git.MaxDepth {
+			if inside[folder].Name != "" || strings.Count(directory, "/") >= git.MaxDepth {
 				continue
 			}
-			if d := w.Directory(place); d != nil {
+			if d := w.Directory(directory); d != nil {
 				d.Each(func(e git.Entry) {
 					if e.IsTree() && e.Name != recordsFolder {
-						below[path.Join(place, e.Name)] = folder
+						below[path.Join(directory, e.Name)] = folder
 					}
 				})
 			}
@@ -200,7 +200,7 @@ func (w *layout) listings(ctx context.Context, owner Owner, names []string, keys
 		return nil, err
 	}
 	var others []Owner
-	var places []string
+	var directories []string
 	for _, at := range above {
 		for _, name := range w.ownersAt(at) {
 			if at == owner.Path && slices.Contains(names, name) {
@@ -208,10 +208,10 @@ func (w *layout) listings(ctx context.Context, owner Owner, names []string, keys
 			}
 			other := Owner{Name: name, Path: at}
 			others = append(others, other)
-			places = append(places, path.Join(other.records(), clustersHost))
+			directories = append(directories, path.Join(other.records(), clustersHost))
 		}
 	}
-	if err := w.Open(ctx, places); err != nil {
+	if err := w.Open(ctx, directories); err != nil {
 		return nil, err
 	}
 	return w.listingsOf(ctx, others, owner, keys)
@@ -230,13 +230,13 @@ func (w *layout) openAbove(ctx context.Context, owner Owner, keys []key) ([]stri
 		}
 	}
 	above := make([]string, 0, len(seen))
-	places := make([]string, 0, len(seen))
+	directories := make([]string, 0, len(seen))
 	for at := range seen {
 		above = append(above, at)
-		places = append(places, path.Join(at, recordsFolder))
+		directories = append(directories, path.Join(at, recordsFolder))
 	}
 	slices.Sort(above)
-	return above, w.Open(ctx, places)
+	return above, w.Open(ctx, directories)
 }
 
 // listing is a folder that other may own: its record for the host decides.
@@ -286,7 +286,7 @@ func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, ke
 			}
 			record, err := parseRecord(content)
 			if err != nil {
-				// It may list the folder; whoever broke it has to mend it.
+				// It may list the folder, so it has to be repaired first.
 				return nil, fmt.Errorf("the record of the assignment %q at %q: %w", c.other.Name, c.other.Path, err)
 			}
 			targets[c.record] = record.DeploymentTargets

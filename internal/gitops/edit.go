@@ -34,7 +34,7 @@ type Edit struct {
 	// Records are the ids of the owner's records by host, as the state knows them:
 	// the Result.Records of the apply that wrote Previously. With them, hosts on
 	// which nothing changed need not be read, and records that somebody changed by
-	// hand are put right. A host that is left out is read.
+	// hand are repaired. A host that is left out is read.
 	Records map[string]string
 	// Author is author and committer.
 	Author git.Signature
@@ -43,16 +43,16 @@ type Edit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
-	// Keep lets go of everything instead of removing it: the folders and markers
-	// stay as they are, and the owner's records go. Its Hosts are empty.
+	// Keep ends the ownership instead of removing folders: the folders and markers
+	// stay as they are, and the owner's records are removed. Its Hosts are empty.
 	Keep bool
 	// Adopt takes over folders that another owner's records list, or that hold
-	// something else and are in nobody's records: the edit's owner has them from
+	// something else and are in no record: they belong to the edit's owner from
 	// then on. Without it they are an *OwnershipError.
 	Adopt bool
 	// Head, when not "", is the branch that the commit goes to in place of the
 	// remote's, for a pull request: the remote's tip with this edit applied. It
-	// belongs to this edit alone; what others did there is taken back.
+	// belongs to this edit alone; changes by others on it are reverted.
 	Head string
 
 	claim *ClaimEdit // nil where the edit is of an owner
@@ -72,10 +72,10 @@ const (
 	// Write makes the folder what Folder.Tree and Folder.Files say.
 	Write FolderAction = ""
 	// Keep leaves the folder and its record as the tip has them, also when it has
-	// none, and whoever's it is.
+	// none, and also when another owner has it.
 	Keep FolderAction = "keep"
-	// GoBack makes the folder what it was in the commit Folder.From.
-	GoBack FolderAction = "go back"
+	// RollBack makes the folder what it was in the commit Folder.From.
+	RollBack FolderAction = "roll back"
 )
 
 // Folder is one assignment.
@@ -96,8 +96,8 @@ type Folder struct {
 	Record Record
 }
 
-// defaultAuthor signs when nobody is named. The domain is reserved (RFC 2606), so
-// that no commit is ever somebody's by accident.
+// defaultAuthor is used when no author is given. The domain is reserved (RFC
+// 2606), so that a commit is never attributed to a person by accident.
 var defaultAuthor = git.Signature{Name: "Flotilla", Email: "flotilla@flotilla.invalid"}
 
 // authorOr is the author, with the default's parts where it has none.
@@ -134,7 +134,7 @@ func (e Edit) check() error {
 		}
 	}
 	if e.Keep && len(e.Hosts) > 0 {
-		return errors.New("an edit that lets go of its folders wants some")
+		return errors.New("an edit that gives up its folders must not want any")
 	}
 	if e.Head != "" {
 		if err := git.CheckBranch(e.Head); err != nil {
@@ -205,16 +205,16 @@ func (f Folder) check() error {
 	switch f.Action {
 	case Keep:
 		return nil
-	case GoBack:
+	case RollBack:
 		if err := git.CheckCommit(f.From); err != nil {
 			return err
 		}
 	case Write:
 		if f.Files == nil {
-			return errors.New("has no files")
+			return errors.New("it has no files")
 		}
 	default:
-		return fmt.Errorf("cannot %q", string(f.Action))
+		return fmt.Errorf("the action %q is unknown", string(f.Action))
 	}
 	_, err := git.ParseID(f.Tree)
 	return err
@@ -225,7 +225,7 @@ func checkNamesFold(where string, names []string) error {
 	for _, name := range names {
 		folded := strings.ToLower(name)
 		if other, ok := seen[folded]; ok {
-			return fmt.Errorf("%s: names %q and %q are the same where case does not count", where, other, name)
+			return fmt.Errorf("%s: names %q and %q are the same on a file system that ignores case; rename one", where, other, name)
 		}
 		seen[folded] = name
 	}

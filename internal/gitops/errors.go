@@ -8,20 +8,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// What can be wrong beside the errors of package git. Every error that leaves
-// this package is one of these or of those, a context's error, or a plain
-// sentence about bad input; compare with errors.Is and errors.As.
+// The errors of this package. Every error that it returns matches one of these or
+// of package git's, is a context's error, or is a plain sentence about bad input;
+// compare with errors.Is and errors.As.
 var (
-	// ErrConflict: somebody else owns a folder, or foreign files are in its place.
-	ErrConflict = errors.New("folder is not this assignment's")
+	// ErrConflict: another owner has a folder, or it has files of others.
+	ErrConflict = errors.New("folder does not belong to this assignment")
 	// ErrUnplanned: the branch has folders of the owner that the edit does not want
 	// and may not remove.
 	ErrUnplanned = errors.New("folders that the plan did not show")
-	// ErrRace: others moved the branch each time, until the bound was reached.
-	ErrRace = errors.New("branch kept moving")
+	// ErrRace: others moved the branch before each push, until the limit was reached.
+	ErrRace = errors.New("others kept moving the branch")
 )
 
-// OwnershipError is an ErrConflict: it names every folder that is in the way,
+// OwnershipError is an ErrConflict: it names every folder that belongs to others,
 // in order.
 type OwnershipError struct {
 	Conflicts []Conflict
@@ -63,7 +63,7 @@ func (e *UnplannedError) Error() string {
 // Unwrap makes errors.Is(err, ErrUnplanned) true.
 func (e *UnplannedError) Unwrap() error { return ErrUnplanned }
 
-// describe makes of err what may leave the package.
+// describe returns err in the form in which this package returns errors.
 func describe(remote git.Remote, err error) error {
 	var owned *OwnershipError
 	if errors.As(err, &owned) {

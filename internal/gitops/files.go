@@ -13,8 +13,8 @@ import (
 
 // FileAtTip is one file of a folder as the repository has it.
 type FileAtTip struct {
-	// Name is relative to the folder. It has slashes where somebody made folders in
-	// the folder.
+	// Name is relative to the folder. It has slashes for files in subfolders, which
+	// only others make.
 	Name string
 	// ID is what git hash-object gives for the content; git.BlobID does, too.
 	ID git.Hash
@@ -53,14 +53,14 @@ type openFolder struct {
 func (v *View) files(
 	ctx context.Context, folders map[string][]string, known func(git.Hash) ([]byte, bool),
 ) (map[string]map[string][]FileAtTip, error) {
-	places := make([]string, 0, len(folders))
+	directories := make([]string, 0, len(folders))
 	for _, host := range slices.Sorted(maps.Keys(folders)) {
 		if err := checkHost(host); err != nil {
 			return nil, err
 		}
-		places = append(places, path.Join(v.owner.Path, host))
+		directories = append(directories, path.Join(v.owner.Path, host))
 	}
-	if err := v.work.Open(ctx, places); err != nil {
+	if err := v.work.Open(ctx, directories); err != nil {
 		return nil, err
 	}
 	var level []openFolder
@@ -75,7 +75,7 @@ func (v *View) files(
 	files := map[string]map[string][]FileAtTip{}
 	for depth := 0; len(level) > 0; depth++ {
 		if depth > git.MaxDepth {
-			return nil, fmt.Errorf("folder %q: has more than %d levels of folders in it", v.owner.folder(level[0].host, level[0].target), git.MaxDepth)
+			return nil, fmt.Errorf("folder %q has more than %d levels of folders in it", v.owner.folder(level[0].host, level[0].target), git.MaxDepth)
 		}
 		next, err := v.list(ctx, level, files)
 		if err != nil {

@@ -1,11 +1,17 @@
 // Package gitops writes folders of rendered manifests into a branch of a Git
-// repository, and tells what is there. It knows trees, commits, ownership,
+// repository, and reads what is there. It knows trees, commits, ownership,
 // drift and history; it knows neither Terraform nor the fleet.
 //
+// Its words: an [Owner] is one flotilla_assignment; a host is a cluster type or a
+// cluster, and has one folder for each deployment target; a record is the file
+// that lists the folders that an owner has on a host; the marker is a file that
+// keeps a host's folder from being empty; the tip is the newest commit of the
+// branch. An [Edit] is what one owner wants, a [Look] is the tip as it was read,
+// and a [View] is the part of it that one owner needs.
+//
 // Package git does the rest: a [Client] opens the tip of a branch along the paths
-// that one [Owner] has to do with, edits its trees in memory, and pushes one
-// commit as a compare-and-swap. What belongs to others is carried over by id and
-// never read.
+// of one [Owner], edits its trees in memory, and pushes one commit as a
+// compare-and-swap. What belongs to others is carried over by id and never read.
 //
 // Layout, below the owner's path:
 //

@@ -37,15 +37,15 @@ type HistoryCommit struct {
 	Author  git.Signature
 	Time    time.Time // of the committer
 	Subject string
-	// Owners are the assignments that the trailers name; none when somebody
-	// changed the folders by hand.
+	// Owners are the assignments that the trailers name; none when the folders were
+	// changed by hand.
 	Owners []string
 	// Release is what the last trailer of that name says.
 	Release string
 	Changes []HistoryChange
 }
 
-// HistoryChange is one folder, and the owner in whose record it is.
+// HistoryChange is one folder, and the owner whose record lists it.
 type HistoryChange struct {
 	Owner string
 	FolderChange
@@ -55,8 +55,8 @@ const (
 	defaultHistory = 100
 )
 
-// History reads the branch back from its tip, along first parents, and tells
-// which commits added, changed or removed folders in the records of the owner;
+// History reads the branch back from its tip, along first parents, and returns
+// the commits that added, changed or removed folders in the records of the owner;
 // with no Owner.Name, of every owner at its Path. It fetches commits, the trees
 // that differ from one commit to the next, and the records of hosts where
 // something changed. A server that cannot give single objects sends all of the
@@ -190,10 +190,10 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 }
 
 // records are the ids of an owner's records, by host.
-func (w *walk) records(place git.Hash, owner string) map[string]git.Hash {
+func (w *walk) records(root git.Hash, owner string) map[string]git.Hash {
 	hosts := map[string]git.Hash{}
 	list := func(at, prefix string) {
-		for _, e := range w.entries(w.below(place, at)) {
+		for _, e := range w.entries(w.below(root, at)) {
 			name, ok := strings.CutSuffix(e.Name, recordSuffix)
 			if host := prefix + name; ok && e.IsFile() && checkHost(host) == nil {
 				hosts[host] = e.ID
@@ -233,8 +233,8 @@ func (w *walk) changes(s step) []HistoryChange {
 	owners := map[string]bool{w.owner.Name: true}
 	if w.owner.Name == "" {
 		clear(owners)
-		for _, place := range []git.Hash{before, after} {
-			for _, e := range w.entries(w.below(place, recordsFolder)) {
+		for _, root := range []git.Hash{before, after} {
+			for _, e := range w.entries(w.below(root, recordsFolder)) {
 				owners[e.Name] = e.IsTree() && git.CheckSegment(e.Name) == nil
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// readProposed reads the owner's records on the branch that the edit is proposed
-// on. Folders that are proposed already keep the time at which they were: a
-// proposal that nothing changes is not made again.
+// readProposed reads the owner's records on the branch of the pull request.
+// Folders that are proposed already keep their time, so that an unchanged proposal
+// makes no new commit.
 func (s *staging) readProposed(ctx context.Context, proposed *layout) error {
 	if proposed == nil {
 		return nil
@@ -73,8 +73,8 @@ func (s *staging) wantedRecord(host string) hostRecord {
 	return record
 }
 
-// written is what the record says of a folder that is as the edit wants it. Who
-// finds it as it was recorded leaves when it changed as it is.
+// written is what the record says of a folder that is as the edit wants it. Where
+// the record has that tree already, its time of change stays.
 func (s *staging) written(k key, folder Folder) folderRecord {
 	prior, known := s.prior(k)
 	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree), more: prior.more.unknown()}
@@ -108,8 +108,8 @@ func (s *staging) keptRecord(k key, record Record) (folderRecord, bool) {
 }
 
 // record brings a host's record to what is wanted, and reports whether it was
-// right. What differs only in what it says about folders is put right along with
-// something else, unless somebody else than the owner wrote it.
+// right. A record that the owner wrote, and that differs only in what it says
+// about folders, is corrected along with other changes only.
 func (s *staging) record(host string) (right bool) {
 	id, there := s.atTip[host]
 	at := s.edit.Owner.record(host)
@@ -141,7 +141,7 @@ func (s *staging) record(host string) (right bool) {
 	return readable && before.sameFolders(wanted) && (known == "" || git.IsID(known, id))
 }
 
-// formerMarker takes the marker of the owner's former name away.
+// formerMarker removes the marker of the owner's former name.
 func (s *staging) formerMarker(host string) {
 	if s.edit.Formerly == "" {
 		return

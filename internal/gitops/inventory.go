@@ -41,10 +41,10 @@ type Inventory struct {
 	Claims []Claim
 	// Unreadable are the paths of records that cannot be read, in order: those of owners, then those of claims.
 	Unreadable []string
-	// TypeUnknown says that no record tells the type of the filter's cluster, so
-	// that what it has by its type is not there.
+	// TypeUnknown says that no record names the type of the filter's cluster, so
+	// that what it gets by its type is missing.
 	TypeUnknown bool
-	// Names are those that records have, for one who has looked for another.
+	// Names are those in the records, for suggestions when a name was not found.
 	Names InventoryNames
 }
 
@@ -61,8 +61,8 @@ type InventoryAssignment struct {
 	// DeploymentTarget is the name of the folder.
 	DeploymentTarget string
 	FolderRecord
-	// Commit is the one that changed the folder last; "" where the newest commits
-	// of the branch do not tell, or the record does not say when that was.
+	// Commit is the one that changed the folder last; "" where it is not among the
+	// newest commits of the branch, or the record has no time.
 	Commit string
 }
 
@@ -90,7 +90,7 @@ func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory
 	if found.Commit == "" {
 		return found, nil
 	}
-	owners, places, err := l.allOwners(ctx, filter.Path)
+	owners, directories, err := l.allOwners(ctx, filter.Path)
 	if err != nil {
 		return Inventory{}, err
 	}
@@ -100,14 +100,14 @@ func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory
 		return Inventory{}, err
 	}
 	found.pick(records, filter)
-	if err := l.allClaims(ctx, places, &found); err != nil {
+	if err := l.allClaims(ctx, directories, &found); err != nil {
 		return Inventory{}, err
 	}
 	return found, l.dateInventory(ctx, found.Assignments)
 }
 
-// allOwners finds owners at a path and below it, and places with records. Hosts are not looked into.
-func (l *Look) allOwners(ctx context.Context, begin string) (owners []Owner, places []string, err error) {
+// allOwners finds owners at a path and below it, and directories with records. It does not search the folders of hosts.
+func (l *Look) allOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
 	if err := l.seen.Open(ctx, []string{begin}); err != nil {
 		return nil, nil, err
 	}
@@ -124,7 +124,7 @@ func (l *Look) allOwners(ctx context.Context, begin string) (owners []Owner, pla
 		owners = append(owners, at...)
 		for _, p := range level {
 			if l.seen.Directory(path.Join(p, recordsFolder)) != nil {
-				places = append(places, p)
+				directories = append(directories, p)
 			}
 		}
 		if depth == InventoryLevels {
@@ -148,21 +148,21 @@ func (l *Look) allOwners(ctx context.Context, begin string) (owners []Owner, pla
 		level = next
 	}
 	slices.SortFunc(owners, compareOwners)
-	slices.Sort(places)
-	return owners, places, nil
+	slices.Sort(directories)
+	return owners, directories, nil
 }
 
-// allClaims reads the claims of places with records.
-func (l *Look) allClaims(ctx context.Context, places []string, found *Inventory) error {
-	folders := make([]string, len(places))
-	for i, p := range places {
+// allClaims reads the claims of directories with records.
+func (l *Look) allClaims(ctx context.Context, directories []string, found *Inventory) error {
+	folders := make([]string, len(directories))
+	for i, p := range directories {
 		folders[i] = claimsAt(p)
 	}
 	if err := l.fetchFolders(ctx, folders); err != nil {
 		return err
 	}
 	var ids []git.Hash
-	for i, p := range places {
+	for i, p := range directories {
 		if l.seen.OpenFetched(folders[i]) {
 			ids = slices.AppendSeq(ids, maps.Values(l.seen.claimEntries(p)))
 		}
@@ -170,7 +170,7 @@ func (l *Look) allClaims(ctx context.Context, places []string, found *Inventory)
 	if err := l.tip.Need(ctx, ids); err != nil {
 		return err
 	}
-	for _, p := range places {
+	for _, p := range directories {
 		claims, err := l.seen.claimsHere(ctx, p)
 		if err != nil {
 			return err
@@ -197,12 +197,12 @@ func (l *Look) fetchFolders(ctx context.Context, folders []string) error {
 
 // ownersOf opens the records folders of open folders, and lists their owners.
 func (l *Look) ownersOf(ctx context.Context, folders []string) ([]Owner, error) {
-	var places []string
+	var directories []string
 	var ids []git.Hash
 	for _, p := range folders {
 		folder := path.Join(p, recordsFolder)
 		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() {
-			places = append(places, folder)
+			directories = append(directories, folder)
 			ids = append(ids, e.ID)
 		}
 	}
@@ -212,10 +212,10 @@ func (l *Look) ownersOf(ctx context.Context, folders []string) ([]Owner, error) 
 	// Level by level, where the server gives no more at once.
 	var owners []Owner
 	var clusters []string
-	if err := l.fetchFolders(ctx, places); err != nil {
+	if err := l.fetchFolders(ctx, directories); err != nil {
 		return nil, err
 	}
-	for _, folder := range places {
+	for _, folder := range directories {
 		if !l.seen.OpenFetched(folder) {
 			continue
 		}
@@ -223,14 +223,14 @@ func (l *Look) ownersOf(ctx context.Context, folders []string) ([]Owner, error) 
 			owners = append(owners, Owner{Name: name, Path: git.Parent(folder)})
 		}
 	}
-	places = places[:0]
+	directories = directories[:0]
 	for _, owner := range owners {
-		places = append(places, owner.records())
+		directories = append(directories, owner.records())
 	}
-	if err := l.fetchFolders(ctx, places); err != nil {
+	if err := l.fetchFolders(ctx, directories); err != nil {
 		return nil, err
 	}
-	for _, folder := range places {
+	for _, folder := range directories {
 		if l.seen.OpenFetched(folder) {
 			clusters = append(clusters, path.Join(folder, clustersHost))
 		}

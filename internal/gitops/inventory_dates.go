@@ -13,8 +13,8 @@ import (
 const maxInventoryDepth = 1 << 10
 
 // dateInventory finds the commits that changed folders last: those that were
-// made when the records say, by their owners. Where several were made within
-// that second, nobody can tell.
+// made by the owner at the time in the record. Where several were made within
+// that second, the commit stays unknown.
 func (l *Look) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
 	wanted := map[time.Time]bool{}
 	var oldest time.Time
@@ -36,7 +36,7 @@ func (l *Look) dateInventory(ctx context.Context, assignments []InventoryAssignm
 	if l.past.tip.MaxPast() < git.LastDepth {
 		limit = git.FirstDepth
 	}
-	for !l.past.over() && l.past.depth < limit && !l.past.reaches(oldest) {
+	for !l.past.exhausted() && l.past.depth < limit && !l.past.reaches(oldest) {
 		if err := l.deepen(ctx); err != nil {
 			return err
 		}

@@ -19,8 +19,8 @@ type lineage struct {
 	numbers map[git.Hash]int // of the commits, for what follows
 	parents [][]int          // those that are here
 	times   []time.Time      // when they were committed
-	depth   int              // how far back the commits go; 0 where nobody was asked yet
-	whole   bool             // there is no more
+	depth   int              // how far back the commits go; 0 before the first fetch
+	whole   bool             // the commits are the complete history
 }
 
 func (l *lineage) has(commit git.Hash) bool {
@@ -39,12 +39,12 @@ func newLineage(tip *git.Tip) *lineage {
 	return l
 }
 
-// over says that no more of the history can be had.
-func (l *lineage) over() bool { return l.whole || l.depth >= l.tip.MaxPast() }
+// exhausted reports whether no more of the history can be fetched.
+func (l *lineage) exhausted() bool { return l.whole || l.depth >= l.tip.MaxPast() }
 
 // deepen fetches more of the history.
 func (l *lineage) deepen(ctx context.Context) error {
-	if l.over() {
+	if l.exhausted() {
 		return nil
 	}
 	depth := max(git.FirstDepth, 4*l.depth)
@@ -93,8 +93,8 @@ func commitTime(content []byte) time.Time {
 	return time.Time{}
 }
 
-// find notes the commits that are here, and returns the others. The beginning of
-// more than one id is neither, and gets a reason.
+// find notes the commits that were fetched, and returns those that were not found.
+// The beginning of more than one id is neither, and gets a reason.
 func (l *lineage) find(sought []commitPrefix, found map[string]git.Hash, commits map[string]Commit) []commitPrefix {
 	clear(found)
 	var missing []commitPrefix
@@ -136,13 +136,13 @@ func (l *lineage) lacks(id string) string {
 	case !l.whole:
 		return fmt.Sprintf("commit %s is not among the last %d commits of the branch, or the branch was rewritten", id, l.depth)
 	}
-	return fmt.Sprintf("commit %s is not in the history of the branch, which was perhaps rewritten", id)
+	return fmt.Sprintf("commit %s is not in the history of the branch, which may have been rewritten", id)
 }
 
-// lag tells of commits how far each is behind a tip: how many commits that the
-// tip contains it does not, and when the oldest of them was committed; or that it
-// is the tip that does not contain the commit. A tip that is not here, because
-// the branch was rewritten, is taken for the one that the branch has now.
+// lag returns a function that says how far a commit is behind a tip: how many
+// commits the tip contains and it does not, and when the oldest of them was
+// committed; or, with ahead, that the tip does not contain the commit. A tip that
+// was not fetched, because the branch was rewritten, is replaced by the present one.
 func (l *lineage) lag(tip git.Hash) func(commit git.Hash) (behind int, since time.Time, ahead bool) {
 	number, ok := l.numbers[tip]
 	if !ok {
@@ -233,10 +233,10 @@ func (l *lineage) trees(ctx context.Context, owner Owner, roots map[git.Hash]boo
 		reader.missing = nil
 		hosts, trees := map[hostTree]map[string]string{}, make(map[git.Hash]Deployed, len(roots))
 		for root := range roots {
-			place := reader.below(root, owner.Path)
+			base := reader.below(root, owner.Path)
 			folders := make(Deployed, len(want))
 			for host, targets := range want {
-				at := hostTree{host, reader.below(place, host)}
+				at := hostTree{host, reader.below(base, host)}
 				if hosts[at] == nil {
 					hosts[at] = pick(reader.entries(at.id), targets)
 				}

@@ -8,18 +8,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Look is the tip of a branch, read once for all owners that are there. It stays
-// what it was when the branch moves on. It is safe for concurrent use: requests
-// go one after the other, and nobody waits for another's longer than its own
-// context lasts.
+// Look is the tip of a branch, read once for all owners that are there. It does
+// not change when the branch moves on. It is safe for concurrent use: requests
+// are made one after the other, and waiting ends with the caller's context.
 type Look struct {
 	remote git.Remote
 	git    *git.Client
-	lock   chan struct{} // holds one element while somebody uses the tip
+	lock   chan struct{} // holds one element while the tip is in use
 	tip    *git.Tip
 	levels int      // of trees that are here everywhere
 	seen   *layout  // what was opened to find owners; its directories are never edited
-	past   *lineage // the history of the tip; nil until somebody asks
+	past   *lineage // the history of the tip; nil until it is first needed
 }
 
 // Look reads the tip of a branch. owners may name some whose views will be asked
@@ -60,8 +59,8 @@ func (l *Look) Tip() string { return hexOrNone(l.tip.Commit) }
 func (l *Look) Missing() bool { return l.tip.Missing }
 
 // View reads the trees on the way to an owner's path, its hosts and its records,
-// and no file. What one owner's view has to ask the server for comes for all
-// owners that are found on the way, so that their views ask for nothing.
+// and no file. What one owner's view fetches is fetched for all owners that are
+// found on the way, so that their views need no request.
 //
 // Errors: as of Look, *git.BlockedError, or what is wrong with the owner.
 func (l *Look) View(ctx context.Context, owner Owner) (*View, error) {
@@ -95,7 +94,8 @@ func (l *Look) view(ctx context.Context, owner Owner) (*View, error) {
 	return view, err
 }
 
-// hold waits until nobody else uses the tip, and ends what release leaves open.
+// hold waits until the tip is not in use. release closes its connection and gives
+// it free.
 func (l *Look) hold(ctx context.Context) (release func(), err error) {
 	select {
 	case l.lock <- struct{}{}:
@@ -129,10 +129,10 @@ func (l *Look) tryFetchOwners(ctx context.Context, at string) error {
 	}
 	paths := l.pathsOfOwners(at)
 	var folders []git.Hash
-	var places []string
+	var directories []string
 	for _, p := range paths {
 		folder := path.Join(p, recordsFolder)
-		places = append(places, folder, path.Join(p, clustersHost))
+		directories = append(directories, folder, path.Join(p, clustersHost))
 		if !l.seen.OpenFetched(folder) {
 			e, _ := l.seen.Lookup(folder)
 			folders = append(folders, e.ID)
@@ -146,19 +146,19 @@ func (l *Look) tryFetchOwners(ctx context.Context, at string) error {
 	if err := l.tip.NeedBelow(ctx, folders, recordLevels); err != nil {
 		return err
 	}
-	if err := l.seen.Open(ctx, places); err != nil {
+	if err := l.seen.Open(ctx, directories); err != nil {
 		return err
 	}
-	places = places[:0]
+	directories = directories[:0]
 	var owners []Owner
 	for _, p := range paths {
 		for _, name := range l.seen.ownersAt(p) {
 			owner := Owner{Name: name, Path: p}
 			owners = append(owners, owner)
-			places = append(places, path.Join(owner.records(), clustersHost))
+			directories = append(directories, path.Join(owner.records(), clustersHost))
 		}
 	}
-	if err := l.seen.Open(ctx, places); err != nil {
+	if err := l.seen.Open(ctx, directories); err != nil {
 		return err
 	}
 	var hosts []git.Hash

@@ -43,7 +43,7 @@ func (c *change) subject() string {
 		return c.claim.subject(c.name())
 	}
 	if c.edit.Keep {
-		return fmt.Sprintf("%s: %d let go", c.edit.Owner.Name, len(c.letGo))
+		return fmt.Sprintf("%s: %d no longer managed", c.edit.Owner.Name, len(c.letGo))
 	}
 	var parts []string
 	if c.formerly != "" {
@@ -58,30 +58,31 @@ func (c *change) subject() string {
 		}
 	}
 	if len(c.back) > 0 {
-		parts = append(parts, c.wentBack())
+		parts = append(parts, c.rolledBack())
 	}
 	if len(parts) == 0 {
-		parts = []string{fmt.Sprintf("%d hosts put right", len(c.hosts))}
+		parts = []string{fmt.Sprintf("%d hosts repaired", len(c.hosts))}
 		if len(c.hosts) == 1 {
-			parts = []string{"1 host put right"}
+			parts = []string{"1 host repaired"}
 		}
 	}
 	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
 }
 
-// wentBack says how many folders went back, and to which commit if it is one.
-func (c *change) wentBack() string {
+// rolledBack says how many folders were rolled back, and to which commit if it is
+// one.
+func (c *change) rolledBack() string {
 	commits := map[string]bool{}
 	for _, k := range c.back {
 		commits[c.from(k)] = true
 	}
 	if len(commits) > 1 {
-		return fmt.Sprintf("%d back to earlier commits", len(c.back))
+		return fmt.Sprintf("%d rolled back to earlier commits", len(c.back))
 	}
-	return fmt.Sprintf("%d back to %s", len(c.back), c.from(c.back[0]))
+	return fmt.Sprintf("%d rolled back to %s", len(c.back), c.from(c.back[0]))
 }
 
-// from is the commit that a folder goes back to, short.
+// from is the commit that a folder is rolled back to, short.
 func (c *change) from(k key) string {
 	const short = 12
 	return c.edit.Hosts[k.host].Folders[k.target].From[:short]
@@ -101,8 +102,8 @@ func (c *change) body() string {
 	list(&b, "Changed", texts(c.changed))
 	list(&b, "Removed", texts(c.removed))
 	list(&b, "Taken over", c.adoptedTexts())
-	list(&b, "Gone back", c.backTexts())
-	list(&b, "Let go", texts(c.letGo))
+	list(&b, "Rolled back", c.backTexts())
+	list(&b, "No longer managed", texts(c.letGo))
 	if b.Len() == 0 {
 		list(&b, "Hosts", c.hosts)
 	}

@@ -16,7 +16,7 @@ import (
 type Owner struct {
 	// Name and Path together are the owner: two of one name at two paths are two.
 	Name string
-	// Environment is what the owner's records and commits say; it decides nothing.
+	// Environment is written into records and commits; it decides nothing.
 	Environment string
 	// Path is where the owner's folders begin; "" is the repository's root.
 	Path string
@@ -63,7 +63,7 @@ func (o Owner) markerText() []byte {
 		"`. What is changed here by hand is put back by the next apply.\n")
 }
 
-// leftText is what the marker says on a host that the owner has left.
+// leftText is what the marker says on a host that the owner does not use any more.
 func (o Owner) leftText() []byte {
 	return []byte("Nothing of the assignment `" + o.Name + "` is here any more. Agents that follow this folder remove what they had of it. " +
 		"When no agent follows it any more, this file may be removed by hand.\n")
@@ -73,13 +73,13 @@ func (o Owner) leftText() []byte {
 func checkHost(host string) error {
 	name, cluster := strings.CutPrefix(host, clustersHost+"/")
 	if !cluster && host == clustersHost {
-		return fmt.Errorf("host %q: is where the folders of single clusters are", host)
+		return fmt.Errorf("host %q is the name of the folder for single clusters; use another name", host)
 	}
 	if err := git.CheckName(name); err != nil {
 		return fmt.Errorf("host %q: %w", host, err)
 	}
 	if len(name)+len(recordSuffix) > git.MaxSegment {
-		return fmt.Errorf("host %q: the name is too long for its record", host)
+		return fmt.Errorf("host %q is too long for the name of its record", host)
 	}
 	return nil
 }

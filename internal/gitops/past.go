@@ -11,12 +11,11 @@ import (
 type pastTrees struct {
 	*git.Tip
 	missing []git.Hash
-	// parsed keeps what was read, for one who reads it again and again; nil for
-	// one who does not.
+	// parsed caches trees for callers that read them repeatedly; nil for others.
 	parsed map[git.Hash][]git.Entry
 }
 
-// entries reads a tree; one that is not here is noted, and has none for now.
+// entries reads a tree. One that was not fetched is noted, and has no entries yet.
 func (p *pastTrees) entries(id git.Hash) []git.Entry {
 	if id.IsZero() || id == git.EmptyTree {
 		return nil

@@ -109,7 +109,7 @@ func (m *model) folder(owner gitops.Owner, key string) gitops.Folder {
 		for _, i := range m.random.Perm(len(m.past)) {
 			then := m.past[i]
 			if folder, ok := then.owned[key]; ok && then.owner.Path == owner.Path {
-				folder.Action, folder.From = gitops.GoBack, then.commit
+				folder.Action, folder.From = gitops.RollBack, then.commit
 				return folder
 			}
 		}

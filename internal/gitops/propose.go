@@ -27,9 +27,9 @@ func (b beyond) layout(t *git.Tip, own git.Hash) *layout {
 }
 
 // propose brings the changes to a branch of its own: what a pull request asks to
-// be merged. Its tree is the base branch's with the edit applied, so that
-// whatever else somebody did on that branch goes. It is never forced: while the
-// base does not contain the branch's tip, that is a parent of the new commit.
+// be merged. Its tree is the base branch's with the edit applied, so that other
+// changes on that branch are reverted. It is never forced: while the base does not
+// contain the branch's tip, that is a parent of the new commit.
 func (a *application) propose(
 	ctx context.Context, t *git.Tip, own git.Hash, ahead beyond, work *layout, changes []*change, pack *git.Pack,
 ) (done bool, err error) {

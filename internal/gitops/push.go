@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// push sends the commit and finds out what came of it. The branch goes from old
-// to commit; base is what the changes were worked out at.
+// push sends the commit and finds out whether it was applied. The branch goes from
+// old to commit; base is the commit at which the changes were computed.
 func (a *application) push(
 	ctx context.Context, base, old, commit git.Hash, pack *git.Pack, changes []*change,
 ) (done bool, err error) {

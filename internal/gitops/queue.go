@@ -9,14 +9,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// gatherTime is how long the first edit for a branch waits for others that
-// shall share its commit. Terraform starts the resources that depend on nothing
-// more at the same moment; an edit that comes later shares with those that
-// queued while this one was pushed.
+// gatherTime is how long the first edit for a branch waits for others to share
+// its commit. Terraform starts resources without open dependencies at the same
+// moment; an edit that comes later shares a commit with those that were queued
+// during this push.
 const gatherTime = 25 * time.Millisecond
 
 // queueKey names edits that may share a commit: they go to one branch with the
-// same credentials, and one person says that they are theirs.
+// same credentials and the same author.
 type queueKey struct {
 	branch branchKey
 	login  git.Login
@@ -29,12 +29,12 @@ type waiting struct {
 	ctx    context.Context
 	edit   Edit
 	queued time.Time
-	// What has become of it so far.
+	// Its progress.
 	pushes int
-	// unconfirmed is its part of the last push, when that is not known to have been
-	// refused: when the next attempt finds nothing to do, it was this.
+	// unconfirmed is its part of the last push, when that may have been applied:
+	// when the next attempt finds nothing to do, this push was.
 	unconfirmed *change
-	staged      *change // what the edit came to in the last attempt
+	staged      *change // what the edit changed in the last attempt
 
 	result Result
 	err    error
@@ -54,9 +54,9 @@ func (w *waiting) isDone() bool {
 	}
 }
 
-// enqueue brings an edit to its branch, in a commit of its own or one that it
-// shares. There is no goroutine that serves the queue: of those that wait for a
-// branch, the one that gets it takes the others along.
+// enqueue brings an edit to its branch, in a commit of its own or a shared one.
+// There is no goroutine that serves the queue: of the callers that wait for a
+// branch, the one that gets it makes the commit for all of them.
 func (c *Client) enqueue(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
 	key := queueKey{branchKey{remote.URL, remote.Branch}, remote.Credentials.For(remote.URL), edit.Author, edit.Head}
 	w := newWaiting(ctx, edit)
@@ -69,7 +69,7 @@ func (c *Client) enqueue(ctx context.Context, remote git.Remote, edit Edit) (Res
 		if c.withdraw(key, w) {
 			return Result{}, err
 		}
-		// Somebody works on it, and knows that the context has ended.
+		// Another caller is making its commit, and knows that the context has ended.
 		<-w.done
 		return w.result, w.err
 	}
@@ -108,9 +108,9 @@ func (c *Client) waitForBranch(ctx context.Context, remote git.Remote, head stri
 	default:
 	}
 	began := time.Now()
-	c.git.Log(ctx, remote, "waits for others of this process that write to the branch", nil)
+	c.git.Log(ctx, remote, "waits for other writers of this process to the branch", nil)
 	defer func() {
-		c.git.Log(ctx, remote, "has waited for others of this process", map[string]any{"took": time.Since(began)})
+		c.git.Log(ctx, remote, "has waited for other writers of this process", map[string]any{"took": time.Since(began)})
 	}()
 	select {
 	case free <- struct{}{}:
@@ -122,7 +122,7 @@ func (c *Client) waitForBranch(ctx context.Context, remote git.Remote, head stri
 	}
 }
 
-// withdraw takes an edit out of the queue, unless it has been taken along.
+// withdraw takes an edit out of the queue, unless its commit is being made.
 func (c *Client) withdraw(key queueKey, w *waiting) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,9 +164,9 @@ func (c *Client) take(key queueKey, joined []*waiting) []*waiting {
 	return joined
 }
 
-// serve makes one commit of what is in the queue. It ends with the leader, who
-// would else be kept by the others when its own context has ended: they go back
-// to the queue, and one of them leads.
+// serve makes one commit of what is in the queue. It ends when the leader's edit
+// has its result, so that the leader does not wait for others: the rest returns to
+// the queue, and one of them leads.
 func (c *Client) serve(remote git.Remote, key queueKey, leader *waiting) {
 	a := &application{client: c, remote: remote}
 	defer func() {
@@ -232,7 +232,7 @@ func (a *application) run(join func() bool) {
 			return // every edit has its result
 		case err == nil:
 		case errors.Is(err, git.ErrRefused) && len(a.open()) > 1:
-			a.client.git.Log(a.open()[0].ctx, a.remote, "the commit that several share was refused; each gets its own", map[string]any{"error": err})
+			a.client.git.Log(a.open()[0].ctx, a.remote, "the shared commit was refused; each assignment gets its own", map[string]any{"error": err})
 			a.runAlone()
 			return
 		default:
@@ -287,7 +287,7 @@ func (a *application) together(do func(context.Context) (again bool, err error))
 		a.fail(w, own)
 	}
 	if !ended {
-		return again, err // it was nobody's context
+		return again, err // no context has ended
 	}
 	return len(a.open()) > 0, nil
 }
@@ -314,7 +314,7 @@ func (e *unknownOutcome) Error() string   { return e.text }
 func (e *unknownOutcome) Unwrap() []error { return []error{git.ErrUnknown, e.own} }
 
 // runAlone gives each edit a commit of its own, after the server refused the
-// one that they shared: what it has against one need not hold for the others.
+// shared one: the reason may concern one edit only.
 func (a *application) runAlone() {
 	for _, w := range a.open() {
 		alone := &application{client: a.client, remote: a.remote, edits: []*waiting{w}}

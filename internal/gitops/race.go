@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// race is how an application fares against others that go to the same branch.
-// A push is the costly part, for the server and for those who watch it, so it is
-// made when it will probably win:
+// race counts how often other writers to the branch were faster. A push is the
+// costly part, for the server and for its users, so one is made when it will
+// probably succeed:
 //
-//   - The first attempt waits for nobody.
-//   - A branch that has moved before the pack was sent costs no push: the next
-//     attempt follows after a random wait, whose bound doubles.
-//   - Whoever lost a push listens before the next one: only when the branch has
-//     stood still for a random while is the pack sent. The bound of that is sixteen
-//     times as high after each push lost: a third one is rare, a fourth one more so.
+//   - The first attempt does not wait.
+//   - When the branch moved before the pack was sent, no push is made: the next
+//     attempt follows after a random wait, whose limit doubles.
+//   - After a push that lost, the next one is made only when the branch has not
+//     moved for a random time. The limit of that time is multiplied by sixteen
+//     after each lost push: a third one is rare, a fourth one rarer.
 //
-// All waits are multiples of how long things take here, and now: what would be
-// too short for a slow or busy server is too long for a fast one. A server with
-// hooks may take much longer over a push than all else does.
+// All waits are multiples of the measured times of this server: what is too short
+// for a slow or busy server is too long for a fast one. A server with hooks may
+// take much longer for a push than for anything else.
 type race struct {
 	began      time.Time     // the attempt
 	pushed     time.Duration // how long the last push took
 	moved      int           // attempts that found the branch moved before they pushed
-	lost       int           // pushes that somebody else's was faster than
-	unanswered int           // requests in a row without an answer that makes sense
+	lost       int           // pushes after which the branch had another writer's commit
+	unanswered int           // requests in a row without a valid answer
 }
 
 const (
 	// maxMoves bounds how often others may move the branch first. Contexts end
 	// sooner, unless they have no deadline.
 	maxMoves = 1000
-	// maxUnanswered bounds how often in a row a request ends without an answer
-	// that makes sense, the branch being where it was.
+	// maxUnanswered bounds how often in a row a request ends without a valid answer
+	// while the branch does not move.
 	maxUnanswered = 4
 	firstWait     = 50 * time.Millisecond
 	lastWait      = 10 * time.Second
@@ -41,11 +41,11 @@ const (
 	// The bounds of the first waits, in attempts.
 	moveFactor   = 4
 	listenFactor = 8
-	// listenLeast is how long one listens at least, in attempts: longer than
-	// somebody who commits without a pause stands still.
+	// listenLeast is the least time without movement, in attempts: longer than the
+	// pause between two commits of a writer that commits all the time.
 	listenLeast = 3
-	// longestPush is what is believed of how long a push takes: one that many
-	// others came with takes longer than those that follow.
+	// longestPush limits the measured time of a push: one at the same time as many
+	// others takes longer than later ones.
 	longestPush = 2 * time.Second
 )
 
@@ -77,7 +77,7 @@ func (a *application) listen(ctx context.Context) error {
 		return nil
 	}
 	took := max(firstWait, time.Since(a.race.began)+min(a.race.pushed, longestPush))
-	return a.sleep(ctx, "waits until the branch has stood still", listenLeast*took+a.client.jitter(doubled(listenFactor*took, 4*(a.race.lost-1), lastListen)))
+	return a.sleep(ctx, "waits until the branch has not moved for a while", listenLeast*took+a.client.jitter(doubled(listenFactor*took, 4*(a.race.lost-1), lastListen)))
 }
 
 // sleep waits, and says so.
@@ -88,8 +88,8 @@ func (a *application) sleep(ctx context.Context, why string, d time.Duration) er
 	return a.client.sleep(ctx, d)
 }
 
-// overtaken counts what others were faster than: a push, or an attempt that had
-// not got there.
+// overtaken counts a push, or an attempt before its push, for which others were
+// faster.
 func (a *application) overtaken(pushed bool) error {
 	a.race.unanswered = 0
 	if pushed {
@@ -98,7 +98,7 @@ func (a *application) overtaken(pushed bool) error {
 		a.race.moved++
 	}
 	if times := a.race.lost + a.race.moved; times >= maxMoves {
-		return fmt.Errorf("%w: branch %q was moved by others %d times, each time before this commit got there",
+		return fmt.Errorf("%w: others moved branch %q %d times, each time before this commit was pushed; apply again when there are fewer writers",
 			ErrRace, a.target(), times)
 	}
 	return nil

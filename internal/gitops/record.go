@@ -16,10 +16,10 @@ import (
 
 // recordFormat is the format of the records that are written. Records without a
 // format are older: they have no objects and no times. One of a newer format is
-// read as far as it is known, and keeps its format and the rest.
+// read as far as it is understood, and keeps its format and its other members.
 const recordFormat = 1
 
-// maxRecord is beyond 10,000 folders on one host.
+// maxRecord is enough for 10,000 folders on one host.
 const maxRecord = 8 << 20
 
 // Record says in the repository why a folder is there, and what is in it.
@@ -92,7 +92,7 @@ func (r hostRecord) sameMeaning(as hostRecord) bool {
 	return r.Environment == as.Environment &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 			return a.Tree == b.Tree && a.Workload == b.Workload && a.DeploymentTarget == b.DeploymentTarget &&
-				// What an older version did not say need not be said for itself.
+				// What only newer versions write is no reason to rewrite a record.
 				(a.Workspace == "" || a.Workspace == b.Workspace) && (a.ClusterType == "" || a.ClusterType == b.ClusterType) &&
 				a.ConfigVersion == b.ConfigVersion && slices.Equal(a.Policies, b.Policies) && a.OwnerLabel == b.OwnerLabel &&
 				(r.Format == 0 || slices.Equal(a.Objects, b.Objects) && a.Changed == b.Changed && a.TreeBefore == b.TreeBefore)
@@ -108,9 +108,8 @@ func (r hostRecord) sameFolders(as hostRecord) bool {
 }
 
 // encode writes a record canonically: keys in order, indented for a person's
-// diff, ending in a newline. By hand, because an apply encodes the records of
-// many hosts, and encoding/json takes as long for that as for everything else
-// together.
+// diff, ending in a newline. It does not use encoding/json, which takes as long
+// for the records of many hosts as everything else in an apply together.
 func (r hostRecord) encode() []byte {
 	b := make([]byte, 0, 64+400*len(r.DeploymentTargets))
 	b = append(b, "{\n"...)
@@ -231,15 +230,15 @@ func appendEscaped(b []byte, text string) []byte {
 	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
 
-// parseRecord reads a record. It was in a place where anybody can write, so
-// that each name is checked like any path: a record never makes us touch what
-// is not below its host.
+// parseRecord reads a record. Anybody who may push can have written it, so each
+// name is checked like any path: a record never causes changes outside of its
+// host's folder.
 func parseRecord(content []byte) (hostRecord, error) {
 	if len(content) > maxRecord {
 		return hostRecord{}, fmt.Errorf("the record is longer than %d MiB", maxRecord>>20)
 	}
 	var r hostRecord
-	// What is encoded again to the byte has nothing that is not known.
+	// A record that encodes to the same bytes has no unknown members.
 	err := json.Unmarshal(content, &r)
 	if err != nil || !bytes.Equal(r.encode(), content) {
 		r, err = parseFields(content)
@@ -261,8 +260,7 @@ func parseRecord(content []byte) (hostRecord, error) {
 	return r, nil
 }
 
-// tidy leaves out what is not what it has to be, and reports whether something
-// was.
+// tidy drops values that are not valid, and reports whether there were any.
 func (f *folderRecord) tidy() (changed bool) {
 	if _, err := git.ParseID(f.TreeBefore); err != nil && f.TreeBefore != "" {
 		f.TreeBefore, changed = "", true
@@ -296,7 +294,7 @@ func parseFields(content []byte) (hostRecord, error) {
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		f := folderRecord{more: targets[target]}
 		for _, name := range folderFields {
-			// A newer format may have made something else of what need not be read.
+			// A newer format may use optional members for something else.
 			text := f.more[name]
 			if err := f.more.take(name, f.field(name)); err != nil && (r.Format <= recordFormat || name == "tree") {
 				return hostRecord{}, fmt.Errorf("%q: %w", target, err)

@@ -11,8 +11,8 @@ import (
 )
 
 // AsOf returns what a commit in the branch's history has of the owner: the
-// folders in its records there, as an edit goes back to them. It reads these
-// records, trees, and no other blob; it may fetch them.
+// folders in its records there, in the form in which an Edit rolls back to them.
+// It reads these records and trees, and no other file; it may fetch them.
 //
 // Errors: git.ErrCommit, or as of Inspect.
 func (v *View) AsOf(ctx context.Context, commit string) (map[string]Host, error) {
@@ -40,7 +40,7 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 		for target, folder := range record.DeploymentTargets {
 			if e, ok := at.hostAt(owner, host).Find(target); ok && e.IsTree() {
 				folder.OwnerLabel = cmp.Or(folder.OwnerLabel, formerly)
-				folders[target] = Folder{Action: GoBack, Tree: e.ID.String(), From: commit, Record: folder.Record}
+				folders[target] = Folder{Action: RollBack, Tree: e.ID.String(), From: commit, Record: folder.Record}
 				keys = append(keys, key{host, target})
 			}
 		}
@@ -49,9 +49,10 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 	return hosts, at.areFlat(ctx, keys)
 }
 
-// openPast reads the owner's records of a commit, or those of the name under
-// which it was written first, where the commit is older than another name. That
-// is what its labels say, which no new name changes; "" where it is not needed.
+// openPast reads the owner's records of a commit, or those of its first name,
+// where the commit is from before a rename. The first name is in the labels of
+// what is rendered, which a rename does not change; formerly is "" where it was
+// not needed.
 func (w *layout) openPast(ctx context.Context, owner Owner, commit string) (at *past, formerly string, err error) {
 	at, err = w.openCommit(ctx, owner, commit)
 	if err != nil || len(at.records) > 0 {
@@ -105,8 +106,8 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 	return at, err
 }
 
-// areFlat checks that folders are as Apply writes them: somebody may have put a
-// link or a submodule into one.
+// areFlat checks that folders are as Apply writes them: a link or a submodule may
+// have been put into one by hand.
 func (p *past) areFlat(ctx context.Context, keys []key) error {
 	slices.SortFunc(keys, compareKeys)
 	trees := make([]git.Hash, len(keys))
@@ -141,14 +142,14 @@ func isFlat(t *git.Tip, tree git.Hash) error {
 	return nil
 }
 
-// resolve finds the folders that an edit goes back to, with what their commits
+// resolve finds the folders that an edit rolls back to, with what their commits
 // record of them. They are trees that the repository has: none of their files is
 // fetched or sent.
 func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
 	back := map[string][]key{} // by commit
 	for host, h := range edit.Hosts {
 		for target, folder := range h.Folders {
-			if folder.Action == GoBack {
+			if folder.Action == RollBack {
 				back[folder.From] = append(back[folder.From], key{host, target})
 			}
 		}
@@ -158,14 +159,14 @@ func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
 	}
 	edit.Hosts = cloneHosts(edit.Hosts)
 	for _, commit := range slices.Sorted(maps.Keys(back)) {
-		if err := w.goBack(ctx, edit, commit, back[commit]); err != nil {
+		if err := w.rollBack(ctx, edit, commit, back[commit]); err != nil {
 			return Edit{}, err
 		}
 	}
 	return edit, nil
 }
 
-func (w *layout) goBack(ctx context.Context, edit Edit, commit string, keys []key) error {
+func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []key) error {
 	at, err := w.openCommit(ctx, edit.Owner, commit)
 	if err != nil {
 		return err

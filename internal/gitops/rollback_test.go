@@ -55,17 +55,17 @@ func TestAnEditGoesBackToACommit(t *testing.T) {
 		result := apply(t, r, back)
 		if !result.Committed || len(result.Added) != 2 || len(result.Changed) != 1 || len(result.Removed) != 1 ||
 			result.Changes[1].Before != "v2" || result.Changes[1].After != "v1" ||
-			!slices.Equal(result.WentBack, []string{"clusters/one/app", "drone/app", "drone/gone"}) {
+			!slices.Equal(result.RolledBack, []string{"clusters/one/app", "drone/app", "drone/gone"}) {
 			t.Errorf("result = %+v", result)
 		}
 		then["dev/large/dev.md"] = leftText("dev")
 		if got := r.files(); !sameButRecords(got, then) {
 			t.Errorf("files = %q\nwant %q", got, then)
 		}
-		if got, want := r.git("log", "-1", "--format=%s"), "dev: 2 added, 1 changed, 1 removed, 3 back to "+first.Commit[:12]; got != want {
+		if got, want := r.git("log", "-1", "--format=%s"), "dev: 2 added, 1 changed, 1 removed, 3 rolled back to "+first.Commit[:12]; got != want {
 			t.Errorf("subject = %q, want %q", got, want)
 		}
-		if got, want := r.git("log", "-1", "--format=%b"), "Gone back:\n- clusters/one/app to "+first.Commit[:12]+"\n"; !strings.Contains(got, want) {
+		if got, want := r.git("log", "-1", "--format=%b"), "Rolled back:\n- clusters/one/app to "+first.Commit[:12]+"\n"; !strings.Contains(got, want) {
 			t.Errorf("body = %q, want %q", got, want)
 		}
 		r.fsck()
@@ -95,7 +95,7 @@ func TestOneCommitWritesKeepsAndGoesBack(t *testing.T) {
 		apply(t, r, second)
 		r.byHand(func(w *workTree) { w.write("dev/drone/keep/by-hand", "x"); w.write("dev/drone/foreign/x", "x") })
 		mixed := devEdit(t, map[string]gitops.Folder{
-			"drone/back":    {Action: gitops.GoBack, From: first.Commit, Tree: rendered(t, "a", "1").Tree},
+			"drone/back":    {Action: gitops.RollBack, From: first.Commit, Tree: rendered(t, "a", "1").Tree},
 			"drone/keep":    {Action: gitops.Keep, Tree: rendered(t, "a", "3").Tree, Record: gitops.Record{ConfigVersion: "v3"}},
 			"drone/foreign": {Action: gitops.Keep},
 			"large/absent":  {Action: gitops.Keep},
@@ -103,7 +103,7 @@ func TestOneCommitWritesKeepsAndGoesBack(t *testing.T) {
 		})
 		mixed.Previously = wanted(second)
 		result, err := gitops.NewClient().Apply(context.Background(), r.remote, mixed)
-		if err != nil || !slices.Equal(result.Changed, []string{"drone/back", "drone/write"}) || !slices.Equal(result.WentBack, []string{"drone/back"}) || len(result.Added)+len(result.Removed) != 0 {
+		if err != nil || !slices.Equal(result.Changed, []string{"drone/back", "drone/write"}) || !slices.Equal(result.RolledBack, []string{"drone/back"}) || len(result.Added)+len(result.Removed) != 0 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
 		files := r.files()
@@ -176,7 +176,7 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 			"another tree":             {good, tree, "is not tree"},
 			"no tree":                  {good, "", "not an object id"},
 		} {
-			edit := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.GoBack, From: test.from, Tree: test.tree}})
+			edit := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.RollBack, From: test.from, Tree: test.tree}})
 			if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: err = %v, want %q", name, err, test.want)
 			}

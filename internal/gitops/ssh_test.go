@@ -252,7 +252,7 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 			func(r *git.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = stranger, canary },
 			git.ErrUnauthorized, []string{"none of the ssh keys"},
 		},
-		"no passphrase":      {func(r *git.Remote) { r.Credentials.SSH.Key = encrypted }, nil, []string{"none is given"}},
+		"no passphrase":      {func(r *git.Remote) { r.Credentials.SSH.Key = encrypted }, nil, []string{"give it, too"}},
 		"a wrong passphrase": {func(r *git.Remote) { r.Credentials.SSH.Key, r.Credentials.SSH.Passphrase = encrypted, canary+"x" }, nil, []string{"passphrase is wrong"}},
 		"no key":             {func(r *git.Remote) { r.Credentials.SSH.Key = canary }, nil, []string{"cannot be read"}},
 		"no such repository": {func(r *git.Remote) { r.URL = strings.Replace(r.URL, "gitops.git", "no.git", 1) }, git.ErrNotFound, nil},

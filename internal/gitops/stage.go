@@ -9,18 +9,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// change is what an edit comes to at one tip. It is worked out whole before
-// anything of it is done, so that an edit that fails leaves no trace beside
-// others that share its commit.
+// change is what an edit changes at one tip. It is computed completely before any
+// part is applied, so that an edit that fails leaves no trace in a shared commit.
 type change struct {
 	edit     Edit
 	by       *waiting
 	added    []key
 	changed  []key
 	removed  []key
-	back     []key          // of those added and changed, the ones that go back
-	letGo    []key          // folders that stay and are nobody's from then on
-	hosts    []string       // whose marker or record is put right
+	back     []key          // of those added and changed, the ones that are rolled back
+	letGo    []key          // folders that stay and have no owner from then on
+	hosts    []string       // whose marker or record is repaired
 	adopted  []Conflict     // folders that another owner had
 	formerly string         // the name that the owner had until then; "" when nothing is of it
 	claim    *claimChange   // nil where the edit is of an owner
@@ -52,7 +51,7 @@ func (c *change) empty() bool {
 	return len(c.added)+len(c.changed)+len(c.removed)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
 }
 
-// stage works out what the edit changes at this tip, for a commit of that time.
+// stage computes what the edit changes at this tip, for a commit of that time.
 // proposed is the tip of the branch that the edit is proposed on, if there is
 // one. It only reads.
 func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *layout) (*change, error) {
@@ -116,7 +115,7 @@ type staging struct {
 	recorded    map[string]hostRecord // those that were read and can be
 	formerly    map[string]hostRecord // the same of the owner's former name
 	asLeft      map[string]bool       // hosts whose record need not be read
-	owned       map[key]bool          // by the records, or by the state and nobody's record
+	owned       map[key]bool          // by the records, or by the state and no record
 	taken       map[key]folderRecord  // what another owner's records said of folders that are taken over
 	staying     map[key]bool          // folders that are neither wanted nor to be removed
 	proposed    map[string]hostRecord // records on the branch that the edit is proposed on
@@ -137,9 +136,8 @@ func (s *staging) names() []string {
 	return []string{s.edit.Owner.Name, s.edit.Formerly}
 }
 
-// readOwned reads what the owner's records list. A record that is what the
-// state knows, of a host whose folders are as they are wanted, need not be
-// fetched: it would only say what is known.
+// readOwned reads what the owner's records list. A record that the state knows, of
+// a host whose folders are as wanted, need not be fetched: it has nothing new.
 func (s *staging) readOwned(ctx context.Context) error {
 	s.owned, s.asLeft = map[key]bool{}, map[string]bool{}
 	unknown := func(entries map[string]git.Hash) map[string]git.Hash {
@@ -216,7 +214,7 @@ func (s *staging) folderAt(k key) (git.Hash, bool) {
 	return e.ID, ok && e.IsTree()
 }
 
-// letGo takes the owner's records away, and nothing else.
+// letGo removes the owner's records, and nothing else.
 func (s *staging) letGo() {
 	remove := func(owner Owner, records map[string]git.Hash) {
 		for _, host := range slices.Sorted(maps.Keys(records)) {
@@ -234,9 +232,10 @@ func (s *staging) letGo() {
 	slices.SortFunc(s.change.letGo, compareKeys)
 }
 
-// checkOwnership asks about each folder that the owner's records do not list:
-// wanted ones must not be another's, and what only the state knows is left to
-// those whose record has it now. Then it finds what the plan did not show.
+// checkOwnership looks at each folder that the owner's records do not list: a
+// wanted one must not be another owner's, and one that only the state knows is
+// left to the owner whose record lists it now. Then it finds what the plan did not
+// show.
 func (s *staging) checkOwnership(ctx context.Context) error {
 	known := map[key]bool{}
 	var lost, wanted []key
@@ -281,7 +280,7 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 		}
 	}
 	unplanned := s.unplanned()
-	settled, err := s.settledInside(ctx)
+	inside, err := s.othersInside(ctx)
 	if err != nil {
 		return err
 	}
@@ -289,7 +288,7 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if found = slices.Concat(found, settled, hosts); len(found) > 0 {
+	if found = slices.Concat(found, inside, hosts); len(found) > 0 {
 		return &OwnershipError{Conflicts: found}
 	}
 	if len(unplanned) > 0 {
@@ -319,10 +318,10 @@ func (s *staging) unplanned() []key {
 	return unplanned
 }
 
-// settledInside finds folders to be written or removed that are not as they were
-// left, and in which another owner has settled since: they are not ours to
-// overwrite or to remove.
-func (s *staging) settledInside(ctx context.Context) ([]Conflict, error) {
+// othersInside finds folders to be written or removed that were changed by others,
+// and in which another owner has written since: they must not be overwritten or
+// removed.
+func (s *staging) othersInside(ctx context.Context) ([]Conflict, error) {
 	var drifted []key
 	var folders []string
 	for k := range s.owned {
@@ -398,11 +397,11 @@ func (s *staging) folder(k key, folder Folder) {
 	default:
 		s.change.added = append(s.change.added, k)
 	}
-	if folder.Action == GoBack {
+	if folder.Action == RollBack {
 		s.change.back = append(s.change.back, k)
 	}
 	s.change.put = append(s.change.put, putFile{
-		path: s.edit.Owner.folder(k.host, k.target), id: id, folder: &folder, there: folder.Action == GoBack,
+		path: s.edit.Owner.folder(k.host, k.target), id: id, folder: &folder, there: folder.Action == RollBack,
 	})
 }
 
@@ -429,11 +428,11 @@ func (s *staging) versions() {
 // do edits the trees. After it the layout shows the change to the edits that
 // come next.
 func (w *layout) do(ctx context.Context, c *change) error {
-	places := make([]string, 0, len(c.put))
+	directories := make([]string, 0, len(c.put))
 	for _, file := range c.put {
-		places = append(places, git.Parent(file.path))
+		directories = append(directories, git.Parent(file.path))
 	}
-	if err := w.Open(ctx, places); err != nil {
+	if err := w.Open(ctx, directories); err != nil {
 		return err
 	}
 	for _, at := range c.remove {

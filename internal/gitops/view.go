@@ -17,9 +17,9 @@ type layout struct{ *git.Tree }
 
 func newLayout(t *git.Tip) *layout { return &layout{t.Tree()} }
 
-// View is the tip of a branch as far as one owner is concerned. It stays what
-// it was when the branch moves on. It is not safe for concurrent use, but several
-// views of one Look are.
+// View is the part of a branch's tip that one owner needs. It does not change when
+// the branch moves on. It is not safe for concurrent use, but several views of one
+// Look are.
 type View struct {
 	// Commit is the tip, in hex; "" when the branch does not exist.
 	Commit string
@@ -32,7 +32,7 @@ type View struct {
 	work    *layout
 	records map[string]git.Hash // host to the blob of the owner's record
 
-	look *Look // which others have views of, too
+	look *Look // shared with other views
 }
 
 // Inspect reads the tip of the branch: the trees on the way to the owner's
@@ -61,41 +61,41 @@ func (o Owner) levels() int {
 // openOwner opens the owner's path, its records and the folders of the hosts in
 // the records and of others that are named, and returns the records by host.
 func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (map[string]git.Hash, error) {
-	places := []string{owner.Path, path.Join(owner.records(), clustersHost)}
+	directories := []string{owner.Path, path.Join(owner.records(), clustersHost)}
 	for _, host := range hosts {
-		places = append(places, path.Join(owner.Path, host))
+		directories = append(directories, path.Join(owner.Path, host))
 	}
-	if err := w.Open(ctx, places); err != nil {
+	if err := w.Open(ctx, directories); err != nil {
 		return nil, err
 	}
 	if err := w.Blocked(path.Join(owner.records(), clustersHost)); err != nil {
 		return nil, err
 	}
 	records := w.recordEntries(owner.records())
-	places = places[:0]
+	directories = directories[:0]
 	for host := range records {
-		places = append(places, path.Join(owner.Path, host))
+		directories = append(directories, path.Join(owner.Path, host))
 	}
-	return records, w.Open(ctx, places)
+	return records, w.Open(ctx, directories)
 }
 
 // Deployed returns the tree ids that the given folders have at the tip, whatever
-// marker and record there are. A folder that is gone is absent, and so is one
-// whose place something else has taken. It reads nothing but the trees of hosts
-// without a record.
+// marker and record there are. A folder that is gone is absent, and so is one with
+// something else than a folder at its path. It reads nothing but the trees of
+// hosts without a record.
 func (v *View) Deployed(ctx context.Context, want Deployed) (Deployed, error) {
 	release, err := v.look.hold(ctx)
 	if err != nil {
 		return nil, describe(v.remote, err)
 	}
 	defer release()
-	places := make([]string, 0, len(want))
+	directories := make([]string, 0, len(want))
 	for host := range want {
 		if checkHost(host) == nil {
-			places = append(places, path.Join(v.owner.Path, host))
+			directories = append(directories, path.Join(v.owner.Path, host))
 		}
 	}
-	if err := v.work.Open(ctx, places); err != nil {
+	if err := v.work.Open(ctx, directories); err != nil {
 		return nil, describe(v.remote, err)
 	}
 	deployed := make(Deployed, len(want))
@@ -193,12 +193,12 @@ func (v *View) Records(ctx context.Context) (map[string]map[string]FolderRecord,
 }
 
 // Conflicts returns which of the wanted folders Apply would refuse to write at
-// this tip: those that another owner's records claim, whole, in part or as a
-// part of theirs, and those where files are that nobody's record lists, unless
-// they are the wanted files to the byte. want has the tree ids, or "" where they
-// are not known yet; folders that are kept are not in it. What previously has is
-// taken for the owner's own unless another claims it, and so is what the owner's
-// former name claims, if that is not "". Ordered by folder.
+// this tip: those that another owner's records list, whole, in part or as a part
+// of a larger folder, and those with files that no record lists, unless they are
+// exactly the wanted files. want has the tree ids, or "" where they are not known
+// yet; folders that are kept are not in it. What previously has counts as the
+// owner's own unless another owner's records list it, and so does what the records
+// of the owner's former name list, if that is not "". Ordered by folder.
 //
 // An error is a *git.BlockedError when something that is not a folder is in the way.
 func (v *View) Conflicts(ctx context.Context, want, previously Deployed, formerly string) ([]Conflict, error) {
@@ -283,8 +283,8 @@ func hasOther(want, previously map[string]string) bool {
 	return false
 }
 
-// wayIsFree checks that folders are where folders have to be. The owner and the
-// wanted hosts must have been opened.
+// wayIsFree checks that nothing else than a folder is where a folder has to be. The
+// owner and the wanted hosts must have been opened.
 func (w *layout) wayIsFree(owner Owner, want Deployed) error {
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		at := path.Join(owner.Path, host)

@@ -186,8 +186,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// argoRoots finds the Applications that follow a folder of the place, and what they say.
-func (o *objects) argoRoots(at Place, host string) []root {
+// argoRoots finds the Applications that follow a folder of the location, and what they say.
+func (o *objects) argoRoots(at Location, host string) []root {
 	var roots []root
 	for _, a := range o.all {
 		if a.Kind != "Application" || a.group != groupArgo {

@@ -120,8 +120,8 @@ func commitOf(revision string) string {
 	return revision
 }
 
-// fluxRoots finds the Kustomizations that follow a folder of the place, and what they say.
-func (o *objects) fluxRoots(at Place, host string) []root {
+// fluxRoots finds the Kustomizations that follow a folder of the location, and what they say.
+func (o *objects) fluxRoots(at Location, host string) []root {
 	var roots []root
 	for _, k := range o.all {
 		if k.Kind != "Kustomization" || k.group != groupKustomize || clean(k.text("spec", "path")) != path.Join(at.Path, host) {

@@ -49,7 +49,7 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), observe.Progressing, "ApplicationSet argocd/web is not there"},
 	} {
 		listed := observe.Listed{Objects: objectsOf(t, test.objects[1:])}
-		reports := observe.ReadHub(observe.Place{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)
+		reports := observe.ReadHub(observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)
 		result := observe.Observe(observe.Input{
 			Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: reports,
 			OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
@@ -85,7 +85,7 @@ status:
 		"none of its own": {strings.NewReplacer("name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, observe.Ready},
 		"none at all":     {missing, observe.Failed},
 	} {
-		report := observe.ReadCluster(observe.Place{Branch: "dev"}, "drone", "drone-1", observe.Listed{Objects: objectsOf(t, test.objects[1:])})
+		report := observe.ReadCluster(observe.Location{Branch: "dev"}, "drone", "drone-1", observe.Listed{Objects: objectsOf(t, test.objects[1:])})
 		if !report.Applied["clusters/drone-1"].NoFolder || report.Applied["drone"].NoFolder {
 			t.Errorf("%s: %+v", name, report.Applied)
 		}
@@ -119,7 +119,7 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 		"another host's are not": {made + "\n---" + replaced(t, hubApplication("own", other, "name: drone-1", web, older), "status: Healthy", "status: Degraded"), nil},
 	} {
 		listed := observe.Listed{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + test.objects)[1:])}
-		report := observe.ReadHub(observe.Place{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
+		report := observe.ReadHub(observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 		if got := report.NotReady("drone", "drone"); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}

@@ -99,7 +99,7 @@ func FuzzObjects(f *testing.F) {
 		if result, err := status.Compute(object); said.Verdict == observe.Ready && object.GetKind() != "Application" && (err != nil || result.Status != status.CurrentStatus) {
 			t.Fatalf("ready, and kstatus says %v, %v", result, err)
 		}
-		at := observe.Place{URL: "https://git.example.com/web", Branch: "main"}
+		at := observe.Location{URL: "https://git.example.com/web", Branch: "main"}
 		report := observe.ReadCluster(at, "web", "web-1", observe.Listed{Objects: []*unstructured.Unstructured{object, object}})
 		result := observe.Observe(observe.Input{
 			Time: time.Unix(1e9, 0), Types: map[string]string{"web-1": "web"}, Reports: map[string]observe.Report{"web-1": report},

@@ -93,8 +93,8 @@ func (o *objects) bundleDeployment(d *object) Status {
 	return own
 }
 
-// fleetRoots finds the GitRepos that follow a folder of the place, and what they say.
-func (o *objects) fleetRoots(at Place, host string) []root {
+// fleetRoots finds the GitRepos that follow a folder of the location, and what they say.
+func (o *objects) fleetRoots(at Location, host string) []root {
 	var roots []root
 	for _, g := range o.all {
 		if g.Kind != "GitRepo" || g.text("spec", "branch") != "" && g.text("spec", "branch") != at.Branch {

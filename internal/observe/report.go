@@ -55,7 +55,7 @@ func Hosts(clusterType, cluster string) []string {
 }
 
 // ReadCluster makes a report of what a cluster itself answered. It keeps nothing of the answer.
-func ReadCluster(at Place, clusterType, cluster string, listed Listed) Report {
+func ReadCluster(at Location, clusterType, cluster string, listed Listed) Report {
 	found := index(listed.Objects)
 	report := newReport(found, listed)
 	for _, host := range Hosts(clusterType, cluster) {
@@ -71,7 +71,7 @@ func ReadCluster(at Place, clusterType, cluster string, listed Listed) Report {
 
 // ReadHub makes reports of what a hub has for clusters, given by name with their types: an Application
 // speaks of the cluster that its destination names.
-func ReadHub(at Place, types map[string]string, listed Listed) map[string]Report {
+func ReadHub(at Location, types map[string]string, listed Listed) map[string]Report {
 	byCluster := map[string]*objects{}
 	for _, one := range index(listed.Objects).all {
 		name := one.text("spec", "destination", "name")
@@ -143,7 +143,7 @@ func (o *object) maker() (name ObjectName, generated bool) {
 
 // besides are the commits that Applications have which bring a host's folder to the hub itself, where it says what
 // is to come to the cluster, and the ApplicationSets that came with them.
-func (o *objects) besides(at Place, host string, sameRepository bool) (commits []string, makers []ObjectName) {
+func (o *objects) besides(at Location, host string, sameRepository bool) (commits []string, makers []ObjectName) {
 	for _, one := range o.argoRoots(at, host) {
 		directory, _ := one.object.value("spec", "source", "directory").(map[string]any)
 		if name := one.object.text("spec", "destination", "name"); name != "" && name != "in-cluster" || entry(directory).text("include") == "" || one.sameRepository != sameRepository {
@@ -182,7 +182,7 @@ func (r *Report) NotReady(host, label string) []string {
 }
 
 // noRoot says that nothing follows a cluster's folders.
-func noRoot(at Place, clusterType, cluster string, unlisted map[string]string) string {
+func noRoot(at Location, clusterType, cluster string, unlisted map[string]string) string {
 	for _, kind := range []string{"Kustomization", "Application", "GitRepo"} {
 		if reason, ok := unlisted[kind]; ok {
 			return "the cluster shows nothing that could follow its folders: " + reason

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Place is where an owner's folders are.
-type Place struct{ URL, Branch, Path string }
+// Location is where an owner's folders are.
+type Location struct{ URL, Branch, Path string }
 
 // Applied is what a cluster has applied of a folder.
 type Applied struct {

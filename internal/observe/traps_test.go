@@ -132,7 +132,7 @@ spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
 `
 	listed := observe.Listed{Objects: objectsOf(t, rootOf+strings.TrimSpace(documents))}
 	kind := listed.Objects[2].GetKind()
-	at := observe.Place{URL: "git@git.example.com:gitops", Branch: "dev"}
+	at := observe.Location{URL: "git@git.example.com:gitops", Branch: "dev"}
 	in := observe.Input{
 		Time: listed.Objects[0].GetCreationTimestamp().Time, Tip: tip, Types: map[string]string{"drone-1": "drone"},
 		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
@@ -303,7 +303,7 @@ status:
 ---`+strings.NewReplacer("name: web, namespace", "name: gone, namespace", "generation: 2}", "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}}").Replace(readyKustomization)))}
 	in := observe.Input{
 		Tip: tip, Types: map[string]string{"drone-1": "drone"},
-		Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(observe.Place{Branch: "dev"}, "drone", "drone-1", listed)},
+		Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(observe.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 		OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
 		Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA, "gone": treeB}}}},
 		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,

@@ -17,7 +17,7 @@ import (
 
 // Following is what a cluster is to follow, for who waits until it does.
 type Following struct {
-	Place                observe.Place
+	Location             observe.Location
 	Cluster, ClusterType string
 	// Tip asks for the commit of the branch.
 	Tip func(ctx context.Context) (string, error)
@@ -100,7 +100,7 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 // behind says which folders have not been followed to the tip yet.
 func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured, tip string) ([]string, error) {
 	if tip == "" {
-		return []string{"the branch " + f.Place.Branch + " does not exist yet"}, nil
+		return []string{"the branch " + f.Location.Branch + " does not exist yet"}, nil
 	}
 	report, brought, err := f.read(ctx, clusters, lives)
 	if err != nil {
@@ -138,17 +138,17 @@ func (f *Following) read(ctx context.Context, clusters Clusters, lives []*unstru
 		if err != nil {
 			return report, brought, err
 		}
-		report = observe.ReadHub(f.Place, map[string]string{f.Cluster: f.ClusterType}, observe.Listed{Objects: list.Items})[f.Cluster]
+		report = observe.ReadHub(f.Location, map[string]string{f.Cluster: f.ClusterType}, observe.Listed{Objects: list.Items})[f.Cluster]
 		return report, report, nil
 	}
 	there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
-	report = observe.ReadCluster(f.Place, f.ClusterType, f.Cluster, observe.Listed{Objects: there})
+	report = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, observe.Listed{Objects: there})
 	if slices.ContainsFunc(there, func(live *unstructured.Unstructured) bool { return live.GetKind() == "Application" }) {
 		list, err := clusters[agent.OnCluster].List(ctx, applications, kube.ListOptions{})
 		if err != nil {
 			return report, brought, err
 		}
-		brought = observe.ReadCluster(f.Place, f.ClusterType, f.Cluster, observe.Listed{Objects: list.Items})
+		brought = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, observe.Listed{Objects: list.Items})
 	}
 	return report, brought, nil
 }

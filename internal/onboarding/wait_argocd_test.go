@@ -45,8 +45,8 @@ spec: {project: default, destination: {namespace: web}, source: {repoURL: "https
 		}
 		health("web", "Progressing")
 		order.Following = &onboarding.Following{
-			Place:   observe.Place{URL: with.Repository.URL, Branch: with.Repository.Branch},
-			Cluster: with.Cluster, ClusterType: with.ClusterType,
+			Location: observe.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
+			Cluster:  with.Cluster, ClusterType: with.ClusterType,
 		}
 		limited, end := context.WithCancel(ctx)
 		defer end()

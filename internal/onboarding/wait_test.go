@@ -22,8 +22,8 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 	objects := rendered(t, of)
 	const tip = "1111111111111111111111111111111111111111"
 	order := onboarding.Order{Objects: objects, Following: &onboarding.Following{
-		Place:   observe.Place{URL: of.Repository.URL, Branch: of.Repository.Branch},
-		Cluster: of.Cluster, ClusterType: of.ClusterType,
+		Location: observe.Location{URL: of.Repository.URL, Branch: of.Repository.Branch},
+		Cluster:  of.Cluster, ClusterType: of.ClusterType,
 		Tip: func(context.Context) (string, error) { return tip, nil },
 	}}
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {

@@ -132,7 +132,7 @@ func TestThePlanSaysInWordsWhatIsUnusual(t *testing.T) {
 		`The folders of "dev" are what commit `+first+` has. Changes of the fleet wait until rollback_to is removed.`)
 	says(small{extra: keep}.config(repo))
 	says("locals {}\n", "Warning: Folders stay",
-		"3 assignments on 2 hosts: their folders stay in the repository, and are nobody's until an assignment takes them.")
+		"3 assignments on 2 hosts: their folders stay in the repository, and no assignment manages them until one adopts them.")
 	says(small{database: `"mysql://three"`, extra: "adopt = true"}.config(repo), "Warning: Folders are taken over",
 		`folder "large/app-core" has files that no assignment's record lists.`)
 	other := strings.Replace(small{database: `"mysql://three"`, extra: "adopt = true"}.config(repo), `name        = "dev"`, `name        = "other"`, 1)

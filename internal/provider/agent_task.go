@@ -382,17 +382,17 @@ const tipFor = 15 * time.Second
 
 // following is what is waited for.
 func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
-	place := delivery.Place{URL: settings.Repository.URL, Branch: settings.Repository.Branch, Path: settings.Repository.Path}
+	location := delivery.Location{URL: settings.Repository.URL, Branch: settings.Repository.Branch, Path: settings.Repository.Path}
 	if repo, known, findings := fleet.DecodeGitopsRepo(plain(t.model.GitopsRepo)); known && len(findings) == 0 {
-		place = delivery.Place(repo)
+		location = delivery.Location(repo)
 	}
 	tip, asked := "", time.Time{}
 	return &onboarding.Following{
-		Place:   observe.Place{URL: place.URL, Branch: place.Branch, Path: place.Path},
-		Cluster: settings.Cluster, ClusterType: settings.ClusterType,
+		Location: observe.Location{URL: location.URL, Branch: location.Branch, Path: location.Path},
+		Cluster:  settings.Cluster, ClusterType: settings.ClusterType,
 		Tip: func(ctx context.Context) (_ string, err error) {
 			if time.Since(asked) > tipFor {
-				tip, err = t.connection.delivery.Tip(ctx, place)
+				tip, err = t.connection.delivery.Tip(ctx, location)
 				asked = time.Now()
 			}
 			return tip, err

@@ -34,10 +34,10 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 	if t.result != nil {
 		after = &changes.Version{
 			Fleet: t.result.Fleet, Config: t.result.Value.Config, Manifests: hashesOf(t.result.Value.Manifests),
-			Assignments: t.result.Schedule.Assignments, GitopsRepo: placeText(t.intent.Owner.Place), Provider: t.connection.release,
+			Assignments: t.result.Schedule.Assignments, GitopsRepo: locationText(t.intent.Owner.Location), Provider: t.connection.release,
 		}
 	}
-	return changes.Summarize(t.memory.version(), after, folders, notes), complete && t.placeKnown && t.connection.canAsk()
+	return changes.Summarize(t.memory.version(), after, folders, notes), complete && t.locationKnown && t.connection.canAsk()
 }
 
 // folders are those that change, with their files where these are known.
@@ -56,7 +56,7 @@ func (t *task) folders(ctx context.Context) (folders []changes.Folder, complete 
 			folder.WaitsFor = t.rendering.WaitsFor(i)
 		case now == tree:
 			continue
-		case t.decisions[key.Host][key.DeploymentTarget].Action == rollout.GoBack:
+		case t.decisions[key.Host][key.DeploymentTarget].Action == rollout.RollBack:
 		case was:
 			if changed[key.Host] == nil {
 				changed[key.Host] = map[string]string{}
@@ -72,7 +72,7 @@ func (t *task) folders(ctx context.Context) (folders []changes.Folder, complete 
 	if t.outlook.Cleared != nil {
 		for _, key := range t.outlook.Cleared.Keys() {
 			folders = append(folders, changes.Folder{
-				Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true, Place: placeText(t.known.Owner.Place),
+				Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true, Location: locationText(t.known.Owner.Location),
 			})
 		}
 	}
@@ -131,5 +131,5 @@ func (t *task) driftOf(key rollout.Key) string {
 	return "by hand"
 }
 
-// placeText names a place as an import does.
-func placeText(at delivery.Place) string { return at.URL + "#" + at.Branch + ":" + at.Path }
+// locationText names a location as an import does.
+func locationText(at delivery.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }

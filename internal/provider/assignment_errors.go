@@ -62,10 +62,10 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 	case errors.Is(err, git.ErrHostKey):
 		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
 	case errors.Is(err, gitops.ErrConflict):
-		diagnostics.AddAttributeError(at, "Folder belongs to somebody else", detail)
+		diagnostics.AddAttributeError(at, "Folder does not belong to this assignment", detail)
 	case errors.Is(err, gitops.ErrUnplanned):
 		diagnostics.AddAttributeError(at, "Repository has changed since the plan", detail+" Nothing was written: plan again.")
-	case errors.Is(err, delivery.ErrTwice):
+	case errors.Is(err, delivery.ErrDuplicate):
 		diagnostics.AddAttributeError(path.Root("name"), "Two assignments of one name", detail)
 	case errors.Is(err, git.ErrRefused):
 		diagnostics.AddAttributeError(at, "Repository refuses the commit", detail+" Nothing was written.")
@@ -85,7 +85,7 @@ func addForgeError(diagnostics *diag.Diagnostics, err error) bool {
 		{forge.ErrRateLimited, "Git host limits requests"},
 		{forge.ErrNotMergeable, "Pull request cannot be merged"},
 		{forge.ErrHeadMoved, "Pull request moved"},
-		{forge.ErrNotOwned, "Pull request belongs to somebody else"},
+		{forge.ErrNotOwned, "Pull request does not belong to this assignment"},
 		{forge.ErrReviewer, "Reviewer is not possible"},
 		{forge.ErrUnreachable, "Git host cannot be reached"},
 		{forge.ErrNotFound, "Repository or pull request does not exist"},

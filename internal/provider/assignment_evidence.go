@@ -15,11 +15,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// checkAbout refuses evidence of another assignment. That of the name and place that this one had before is its
+// checkAbout refuses evidence of another assignment. That of the name and location that this one had before is its
 // own. Which repository it is of, its tip tells.
 func (t *task) checkAbout() {
 	evidence := t.steps.evidence
-	if evidence == nil || !t.placeKnown {
+	if evidence == nil || !t.locationKnown {
 		return
 	}
 	is := aboutOf(t.intent.Owner)
@@ -38,7 +38,7 @@ func (t *task) checkAbout() {
 }
 
 func aboutOf(owner delivery.Owner) observe.About {
-	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Place.Branch, Path: owner.Place.Path}
+	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
 }
 
 // checkEvidence finds evidence that is of other clusters, or older than what is deployed.
@@ -119,7 +119,7 @@ func (t *task) hasCommit(ctx context.Context, id string) bool {
 		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
 			"It was gathered at a commit that branch %q of this repository does not have: %s. "+
 				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it anew if the branch was written anew.",
-			t.intent.Owner.Place.Branch, found[id].Reason))
+			t.intent.Owner.Location.Branch, found[id].Reason))
 		return false
 	}
 	return true

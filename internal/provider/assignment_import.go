@@ -16,7 +16,7 @@ import (
 // ImportState takes "<url>#<branch>:<path>:<name>", and reads from the repository's records what the
 // owner of that name has there.
 func (r *assignmentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	repo, at, name, ok := importedPlace(req.ID, &resp.Diagnostics)
+	repo, at, name, ok := importedLocation(req.ID, &resp.Diagnostics)
 	if !ok {
 		return
 	}
@@ -41,7 +41,7 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 	}
 	ctx, cancel := defaultTimeouts.during(ctx, forRead)
 	defer cancel()
-	known := &delivery.Known{Owner: delivery.Owner{Place: at, Name: name}}
+	known := &delivery.Known{Owner: delivery.Owner{Location: at, Name: name}}
 	if err := r.connection.delivery.Refresh(ctx, known); err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
@@ -59,18 +59,18 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// importedPlace reads "<url>#<branch>:<path>:<name>".
-func importedPlace(id string, diagnostics *diag.Diagnostics) (repo types.Dynamic, at delivery.Place, name string, ok bool) {
+// importedLocation reads "<url>#<branch>:<path>:<name>".
+func importedLocation(id string, diagnostics *diag.Diagnostics) (repo types.Dynamic, at delivery.Location, name string, ok bool) {
 	url, rest, _ := strings.Cut(id, "#")
 	parts := strings.Split(rest, ":")
 	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
 		diagnostics.AddError("Invalid import ID",
 			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
-		return types.DynamicNull(), delivery.Place{}, "", false
+		return types.DynamicNull(), delivery.Location{}, "", false
 	}
 	values := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
 	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
 	repo = types.DynamicValue(types.ObjectValueMust(texts, values))
-	at, ok = decodePlace(repo, diagnostics)
+	at, ok = decodeLocation(repo, diagnostics)
 	return repo, at, parts[2], ok
 }

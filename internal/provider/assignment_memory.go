@@ -50,7 +50,7 @@ type driftMemory struct {
 const (
 	memoryKey = "owner"
 	// memoryFormat is that of the private state. One of a later format is not read: what the repository's
-	// records say takes its place.
+	// records say takes its location.
 	memoryFormat = 1
 	// maxMemory bounds what is unpacked of a state that somebody may have edited.
 	maxMemory = 256 << 20

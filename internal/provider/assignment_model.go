@@ -21,20 +21,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// place decodes gitops_repo. known is false while some of it is unknown.
-func (m *assignmentModel) place(diagnostics *diag.Diagnostics) (at delivery.Place, known bool) {
-	return decodePlace(m.GitopsRepo, diagnostics)
+// location decodes gitops_repo. known is false while some of it is unknown.
+func (m *assignmentModel) location(diagnostics *diag.Diagnostics) (at delivery.Location, known bool) {
+	return decodeLocation(m.GitopsRepo, diagnostics)
 }
 
-// decodePlace decodes an attribute gitops_repo. known is false while some of it is unknown.
-func decodePlace(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at delivery.Place, known bool) {
+// decodeLocation decodes an attribute gitops_repo. known is false while some of it is unknown.
+func decodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at delivery.Location, known bool) {
 	value := plain(attribute)
 	repo, known, findings := fleet.DecodeGitopsRepo(value)
 	if len(findings) == 0 {
 		findings = checkGitopsRepo("", value)
 	}
 	addFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
-	return delivery.Place(repo), known && len(findings) == 0
+	return delivery.Location(repo), known && len(findings) == 0
 }
 
 // asInner keeps attributePath from taking the attributes of a dynamic value for Terraform's.
@@ -185,8 +185,8 @@ func deployedValue(trees rollout.Trees) types.Map {
 	return types.MapValueMust(types.StringType, hosts)
 }
 
-// repoOf is what templates may know of a place; nil while it is not known.
-func repoOf(at delivery.Place, known bool) *render.Repo {
+// repoOf is what templates may know of a location; nil while it is not known.
+func repoOf(at delivery.Location, known bool) *render.Repo {
 	if !known {
 		return nil
 	}

@@ -84,7 +84,7 @@ func (t *task) step(ctx context.Context) bool {
 		t.decisions = rollout.Decide(wanted, nil)
 		return true
 	}
-	if !t.steps.known || !t.placeKnown || !t.connection.canAsk() {
+	if !t.steps.known || !t.locationKnown || !t.connection.canAsk() {
 		return false
 	}
 	in, ok := t.stepInput(ctx, wanted)
@@ -108,7 +108,7 @@ func (t *task) step(ctx context.Context) bool {
 	return t.checkMove(ctx)
 }
 
-// checkMove refuses to go to another place while something waits: it would be nowhere until its turn comes.
+// checkMove refuses to go to another location while something waits: it would be nowhere until its turn comes.
 func (t *task) checkMove(ctx context.Context) bool {
 	if t.known == nil || len(t.outcome.Progress) == 0 {
 		return true
@@ -122,7 +122,7 @@ func (t *task) checkMove(ctx context.Context) bool {
 		return true
 	}
 	t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
-		"%s.\n\nAt another place, what waits would be nowhere until its turn comes. Let the rollout finish first, expedite it, or move without rollout and holds.",
+		"%s.\n\nAt another location, what waits would be nowhere until its turn comes. Let the rollout finish first, expedite it, or move without rollout and holds.",
 		sentenceOf(t.outcome.Lines())))
 	return false
 }

@@ -23,15 +23,15 @@ import (
 // task is one plan or one apply of an assignment: the configuration, what is known of it, and what
 // follows. Plan and apply go the same way.
 type task struct {
-	connection  *connection
-	model       *assignmentModel // what the plan wants; its computed attributes are set
-	prior       *assignmentModel // from state
-	memory      *memory          // from private state; nil where there is none
-	known       *delivery.Known  // nil where the assignment is created
-	intent      delivery.Intent
-	placeKnown  bool
-	replaces    bool // Terraform plans a replacement without its state, after it has done so with it
-	diagnostics *diag.Diagnostics
+	connection    *connection
+	model         *assignmentModel // what the plan wants; its computed attributes are set
+	prior         *assignmentModel // from state
+	memory        *memory          // from private state; nil where there is none
+	known         *delivery.Known  // nil where the assignment is created
+	intent        delivery.Intent
+	locationKnown bool
+	replaces      bool // Terraform plans a replacement without its state, after it has done so with it
+	diagnostics   *diag.Diagnostics
 
 	result    *pipeline.Result    // nil while the fleet is not known, and with rollback_to
 	rendering *pipeline.Rendering // likewise
@@ -49,11 +49,11 @@ func (r *assignmentResource) task(
 	_ context.Context, model, prior *assignmentModel, m *memory, exists bool, diagnostics *diag.Diagnostics,
 ) *task {
 	t := &task{connection: r.connection, model: model, prior: prior, memory: m, diagnostics: diagnostics, current: rollout.Trees{}}
-	var place delivery.Place
-	place, t.placeKnown = model.place(diagnostics)
-	t.placeKnown = t.placeKnown && !model.Name.IsUnknown()
+	var location delivery.Location
+	location, t.locationKnown = model.location(diagnostics)
+	t.locationKnown = t.locationKnown && !model.Name.IsUnknown()
 	t.intent = delivery.Intent{
-		Owner:      delivery.Owner{Place: place, Name: model.Name.ValueString()},
+		Owner:      delivery.Owner{Location: location, Name: model.Name.ValueString()},
 		Settings:   decodeDelivery(model.Delivery, diagnostics),
 		Protection: decodeProtection(model.Protection, diagnostics),
 		Adopt:      model.Adopt.ValueBool(), Leave: model.keeps(),
@@ -96,7 +96,7 @@ func (t *task) want(ctx context.Context) bool {
 		return false
 	}
 	addWarnings(t.diagnostics, t.result.Warnings())
-	to := pipeline.Destination{Repo: repoOf(t.intent.Owner.Place, t.placeKnown), Owner: t.label(ctx)}
+	to := pipeline.Destination{Repo: repoOf(t.intent.Owner.Location, t.locationKnown), Owner: t.label(ctx)}
 	if t.rendering = t.memory.rendering(t.result, to, t.connection); t.rendering == nil {
 		t.rendering = t.result.Render(to, t.current)
 	}
@@ -112,8 +112,8 @@ func (t *task) label(ctx context.Context) string {
 		return t.memory.Label
 	case t.known != nil:
 		return t.known.Owner.Name
-	case t.placeKnown && t.connection.canAsk():
-		// What cannot be read is told when the plan looks at the place.
+	case t.locationKnown && t.connection.canAsk():
+		// What cannot be read is told when the plan looks at the location.
 		if label, err := t.connection.delivery.Label(ctx, t.intent.Owner); err == nil && label != "" {
 			return label
 		}
@@ -126,7 +126,7 @@ func (t *task) label(ctx context.Context) string {
 func (t *task) wantBack(ctx context.Context) bool {
 	commit := t.model.RollbackTo.ValueString()
 	checkRollback(t.model.RollbackTo, t.diagnostics)
-	if t.model.RollbackTo.IsUnknown() || !t.placeKnown || t.diagnostics.HasError() || !t.connection.canAsk() {
+	if t.model.RollbackTo.IsUnknown() || !t.locationKnown || t.diagnostics.HasError() || !t.connection.canAsk() {
 		return false
 	}
 	t.diagnostics.AddAttributeWarning(path.Root("rollback_to"), "Assignment is rolled back",
@@ -156,7 +156,7 @@ func (t *task) plan(ctx context.Context) {
 		t.model.PullRequest = types.StringUnknown()
 	}
 	t.keepSpelling()
-	if t.placeKnown {
+	if t.locationKnown {
 		t.check()
 	}
 	if t.diagnostics.HasError() || !t.want(ctx) {
@@ -201,10 +201,10 @@ func (t *task) takeOver() {
 		"The state has another object of the assignment %q. It goes from the state, and the folders stay.", t.known.Owner.Name))
 }
 
-// keepSpelling keeps the place as the state has it where the configuration says the same in other words:
+// keepSpelling keeps the location as the state has it where the configuration says the same in other words:
 // then nothing of it changes.
 func (t *task) keepSpelling() {
-	if t.known == nil || !t.placeKnown || t.known.Owner.Place != t.intent.Owner.Place {
+	if t.known == nil || !t.locationKnown || t.known.Owner.Location != t.intent.Owner.Location {
 		return
 	}
 	t.model.GitopsRepo = t.prior.GitopsRepo
@@ -228,7 +228,7 @@ func (t *task) check() {
 
 // lookAhead finds at plan what would make the apply fail, and holds it to protection.
 func (t *task) lookAhead(ctx context.Context) {
-	if !t.placeKnown || !t.connection.canAsk() {
+	if !t.locationKnown || !t.connection.canAsk() {
 		t.outlook = delivery.Unseen(t.intent)
 		addProblems(t.diagnostics, t.outlook.Problems)
 		return
@@ -248,7 +248,7 @@ func (t *task) isDone(ctx context.Context) bool {
 	if t.known != nil && t.isClosed() && t.outlook.Identity == delivery.Same {
 		if !t.known.Drift.IsNone() {
 			t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Drift waits for a window", fmt.Sprintf(
-				"The folders of %q are not as they were written. What is put right is written, too: it waits for %s.",
+				"The folders of %q are not as they were written. A repair is a change, too, and waits for %s.",
 				t.known.Owner.Name, t.steps.settings.Windows.Waits(t.steps.evidence.Time)))
 		}
 		return true
@@ -279,7 +279,7 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 	}
 	out, quiet := t.diagnostics, diag.Diagnostics{} // the plan has given the warnings
 	t.diagnostics = &quiet
-	ready := t.placeKnown && t.want(ctx)
+	ready := t.locationKnown && t.want(ctx)
 	var lines []string
 	if ready {
 		t.intent.After = t.decisions.Trees(t.current)
@@ -302,14 +302,14 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 func (t *task) proceed(ctx context.Context) *memory {
 	out, quiet := t.diagnostics, diag.Diagnostics{}
 	t.diagnostics = &quiet
-	ready := t.placeKnown && t.want(ctx)
+	ready := t.locationKnown && t.want(ctx)
 	t.diagnostics = out
 	if out.Append(quiet.Errors()...); !ready || t.memory == nil {
 		return nil
 	}
 	m := *t.memory
 	if m.Rollout = t.state(); t.result != nil && !t.isUnderWay() {
-		m.remember(t.result, placeText(t.intent.Owner.Place), t.connection.release)
+		m.remember(t.result, locationText(t.intent.Owner.Location), t.connection.release)
 	}
 	return &m
 }
@@ -324,7 +324,7 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 		return nil, err
 	}
 	addProblems(t.diagnostics, done.Problems)
-	if t.known != nil && done.Identity != delivery.Moved { // else a request there may clear the old place
+	if t.known != nil && done.Identity != delivery.Moved { // else a request there may clear the old location
 		head, err := t.connection.delivery.CloseFormer(ctx, t.known, t.intent.Owner, t.intent.Settings)
 		if err != nil {
 			t.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", sentence(fmt.Sprintf(
@@ -348,7 +348,7 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 		if t.memory != nil && t.memory.Model != "" && t.isUnderWay() {
 			m.recallFleet(t.memory)
 		} else {
-			m.remember(t.result, placeText(t.intent.Owner.Place), t.connection.release)
+			m.remember(t.result, locationText(t.intent.Owner.Location), t.connection.release)
 		}
 		m.noteRendering(t.rendering, t.connection)
 	}
@@ -360,7 +360,7 @@ func (t *task) contents(host, target string) gitops.Folder {
 	if t.backTo != nil {
 		return t.backTo[host].Folders[target]
 	}
-	if decision := t.decisions[host][target]; decision.Action == rollout.GoBack {
+	if decision := t.decisions[host][target]; decision.Action == rollout.RollBack {
 		return t.back[decision.From][host].Folders[target]
 	}
 	i, _ := t.result.Assignment(host, target)
@@ -417,11 +417,11 @@ func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentM
 	addProblems(diagnostics, outlook.Problems)
 }
 
-// known is what the state knows of an assignment; false where its place cannot be read.
+// known is what the state knows of an assignment; false where its location cannot be read.
 func (r *assignmentResource) known(state *assignmentModel, m *memory, diagnostics *diag.Diagnostics) (*delivery.Known, bool) {
-	place, ok := state.place(diagnostics)
+	location, ok := state.location(diagnostics)
 	known := &delivery.Known{
-		Owner:    delivery.Owner{Place: place, Name: state.Name.ValueString()},
+		Owner:    delivery.Owner{Location: location, Name: state.Name.ValueString()},
 		Settings: decodeDelivery(state.Delivery, diagnostics), PullRequest: state.PullRequest.ValueString(),
 	}
 	if m != nil {

@@ -227,7 +227,7 @@ func TestFolderOfAnotherOwnerIsAnErrorAtPlan(t *testing.T) {
 				{
 					Config: small{}.config(repo) + second.Replace(
 						regexp.MustCompile(`(?s)resource "flotilla_assignment".*`).FindString(small{}.config(repo))),
-					ExpectError: words(`Folder belongs to somebody else`),
+					ExpectError: words(`Folder does not belong to this assignment`),
 				},
 				{
 					Config: small{}.config(repo),

@@ -45,8 +45,8 @@ type claimTask struct {
 // decode reads the configuration, strictly.
 func (t *claimTask) decode() {
 	m, diagnostics := t.model, t.diagnostics
-	place, placeKnown := decodePlace(m.GitopsRepo, diagnostics)
-	t.at = delivery.Claim{Place: place, Name: m.Name.ValueString()}
+	location, locationKnown := decodeLocation(m.GitopsRepo, diagnostics)
+	t.at = delivery.Claim{Location: location, Name: m.Name.ValueString()}
 	checkClaimName(m.Name, diagnostics)
 	if number := m.Number.ValueInt64(); number < 0 || number > gitops.MaxClaimed {
 		diagnostics.AddAttributeError(path.Root("number"), "Invalid number", fmt.Sprintf("The number must be from 0 to %d.", gitops.MaxClaimed))
@@ -61,7 +61,7 @@ func (t *claimTask) decode() {
 	}
 	poolKnown = poolKnown && selector != nil
 	value, _ := decodeFleet(m.Fleet, diagnostics)
-	t.complete = placeKnown && poolKnown && value.Known() && !m.Name.IsUnknown() && !m.Number.IsUnknown()
+	t.complete = locationKnown && poolKnown && value.Known() && !m.Name.IsUnknown() && !m.Number.IsUnknown()
 	if !value.Known() || diagnostics.HasError() {
 		return
 	}
@@ -126,13 +126,13 @@ func (t *claimTask) plan(ctx context.Context) {
 	t.lookAhead(ctx, held)
 }
 
-// keepSpelling keeps the place as the state has it where the configuration says the same in other words.
+// keepSpelling keeps the location as the state has it where the configuration says the same in other words.
 func (t *claimTask) keepSpelling() {
 	if t.prior == nil || !t.complete {
 		return
 	}
 	var ignored diag.Diagnostics
-	if was, ok := decodePlace(t.prior.GitopsRepo, &ignored); ok && was == t.at.Place {
+	if was, ok := decodeLocation(t.prior.GitopsRepo, &ignored); ok && was == t.at.Location {
 		t.model.GitopsRepo = t.prior.GitopsRepo
 	}
 }
@@ -154,10 +154,10 @@ func (t *claimTask) checkTwice() {
 	}
 }
 
-// isMoved says whether the claim is really at another place than before.
+// isMoved says whether the claim is really at another location than before.
 func (t *claimTask) isMoved(ctx context.Context) bool {
 	was, ok := t.formerly()
-	return ok && was.Place != t.at.Place && (!t.connection.canAsk() || !t.connection.delivery.IsSamePlace(ctx, was.Place, t.at.Place))
+	return ok && was.Location != t.at.Location && (!t.connection.canAsk() || !t.connection.delivery.IsSameLocation(ctx, was.Location, t.at.Location))
 }
 
 // formerly is the claim as the state has it.
@@ -166,8 +166,8 @@ func (t *claimTask) formerly() (delivery.Claim, bool) {
 		return delivery.Claim{}, false
 	}
 	var ignored diag.Diagnostics
-	at, ok := decodePlace(t.prior.GitopsRepo, &ignored)
-	return delivery.Claim{Place: at, Name: t.prior.Name.ValueString()}, ok
+	at, ok := decodeLocation(t.prior.GitopsRepo, &ignored)
+	return delivery.Claim{Location: at, Name: t.prior.Name.ValueString()}, ok
 }
 
 // isRecorded says whether the record says all that it is to say.
@@ -195,7 +195,7 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 	var found gitops.Claims
 	if t.connection.canAsk() {
 		var err error
-		if found, err = t.connection.delivery.Claims(ctx, t.at.Place); err != nil {
+		if found, err = t.connection.delivery.Claims(ctx, t.at.Location); err != nil {
 			addRepositoryError(ctx, t.diagnostics, err, t.memory == nil || t.memory.Gone)
 			return
 		}
@@ -234,7 +234,7 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 }
 
 // recordPath is where the claim's record is in the repository.
-func (t *claimTask) recordPath() string { return gitops.ClaimRecordPath(t.at.Place.Path, t.at.Name) }
+func (t *claimTask) recordPath() string { return gitops.ClaimRecordPath(t.at.Location.Path, t.at.Name) }
 
 // checkHolder finds out whether the record of the claim's name is this claim's.
 func (t *claimTask) checkHolder(found gitops.Claim) {
@@ -257,7 +257,7 @@ func (t *claimTask) checkHolder(found gitops.Claim) {
 }
 
 func addHeld(diagnostics *diag.Diagnostics, detail string) {
-	diagnostics.AddAttributeError(path.Root("name"), "Claim is another state's", sentence(detail)+
+	diagnostics.AddAttributeError(path.Root("name"), "Claim belongs to another state", sentence(detail)+
 		" If another state has it, choose another name. If its state was lost, or another one has taken it over by mistake, import it or set adopt = true.")
 }
 
@@ -289,7 +289,7 @@ func (t *claimTask) apply(ctx context.Context) error {
 	was, exists := t.formerly()
 	moved := t.isMoved(ctx)
 	switch {
-	case moved && t.memory != nil: // another holder, so that a mirror of this place does not lose it with the old one
+	case moved && t.memory != nil: // another holder, so that a mirror of this location does not lose it with the old one
 		order.Holder, order.Holders = newHolder(), []string{t.memory.Holder}
 	case exists && t.memory != nil:
 		order.Holder, order.Holders = t.memory.Holder, []string{t.memory.Holder, ""}
@@ -310,8 +310,8 @@ func (t *claimTask) apply(ctx context.Context) error {
 	t.model.Clusters, t.model.Commit = namesValue(result.Clusters), types.StringValue(result.Commit)
 	if moved && t.memory != nil {
 		if _, err := t.connection.delivery.ReleaseClaim(ctx, was, []string{t.memory.Holder}, order.Subject); err != nil {
-			t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former place", sentence(fmt.Sprintf(
-				"the claim is made at its new place, but the old one could not be released: %s", err)))
+			t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former location", sentence(fmt.Sprintf(
+				"the claim is made at its new location, but the old one could not be released: %s", err)))
 		}
 	}
 	return nil

@@ -171,7 +171,7 @@ func TestTwoStatesOfOneNameAreToldApart(t *testing.T) {
 	first, second := providertest.New(startProvider), providertest.New(startProvider)
 	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
 	apply(t, first, claims(base))
-	refusedClaim(t, second, claims(base), "Claim is another state's",
+	refusedClaim(t, second, claims(base), "Claim belongs to another state",
 		`There is a record of a claim "web" already, which this state does not have: it has pool-1, pool-2. If another state has it, choose another name.`)
 	apply(t, second, claims(with(base, "name", "api", "number", 1)))
 	if got := namesIn(second.State.Values(claimAddress)); got != "pool-3" {
@@ -191,7 +191,7 @@ func TestTwoStatesOfOneNameAreToldApart(t *testing.T) {
 	if got, _ := claimPlan(t, third, claims(with(base, "adopt", true))); got != "" {
 		t.Errorf("a second plan says %q", got)
 	}
-	refusedClaim(t, first, claims(base), "Claim is another state's")
+	refusedClaim(t, first, claims(base), "Claim belongs to another state")
 	before := commitsOn(t, url, "prod")
 	if _, said := first.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil || !said.Has("Claim is another's") {
 		t.Errorf("said is %s", said)

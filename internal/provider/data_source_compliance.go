@@ -58,7 +58,7 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"may take (`\"8s\"`) and how many are asked at once (256).\n" +
 					"* `hub`: the name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster whose " +
 					"`destination.name` is its name.\n" +
-					"* `reports`: `[{cluster, commit, ready, since, message}]` from any other place.\n" +
+					"* `reports`: `[{cluster, commit, ready, since, message}]` from any other source.\n" +
 					"* `commit_statuses`: `true`, or `{context, commits, forge, api_url}`: what agents told the Git host about commits. `context` says which " +
 					"cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`; unset: " +
 					"`\"flotilla/{cluster}/{host}\"`, or what Flux and Argo CD call it by themselves, where that holds the name of the cluster. `commits` is how many are looked at, from the newest back, until every cluster was heard (10). `forge` and `api_url` as in an " +
@@ -195,8 +195,8 @@ func asksNobody(feedback types.Dynamic) bool {
 // question is what the configuration asks.
 func (d *complianceDataSource) question(model *complianceModel, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
 	checkOwnerName(model.Name, diagnostics)
-	place, _ := (&assignmentModel{GitopsRepo: model.GitopsRepo}).place(diagnostics)
-	q.Owner = delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString(), Place: place}
+	location, _ := (&assignmentModel{GitopsRepo: model.GitopsRepo}).location(diagnostics)
+	q.Owner = delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString(), Location: location}
 	from := decodeFeedback(model.Feedback, diagnostics)
 	goal = decodeWait(model.Wait, diagnostics)
 	value := fleet.Value{
@@ -256,7 +256,7 @@ func (d *complianceDataSource) feedback(q *compliance.Question, from feedback, d
 	if from.statuses == nil {
 		return
 	}
-	if err := d.connection.delivery.CheckStatuses(from.statuses.settings, q.Owner.Place); err != nil {
+	if err := d.connection.delivery.CheckStatuses(from.statuses.settings, q.Owner.Location); err != nil {
 		diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", sentence("commit_statuses: "+err.Error()))
 	}
 	q.Feedback.Statuses = &compliance.Statuses{

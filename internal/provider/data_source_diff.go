@@ -86,7 +86,7 @@ func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	}
 	checkOwnerName(model.Name, diagnostics)
 	owner := delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString()}
-	owner.Place, _ = (&assignmentModel{GitopsRepo: model.GitopsRepo}).place(diagnostics)
+	owner.Location, _ = (&assignmentModel{GitopsRepo: model.GitopsRepo}).location(diagnostics)
 	limit := int64(defaultDiff)
 	if !model.Limit.IsNull() {
 		limit = model.Limit.ValueInt64()
@@ -109,7 +109,7 @@ func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	if diagnostics.HasError() {
 		return
 	}
-	model.Diff = types.StringValue(changes.Unified(folders, owner.Place.Path, int(limit)))
+	model.Diff = types.StringValue(changes.Unified(folders, owner.Location.Path, int(limit)))
 	diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
@@ -126,7 +126,7 @@ func (d *diffDataSource) folders(
 		label = owner.Name
 	}
 	intent := delivery.Intent{Owner: owner, Adopt: true}
-	rendering := result.Render(pipeline.Destination{Repo: repoOf(owner.Place, true), Owner: label}, nil)
+	rendering := result.Render(pipeline.Destination{Repo: repoOf(owner.Location, true), Owner: label}, nil)
 	addErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
 	outlook, err := d.connection.delivery.Plan(ctx, intent)

@@ -27,7 +27,7 @@ func (d *historyDataSource) Metadata(_ context.Context, req datasource.MetadataR
 	resp.TypeName = req.ProviderTypeName + "_history"
 }
 
-// Schema is the place, what to narrow it by, and the commits.
+// Schema is the location, what to narrow it by, and the commits.
 func (d *historyDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Who changed what, when, and from which version of the configuration to which: read from the commits of a GitOps " +
@@ -110,7 +110,7 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	at, _ := decodePlace(model.GitopsRepo, &resp.Diagnostics)
+	at, _ := decodeLocation(model.GitopsRepo, &resp.Diagnostics)
 	filter := gitops.HistoryFilter{
 		Host: model.Host.ValueString(), DeploymentTarget: model.DeploymentTarget.ValueString(), Limit: int(model.Limit.ValueInt64()),
 	}
@@ -128,7 +128,7 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	}
 	ctx, cancel := deadlines.during(ctx, forRead)
 	defer cancel()
-	history, err := d.connection.delivery.History(ctx, delivery.Owner{Place: at, Name: model.Name.ValueString()}, filter)
+	history, err := d.connection.delivery.History(ctx, delivery.Owner{Location: at, Name: model.Name.ValueString()}, filter)
 	if err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return

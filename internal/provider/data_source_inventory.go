@@ -38,7 +38,7 @@ func (d *inventoryDataSource) Metadata(_ context.Context, req datasource.Metadat
 	resp.TypeName = req.ProviderTypeName + "_inventory"
 }
 
-// Schema is the place, what to narrow it by, and the assignments.
+// Schema is the location, what to narrow it by, and the assignments.
 func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	only := func(what string) schema.StringAttribute {
 		return schema.StringAttribute{Optional: true, MarkdownDescription: what}
@@ -238,8 +238,8 @@ func (d *inventoryDataSource) Read(ctx context.Context, req datasource.ReadReque
 }
 
 // decode reads the configuration, strictly.
-func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Place, timeouts) {
-	at, _ := decodePlace(m.GitopsRepo, diagnostics)
+func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Location, timeouts) {
+	at, _ := decodeLocation(m.GitopsRepo, diagnostics)
 	checkLimit(m.Limit, diagnostics)
 	narrowing := m.narrowing()
 	for _, name := range slices.Sorted(maps.Keys(narrowing)) {

@@ -90,7 +90,7 @@ func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadReque
 	if !model.GitopsRepo.IsNull() {
 		at, known, findings := fleet.DecodeGitopsRepo(plain(model.GitopsRepo))
 		addFindings(&resp.Diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
-		repo = repoOf(delivery.Place(at), known)
+		repo = repoOf(delivery.Location(at), known)
 	}
 	result := d.connection.compute(model.Fleet.value(), &resp.Diagnostics)
 	if result == nil || resp.Diagnostics.HasError() {

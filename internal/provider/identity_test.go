@@ -133,7 +133,7 @@ func TestAReplacementWithANewNameTakesTheFoldersOver(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		o := newOwned(t)
 		o.w.first, o.w.name = first, "dev-eu"
-		o.refused(t, "Folder belongs to somebody else", providertest.Replace(addresses[0]))
+		o.refused(t, "Folder does not belong to this assignment", providertest.Replace(addresses[0]))
 		o.w.adopt = true
 		_, before, after := o.applied(t, providertest.Replace(addresses[0]))
 		for folder := range before.folders {
@@ -183,7 +183,7 @@ func TestASecondStateOfOneNameRemovesNothingUnasked(t *testing.T) {
 	*another.w = *o.w
 	another.w.shape.goes = [hostCount]uint8{0, 0, 1}
 	another.wants[addresses[0]] = another.w
-	another.refused(t, "Another assignment of this name is there")
+	another.refused(t, "Another assignment has this name")
 	another.w.adopt = true
 	another.refused(t, "Mass deletion")
 	another.w.protection = "free"

@@ -67,7 +67,7 @@ func TestMassDeletionFailsThePlanAfterALostState(t *testing.T) {
 	testSteps(t, resource.TestCase{
 		Steps: []resource.TestStep{
 			{Config: many(repo, "4", ""), ExpectError: words(`This plan would remove 20 of 24 assignments on 20 hosts`)},
-			{Config: many(repo, "4", "protection = { max_removed = 20 }"), ExpectError: regexp.MustCompile("Another assignment of this name is there")},
+			{Config: many(repo, "4", "protection = { max_removed = 20 }"), ExpectError: regexp.MustCompile("Another assignment has this name")},
 			{Config: many(repo, "4", "protection = { max_removed = 20 }\n  adopt = true")},
 		},
 	})

@@ -60,7 +60,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Required: true,
 				MarkdownDescription: "Where to write: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`. A local path or " +
 					"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
-					"two places are the same when the one has the commit of the other. A really different place is written first; then " +
+					"two locations are the same when the one has the commit of the other. A really different location is written first; then " +
 					"the old one is cleared, which the plan shows and protection holds.",
 			},
 			"delivery": schema.DynamicAttribute{
@@ -79,7 +79,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"protection": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "What may be removed, in whatever way it goes: by an update, a move to another place, a replacement, a " +
+				MarkdownDescription: "What may be removed, in whatever way it goes: by an update, a move to another location, a replacement, a " +
 					"destroy, a lost state: `{max_removed, max_removed_percent, allow_empty, emptied_hosts}`. The default is half of all " +
 					"assignments. A percentage, unless 0, never holds 10 assignments or fewer. A fleet that assigns nothing where " +
 					"something is deployed is an error unless `allow_empty` is true. A host that stays in the fleet and would lose all " +
@@ -88,7 +88,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"on_destroy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What a destroy does, or a removal from the configuration, or a change of `gitops_repo` at the old place: " +
+				MarkdownDescription: "What a destroy does, or a removal from the configuration, or a change of `gitops_repo` at the old location: " +
 					"`delete` (default) removes the folders; `keep` leaves them and lets go of them, so that any assignment may have " +
 					"them later. Protection does not hold what is kept. Apply it before the destroy.",
 			},
@@ -114,7 +114,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"evidence": schema.StringAttribute{
 				Optional: true, WriteOnly: true,
-				MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and place gives it. It is write-only: in no state, and no difference in a plan. " +
+				MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and location gives it. It is write-only: in no state, and no difference in a plan. " +
 					"Its time is the time of the rollout: no clock is read but when windows are looked at before writing.",
 			},
 			"timeouts": schema.DynamicAttribute{
@@ -191,7 +191,7 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	model.place(&resp.Diagnostics)
+	model.location(&resp.Diagnostics)
 	decodeFleet(model.Fleet, &resp.Diagnostics)
 	decodeDelivery(model.Delivery, &resp.Diagnostics)
 	decodeProtection(model.Protection, &resp.Diagnostics)
@@ -236,7 +236,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 	if req.State.Raw.IsNull() && resp.Private != nil {
-		creation{Place: task.intent.Owner.Place, Protection: task.intent.Protection}.note(ctx, resp.Private, &resp.Diagnostics)
+		creation{Location: task.intent.Owner.Location, Protection: task.intent.Protection}.note(ctx, resp.Private, &resp.Diagnostics)
 	}
 }
 
@@ -279,7 +279,7 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 	if known.Drift.Gone {
 		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone",
-			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything anew, where there is one by then.", known.Owner.Place.URL))
+			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything anew, where there is one by then.", known.Owner.Location.URL))
 	}
 	state.Deployed = deployedValue(known.Current())
 	state.Changes = types.ListValueMust(types.StringType, nil)
@@ -341,7 +341,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 	protection, created := decodeProtection(state.Protection, &resp.Diagnostics), takeCreation(ctx, resp.Private, &resp.Diagnostics)
 	if created != nil {
-		if r.connection.delivery.IsSamePlace(ctx, created.Place, known.Owner.Place) {
+		if r.connection.delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
 			return // the creating half comes right after, and takes what is there as it is
 		}
 		protection = created.Protection
@@ -359,8 +359,8 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	case err != nil && r.connection.delivery.IsDeposed(known.Owner):
 		// Left deposed, it could never go: it is in no configuration, and nobody can lift the protection in its state.
 		resp.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
-			"The assignment %q was replaced, and what it has at its former place, branch %q at path %q, stays there: %s",
-			known.Owner.Name, known.Owner.Place.Branch, known.Owner.Place.Path, sentence(err.Error())))
+			"The assignment %q was replaced, and what it has at its former location, branch %q at path %q, stays there: %s",
+			known.Owner.Name, known.Owner.Location.Branch, known.Owner.Location.Path, sentence(err.Error())))
 	case err != nil:
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 	}
@@ -369,7 +369,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 // creation is in the private state of a plan that creates. Terraform destroys an object that it replaces with the
 // private state of the plan for the new one: that is how a destroy knows that it is half of a replacement.
 type creation struct {
-	Place      delivery.Place     `json:"place"` // of the new object
+	Location   delivery.Location  `json:"place"` // of the new object
 	Protection rollout.Protection `json:"protection"`
 }
 

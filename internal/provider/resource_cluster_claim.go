@@ -39,15 +39,15 @@ func (r *clusterClaimResource) Metadata(_ context.Context, req resource.Metadata
 func (r *clusterClaimResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Takes clusters of a pool that nobody has claimed. What it has is recorded in the GitOps repository, in a commit " +
-			"that is pushed as a compare-and-swap, so that no two claims at one place (repository, branch and path) ever have the same cluster, " +
+			"that is pushed as a compare-and-swap, so that no two claims at one location (repository, branch and path) ever have the same cluster, " +
 			"whichever states they are in. A destroy releases them. `flotilla_inventory` lists all claims.\n\n" +
 			"A claim keeps what it has, also when the pool does not select a cluster any more. Wanting more, it takes the first free clusters by " +
 			"name; wanting fewer, it lets go of those that it took last. A cluster that has left the fleet is let go, which the plan says, and " +
-			"another one takes its place.",
+			"another one replaces it.",
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true,
-				MarkdownDescription: "Name of the claim at its place, a DNS label. A new name is a handover within one commit: the claim keeps its " +
+				MarkdownDescription: "Name of the claim at its location, a DNS label. A new name is a handover within one commit: the claim keeps its " +
 					"clusters.",
 			},
 			"pool": schema.DynamicAttribute{
@@ -67,9 +67,9 @@ func (r *clusterClaimResource) Schema(_ context.Context, _ resource.SchemaReques
 			},
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
-				MarkdownDescription: "Where claims are recorded: `{url, branch, path}`. Claims of one pool must be at one place: those at another know " +
+				MarkdownDescription: "Where claims are recorded: `{url, branch, path}`. Claims of one pool must be at one location: those at another know " +
 					"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
-					"the branch is protected, give claims another one. At a really different place the claim is made anew, and the old one is released.",
+					"the branch is protected, give claims another one. At a really different location the claim is made anew, and the old one is released.",
 			},
 			"adopt": schema.BoolAttribute{
 				Optional: true,
@@ -193,13 +193,13 @@ func (r *clusterClaimResource) Read(ctx context.Context, req resource.ReadReques
 	var state claimModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	memory := recallClaim(ctx, req.Private, &resp.Diagnostics)
-	at, ok := decodePlace(state.GitopsRepo, &resp.Diagnostics)
+	at, ok := decodeLocation(state.GitopsRepo, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || !ok || memory == nil || !r.connection.canAsk() {
 		return
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
-	seen, err := r.connection.delivery.RefreshClaim(ctx, memory.known(delivery.Claim{Place: at, Name: state.Name.ValueString()}))
+	seen, err := r.connection.delivery.RefreshClaim(ctx, memory.known(delivery.Claim{Location: at, Name: state.Name.ValueString()}))
 	if err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
@@ -244,7 +244,7 @@ func (r *clusterClaimResource) Update(ctx context.Context, req resource.UpdateRe
 func (r *clusterClaimResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state claimModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	at, ok := decodePlace(state.GitopsRepo, &resp.Diagnostics)
+	at, ok := decodeLocation(state.GitopsRepo, &resp.Diagnostics)
 	memory := recallClaim(ctx, req.Private, &resp.Diagnostics)
 	// Terraform destroys an object that it replaces with the private state of the plan for the new one.
 	holders := append(takeReplaced(ctx, resp.Private, &resp.Diagnostics), "")
@@ -256,7 +256,7 @@ func (r *clusterClaimResource) Delete(ctx context.Context, req resource.DeleteRe
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
 	defer cancel()
-	foreign, err := r.connection.delivery.ReleaseClaim(ctx, delivery.Claim{Place: at, Name: state.Name.ValueString()}, holders, state.CommitMessage.ValueString())
+	foreign, err := r.connection.delivery.ReleaseClaim(ctx, delivery.Claim{Location: at, Name: state.Name.ValueString()}, holders, state.CommitMessage.ValueString())
 	switch {
 	case err != nil:
 		addClaimError(ctx, &resp.Diagnostics, err)
@@ -268,7 +268,7 @@ func (r *clusterClaimResource) Delete(ctx context.Context, req resource.DeleteRe
 
 // ImportState takes "<url>#<branch>:<path>:<name>", and reads what the record of that name says.
 func (r *clusterClaimResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	repo, at, name, ok := importedPlace(req.ID, &resp.Diagnostics)
+	repo, at, name, ok := importedLocation(req.ID, &resp.Diagnostics)
 	if !ok {
 		return
 	}

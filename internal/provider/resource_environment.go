@@ -14,7 +14,7 @@ var environmentResource = newStateOnly(object{
 	},
 	schema: schema.Schema{
 		Description:         "environment",
-		MarkdownDescription: "A stage of the chain: dev, stage, prod. It names a place in a GitOps repository.",
+		MarkdownDescription: "A stage of the chain: dev, stage, prod. It names a location in a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
 			"name":        nameAttribute("Name of the environment, a DNS label."),
 			"labels":      labelsAttribute(),

@@ -307,8 +307,8 @@ func (s *sequence) sane(said providertest.Diagnostics) {
 	}
 	for _, diagnostic := range said {
 		if diagnostic.Error && !slices.Contains([]string{
-			"Mass deletion", "Nothing would be left", "A host would lose everything", "Folder belongs to somebody else",
-			"Two assignments of one name", "Another assignment of this name is there", "Repository has changed since the plan",
+			"Mass deletion", "Nothing would be left", "A host would lose everything", "Folder does not belong to this assignment",
+			"Two assignments of one name", "Another assignment has this name", "Repository has changed since the plan",
 		}, diagnostic.Summary) {
 			s.t.Errorf("said is %s", diagnostic)
 		}

@@ -221,7 +221,7 @@ func TestContentThatFailedGoesBackAndIsNotTriedAgainUnasked(t *testing.T) {
 	s.expect(t, "2 2 1")
 	s.report("region", rollout.Failed)
 	out := s.expect(t, "1 1 1")
-	if !reflect.DeepEqual(s.Deployed, first) || out.Windowed || out.Decisions["canary"]["app"].Action != rollout.GoBack {
+	if !reflect.DeepEqual(s.Deployed, first) || out.Windowed || out.Decisions["canary"]["app"].Action != rollout.RollBack {
 		t.Errorf("went back to %v", s.Deployed)
 	}
 	s.report("canary", rollout.Ready)

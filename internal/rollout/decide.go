@@ -19,7 +19,7 @@ func (r *run) decide(t *target) {
 	var waits waits
 	back := !t.expedited && t.failing && r.Settings.RollBack || t.state != nil && t.state.Failed
 	if back {
-		back = r.goBack(t, &waits)
+		back = r.rollBack(t, &waits)
 	}
 	room := r.room(t)
 	for _, m := range t.members {
@@ -159,9 +159,9 @@ func (r *run) areProven(m *member) bool {
 	return true
 }
 
-// goBack lets the hosts that have content that failed go back to what they had. It reports false where it
+// rollBack lets the hosts that have content that failed go back to what they had. It reports false where it
 // is not known what that was: then the content halts.
-func (r *run) goBack(t *target, waits *waits) bool {
+func (r *run) rollBack(t *target, waits *waits) bool {
 	for _, m := range t.members {
 		if m.touched == nil || !m.counts() || t.state.Failed && m.pending() {
 			continue // it is back already, or never had it
@@ -196,7 +196,7 @@ func (r *run) goBack(t *target, waits *waits) bool {
 		case was && m.deployed && tree == m.have:
 			r.put(m, Decision{Action: Keep})
 		case was:
-			r.put(m, Decision{Action: GoBack, Tree: tree, From: m.touched.From})
+			r.put(m, Decision{Action: RollBack, Tree: tree, From: m.touched.From})
 		}
 		m.done = false
 	}

@@ -58,9 +58,9 @@ type Action string
 
 // The actions.
 const (
-	Write  Action = "write"   // it gets what is wanted
-	Keep   Action = "keep"    // it stays what it is at the tip
-	GoBack Action = "go back" // it gets a tree that it had before
+	Write    Action = "write"     // it gets what is wanted
+	Keep     Action = "keep"      // it stays what it is at the tip
+	RollBack Action = "roll back" // it gets a tree that it had before
 )
 
 // Decision is what happens to one folder.
@@ -81,7 +81,7 @@ type Decisions map[string]map[string]Decision
 func Decide(wanted, backTo Trees) Decisions {
 	from, action := wanted, Write
 	if backTo != nil {
-		from, action = backTo, GoBack
+		from, action = backTo, RollBack
 	}
 	decisions := make(Decisions, len(from))
 	for host, targets := range from {

@@ -38,12 +38,12 @@ func TestSimulatedRollouts(t *testing.T) {
 		total.add(w.tally)
 	}
 	t.Logf("%d fleets: %+v", number, total)
-	if total.Written == 0 || total.WentBack == 0 || total.Halted == 0 || total.Lost == 0 || total.Finished < number {
+	if total.Written == 0 || total.RolledBack == 0 || total.Halted == 0 || total.Lost == 0 || total.Finished < number {
 		t.Errorf("not everything happened: %+v", total)
 	}
 }
 
-type tally struct{ Steps, Written, WentBack, Halted, Lost, Finished, Contents, Removed int }
+type tally struct{ Steps, Written, RolledBack, Halted, Lost, Finished, Contents, Removed int }
 
 func (a *tally) add(b tally) {
 	sum, more := reflect.ValueOf(a).Elem(), reflect.ValueOf(b)
@@ -503,8 +503,8 @@ func (w *world) apply(out *rollout.Outcome) {
 			w.Removed++
 			changed = true
 		}
-		if out.Decisions[key.Host][key.DeploymentTarget].Action == rollout.GoBack && now != then {
-			w.WentBack++
+		if out.Decisions[key.Host][key.DeploymentTarget].Action == rollout.RollBack && now != then {
+			w.RolledBack++
 		}
 	}
 	w.repo = after

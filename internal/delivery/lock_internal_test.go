@@ -8,7 +8,7 @@ import (
 
 func TestTurnIsOnesAtATimeAndNobodyWaitsLongerThanTheirContextLasts(t *testing.T) {
 	t.Parallel()
-	var all turns
+	var all locks
 	ended, cancel := context.WithCancel(t.Context())
 	release, err := all.take(t.Context(), "one")
 	if err != nil {
