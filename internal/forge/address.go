@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// address is where a repository is on its host.
+// address is where a repository is on its Git host.
 type address struct {
 	forge Forge
 	// api is the root of the API as the forge's SDK takes it, with a slash at
@@ -22,7 +22,7 @@ type address struct {
 	web    string
 }
 
-// famous are the hosts whose kind their name tells.
+// famous are the Git hosts whose kind follows from their name.
 var famous = map[string]Forge{
 	"github.com":   GitHub,
 	"gitlab.com":   GitLab,
@@ -32,7 +32,7 @@ var famous = map[string]Forge{
 	"dev.azure.com": Azure,
 }
 
-// segmentPattern is what the hosts allow in names of accounts, groups and
+// segmentPattern is what the Git hosts allow in names of accounts, groups and
 // repositories. Not every SDK escapes them.
 var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$|^\.[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
@@ -50,7 +50,7 @@ func locate(r Repository) (address, error) {
 	switch at.forge {
 	case Gitea, Forgejo, GitHub, GitLab, Azure:
 	case "":
-		return address{}, fmt.Errorf("the host %q does not tell what it is; set forge to gitea, forgejo, github, gitlab or azure", clone.Hostname())
+		return address{}, fmt.Errorf("the kind of the Git host %q is not known; set forge to gitea, forgejo, github, gitlab or azure", clone.Hostname())
 	default:
 		return address{}, fmt.Errorf("forge %q is none of gitea, forgejo, github, gitlab and azure", at.forge)
 	}
@@ -64,7 +64,7 @@ func locate(r Repository) (address, error) {
 	}
 	path := strings.TrimSuffix(strings.Trim(clone.Path, "/"), ".git")
 	if at.forge == GitLab && at.api != nil {
-		// GitLab may live below a path, and there only the API's URL tells which
+		// GitLab may be installed below a path; then only the API's URL shows which
 		// segments are groups.
 		prefix := strings.Trim(strings.TrimSuffix(strings.TrimRight(at.api.Path, "/"), "/api/v4"), "/")
 		if prefix != "" {
@@ -125,7 +125,7 @@ func guess(host string) Forge {
 	return famous[host]
 }
 
-// parseURL parses a URL that is called name in what the user wrote.
+// parseURL parses a URL; name is the user's name for it, for errors.
 func parseURL(name, raw string) (*url.URL, error) {
 	parsed, err := url.Parse(raw)
 	switch {
@@ -134,11 +134,11 @@ func parseURL(name, raw string) (*url.URL, error) {
 	case parsed.Scheme != "http" && parsed.Scheme != "https":
 		return nil, fmt.Errorf("pull requests and commit statuses need an http or https URL of a Git host, and the scheme of the %s is %q", name, parsed.Scheme)
 	case parsed.User != nil || strings.Contains(parsed.Host, "@"):
-		return nil, fmt.Errorf("the %s has credentials in it", name)
+		return nil, fmt.Errorf("the %s has credentials in it; remove them, and give them to the provider's git attribute", name)
 	case parsed.Hostname() == "":
-		return nil, fmt.Errorf("the %s has no host", name)
+		return nil, fmt.Errorf("the %s has no server name", name)
 	case parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":
-		return nil, fmt.Errorf("the %s has a query or a fragment", name)
+		return nil, fmt.Errorf("the %s has a query or a fragment; remove it", name)
 	}
 	for segment := range strings.SplitSeq(parsed.Path, "/") {
 		if segment == "." || segment == ".." {

@@ -55,7 +55,7 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 		{"https://example.com/owner/gitops.git", "gitea", "https://api.example.com/git/api/v1", "https://api.example.com/git/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
 	} {
 		r := &recorder{}
-		host, err := forge.NewHost(forge.Repository{URL: test.url, Forge: test.forge, APIURL: test.api}, forge.WithHTTPTransport(r))
+		host, err := forge.NewGitHost(forge.Repository{URL: test.url, Forge: test.forge, APIURL: test.api}, forge.WithHTTPTransport(r))
 		if err != nil {
 			t.Errorf("%s: %v", test.url, err)
 			continue
@@ -75,7 +75,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		repository forge.Repository
 		says       string
 	}{
-		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" does not tell what it is; set forge to gitea, forgejo, github, gitlab or azure`},
+		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab or azure`},
 		{forge.Repository{URL: "https://github.com.example.com/owner/gitops"}, "set forge"},
 		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "bitbucket"}, `"bitbucket" is none of`},
 		{forge.Repository{URL: "git@github.com:owner/gitops"}, "cannot be parsed"},
@@ -84,7 +84,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		{forge.Repository{URL: "https://person:c4n4ry@github.com/owner/gitops"}, "has credentials in it"},
 		{forge.Repository{URL: "https://github.com/owner/gitops?token=c4n4ry"}, "query"},
 		{forge.Repository{URL: "https://github.com/owner/gitops#x"}, "fragment"},
-		{forge.Repository{URL: "https:///owner/gitops"}, "no host"},
+		{forge.Repository{URL: "https:///owner/gitops"}, "no server name"},
 		{forge.Repository{URL: "https://github.com/gitops"}, "owner/name"},
 		{forge.Repository{URL: "https://github.com/"}, "does not name a repository"},
 		{forge.Repository{URL: "https://github.com/a/b/c"}, "owner/name"},
@@ -105,7 +105,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "ftp://gitlab.com"}, "scheme of the api_url"},
 		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "https://c4n4ry@gitlab.com/"}, "api_url has credentials"},
 	} {
-		_, err := forge.NewHost(test.repository)
+		_, err := forge.NewGitHost(test.repository)
 		if err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "c4n4ry") {
 			t.Errorf("%s: err = %v", test.repository.URL, err)
 		}
@@ -115,7 +115,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
-	host, err := forge.NewHost(forge.Repository{URL: "https://github.com/owner/gitops"}, forge.WithHTTPTransport(r))
+	host, err := forge.NewGitHost(forge.Repository{URL: "https://github.com/owner/gitops"}, forge.WithHTTPTransport(r))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", w, request, err)
 		}
 	}
-	if _, err := host.Merge(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "h"}, "", forge.Now); err == nil || !strings.Contains(err.Error(), "at a certain commit only") {
+	if _, err := host.Merge(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "h"}, "", forge.Now); err == nil || !strings.Contains(err.Error(), "at a given commit only") {
 		t.Errorf("err = %v", err)
 	}
 	if r.url != "" {

@@ -17,17 +17,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
-// azureHost is Azure Repos, of Azure DevOps Services or Server, through its REST
+// azureAPI is Azure Repos, of Azure DevOps Services or Server, through its REST
 // API: learn.microsoft.com/en-us/rest/api/azure/devops/git.
 //
-// It does without the host's own SDK (azure-devops-go-api/azuredevops/v7, which
+// It does not use Microsoft's SDK (azure-devops-go-api/azuredevops/v7, which
 // had its last release in 2023 and its last commit in 2024). That asks for all
 // locations of an organization's API (OPTIONS _apis) and for its resource areas
-// before the first call, and sends the credentials to whatever host these name;
-// what it learns, and a session that every answer overwrites without a lock, are
-// variables of the package; its own connections cannot be given an HTTP client;
-// it writes URLs in lower case, and never tries again.
-type azureHost struct {
+// before the first call, and sends the credentials to any server that these name.
+// It keeps what it learns in package variables, and a session that every answer
+// overwrites without a lock. It cannot be given an HTTP client, writes URLs in
+// lower case, and never retries.
+type azureAPI struct {
 	at          address
 	credentials Credentials
 	client      *http.Client
@@ -38,8 +38,8 @@ type azureHost struct {
 // of Azure DevOps Server 2022.1 and later.
 const azureVersion = "7.1"
 
-func newAzure(at address, credentials Credentials, client *http.Client, settling time.Duration) *azureHost {
-	return &azureHost{at: at, credentials: credentials, client: client, settling: settling}
+func newAzure(at address, credentials Credentials, client *http.Client, settling time.Duration) *azureAPI {
+	return &azureAPI{at: at, credentials: credentials, client: client, settling: settling}
 }
 
 // azureMaxBody is how many bytes the body of a request may have, without the
@@ -97,8 +97,8 @@ type azureChange struct {
 	AutoCompleteBy  *azureIdentity `json:"autoCompleteSetBy,omitempty"`
 }
 
-// find reads all pages: in which order a list is, is not said.
-func (a *azureHost) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+// find reads all pages, since the order of the list is not documented.
+func (a *azureAPI) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
 	query := url.Values{
 		"searchCriteria.sourceRefName": {azureHeads + head}, "searchCriteria.status": {"all"}, "$top": {strconv.Itoa(azurePage)},
 	}
@@ -109,7 +109,7 @@ func (a *azureHost) find(ctx context.Context, base, head string, open bool, matc
 		query.Set("searchCriteria.targetRefName", azureHeads+base)
 	}
 	var newest *request
-	cut := false // what a list shows of the newest is not all
+	cut := false // the list has cut the description of the newest
 	err := pages(func(page int) (bool, error) {
 		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
 		var listed struct {
@@ -143,7 +143,7 @@ func (a *azureHost) find(ctx context.Context, base, head string, open bool, matc
 	return a.get(ctx, newest.Number)
 }
 
-func (a *azureHost) get(ctx context.Context, number int) (*request, error) {
+func (a *azureAPI) get(ctx context.Context, number int) (*request, error) {
 	var pull azurePull
 	if err := a.call(ctx, http.MethodGet, a.pull(number), nil, nil, &pull); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (a *azureHost) get(ctx context.Context, number int) (*request, error) {
 	return a.request(&pull), nil
 }
 
-func (a *azureHost) request(pull *azurePull) *request {
+func (a *azureAPI) request(pull *azurePull) *request {
 	r := &request{
 		PullRequest: PullRequest{
 			Number: pull.ID, URL: fmt.Sprintf("%s/pullrequest/%d", a.at.web, pull.ID), State: Open, Owner: marked(pull.Description),
@@ -181,8 +181,8 @@ func (a *azureHost) request(pull *azurePull) *request {
 	return r
 }
 
-// name is what people call a reviewer: a person by the account, which is mostly an
-// address of mail, and a team as project/team.
+// name is the name of a reviewer: of a person the account, which is mostly an
+// email address, of a team project/team.
 func (i azureIdentity) name() string {
 	if project, team, ok := strings.Cut(i.DisplayName, `]\`); ok && strings.HasPrefix(project, "[") && (i.IsContainer || !strings.Contains(i.UniqueName, "@")) {
 		return project[1:] + "/" + team
@@ -190,7 +190,7 @@ func (i azureIdentity) name() string {
 	return i.UniqueName
 }
 
-func (a *azureHost) open(ctx context.Context, base, head, title, body string) (*request, error) {
+func (a *azureAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	var pull azurePull
 	change := azureChange{Source: azureHeads + head, Target: azureHeads + base, Title: title, Description: body}
 	if err := a.call(ctx, http.MethodPost, a.repository("pullrequests"), nil, change, &pull); err != nil {
@@ -199,21 +199,21 @@ func (a *azureHost) open(ctx context.Context, base, head, title, body string) (*
 	return a.request(&pull), nil
 }
 
-func (a *azureHost) update(ctx context.Context, number int, change azureChange) error {
+func (a *azureAPI) update(ctx context.Context, number int, change azureChange) error {
 	return a.call(ctx, http.MethodPatch, a.pull(number), nil, change, nil)
 }
 
-func (a *azureHost) edit(ctx context.Context, number int, title, body string) error {
+func (a *azureAPI) edit(ctx context.Context, number int, title, body string) error {
 	return a.update(ctx, number, azureChange{Title: title, Description: body})
 }
 
-func (a *azureHost) close(ctx context.Context, number int) error {
+func (a *azureAPI) close(ctx context.Context, number int) error {
 	return a.update(ctx, number, azureChange{Status: "abandoned"})
 }
 
 // label creates those that the project does not have. A request does not tell its
 // labels any more (learn.microsoft.com/en-us/answers/questions/1822199).
-func (a *azureHost) label(ctx context.Context, r *request, names []string) error {
+func (a *azureAPI) label(ctx context.Context, r *request, names []string) error {
 	type label struct {
 		Name   string `json:"name"`
 		Active *bool  `json:"active,omitempty"`
@@ -238,13 +238,13 @@ func (a *azureHost) label(ctx context.Context, r *request, names []string) error
 	return nil
 }
 
-func (a *azureHost) know(ctx context.Context, reviewer string) error {
+func (a *azureAPI) know(ctx context.Context, reviewer string) error {
 	_, err := a.identity(ctx, reviewer)
 	return err
 }
 
 // identity returns the id of a person or a team: there are no names of reviewers.
-func (a *azureHost) identity(ctx context.Context, name string) (string, error) {
+func (a *azureAPI) identity(ctx context.Context, name string) (string, error) {
 	type text struct {
 		Value string `json:"$value"`
 	}
@@ -271,11 +271,11 @@ func (a *azureHost) identity(ctx context.Context, name string) (string, error) {
 			return one.ID, nil
 		}
 	}
-	return "", failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential; a person is an address of mail, a team project/team", name)
+	return "", failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential; name a person by email address, a team as project/team", name)
 }
 
-// ask: Azure keeps who has reviewed on the list of those who were asked.
-func (a *azureHost) ask(ctx context.Context, r *request, reviewers []string) error {
+// ask requests reviews. Azure keeps reviewers on its list after their review.
+func (a *azureAPI) ask(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
 		id, err := a.identity(ctx, name)
 		if err != nil {
@@ -288,11 +288,11 @@ func (a *azureHost) ask(ctx context.Context, r *request, reviewers []string) err
 	return nil
 }
 
-// merge leaves the way of merging to the host: "the service selects the first
+// merge leaves the way of merging to the Git host: "the service selects the first
 // merge strategy not prohibited by the target branch's policy", which is a merge
-// commit where nothing is prohibited (GitPullRequestCompletionOptions). What is
-// answered is only that the merge is queued.
-func (a *azureHost) merge(ctx context.Context, r *request, headCommit string) error {
+// commit where nothing is prohibited (GitPullRequestCompletionOptions). The
+// answer says only that the merge is queued.
+func (a *azureAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	if err := a.update(ctx, r.Number, azureChange{Status: "completed", LastMergeSource: &azureCommit{headCommit}}); err != nil {
 		return byPolicy(err)
 	}
@@ -314,7 +314,8 @@ func (a *azureHost) merge(ctx context.Context, r *request, headCommit string) er
 	}
 }
 
-// byPolicy: policies that are not fulfilled yet are a 403, as if nobody might.
+// byPolicy recognises policies that are not fulfilled yet: Azure answers 403, as
+// for missing permissions.
 func byPolicy(err error) error {
 	said := (*answer)(nil)
 	if errors.As(err, &said) && said.kindWord == "GitPullRequestUpdateRejectedByPolicyException" {
@@ -323,8 +324,8 @@ func byPolicy(err error) error {
 	return err
 }
 
-// arrange sets auto-complete, of which Azure keeps no commit.
-func (a *azureHost) arrange(ctx context.Context, r *request, headCommit string) error {
+// arrange sets auto-complete. Azure does not bind that to a commit.
+func (a *azureAPI) arrange(ctx context.Context, r *request, headCommit string) error {
 	if !r.arranged {
 		var connection struct {
 			User azureIdentity `json:"authenticatedUser"`
@@ -342,13 +343,13 @@ func (a *azureHost) arrange(ctx context.Context, r *request, headCommit string) 
 		return err
 	}
 	if err := a.hold(ctx, again); err != nil {
-		return fmt.Errorf("its merge was arranged, the head moved meanwhile, and the merge cannot be taken back: %w", err)
+		return fmt.Errorf("auto-complete was set, the head moved meanwhile, and auto-complete cannot be unset: %w; unset it by hand", err)
 	}
-	return errors.New("its merge was arranged, the head moved meanwhile, and the merge was taken back")
+	return errors.New("auto-complete was set, the head moved meanwhile, and auto-complete was unset again; apply again")
 }
 
-// hold names nobody, as `az repos pr update --auto-complete false` does.
-func (a *azureHost) hold(ctx context.Context, r *request) error {
+// hold unsets auto-complete, as `az repos pr update --auto-complete false` does.
+func (a *azureAPI) hold(ctx context.Context, r *request) error {
 	if !r.arranged {
 		return nil
 	}
@@ -356,11 +357,11 @@ func (a *azureHost) hold(ctx context.Context, r *request) error {
 }
 
 // repository is the URL of something of the repository.
-func (a *azureHost) repository(segments ...string) *url.URL {
+func (a *azureAPI) repository(segments ...string) *url.URL {
 	return joined(a.at.api, append([]string{a.at.owner, "_apis", "git", "repositories", a.at.name}, segments...)...)
 }
 
-func (a *azureHost) pull(number int, segments ...string) *url.URL {
+func (a *azureAPI) pull(number int, segments ...string) *url.URL {
 	return a.repository(append([]string{"pullrequests", strconv.Itoa(number)}, segments...)...)
 }
 
@@ -374,7 +375,7 @@ func joined(to *url.URL, segments ...string) *url.URL {
 }
 
 // call sends one request, and reads the answer into a value unless that is nil.
-func (a *azureHost) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
+func (a *azureAPI) call(ctx context.Context, method string, to *url.URL, query url.Values, body, into any) error {
 	with := url.Values{"api-version": {azureVersion}}
 	for name, values := range query {
 		with[name] = values
@@ -412,8 +413,8 @@ func (a *azureHost) call(ctx context.Context, method string, to *url.URL, query 
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// forAzure shows a personal access token as a password, of any user, and a token of
-// Microsoft Entra ID as a bearer's.
+// forAzure sends a personal access token as a password with any username, and a
+// token of Microsoft Entra ID as a bearer token.
 func (c Credentials) forAzure(request *http.Request) {
 	token := c.asToken()
 	switch {

@@ -17,7 +17,7 @@ func FuzzAzureURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		at := &recorder{}
-		host, err := forge.NewHost(forge.Repository{URL: "https://dev.azure.com/" + path}, forge.WithHTTPTransport(at))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/" + path}, forge.WithHTTPTransport(at))
 		if err != nil {
 			return
 		}
@@ -48,7 +48,7 @@ func FuzzAzureAnswers(f *testing.F) {
 		over := roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: readCloser(answer)}, nil
 		})
-		host, err := forge.NewHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r"}, forge.WithHTTPTransport(over), forge.WithPatience(0))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r"}, forge.WithHTTPTransport(over), forge.WithPatience(0))
 		if err != nil {
 			t.Fatal(err)
 		}

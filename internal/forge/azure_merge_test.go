@@ -55,8 +55,8 @@ func TestAzureMergeNow(t *testing.T) {
 			[]exchange{get(), refused(403, "GitNeedsPermissionException", "TF401027: You need the Git 'GenericContribute' permission"), get()}, forge.ErrUnauthorized, "GenericContribute",
 		},
 		"down":           {[]exchange{get(), {request: azPatch, body: ask, status: 500, answer: "oh no"}, get()}, forge.ErrUnreachable, "500 Internal Server Error"},
-		"another's":      {[]exchange{get(fields{"description": prodMark})}, forge.ErrNotOwned, "left alone"},
-		"a fork's":       {[]exchange{get(azFork)}, forge.ErrNotOwned, "another branch"},
+		"another's":      {[]exchange{get(fields{"description": prodMark})}, forge.ErrNotOwned, "is not changed"},
+		"a fork's":       {[]exchange{get(azFork)}, forge.ErrNotOwned, "does not come from branch"},
 		"does not exist": {[]exchange{{request: azGet, status: 404, answer: azRefusal("GitPullRequestNotFoundException", "TF401180: The requested pull request was not found.")}}, forge.ErrNotFound, "pull request #7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,11 +85,11 @@ func TestAzureMergeWhenChecksSucceed(t *testing.T) {
 		"nothing to wait for": {[]exchange{get(), self, set(azMe), get(azMerged), get(azMerged)}, forge.Merged, nil, ""},
 		"the head moved meanwhile": {
 			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), set(azNobody), get(azOldHead)}, "", forge.ErrHeadMoved,
-			"its merge was arranged, the head moved meanwhile, and the merge was taken back",
+			"auto-complete was set, the head moved meanwhile, and auto-complete was unset again",
 		},
 		"the head moved, and nobody may take it back": {
 			[]exchange{get(), self, set(azMe), get(azArmed, azOldHead), func() exchange { e := set(azNobody); e.status, e.answer = 500, "oh no"; return e }(), get(azOldHead)}, "", forge.ErrHeadMoved,
-			"and the merge cannot be taken back",
+			"auto-complete cannot be unset",
 		},
 		"not allowed": {[]exchange{get(), self, func() exchange {
 			e := set(azMe)
@@ -126,7 +126,7 @@ func TestAzureMergeWhenChecksSucceed(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		wantError(t, host.Hold(t.Context(), request), forge.ErrUnreachable, "cannot be taken back")
+		wantError(t, host.Hold(t.Context(), request), forge.ErrUnreachable, "cannot be turned off")
 	})
 }
 

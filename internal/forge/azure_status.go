@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// azureStates are the host's words for what is told of a commit.
+// azureStates maps the states of Azure Repos.
 var azureStates = map[string]StatusState{
 	"succeeded": Success, "failed": Failure, "partiallySucceeded": Failure, "error": Error,
 }
 
-// azureTime is a time, or none: the host writes 0001-01-01T00:00:00 for that,
+// azureTime is a time, or none: the Git host writes 0001-01-01T00:00:00 for that,
 // which has no zone.
 type azureTime struct{ time.Time }
 
-// UnmarshalJSON reads whatever is no time as none.
+// UnmarshalJSON reads anything that is not a time as none.
 func (t *azureTime) UnmarshalJSON(text []byte) error {
 	if t.Time.UnmarshalJSON(text) != nil {
 		t.Time = time.Time{}
@@ -28,7 +28,7 @@ func (t *azureTime) UnmarshalJSON(text []byte) error {
 // azureGenre is what Flux' notification controller puts before each context.
 const azureGenre = "fluxcd"
 
-func (a *azureHost) statuses(ctx context.Context, commit string) ([]status, error) {
+func (a *azureAPI) statuses(ctx context.Context, commit string) ([]status, error) {
 	const top = 1000
 	query := url.Values{"latestOnly": {"true"}, "top": {strconv.Itoa(top)}}
 	var found []status

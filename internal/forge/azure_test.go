@@ -31,7 +31,7 @@ const (
 
 var azAll = strings.Replace(azOpen, "status=active", "status=all", 1)
 
-func onAzure(t *testing.T, exchanges []exchange, options ...forge.Option) forge.Host {
+func onAzure(t *testing.T, exchanges []exchange, options ...forge.Option) forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
 }
@@ -219,7 +219,7 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 				e.status, e.answer = 400, azRefusal("InvalidArgumentValueException", "TF400898: the identity may not review here")
 				return e
 			}()},
-			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers Anna@example.com: the host answered 400 Bad Request: TF400898", beside: true,
+			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers Anna@example.com: the Git host answered 400 Bad Request: TF400898", beside: true,
 		},
 		"a person's":      {wanted: simply(), exchanges: []exchange{there(fields{"description": otherText})}, kind: forge.ErrNotOwned, says: "pull request #7"},
 		"another owner's": {wanted: simply(), exchanges: []exchange{there(fields{"description": prodMark})}, kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`},
@@ -246,7 +246,7 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		},
 		"a token that is wrong": {
 			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 203, header: map[string]string{"Content-Type": "text/html; charset=utf-8"}, answer: "<html>Azure DevOps Services | Sign In</html>"}},
-			kind: forge.ErrUnauthorized, says: "it asks to sign in with a browser: the token is missing, wrong or has expired",
+			kind: forge.ErrUnauthorized, says: "it asks to sign in with a browser: the token is missing, wrong or expired",
 		},
 		"a token that has expired": {
 			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 302, header: map[string]string{"Location": "https://spsprodweu1.vssps.visualstudio.com/_signin?realm=dev.azure.com"}}},
@@ -329,7 +329,7 @@ func TestAzureKnowsPeopleElsewhere(t *testing.T) {
 			answer.Body = readCloser(`{"value": []}`)
 			return answer, nil
 		})
-		host, err := forge.NewHost(forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}}, forge.WithHTTPTransport(over))
+		host, err := forge.NewGitHost(forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}}, forge.WithHTTPTransport(over))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,7 +357,7 @@ func TestAzureTakesTokensOfEntraIDAsABearers(t *testing.T) {
 				Body: readCloser("you sent " + r.Header.Get("Authorization")),
 			}, nil
 		})
-		host, err := forge.NewHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials}, forge.WithHTTPTransport(over))
+		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials}, forge.WithHTTPTransport(over))
 		if err != nil {
 			t.Fatal(err)
 		}

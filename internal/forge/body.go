@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Change is one line of a pull request's table: what becomes of one deployment
-// target on one host.
+// Change is one line of a pull request's table: what happens to one deployment
+// target on one host (a cluster type or a cluster).
 type Change struct {
 	Host             string
 	DeploymentTarget string
@@ -20,10 +20,10 @@ type Change struct {
 	Before, After string
 }
 
-// Action is what becomes of a deployment target on a host.
+// Action is what happens to a deployment target on a host.
 type Action string
 
-// What can become of it.
+// The actions.
 const (
 	Added   Action = "added"
 	Changed Action = "changed"
@@ -37,7 +37,7 @@ const maxCell = 200
 // sorted by host and deployment target. What does not fit so many bytes, of which
 // there are at least 1,000, is counted.
 // Names are shown as code and cannot be read as anything else: no markup, no
-// mention of a person, no reference to an issue, no command to the host.
+// mention of a person, no reference to an issue, no command to the Git host.
 func Body(changes []Change, limit int) string {
 	if len(changes) == 0 {
 		return "No changes.\n"
@@ -107,7 +107,7 @@ func hosts(changes []Change) int {
 	return len(distinct)
 }
 
-// code shows a name as inline code in a cell of a table. In code no host looks
+// code shows a name as inline code in a cell of a table. In code no Git host looks
 // for mentions, references, HTML or emphasis; what could end the code, the cell
 // or the line is written as an escape, which code shows as it is.
 func code(name string) string {

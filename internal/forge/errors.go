@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// What can be wrong with a pull request. Every error that leaves a Host is one
-// of these, a context's error, or a plain sentence about bad input; compare with
-// errors.Is. The text has the host's own words where it said any.
+// The errors of this package. Every error of a GitHost matches one of these, is a
+// context's error, or is a plain sentence about bad input; compare with errors.Is.
+// The text includes what the Git host answered.
 var (
 	// ErrNotFound: the repository, the branch or the request does not exist, or
 	// is hidden from this credential.
 	ErrNotFound = errors.New("not found")
-	// ErrUnauthorized: the host wants another credential, or one that may do more
-	// (401, 403).
+	// ErrUnauthorized: the Git host wants another credential, or one with more
+	// permissions (401, 403).
 	ErrUnauthorized = errors.New("not authorized")
-	// ErrUnreachable: no answer, or none that makes sense: DNS, refused, timeout,
-	// TLS, a redirect, a web page, 5xx.
-	ErrUnreachable = errors.New("host unreachable")
-	// ErrRateLimited: the host wants to be left alone for longer than WithPatience
+	// ErrUnreachable: no answer, or no valid one: DNS, refused, timeout, TLS, a
+	// redirect, a web page, 5xx.
+	ErrUnreachable = errors.New("Git host unreachable")
+	// ErrRateLimited: the Git host accepts no requests for longer than WithPatience
 	// or the context allows; the text says until when.
 	ErrRateLimited = errors.New("rate limit exceeded")
-	// ErrRefused: the host understood and said no.
-	ErrRefused = errors.New("refused by the host")
-	// ErrNotOwned: the request is not this owner's.
-	ErrNotOwned = errors.New("pull request is not this assignment's")
+	// ErrRefused: the Git host rejected the request.
+	ErrRefused = errors.New("refused by the Git host")
+	// ErrNotOwned: the pull request belongs to another owner, or to none.
+	ErrNotOwned = errors.New("pull request does not belong to this assignment")
 	// ErrHeadMoved: the head is another commit than the one to be merged.
 	ErrHeadMoved = errors.New("head of the pull request moved")
 	// ErrNotMergeable: conflicts, branch protection, missing approvals, checks
@@ -42,11 +42,13 @@ var (
 	ErrReviewer = errors.New("not a possible reviewer")
 )
 
-// errBusy: the host has not made up its mind yet. It never leaves the package.
-var errBusy = errors.New("the host is still checking the pull request")
+// errBusy: the Git host has not finished its checks yet. It never leaves the
+// package.
+var errBusy = errors.New("the Git host is still checking the pull request")
 
-// failure is an error as it leaves the package: scrubbed text, and the sentinel
-// that it is. It keeps no cause, because a cause could still be printed.
+// failure is an error as it leaves the package: its text without credentials, and
+// the error above that it matches. It keeps no cause, because a cause could still
+// be printed.
 type failure struct {
 	text string
 	kind error
@@ -55,14 +57,15 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.kind }
 
-// leaving makes of err what may leave the package: classified, with the
-// repository as its subject, and without the credentials.
-func (h *host) leaving(err error) error {
+// describe returns err in the form in which this package returns errors: matching
+// one of the errors above, with the repository as its subject, and without the
+// credentials.
+func (h *gitHost) describe(err error) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
-	// net/http puts method and URL before what went wrong.
+	// net/http puts method and URL before the reason.
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		text = strings.Replace(text, request.Error(), request.Err.Error(), 1)
 	}
@@ -70,7 +73,7 @@ func (h *host) leaving(err error) error {
 	return &failure{text: h.secrets.Scrub(text), kind: classify(err)}
 }
 
-// kinded is an error of a certain kind, whose text does not repeat the kind's.
+// kinded is an error that matches a kind without repeating its text.
 type kinded struct {
 	error
 	kind error
@@ -88,7 +91,7 @@ var kinds = []error{
 	ErrNotFound, ErrUnauthorized, ErrRateLimited, ErrRefused, ErrUnreachable,
 }
 
-// classify finds the sentinel for err; nil when it is none of them.
+// classify returns the error above that err matches; nil when there is none.
 func classify(err error) error {
 	for _, kind := range kinds {
 		if errors.Is(err, kind) {
@@ -112,15 +115,15 @@ func classify(err error) error {
 	return nil
 }
 
-// answer is what a host answered instead of success.
+// answer is what a Git host answered instead of success.
 type answer struct {
 	status   int
-	words    string // what the body says, scrubbed
-	kindWord string // Azure's word for what kind of refusal it is; never shown
+	words    string // the text of the body, without credentials
+	kindWord string // Azure's name for the kind of the error; never shown
 }
 
 func (a *answer) Error() string {
-	text := strings.TrimSpace(fmt.Sprintf("the host answered %d %s", a.status, http.StatusText(a.status)))
+	text := strings.TrimSpace(fmt.Sprintf("the Git host answered %d %s", a.status, http.StatusText(a.status)))
 	if a.words != "" {
 		text += ": " + a.words
 	}
@@ -139,7 +142,7 @@ func (a *answer) kind() error {
 	return ErrRefused
 }
 
-// answered reports whether a host answered with one of these statuses.
+// answered reports whether a Git host answered with one of these statuses.
 func answered(err error, statuses ...int) bool {
 	said := (*answer)(nil)
 	if !errors.As(err, &said) {
@@ -153,20 +156,20 @@ func answered(err error, statuses ...int) bool {
 	return false
 }
 
-// says reports whether the host's words contain text, in any case.
+// says reports whether the Git host's answer contains text, ignoring case.
 func says(err error, text string) bool {
 	said := (*answer)(nil)
 	return errors.As(err, &said) && strings.Contains(strings.ToLower(said.words), strings.ToLower(text))
 }
 
-// limited is a host's wish to be left alone for a while.
+// limited is the error of a Git host that accepts no requests for a while.
 type limited struct {
 	answer
 	wait time.Duration // 0: it does not say how long
 }
 
 func (l *limited) Error() string {
-	text := "the host limits requests"
+	text := "the Git host limits requests"
 	if l.wait > 0 {
 		text += fmt.Sprintf(", and asks to wait until %s (%s)", time.Now().Add(l.wait).UTC().Format("15:04:05 UTC"), l.wait.Round(time.Second))
 	}

@@ -106,7 +106,7 @@ func quoted(text string) string {
 
 // scripted returns a host of a kind behind a script, whose requests must all
 // have come when the test ends.
-func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Option) forge.Host {
+func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Option) forge.GitHost {
 	t.Helper()
 	s := &script{t: t, api: apiOf(t, kind), all: exchanges}
 	server := httptest.NewServer(s)
@@ -137,12 +137,12 @@ func pathOf(kind forge.Forge) string {
 }
 
 // hostAt returns a host that is sent only what the kind of host describes.
-func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Option) forge.Host {
+func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Option) forge.GitHost {
 	t.Helper()
 	if api := apiOf(t, kind); api != nil {
 		options = append(options, forge.WithHTTPTransport(described{t: t, api: api}))
 	}
-	host, err := forge.NewHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, options...)
+	host, err := forge.NewGitHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func simply() forge.Wanted {
 }
 
 // free expects that dev's branch may be pushed to, or what an error says.
-func free(t *testing.T, host forge.Host, says string) {
+func free(t *testing.T, host forge.GitHost, says string) {
 	t.Helper()
 	err := host.Free(t.Context(), dev)
 	if says != "" {

@@ -8,11 +8,13 @@
 // comment, and its head is a branch of the same repository. Whatever does not
 // carry the mark is never changed, merged or closed.
 //
-// Each host is reached through its own SDK (Azure Repos without, azure.go says
-// why), behind one small interface (api).
-// What they have in common is done once: ownership and the order of calls in
-// [Host], waiting, retries and what goes wrong in one HTTP transport below all
-// of the SDKs.
+// A host in this project is a cluster type or a cluster; what serves repositories
+// is a Git host, always both words.
+//
+// Each Git host is reached through its own SDK, behind one small interface (api);
+// only Azure Repos has none, for the reasons in azure.go. What they have in common
+// is done once: ownership and the order of calls in [GitHost], and waiting,
+// retries and errors in one HTTP transport below all of the SDKs.
 package forge
 
 import (
@@ -40,18 +42,18 @@ type Repository struct {
 	// URL is what one clones, http(s)://host/owner/name.git. Its owner may be
 	// nested groups on GitLab. On Azure Repos it has /_git/ before its name.
 	URL string
-	// APIURL is where the host's API is, when that does not follow from URL.
+	// APIURL is where the Git host's API is, when that does not follow from URL.
 	APIURL string
-	// Forge is the kind of host; "" is taken from the host's name, for
+	// Forge is the kind of Git host; "" is taken from the Git host's name, for
 	// github.com, *.ghe.com, gitlab.com, gitea.com, codeberg.org, dev.azure.com
 	// and *.visualstudio.com.
 	Forge Forge
-	// Credentials are sent to the API's host only, and of Azure DevOps Services to
-	// the one that knows people.
+	// Credentials are sent to the API's server only, and of Azure DevOps Services
+	// also to the server that looks up people.
 	Credentials Credentials
 }
 
-// Credentials are those of a user of the host. A Token wins over a Password;
+// Credentials are those of a user of the Git host. A Token wins over a Password;
 // GitHub, GitLab and Azure Repos know only tokens, and are given the Password as
 // one when there is no Token.
 type Credentials struct {
@@ -66,12 +68,12 @@ func (c Credentials) String() string { return "(credentials)" }
 // GoString does the same for %#v.
 func (c Credentials) GoString() string { return "forge.Credentials{}" }
 
-// Host is the pull requests and the commit statuses of one repository. It is safe for concurrent use,
-// as long as each owner is seen to by one call at a time.
+// GitHost reads and writes the pull requests and the commit statuses of one repository on a Git host. It is
+// safe for concurrent use, with one call at a time for each owner.
 //
-// Every call ends with its context. A call waits for a host that limits
+// Every call ends with its context. A call waits for a Git host that limits
 // requests, or has not noticed a push yet, no longer than WithPatience says.
-type Host interface {
+type GitHost interface {
 	// Current returns the owner's request from the head into the base: the open
 	// one, else the newest; nil when there never was one.
 	Current(context.Context, Selector) (*PullRequest, error)
@@ -83,41 +85,40 @@ type Host interface {
 	// Ensure opens the owner's request, or brings the open one to what is
 	// wanted, in place. Labels and reviewers are added to those that people have
 	// set; a reviewer who has reviewed already is not asked again. What people
-	// have made a draft stays one. An open request of somebody else between the
-	// same branches is ErrNotOwned.
+	// have made a draft stays one. An open request of others between the same
+	// branches is ErrNotOwned.
 	//
 	// A request that was opened, but could not be given its labels or reviewers,
 	// is returned beside the error.
 	Ensure(context.Context, Wanted) (*PullRequest, error)
 
-	// Merge merges the request if its head is that commit, or arranges for the
-	// host to do so, and returns it as it then is: merged, or open with its merge
-	// arranged. A request that is merged already with that head is no error. Of
+	// Merge merges the request if its head is that commit, or has the Git host do
+	// so later (auto-merge), and returns it as it then is: merged, or open with
+	// auto-merge. A request that is merged already with that head is no error. Of
 	// the request its Number, Owner and Head are read.
 	//
-	// What an arranged merge does when the head moves later is up to the host:
+	// What auto-merge does when the head moves later depends on the Git host:
 	// GitLab cancels it; GitHub cancels it when who pushed may not write to the
 	// repository; Gitea, Forgejo and Azure Repos merge the new head once its checks
 	// succeed.
 	Merge(ctx context.Context, request *PullRequest, headCommit string, how MergeMode) (*PullRequest, error)
 
-	// Hold takes back what Merge has arranged, if anything.
+	// Hold turns off auto-merge, if it is on.
 	Hold(ctx context.Context, request *PullRequest) error
 
 	// Close closes the request without merging it. One that is merged or closed
 	// already is no error. Of the request its Number, Owner and Head are read.
 	Close(ctx context.Context, request *PullRequest) error
 
-	// Check reports what is wrong with a request before anybody is asked, but for its
-	// title and body.
+	// Check reports what is wrong with a request, but for its title and body. It
+	// makes no request.
 	Check(Wanted) error
 
 	// MaxBody is how many bytes the body of a request may have, without the mark.
 	MaxBody() int
 
-	// Statuses returns what was told the host about a commit, which is given by
-	// its full id: the latest of each context, ordered by context. A commit of
-	// which nobody told anything has none.
+	// Statuses returns the statuses of a commit, which is given by its full id: the
+	// latest of each context, ordered by context.
 	Statuses(ctx context.Context, commit string) ([]Status, error)
 }
 
@@ -134,33 +135,33 @@ type Selector struct {
 // Wanted is a pull request as it has to be.
 type Wanted struct {
 	Selector
-	// Title is cut to what every host takes, 245 characters.
+	// Title is cut to 245 characters, which every Git host accepts.
 	Title string
-	// Body is Markdown of at most Host.MaxBody bytes; the mark is put before it.
+	// Body is Markdown of at most GitHost.MaxBody bytes; the mark is put before it.
 	Body string
 	// Labels are names; those that the repository does not have are created.
 	Labels []string
 	// Reviewers are usernames, or "organization/team" except on GitLab; on Azure
-	// Repos addresses of mail, or "project/team".
+	// Repos email addresses, or "project/team".
 	Reviewers []string
 }
 
-// PullRequest is a pull request as the host has it.
+// PullRequest is a pull request as the Git host has it.
 type PullRequest struct {
 	Number int
 	URL    string // for people
 	State  State
-	Owner  string // whose mark the body carries; "" for nobody's
+	Owner  string // whose mark the body carries; "" where there is none
 	Base   string
 	Head   string
-	// HeadCommit is the head as the host knows it; some take a moment to notice
-	// a push.
+	// HeadCommit is the head as the Git host knows it; some Git hosts know of a push
+	// only moments later.
 	HeadCommit string
 	// MergeCommit is what the merge made the base's tip; "" unless merged.
 	MergeCommit string
 }
 
-// State is what became of a pull request.
+// State is the state of a pull request.
 type State string
 
 // The states of a pull request. Closed is without having been merged.
@@ -170,20 +171,20 @@ const (
 	Closed State = "closed"
 )
 
-// MergeMode is when a pull request is merged.
+// MergeMode says when a pull request is merged.
 type MergeMode string
 
-// The times of a merge.
+// The merge modes.
 const (
-	// Now merges at once, and fails when the host does not let it.
+	// Now merges at once, and fails when the Git host does not let it.
 	Now MergeMode = "now"
-	// WhenChecksSucceed has the host merge once what it requires is fulfilled;
-	// at once when it is. Only checks that the base branch's protection requires
-	// (GitLab: a pipeline that has come up) are sure to be waited for.
+	// WhenChecksSucceed has the Git host merge once what it requires is fulfilled;
+	// at once when it is. It only waits reliably for checks that the base branch's
+	// protection requires (GitLab: for a pipeline that exists).
 	WhenChecksSucceed MergeMode = "when_checks_succeed"
 )
 
-// Option changes how a Host works.
+// Option changes how a GitHost works.
 type Option func(*options)
 
 type options struct {
@@ -198,15 +199,15 @@ func WithHTTPTransport(over http.RoundTripper) Option {
 	return func(o *options) { o.over = over }
 }
 
-// WithPatience sets how long is waited at most before a request is tried again; a
-// host that limits requests and asks for more is an error that says until when.
-// Default: a minute, in which GitHub's and GitLab's limits per minute are over.
+// WithPatience sets the longest wait before a request is tried again. A Git host
+// that limits requests for longer is an error that says until when. Default: a
+// minute, after which GitHub's and GitLab's limits per minute end.
 func WithPatience(limit time.Duration) Option {
 	return func(o *options) { o.patience = limit }
 }
 
-// NewHost returns the pull requests and commit statuses of a repository. Nobody is asked yet.
-func NewHost(repository Repository, given ...Option) (Host, error) {
+// NewGitHost returns the GitHost of a repository. It makes no request.
+func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 	o := options{patience: time.Minute}
 	for _, option := range given {
 		option(&o)
@@ -229,7 +230,7 @@ func NewHost(repository Repository, given ...Option) (Host, error) {
 	client := &http.Client{Transport: &transport{
 		next: o.over, origins: origins, secrets: secrets, patience: o.patience,
 	}}
-	h := &host{
+	h := &gitHost{
 		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling),
 		bounds: bounds{maxBody: MaxBody, reviewer: isReviewer, reviewers: "a username nor organization/team"},
 	}
@@ -240,12 +241,12 @@ func NewHost(repository Repository, given ...Option) (Host, error) {
 		h.api, err = newGitLab(at, repository.Credentials, client, h.settling)
 	case Azure:
 		h.api = newAzure(at, repository.Credentials, client, h.settling)
-		h.bounds = bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an address of mail nor project/team"}
+		h.bounds = bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address nor project/team"}
 	default:
 		h.api = newGitea(at, repository.Credentials, client)
 	}
 	if err != nil {
-		return nil, h.leaving(err)
+		return nil, h.describe(err)
 	}
 	return h, nil
 }

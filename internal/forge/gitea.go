@@ -10,21 +10,21 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// giteaHost is Gitea or Forgejo. The SDK keeps the context in its client, so
+// giteaAPI is Gitea or Forgejo. The SDK keeps the context in its client, so
 // each call makes one, which costs nothing.
-type giteaHost struct {
+type giteaAPI struct {
 	at          address
 	credentials Credentials
 	client      *http.Client
 }
 
-func newGitea(at address, credentials Credentials, client *http.Client) *giteaHost {
-	return &giteaHost{at: at, credentials: credentials, client: client}
+func newGitea(at address, credentials Credentials, client *http.Client) *giteaAPI {
+	return &giteaAPI{at: at, credentials: credentials, client: client}
 }
 
 // sdk returns a client that does not ask for the server's version first: what is
 // used here is in every Gitea since 1.22 and every Forgejo since 7.
-func (g *giteaHost) sdk(ctx context.Context) (*gitea.Client, error) {
+func (g *giteaAPI) sdk(ctx context.Context) (*gitea.Client, error) {
 	options := []gitea.ClientOption{gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx), gitea.SetUserAgent(userAgent)}
 	switch {
 	case g.credentials.Token != "":
@@ -35,11 +35,11 @@ func (g *giteaHost) sdk(ctx context.Context) (*gitea.Client, error) {
 	return gitea.NewClient(g.at.api.String(), options...)
 }
 
-// find cannot ask for a head: the API lists by state only. Asking for any request
-// between the branches first saves reading through all of them when there is
-// none. That answer may be any of them, closed long ago. A slash in the base
-// would be an escaped one in the path, which some proxies do not let through.
-func (g *giteaHost) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+// find cannot filter by head: the API lists by state only. It first asks for any
+// request between the branches, which saves reading all of them when there is
+// none; that answer may be any of them, closed long ago. A slash in the base would
+// be escaped in the path, which some proxies refuse.
+func (g *giteaAPI) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return nil, err
@@ -75,9 +75,9 @@ func (g *giteaHost) find(ctx context.Context, base, head string, open bool, matc
 	return nil, nil
 }
 
-// exists tells what else than the request may not be there: the repository, or
-// the account. Gitea takes a token that it does not know for nobody's.
-func (g *giteaHost) exists(sdk *gitea.Client) error {
+// exists returns an error when the repository or the account does not exist.
+// Gitea treats a token that it does not know as anonymous.
+func (g *giteaAPI) exists(sdk *gitea.Client) error {
 	_, _, err := sdk.GetRepo(g.at.owner, g.at.name)
 	if answered(err, http.StatusNotFound) {
 		if _, _, userErr := sdk.GetMyUserInfo(); answered(userErr, http.StatusUnauthorized) {
@@ -87,7 +87,7 @@ func (g *giteaHost) exists(sdk *gitea.Client) error {
 	return err
 }
 
-func (g *giteaHost) get(ctx context.Context, number int) (*request, error) {
+func (g *giteaAPI) get(ctx context.Context, number int) (*request, error) {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (g *giteaHost) get(ctx context.Context, number int) (*request, error) {
 	return g.request(pull), nil
 }
 
-func (g *giteaHost) request(pull *gitea.PullRequest) *request {
+func (g *giteaAPI) request(pull *gitea.PullRequest) *request {
 	r := &request{
 		PullRequest: PullRequest{Number: int(pull.Index), URL: pull.HTMLURL, State: Open, Owner: marked(pull.Body)},
 		title:       pull.Title, body: pull.Body, draft: pull.Draft, foreign: true,
@@ -130,7 +130,7 @@ func (g *giteaHost) request(pull *gitea.PullRequest) *request {
 	return r
 }
 
-func (g *giteaHost) open(ctx context.Context, base, head, title, body string) (*request, error) {
+func (g *giteaAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (g *giteaHost) open(ctx context.Context, base, head, title, body string) (*
 	return g.request(pull), nil
 }
 
-func (g *giteaHost) edit(ctx context.Context, number int, title, body string) error {
+func (g *giteaAPI) edit(ctx context.Context, number int, title, body string) error {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (g *giteaHost) edit(ctx context.Context, number int, title, body string) er
 	return err
 }
 
-func (g *giteaHost) close(ctx context.Context, number int) error {
+func (g *giteaAPI) close(ctx context.Context, number int) error {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (g *giteaHost) close(ctx context.Context, number int) error {
 
 // label needs ids: those of the repository's labels, or its organization's, or
 // of labels that it creates.
-func (g *giteaHost) label(ctx context.Context, r *request, names []string) error {
+func (g *giteaAPI) label(ctx context.Context, r *request, names []string) error {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (g *giteaHost) label(ctx context.Context, r *request, names []string) error
 }
 
 // labels returns the ids of the labels with these names, by name in lower case.
-func (g *giteaHost) labels(names []string, list func(gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error)) (map[string]int64, error) {
+func (g *giteaAPI) labels(names []string, list func(gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error)) (map[string]int64, error) {
 	ids := map[string]int64{}
 	for page := 1; page > 0; {
 		labels, response, err := list(gitea.ListOptions{Page: page, PageSize: 50})
@@ -222,9 +222,9 @@ func (g *giteaHost) labels(names []string, list func(gitea.ListOptions) ([]*gite
 	return ids, nil
 }
 
-func (g *giteaHost) know(ctx context.Context, reviewer string) error {
+func (g *giteaAPI) know(ctx context.Context, reviewer string) error {
 	if strings.Contains(reviewer, "/") {
-		return nil // of teams the host says so itself
+		return nil // for teams the Git host itself answers with an error
 	}
 	sdk, err := g.sdk(ctx)
 	if err != nil {
@@ -236,8 +236,8 @@ func (g *giteaHost) know(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// ask: Gitea keeps who has reviewed on the list of those who were asked.
-func (g *giteaHost) ask(ctx context.Context, r *request, reviewers []string) error {
+// ask requests reviews. Gitea keeps reviewers on its list after their review.
+func (g *giteaAPI) ask(ctx context.Context, r *request, reviewers []string) error {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return err
@@ -247,14 +247,14 @@ func (g *giteaHost) ask(ctx context.Context, r *request, reviewers []string) err
 	return reviewerError(err)
 }
 
-// merge prefers what keeps commits, whose messages tell what changed.
-func (g *giteaHost) merge(ctx context.Context, r *request, headCommit string) error {
+// merge prefers methods that keep the commits, whose messages say what changed.
+func (g *giteaAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	return g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit})
 }
 
-// arrange: Gitea keeps no commit with the arrangement; that the head is the one
-// wanted was seen just before.
-func (g *giteaHost) arrange(ctx context.Context, r *request, headCommit string) error {
+// arrange turns on auto-merge. Gitea does not bind that to a commit; the head was
+// checked just before.
+func (g *giteaAPI) arrange(ctx context.Context, r *request, headCommit string) error {
 	err := g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit, MergeWhenChecksSucceed: true})
 	if answered(err, http.StatusConflict) && says(err, "already scheduled") {
 		return nil
@@ -267,12 +267,12 @@ func (g *giteaHost) arrange(ctx context.Context, r *request, headCommit string) 
 		return err
 	}
 	if err := g.hold(ctx, r); err != nil {
-		return fmt.Errorf("its merge was arranged, the head moved meanwhile, and the merge cannot be taken back: %w", err)
+		return fmt.Errorf("auto-merge was turned on, the head moved meanwhile, and auto-merge cannot be turned off: %w; turn it off by hand", err)
 	}
-	return errors.New("its merge was arranged, the head moved meanwhile, and the merge was taken back")
+	return errors.New("auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again; apply again")
 }
 
-func (g *giteaHost) mergeWith(ctx context.Context, r *request, option gitea.MergePullRequestOption) error {
+func (g *giteaAPI) mergeWith(ctx context.Context, r *request, option gitea.MergePullRequestOption) error {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return err
@@ -308,7 +308,7 @@ func (g *giteaHost) mergeWith(ctx context.Context, r *request, option gitea.Merg
 	return err
 }
 
-func (g *giteaHost) hold(ctx context.Context, r *request) error {
+func (g *giteaAPI) hold(ctx context.Context, r *request) error {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return err
@@ -320,7 +320,7 @@ func (g *giteaHost) hold(ctx context.Context, r *request) error {
 	return err
 }
 
-// teamsApart parts usernames from teams, which are "organization/team".
+// teamsApart separates usernames from teams, which are "organization/team".
 func teamsApart(reviewers []string) (users, teams []string) {
 	users, teams = []string{}, []string{}
 	for _, reviewer := range reviewers {
@@ -333,7 +333,8 @@ func teamsApart(reviewers []string) (users, teams []string) {
 	return users, teams
 }
 
-// reviewerError makes an ErrReviewer of how the hosts refuse reviewers.
+// reviewerError returns an ErrReviewer for the answers with which Git hosts refuse
+// reviewers.
 func reviewerError(err error) error {
 	if answered(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity) {
 		return failf(ErrReviewer, "%w", err)

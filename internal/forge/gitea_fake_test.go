@@ -88,5 +88,5 @@ func TestGiteaTakesBackAMergeWhoseHeadMovedMeanwhile(t *testing.T) {
 		{request: get, answer: moved},
 	})
 	_, err := host.Merge(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}, newHead, forge.WhenChecksSucceed)
-	wantError(t, err, forge.ErrHeadMoved, oldHead+", not "+newHead+", and is not merged: its merge was arranged, the head moved meanwhile, and the merge was taken back")
+	wantError(t, err, forge.ErrHeadMoved, oldHead+", not "+newHead+", and is not merged: auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again")
 }

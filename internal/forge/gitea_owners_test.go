@@ -103,7 +103,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 	ours := p.current(dev)
 	elsewhere := *ours
 	elsewhere.Head = "flotilla/prod"
-	wantError(t, p.host.Close(t.Context(), &elsewhere), forge.ErrNotOwned, "another branch")
+	wantError(t, p.host.Close(t.Context(), &elsewhere), forge.ErrNotOwned, "does not come from branch")
 	elsewhere = *ours
 	elsewhere.Owner = ""
 	wantError(t, p.host.Close(t.Context(), &elsewhere), forge.ErrNotOwned, "no assignment's")
@@ -129,7 +129,7 @@ func TestGiteaForksWithOurBranchAndMarkAreForeign(t *testing.T) {
 	}
 	pretended := &forge.PullRequest{Number: opened.Number, Owner: "dev", Head: dev.Head}
 	_, err := p.host.Merge(t.Context(), pretended, fork.tip(dev.Head), forge.Now)
-	wantError(t, err, forge.ErrNotOwned, "another branch")
+	wantError(t, err, forge.ErrNotOwned, "does not come from branch")
 	if ours := p.ensure(wanted(dev)); ours.Number == opened.Number || ours.HeadCommit != head {
 		t.Errorf("ours is %+v", ours)
 	}

@@ -22,7 +22,7 @@ type project struct {
 	server *giteatest.Server
 	user   giteatest.User
 	url    string
-	host   forge.Host
+	host   forge.GitHost
 }
 
 // newProject also makes the test parallel: the server has to be started by one
@@ -38,9 +38,9 @@ func newProject(t *testing.T, options ...forge.Option) *project {
 	return p
 }
 
-func (p *project) as(credentials forge.Credentials, options ...forge.Option) forge.Host {
+func (p *project) as(credentials forge.Credentials, options ...forge.Option) forge.GitHost {
 	p.t.Helper()
-	host, err := forge.NewHost(forge.Repository{URL: p.url, Forge: forge.Gitea, Credentials: credentials}, options...)
+	host, err := forge.NewGitHost(forge.Repository{URL: p.url, Forge: forge.Gitea, Credentials: credentials}, options...)
 	if err != nil {
 		p.t.Fatal(err)
 	}

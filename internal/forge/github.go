@@ -11,13 +11,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// githubHost is GitHub, or GitHub Enterprise.
-type githubHost struct {
+// githubAPI is GitHub, or GitHub Enterprise.
+type githubAPI struct {
 	at     address
 	client *github.Client
 }
 
-func newGitHub(at address, credentials Credentials, client *http.Client) (*githubHost, error) {
+func newGitHub(at address, credentials Credentials, client *http.Client) (*githubAPI, error) {
 	api := at.api.String()
 	options := []github.ClientOptionsFunc{
 		github.WithHTTPClient(client), github.WithUserAgent(userAgent), github.WithURLs(&api, &api),
@@ -27,10 +27,10 @@ func newGitHub(at address, credentials Credentials, client *http.Client) (*githu
 		options = append(options, github.WithAuthToken(token))
 	}
 	sdk, err := github.NewClient(options...)
-	return &githubHost{at: at, client: sdk}, err
+	return &githubAPI{at: at, client: sdk}, err
 }
 
-// asToken is for hosts that know only tokens.
+// asToken is for Git hosts that accept only tokens.
 func (c Credentials) asToken() string {
 	if c.Token != "" {
 		return c.Token
@@ -38,7 +38,7 @@ func (c Credentials) asToken() string {
 	return c.Password
 }
 
-func (g *githubHost) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+func (g *githubAPI) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
 	options := &github.PullRequestListOptions{
 		State: "closed", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc",
 		ListOptions: github.ListOptions{Page: 1, PerPage: 100},
@@ -62,7 +62,7 @@ func (g *githubHost) find(ctx context.Context, base, head string, open bool, mat
 	return nil, nil
 }
 
-func (g *githubHost) get(ctx context.Context, number int) (*request, error) {
+func (g *githubAPI) get(ctx context.Context, number int) (*request, error) {
 	pull, _, err := g.client.PullRequests.Get(ctx, g.at.owner, g.at.name, number)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (g *githubHost) get(ctx context.Context, number int) (*request, error) {
 	return g.request(pull), nil
 }
 
-func (g *githubHost) request(pull *github.PullRequest) *request {
+func (g *githubAPI) request(pull *github.PullRequest) *request {
 	r := &request{
 		PullRequest: PullRequest{
 			Number: pull.GetNumber(), URL: pull.GetHTMLURL(), State: Open, Owner: marked(pull.GetBody()),
@@ -102,7 +102,7 @@ func (g *githubHost) request(pull *github.PullRequest) *request {
 	return r
 }
 
-func (g *githubHost) open(ctx context.Context, base, head, title, body string) (*request, error) {
+func (g *githubAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	pull, _, err := g.client.PullRequests.Create(ctx, g.at.owner, g.at.name, &github.NewPullRequest{Base: &base, Head: &head, Title: &title, Body: &body})
 	if err != nil {
 		return nil, err
@@ -110,19 +110,19 @@ func (g *githubHost) open(ctx context.Context, base, head, title, body string) (
 	return g.request(pull), nil
 }
 
-func (g *githubHost) edit(ctx context.Context, number int, title, body string) error {
+func (g *githubAPI) edit(ctx context.Context, number int, title, body string) error {
 	_, _, err := g.client.PullRequests.Edit(ctx, g.at.owner, g.at.name, number, &github.PullRequest{Title: &title, Body: &body})
 	return err
 }
 
-func (g *githubHost) close(ctx context.Context, number int) error {
+func (g *githubAPI) close(ctx context.Context, number int) error {
 	_, _, err := g.client.PullRequests.Edit(ctx, g.at.owner, g.at.name, number, &github.PullRequest{State: github.Ptr("closed")})
 	return err
 }
 
 // label creates those that the repository does not have. GitHub describes an
 // object here, and the SDK would send a mere array.
-func (g *githubHost) label(ctx context.Context, r *request, names []string) error {
+func (g *githubAPI) label(ctx context.Context, r *request, names []string) error {
 	path := fmt.Sprintf("repos/%s/%s/issues/%d/labels", g.at.owner, g.at.name, r.Number)
 	request, err := g.client.NewRequest(ctx, http.MethodPost, path, map[string]any{"labels": names})
 	if err != nil {
@@ -132,7 +132,7 @@ func (g *githubHost) label(ctx context.Context, r *request, names []string) erro
 	return err
 }
 
-func (g *githubHost) know(ctx context.Context, reviewer string) error {
+func (g *githubAPI) know(ctx context.Context, reviewer string) error {
 	if strings.Contains(reviewer, "/") {
 		return nil // teams are hidden from most tokens
 	}
@@ -143,9 +143,9 @@ func (g *githubHost) know(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// ask leaves out who has reviewed already: GitHub takes them off the list of
-// those who were asked.
-func (g *githubHost) ask(ctx context.Context, r *request, reviewers []string) error {
+// ask leaves out those who have reviewed already: GitHub removes them from its list
+// of requested reviewers.
+func (g *githubAPI) ask(ctx context.Context, r *request, reviewers []string) error {
 	var reviewed []string
 	for page := 1; page > 0; {
 		reviews, response, err := g.client.PullRequests.ListReviews(ctx, g.at.owner, g.at.name, r.Number, &github.ListOptions{Page: page, PerPage: 100})
@@ -165,7 +165,7 @@ func (g *githubHost) ask(ctx context.Context, r *request, reviewers []string) er
 	return reviewerError(err)
 }
 
-func (g *githubHost) merge(ctx context.Context, r *request, headCommit string) error {
+func (g *githubAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	method, err := g.method(ctx)
 	if err != nil {
 		return err
@@ -177,9 +177,10 @@ func (g *githubHost) merge(ctx context.Context, r *request, headCommit string) e
 	return err
 }
 
-// method is how the repository merges: what keeps commits, whose messages tell
-// what changed, before what does not. Who may not see it gets the default.
-func (g *githubHost) method(ctx context.Context) (string, error) {
+// method is how the repository merges: methods that keep the commits, whose messages
+// say what changed, come first. A token that may not read the settings gets the
+// default.
+func (g *githubAPI) method(ctx context.Context) (string, error) {
 	repository, _, err := g.client.Repositories.Get(ctx, g.at.owner, g.at.name)
 	switch {
 	case err != nil:
@@ -201,9 +202,9 @@ const (
 }`
 )
 
-// arrange turns auto-merge on, which only GraphQL can. GitHub does so only for a
-// request that something required still keeps from being merged.
-func (g *githubHost) arrange(ctx context.Context, r *request, headCommit string) error {
+// arrange turns on auto-merge, which only GraphQL can. GitHub does so only for a
+// request for which a requirement is not fulfilled yet.
+func (g *githubAPI) arrange(ctx context.Context, r *request, headCommit string) error {
 	if r.arranged {
 		return nil
 	}
@@ -218,7 +219,7 @@ func (g *githubHost) arrange(ctx context.Context, r *request, headCommit string)
 	case says(err, "clean status"):
 		return g.merge(ctx, r, headCommit)
 	case says(err, "unstable status"):
-		return failf(ErrNotMergeable, "checks run or failed, and none of them is required, so that GitHub would not wait for them; "+
+		return failf(ErrNotMergeable, "checks are running or have failed, and none of them is required, so GitHub would not wait for them; "+
 			"require them in the protection of the base branch: %w", err)
 	case says(err, "not allowed for this repository"):
 		return failf(ErrNotMergeable, "allow auto-merge in the settings of the repository: %w", err)
@@ -226,15 +227,15 @@ func (g *githubHost) arrange(ctx context.Context, r *request, headCommit string)
 	return err
 }
 
-func (g *githubHost) hold(ctx context.Context, r *request) error {
+func (g *githubAPI) hold(ctx context.Context, r *request) error {
 	if !r.arranged {
 		return nil
 	}
 	return g.mutate(ctx, disableAutoMerge, map[string]any{"pullRequestId": r.id})
 }
 
-// mutate calls GraphQL, whose refusals are answers of 200.
-func (g *githubHost) mutate(ctx context.Context, query string, input map[string]any) error {
+// mutate calls GraphQL, whose errors come with status 200.
+func (g *githubAPI) mutate(ctx context.Context, query string, input map[string]any) error {
 	graphql := *g.at.api
 	if root, ok := strings.CutSuffix(graphql.Path, "/api/v3/"); ok {
 		graphql.Path = root + "/api/graphql"

@@ -20,7 +20,7 @@ const (
 	hubGraphQL = "POST /api/graphql"
 )
 
-func onGitHub(t *testing.T, exchanges []exchange, options ...forge.Option) forge.Host {
+func onGitHub(t *testing.T, exchanges []exchange, options ...forge.Option) forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.GitHub, "/owner/gitops.git", exchanges, options...)
 }
@@ -224,7 +224,7 @@ func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 				{request: "POST " + hub + "/pulls/7/requested_reviewers", body: `{"reviewers": ["anna"]}`, status: 422, answer: hubRefusal(
 					"Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the owner/gitops repository.")},
 			},
-			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers anna: the host answered 422 Unprocessable Entity: Reviews may only be requested from collaborators.", beside: true,
+			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers anna: the Git host answered 422 Unprocessable Entity: Reviews may only be requested from collaborators.", beside: true,
 		},
 		"a person's": {
 			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": otherText})}}},
@@ -320,7 +320,7 @@ func TestGitHubMergeNow(t *testing.T) {
 			hubRepository(true, true, true), done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
 		"conflicts": {append(merging,
 			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"mergeable": false, "mergeable_state": "dirty"})}),
-			forge.ErrNotMergeable, `pull request #7 cannot be merged (its status is "dirty"): the host answered 405 Method Not Allowed: Pull Request is not mergeable`},
+			forge.ErrNotMergeable, `pull request #7 cannot be merged (its status is "dirty"): the Git host answered 405 Method Not Allowed: Pull Request is not mergeable`},
 		"reviews are missing": {append(merging,
 			refused(405, "At least 1 approving review is required by reviewers with write access."), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "blocked"})}),
 			forge.ErrNotMergeable, "At least 1 approving review"},
@@ -329,7 +329,7 @@ func TestGitHubMergeNow(t *testing.T) {
 			forge.ErrNotMergeable, `Required status check "ci" is in progress.`},
 		"a draft": {append(merging,
 			refused(405, "Pull Request is still a draft"), exchange{request: hubGet, answer: hubPull(fields{"draft": true, "mergeable_state": "draft"})}),
-			forge.ErrNotMergeable, `(its status is "draft"): the host answered 405 Method Not Allowed: Pull Request is still a draft`},
+			forge.ErrNotMergeable, `(its status is "draft"): the Git host answered 405 Method Not Allowed: Pull Request is still a draft`},
 		"the branch is protected": {append(merging,
 			refused(405, "Changes must be made through the merge queue"), exchange{request: hubGet, answer: hubPull(fields{"mergeable_state": "blocked"})}),
 			forge.ErrNotMergeable, "Changes must be made through the merge queue"},
@@ -345,8 +345,8 @@ func TestGitHubMergeNow(t *testing.T) {
 			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"state": "closed"})}), forge.ErrNotMergeable, "was closed"},
 		"not allowed":    {append(merging, refused(403, "Resource not accessible by integration"), exchange{request: hubGet, answer: hubPull()}), forge.ErrUnauthorized, "by integration"},
 		"down":           {append(merging, refused(500, "oh no"), exchange{request: hubGet, answer: hubPull()}), forge.ErrUnreachable, "500 Internal Server Error"},
-		"another's":      {[]exchange{{request: hubGet, answer: hubPull(fields{"body": prodMark})}}, forge.ErrNotOwned, "left alone"},
-		"a fork's":       {[]exchange{{request: hubGet, answer: hubPull(hubFork)}}, forge.ErrNotOwned, "another branch"},
+		"another's":      {[]exchange{{request: hubGet, answer: hubPull(fields{"body": prodMark})}}, forge.ErrNotOwned, "is not changed"},
+		"a fork's":       {[]exchange{{request: hubGet, answer: hubPull(hubFork)}}, forge.ErrNotOwned, "does not come from branch"},
 		"does not exist": {[]exchange{{request: hubGet, status: 404, answer: hubRefusal("Not Found")}}, forge.ErrNotFound, "pull request #7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestGitHubMergeNow(t *testing.T) {
 }
 
 // wantMerged merges at the new head.
-func wantMerged(t *testing.T, host forge.Host, request *forge.PullRequest, how forge.MergeMode, kind error, says string) {
+func wantMerged(t *testing.T, host forge.GitHost, request *forge.PullRequest, how forge.MergeMode, kind error, says string) {
 	t.Helper()
 	got, err := host.Merge(t.Context(), request, newHead, how)
 	if kind != nil {
@@ -441,7 +441,7 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		wantError(t, host.Hold(t.Context(), request), forge.ErrUnauthorized, "cannot be taken back")
+		wantError(t, host.Hold(t.Context(), request), forge.ErrUnauthorized, "cannot be turned off")
 	})
 }
 

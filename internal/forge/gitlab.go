@@ -11,21 +11,21 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// gitlabHost is GitLab, whose merge requests are pull requests to us.
-type gitlabHost struct {
+// gitlabAPI is GitLab, whose merge requests are called pull requests here.
+type gitlabAPI struct {
 	project string
 	client  *gitlab.Client
 	// settling is how long a pipeline may take to come up after a push.
 	settling time.Duration
 }
 
-// maxPipeline is for usual days; a project that wants pipelines to succeed is given
-// maxSettling.
+// maxPipeline is how long a pipeline may take to appear; in a project that requires
+// successful pipelines it is maxSettling.
 const maxPipeline = 5 * time.Second
 
-// newGitLab sends the token as a bearer's, which GitLab takes for personal,
-// project, group and OAuth tokens alike.
-func newGitLab(at address, credentials Credentials, client *http.Client, settling time.Duration) (*gitlabHost, error) {
+// newGitLab sends the token as a bearer token, which GitLab accepts for personal,
+// project, group and OAuth tokens.
+func newGitLab(at address, credentials Credentials, client *http.Client, settling time.Duration) (*gitlabAPI, error) {
 	var source gitlab.AuthSource = gitlab.Unauthenticated{}
 	if token := credentials.asToken(); token != "" {
 		source = gitlab.OAuthTokenSource{TokenSource: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}
@@ -33,14 +33,14 @@ func newGitLab(at address, credentials Credentials, client *http.Client, settlin
 	sdk, err := gitlab.NewAuthSourceClient(source,
 		gitlab.WithBaseURL(at.api.String()), gitlab.WithHTTPClient(client), gitlab.WithUserAgent(userAgent),
 		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(noLimiter{})) // the transport does both
-	return &gitlabHost{project: at.owner + "/" + at.name, client: sdk, settling: min(settling, maxPipeline)}, err
+	return &gitlabAPI{project: at.owner + "/" + at.name, client: sdk, settling: min(settling, maxPipeline)}, err
 }
 
 type noLimiter struct{}
 
 func (noLimiter) Wait(context.Context) error { return nil }
 
-func (g *gitlabHost) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+func (g *gitlabAPI) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
 	states := []string{"merged", "closed"}
 	if open {
 		states = []string{"opened", "locked"} // locked: it is being merged
@@ -69,7 +69,7 @@ func (g *gitlabHost) find(ctx context.Context, base, head string, open bool, mat
 	return nil, nil
 }
 
-func (g *gitlabHost) get(ctx context.Context, number int) (*request, error) {
+func (g *gitlabAPI) get(ctx context.Context, number int) (*request, error) {
 	merge, _, err := g.client.MergeRequests.GetMergeRequest(g.project, int64(number), nil, gitlab.WithContext(ctx))
 	if err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func (g *gitlabHost) get(ctx context.Context, number int) (*request, error) {
 	return r, nil
 }
 
-// passing are the values of detailed_merge_status that pass by themselves.
+// passing are the values of detailed_merge_status that change without an action.
 var passing = []string{"unchecked", "checking", "preparing", "approvals_syncing"}
 
-func (g *gitlabHost) request(merge *gitlab.BasicMergeRequest) *request {
+func (g *gitlabAPI) request(merge *gitlab.BasicMergeRequest) *request {
 	r := &request{
 		PullRequest: PullRequest{
 			Number: int(merge.IID), URL: merge.WebURL, State: Open, Owner: marked(merge.Description),
@@ -114,7 +114,7 @@ func (g *gitlabHost) request(merge *gitlab.BasicMergeRequest) *request {
 	return r
 }
 
-func (g *gitlabHost) open(ctx context.Context, base, head, title, body string) (*request, error) {
+func (g *gitlabAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	merge, _, err := g.client.MergeRequests.CreateMergeRequest(g.project, &gitlab.CreateMergeRequestOptions{
 		SourceBranch: &head, TargetBranch: &base, Title: &title, Description: &body,
 	}, gitlab.WithContext(ctx))
@@ -124,7 +124,7 @@ func (g *gitlabHost) open(ctx context.Context, base, head, title, body string) (
 	return g.request(&merge.BasicMergeRequest), nil
 }
 
-func (g *gitlabHost) update(ctx context.Context, number int, options gitlab.UpdateMergeRequestOptions) (*request, error) {
+func (g *gitlabAPI) update(ctx context.Context, number int, options gitlab.UpdateMergeRequestOptions) (*request, error) {
 	merge, _, err := g.client.MergeRequests.UpdateMergeRequest(g.project, int64(number), &options, gitlab.WithContext(ctx))
 	if err != nil {
 		return nil, err
@@ -132,32 +132,32 @@ func (g *gitlabHost) update(ctx context.Context, number int, options gitlab.Upda
 	return g.request(&merge.BasicMergeRequest), nil
 }
 
-func (g *gitlabHost) edit(ctx context.Context, number int, title, body string) error {
+func (g *gitlabAPI) edit(ctx context.Context, number int, title, body string) error {
 	_, err := g.update(ctx, number, gitlab.UpdateMergeRequestOptions{Title: &title, Description: &body})
 	return err
 }
 
-func (g *gitlabHost) close(ctx context.Context, number int) error {
+func (g *gitlabAPI) close(ctx context.Context, number int) error {
 	_, err := g.update(ctx, number, gitlab.UpdateMergeRequestOptions{StateEvent: gitlab.Ptr("close")})
 	return err
 }
 
 // label creates those that the project does not have.
-func (g *gitlabHost) label(ctx context.Context, r *request, names []string) error {
+func (g *gitlabAPI) label(ctx context.Context, r *request, names []string) error {
 	labels := gitlab.LabelOptions(names)
 	_, err := g.update(ctx, r.Number, gitlab.UpdateMergeRequestOptions{AddLabels: &labels})
 	return err
 }
 
-func (g *gitlabHost) know(ctx context.Context, reviewer string) error {
+func (g *gitlabAPI) know(ctx context.Context, reviewer string) error {
 	_, err := g.user(ctx, reviewer)
 	return err
 }
 
 // user returns the id of a user: GitLab takes no names of reviewers.
-func (g *gitlabHost) user(ctx context.Context, name string) (int64, error) {
+func (g *gitlabAPI) user(ctx context.Context, name string) (int64, error) {
 	if strings.Contains(name, "/") {
-		return 0, failf(ErrReviewer, "reviewer %q: GitLab takes users only", name)
+		return 0, failf(ErrReviewer, "reviewer %q is a team; GitLab accepts users only", name)
 	}
 	users, _, err := g.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &name}, gitlab.WithContext(ctx))
 	if err != nil {
@@ -174,7 +174,7 @@ func (g *gitlabHost) user(ctx context.Context, name string) (int64, error) {
 // ask sends all reviewers, those of others too: GitLab replaces the list. It
 // silently leaves out who may not review, and all but one where the licence
 // allows only one.
-func (g *gitlabHost) ask(ctx context.Context, r *request, reviewers []string) error {
+func (g *gitlabAPI) ask(ctx context.Context, r *request, reviewers []string) error {
 	var ids []int64
 	for _, name := range append(slices.Clone(r.reviewers), reviewers...) {
 		id, err := g.user(ctx, name)
@@ -188,20 +188,20 @@ func (g *gitlabHost) ask(ctx context.Context, r *request, reviewers []string) er
 		return reviewerError(err)
 	}
 	if left := missing(reviewers, updated.reviewers); len(left) > 0 {
-		return failf(ErrReviewer, "GitLab left out %s, who may not review here, or it allows fewer reviewers", strings.Join(left, ", "))
+		return failf(ErrReviewer, "GitLab did not accept %s: they may not review here, or it allows fewer reviewers", strings.Join(left, ", "))
 	}
 	return nil
 }
 
-func (g *gitlabHost) merge(ctx context.Context, r *request, headCommit string) error {
+func (g *gitlabAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	return g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{SHA: &headCommit})
 }
 
-// arrange gives a pipeline the time to come up: without one GitLab merges at
-// once, or refuses (its issues 37292, 353984 and 355455), unless the project says
-// that pipelines must succeed. It asks in the words of GitLab 17.11 and of those
-// before.
-func (g *gitlabHost) arrange(ctx context.Context, r *request, headCommit string) error {
+// arrange turns on auto-merge. It waits for a pipeline to appear: without one GitLab
+// merges at once, or refuses (its issues 37292, 353984 and 355455), unless the
+// project says that pipelines must succeed. It sends the parameters of GitLab 17.11
+// and those of earlier versions.
+func (g *gitlabAPI) arrange(ctx context.Context, r *request, headCommit string) error {
 	for pause := newPause(g.settling); !r.checked && pause.wait(ctx); {
 		again, err := g.get(ctx, r.Number)
 		if err != nil {
@@ -227,12 +227,12 @@ func (g *gitlabHost) arrange(ctx context.Context, r *request, headCommit string)
 	return err
 }
 
-func (g *gitlabHost) accept(ctx context.Context, r *request, options gitlab.AcceptMergeRequestOptions) error {
+func (g *gitlabAPI) accept(ctx context.Context, r *request, options gitlab.AcceptMergeRequestOptions) error {
 	_, _, err := g.client.MergeRequests.AcceptMergeRequest(g.project, int64(r.Number), &options, gitlab.WithContext(ctx))
 	return err
 }
 
-func (g *gitlabHost) hold(ctx context.Context, r *request) error {
+func (g *gitlabAPI) hold(ctx context.Context, r *request) error {
 	if !r.arranged {
 		return nil
 	}

@@ -19,7 +19,7 @@ const (
 	labURL  = "https://gitlab.example.com/group/sub/gitops/-/merge_requests/7"
 )
 
-func onGitLab(t *testing.T, exchanges []exchange, options ...forge.Option) forge.Host {
+func onGitLab(t *testing.T, exchanges []exchange, options ...forge.Option) forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.GitLab, "/group/sub/gitops.git", exchanges, options...)
 }
@@ -162,7 +162,7 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 				user("Anna", 3), user("ben", 4),
 				{request: labPut, body: `{"reviewer_ids": [3, 4]}`, answer: labMerge(fields{"reviewers": []fields{anna}})},
 			},
-			kind: forge.ErrReviewer, says: "GitLab left out ben", beside: true,
+			kind: forge.ErrReviewer, says: "GitLab did not accept ben", beside: true,
 		},
 		"a team": {
 			wanted:    func() forge.Wanted { w := simply(); w.Reviewers = []string{"group/sub"}; return w }(),
@@ -249,7 +249,7 @@ func TestGitLabMergeNow(t *testing.T) {
 		"still checking (405)": {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("checking")), put, get(labMerged)}, nil, ""},
 		"still checking (422)": {[]exchange{get(), refused(422, "Branch cannot be merged"), get(labStatus("preparing")), put, get(labMerged)}, nil, ""},
 		"still checking (406)": {[]exchange{get(), refused(406, "Branch cannot be merged"), get(labStatus("unchecked")), put, get(labMerged)}, nil, ""},
-		"the pipeline runs":    {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("ci_still_running"))}, forge.ErrNotMergeable, `(its status is "ci_still_running"): the host answered 405`},
+		"the pipeline runs":    {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("ci_still_running"))}, forge.ErrNotMergeable, `(its status is "ci_still_running"): the Git host answered 405`},
 		"approvals":            {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("not_approved"))}, forge.ErrNotMergeable, "not_approved"},
 		"conflicts (422)":      {[]exchange{get(), refused(422, "Branch cannot be merged"), get(labStatus("conflict"))}, forge.ErrNotMergeable, "conflict"},
 		"conflicts (406)":      {[]exchange{get(), refused(406, "Branch cannot be merged"), get(labStatus("conflict"))}, forge.ErrNotMergeable, "Branch cannot be merged"},
@@ -259,7 +259,7 @@ func TestGitLabMergeNow(t *testing.T) {
 		"a draft":              {[]exchange{get(), refused(405, "405 Method Not Allowed"), get(labStatus("draft_status"))}, forge.ErrNotMergeable, `(its status is "draft_status")`},
 		"limited":              {[]exchange{get(), limited, get()}, forge.ErrRateLimited, "(1h0m0s): Retry later"},
 		"closed":               {[]exchange{get(labClosed)}, forge.ErrNotMergeable, "was closed"},
-		"a fork's":             {[]exchange{get(labFork)}, forge.ErrNotOwned, "another branch"},
+		"a fork's":             {[]exchange{get(labFork)}, forge.ErrNotOwned, "does not come from branch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -322,7 +322,7 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		wantError(t, host.Hold(t.Context(), request), forge.ErrRefused, "cannot be taken back")
+		wantError(t, host.Hold(t.Context(), request), forge.ErrRefused, "cannot be turned off")
 	})
 }
 
@@ -339,5 +339,5 @@ func TestGitLabClose(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wantError(t, host.Close(t.Context(), request), forge.ErrNotOwned, "left alone")
+	wantError(t, host.Close(t.Context(), request), forge.ErrNotOwned, "is not changed")
 }

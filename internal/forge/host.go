@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
-// api is what each host's SDK is used for. Its errors are the transport's, or of
-// a kind of errors.go; nothing in it knows owners.
+// api is what each kind of Git host implements. Its errors are the transport's, or
+// of a kind of errors.go; nothing in it knows owners.
 type api interface {
 	// find returns the newest request from head into base, both branches of this
 	// repository, that is open or not and that match takes; nil when none is. With
@@ -25,7 +25,7 @@ type api interface {
 
 	// label adds labels to those that the request has.
 	label(ctx context.Context, r *request, names []string) error
-	// know returns an ErrReviewer when the host does not know a reviewer.
+	// know returns an ErrReviewer when the Git host does not know a reviewer.
 	know(ctx context.Context, reviewer string) error
 	// ask asks for reviews, besides those that were asked for.
 	ask(ctx context.Context, r *request, reviewers []string) error
@@ -33,9 +33,10 @@ type api interface {
 	// merge merges if the head is still that commit. An errBusy means that it may
 	// be tried again.
 	merge(ctx context.Context, r *request, headCommit string) error
-	// arrange has the host merge once it lets itself; likewise.
+	// arrange turns on auto-merge: the Git host merges once its requirements are
+	// fulfilled. An errBusy means the same as for merge.
 	arrange(ctx context.Context, r *request, headCommit string) error
-	// hold takes that back, if it was arranged.
+	// hold turns off auto-merge, if it is on.
 	hold(ctx context.Context, r *request) error
 
 	// statuses returns at least the latest of each context, in any order.
@@ -51,19 +52,19 @@ type request struct {
 	labels      []string
 	reviewers   []string // who was asked
 	id          string   // GitHub's global id
-	arranged    bool     // the host will merge it; Gitea does not tell
+	arranged    bool     // auto-merge is on; Gitea does not say
 	checked     bool     // GitLab: there is a pipeline
-	unsettled   bool     // the host is still checking whether it can be merged
-	status      string   // why it cannot be merged, in the host's word
+	unsettled   bool     // the Git host is still checking whether it can be merged
+	status      string   // why it cannot be merged, in the Git host's terms
 }
 
-// comes reports whether the request is from a branch of this repository into
-// another; base "" is any.
+// comes reports whether the request is from this branch of the repository into
+// base; "" is any base.
 func (r *request) comes(head, base string) bool {
 	return !r.foreign && r.Head == head && (base == "" || r.Base == base)
 }
 
-type host struct {
+type gitHost struct {
 	api      api
 	url      string
 	secrets  secret.Scrubber
@@ -71,33 +72,33 @@ type host struct {
 	bounds   bounds
 }
 
-// MaxBody is as Host says.
-func (h *host) MaxBody() int { return h.bounds.maxBody }
+// MaxBody is as GitHost says.
+func (h *gitHost) MaxBody() int { return h.bounds.maxBody }
 
-// maxSettling is how long a host may take to notice a push, or to find out
+// maxSettling is how long a Git host may take to notice a push, or to find out
 // whether a request can be merged: seconds, when it has much to do.
 const maxSettling = 15 * time.Second
 
-// maxUnknown is how long a host may take to know a branch. It is shorter, because
-// a host also says that it does not know what a credential may not write.
+// maxUnknown is how long a Git host may take to know a branch. It is shorter, because
+// a Git host also answers "not found" for what a credential may not write.
 const maxUnknown = 3 * time.Second
 
-// Check is as Host says.
-func (h *host) Check(w Wanted) error {
+// Check is as GitHost says.
+func (h *gitHost) Check(w Wanted) error {
 	w.Title, w.Body = "any", ""
-	return h.leaving(w.check(h.bounds))
+	return h.describe(w.check(h.bounds))
 }
 
-// Current is as Host says.
-func (h *host) Current(ctx context.Context, s Selector) (*PullRequest, error) {
+// Current is as GitHost says.
+func (h *gitHost) Current(ctx context.Context, s Selector) (*PullRequest, error) {
 	r, err := h.current(ctx, s)
 	if err != nil || r == nil {
-		return nil, h.leaving(err)
+		return nil, h.describe(err)
 	}
 	return &r.PullRequest, nil
 }
 
-func (h *host) current(ctx context.Context, s Selector) (*request, error) {
+func (h *gitHost) current(ctx context.Context, s Selector) (*request, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -109,28 +110,28 @@ func (h *host) current(ctx context.Context, s Selector) (*request, error) {
 	return h.api.find(ctx, s.Base, s.Head, false, owned)
 }
 
-// Free is as Host says.
-func (h *host) Free(ctx context.Context, s Selector) error {
+// Free is as GitHost says.
+func (h *gitHost) Free(ctx context.Context, s Selector) error {
 	if err := s.check(); err != nil {
-		return h.leaving(err)
+		return h.describe(err)
 	}
 	r, err := h.api.find(ctx, "", s.Head, true, func(r *request) bool { return r.Base != s.Base || r.Owner != s.Owner })
 	if err == nil && r != nil {
 		err = s.notOwned(r)
 	}
-	return h.leaving(err)
+	return h.describe(err)
 }
 
-// Ensure is as Host says.
-func (h *host) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
+// Ensure is as GitHost says.
+func (h *gitHost) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
 	r, err := h.ensure(ctx, w)
 	if r == nil {
-		return nil, h.leaving(err)
+		return nil, h.describe(err)
 	}
-	return &r.PullRequest, h.leaving(err)
+	return &r.PullRequest, h.describe(err)
 }
 
-func (h *host) ensure(ctx context.Context, w Wanted) (*request, error) {
+func (h *gitHost) ensure(ctx context.Context, w Wanted) (*request, error) {
 	if err := w.check(h.bounds); err != nil {
 		return nil, err
 	}
@@ -172,9 +173,9 @@ func (h *host) ensure(ctx context.Context, w Wanted) (*request, error) {
 	return r, nil
 }
 
-// opened returns the open request between the branches; it is an ErrNotOwned
-// when that is somebody else's. The hosts allow only one.
-func (h *host) opened(ctx context.Context, s Selector) (*request, error) {
+// opened returns the open request between the branches; it is an ErrNotOwned when
+// that belongs to others. Git hosts allow only one.
+func (h *gitHost) opened(ctx context.Context, s Selector) (*request, error) {
 	r, err := h.api.find(ctx, s.Base, s.Head, true, func(*request) bool { return true })
 	if err != nil || r == nil || r.Owner == s.Owner {
 		return r, err
@@ -182,11 +183,11 @@ func (h *host) opened(ctx context.Context, s Selector) (*request, error) {
 	return nil, s.notOwned(r)
 }
 
-// notOwned says why a request is in the way.
+// notOwned is the error for an open request of others.
 func (s Selector) notOwned(r *request) error {
 	switch r.Owner {
 	case "":
-		return failf(ErrNotOwned, "pull request #%d from %q into %q was not opened by assignment %q, or somebody has removed its mark; close it, or use another branch: %s",
+		return failf(ErrNotOwned, "pull request #%d from %q into %q was not opened by assignment %q, or the mark in its description was removed; close it, or use another branch: %s",
 			r.Number, r.Head, r.Base, s.Owner, r.URL)
 	case s.Owner:
 		return failf(ErrNotOwned, "pull request #%d of assignment %q goes from %q into %q, not into %q; close it, or use another branch: %s",
@@ -196,9 +197,9 @@ func (s Selector) notOwned(r *request) error {
 		r.Number, r.Head, r.Base, r.Owner, s.Owner, r.URL)
 }
 
-// open opens the request, and finds out what came of it: an answer may be lost
-// after the host has done it, and somebody else may have been faster.
-func (h *host) open(ctx context.Context, w Wanted) (*request, error) {
+// open opens the request, and then reads it: the answer may be lost although the Git
+// host has opened it, and another process may have been faster.
+func (h *gitHost) open(ctx context.Context, w Wanted) (*request, error) {
 	for pause := newPause(min(h.settling, maxUnknown)); ; {
 		r, err := h.api.open(ctx, w.Base, w.Head, w.title(), w.body())
 		if err == nil {
@@ -211,7 +212,7 @@ func (h *host) open(ctx context.Context, w Wanted) (*request, error) {
 		if findErr != nil || r != nil {
 			return r, findErr
 		}
-		// A branch that was pushed a moment ago may not be in the host's database.
+		// A branch that was pushed a moment ago may not be in the Git host's database.
 		unknown := answered(err, http.StatusNotFound) ||
 			answered(err, http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity) && (says(err, "head") || says(err, "source"))
 		if !unknown || !pause.wait(ctx) {
@@ -220,11 +221,11 @@ func (h *host) open(ctx context.Context, w Wanted) (*request, error) {
 	}
 }
 
-// Close is as Host says.
-func (h *host) Close(ctx context.Context, p *PullRequest) error {
+// Close is as GitHost says.
+func (h *gitHost) Close(ctx context.Context, p *PullRequest) error {
 	r, err := h.owned(ctx, p)
 	if err != nil || r.State != Open {
-		return h.leaving(err)
+		return h.describe(err)
 	}
 	closeErr := h.api.close(ctx, r.Number)
 	if closeErr == nil {
@@ -233,14 +234,14 @@ func (h *host) Close(ctx context.Context, p *PullRequest) error {
 	if r, err := h.api.get(ctx, r.Number); err == nil && r.State != Open {
 		return nil
 	}
-	return h.leaving(fmt.Errorf("pull request #%d cannot be closed: %w", r.Number, closeErr))
+	return h.describe(fmt.Errorf("pull request #%d cannot be closed: %w", r.Number, closeErr))
 }
 
-// Hold is as Host says.
-func (h *host) Hold(ctx context.Context, p *PullRequest) error {
+// Hold is as GitHost says.
+func (h *gitHost) Hold(ctx context.Context, p *PullRequest) error {
 	r, err := h.owned(ctx, p)
 	if err != nil || r.State != Open {
-		return h.leaving(err)
+		return h.describe(err)
 	}
 	holdErr := h.api.hold(ctx, r)
 	if holdErr == nil {
@@ -249,22 +250,22 @@ func (h *host) Hold(ctx context.Context, p *PullRequest) error {
 	if again, err := h.api.get(ctx, r.Number); err == nil && (again.State != Open || r.arranged && !again.arranged) {
 		return nil
 	}
-	return h.leaving(fmt.Errorf("the merge of pull request #%d that was arranged cannot be taken back: %w", r.Number, holdErr))
+	return h.describe(fmt.Errorf("auto-merge of pull request #%d cannot be turned off: %w", r.Number, holdErr))
 }
 
 // owned reads a request again, and makes sure that it is its owner's.
-func (h *host) owned(ctx context.Context, p *PullRequest) (*request, error) {
+func (h *gitHost) owned(ctx context.Context, p *PullRequest) (*request, error) {
 	if err := checkOwner(p.Owner); err != nil {
-		return nil, failf(ErrNotOwned, "pull request #%d is no assignment's: %w", p.Number, err)
+		return nil, failf(ErrNotOwned, "pull request #%d does not belong to an assignment: %w", p.Number, err)
 	}
 	r, err := h.api.get(ctx, p.Number)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("pull request #%d: %w", p.Number, err)
 	case r.foreign || r.Head != p.Head:
-		return nil, failf(ErrNotOwned, "pull request #%d comes from another branch than %q of this repository", p.Number, p.Head)
+		return nil, failf(ErrNotOwned, "pull request #%d does not come from branch %q of this repository", p.Number, p.Head)
 	case r.Owner != p.Owner:
-		return nil, failf(ErrNotOwned, "pull request #%d does not have the mark of assignment %q in its body, and is left alone", p.Number, p.Owner)
+		return nil, failf(ErrNotOwned, "pull request #%d does not have the mark of assignment %q in its description, and is not changed", p.Number, p.Owner)
 	}
 	return r, nil
 }
@@ -280,7 +281,7 @@ func missing(wanted, there []string) []string {
 	return found
 }
 
-// contains compares as the hosts do: names differ in more than case.
+// contains compares as Git hosts do, which ignore case in names.
 func contains(names []string, name string) bool {
 	for _, n := range names {
 		if strings.EqualFold(n, name) {
@@ -290,7 +291,7 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-// pause waits ever longer, and all in all no longer than its limit.
+// pause waits longer each time, and altogether no longer than its limit.
 type pause struct {
 	next, left time.Duration
 }

@@ -7,16 +7,16 @@ import (
 	"net/http"
 )
 
-// Merge is as Host says.
-func (h *host) Merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*PullRequest, error) {
+// Merge is as GitHost says.
+func (h *gitHost) Merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*PullRequest, error) {
 	r, err := h.merge(ctx, p, headCommit, how)
 	if err != nil {
-		return nil, h.leaving(err)
+		return nil, h.describe(err)
 	}
 	return &r.PullRequest, nil
 }
 
-func (h *host) merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*request, error) {
+func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*request, error) {
 	do := h.api.merge
 	switch {
 	case how == WhenChecksSucceed:
@@ -24,7 +24,7 @@ func (h *host) merge(ctx context.Context, p *PullRequest, headCommit string, how
 	case how != Now:
 		return nil, fmt.Errorf("a pull request is merged %q or %q, not %q", Now, WhenChecksSucceed, how)
 	case headCommit == "":
-		return nil, errors.New("a pull request is merged at a certain commit only, and none is given")
+		return nil, errors.New("a pull request is merged at a given commit only, and none is given")
 	}
 	r, err := h.owned(ctx, p)
 	if err != nil {
@@ -35,7 +35,7 @@ func (h *host) merge(ctx context.Context, p *PullRequest, headCommit string, how
 		case r.State == Closed:
 			return nil, failf(ErrNotMergeable, "pull request #%d was closed", r.Number)
 		case r.HeadCommit != headCommit:
-			// Perhaps the host has not noticed the push yet.
+			// The Git host may not know of the push yet.
 			if r.State == Merged || !pause.wait(ctx) {
 				return nil, h.headMoved(ctx, r, headCommit)
 			}
@@ -49,7 +49,7 @@ func (h *host) merge(ctx context.Context, p *PullRequest, headCommit string, how
 			if err == nil {
 				return h.merged(ctx, r)
 			}
-			// Whatever the host answered, only the request tells what it is now.
+			// Whatever the Git host answered, the request itself has the present state.
 			again, getErr := h.api.get(ctx, r.Number)
 			if getErr != nil {
 				return nil, fmt.Errorf("pull request #%d cannot be merged: %w", r.Number, err)
@@ -69,8 +69,9 @@ func (h *host) merge(ctx context.Context, p *PullRequest, headCommit string, how
 	}
 }
 
-// merged waits until the host says so too: it may answer from a replica.
-func (h *host) merged(ctx context.Context, r *request) (*request, error) {
+// merged waits until the Git host shows the request as merged: it may answer from a
+// replica.
+func (h *gitHost) merged(ctx context.Context, r *request) (*request, error) {
 	for pause := newPause(h.settling); ; {
 		again, err := h.api.get(ctx, r.Number)
 		if err != nil {
@@ -82,7 +83,7 @@ func (h *host) merged(ctx context.Context, r *request) (*request, error) {
 	}
 }
 
-func (h *host) headMoved(ctx context.Context, r *request, headCommit string) error {
+func (h *gitHost) headMoved(ctx context.Context, r *request, headCommit string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -93,19 +94,19 @@ func (h *host) headMoved(ctx context.Context, r *request, headCommit string) err
 }
 
 // busy reports whether trying again may help.
-func (h *host) busy(r *request, err error) bool {
+func (h *gitHost) busy(r *request, err error) bool {
 	return errors.Is(err, errBusy) || r.unsettled && answered(err, notMergeable...)
 }
 
-// notMergeable is how the hosts answer that a request cannot be merged as it is:
-// 405 all of them, 406 GitLab before 16, 409 Gitea, 422 GitLab; 423 is that of
-// an archived repository.
+// notMergeable are the statuses for a request that cannot be merged as it is: 405
+// of all Git hosts, 406 of GitLab before 16, 409 of Gitea, 422 of GitLab; 423 is
+// that of an archived repository.
 var notMergeable = []int{
 	http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict,
 	http.StatusUnprocessableEntity, http.StatusLocked,
 }
 
-func (h *host) notMerged(r *request, err error) error {
+func (h *gitHost) notMerged(r *request, err error) error {
 	because := ""
 	if r.status != "" {
 		because = fmt.Sprintf(" (its status is %q)", r.status)

@@ -8,7 +8,7 @@ import (
 )
 
 // An owner's mark is a line of its own in the body: an HTML comment, which no
-// host shows.
+// Git host shows.
 const (
 	markBegin = "<!-- flotilla-assignment: "
 	markEnd   = " -->"
@@ -18,8 +18,8 @@ const maxOwner = 500
 
 func mark(owner string) string { return markBegin + owner + markEnd }
 
-// marked returns whose mark a body carries: the first, because Ensure puts it
-// there and everything below may be text of others.
+// marked returns the owner in a body's mark. The first mark counts, because Ensure
+// puts it there, and everything below may be text of others.
 func marked(body string) string {
 	for line := range strings.Lines(body) {
 		owner, ok := strings.CutPrefix(strings.TrimSpace(line), markBegin)
@@ -37,11 +37,11 @@ func marked(body string) string {
 func checkOwner(owner string) error {
 	switch {
 	case owner == "" || strings.TrimSpace(owner) != owner:
-		return fmt.Errorf("owner %q: is empty, or begins or ends with a space", owner)
+		return fmt.Errorf("owner %q is empty, or begins or ends with a space", owner)
 	case len(owner) > maxOwner:
 		return fmt.Errorf("the owner is longer than %d bytes", maxOwner)
 	case strings.ContainsAny(owner, "<>"):
-		return fmt.Errorf("owner %q: has a < or a >", owner)
+		return fmt.Errorf("owner %q has a < or a >", owner)
 	}
 	for _, r := range owner {
 		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\ufffd' {
@@ -62,22 +62,22 @@ func (s Selector) check() error {
 		return errors.New("the head branch is empty")
 	case s.Base == s.Head:
 		return fmt.Errorf("branch %q is both base and head of the pull request", s.Base)
-	case strings.ContainsAny(s.Head, ":"): // the hosts read it as another account's branch
-		return fmt.Errorf("head branch %q: has a colon", s.Head)
+	case strings.ContainsAny(s.Head, ":"): // the Git hosts read it as another account's branch
+		return fmt.Errorf("head branch %q has a colon; use another name", s.Head)
 	}
 	return nil
 }
 
 // MaxBody is how many bytes the body of a request may have, without the mark, on
-// most hosts: GitHub takes 65,536 characters, the others more. Azure Repos takes
-// less; see Host.MaxBody.
+// most Git hosts: GitHub takes 65,536 characters, the others more. Azure Repos takes
+// less; see GitHost.MaxBody.
 const MaxBody = 60_000
 
-// bounds are what a kind of host takes.
+// bounds are what a kind of Git host accepts.
 type bounds struct {
 	maxBody   int
 	reviewer  func(string) bool
-	reviewers string // what they are not when they are refused
+	reviewers string // the accepted forms of reviewers, for an error
 }
 
 // isReviewer takes a username, or a team.
@@ -90,7 +90,7 @@ func isReviewer(reviewer string) bool {
 	return strings.Count(reviewer, "/") <= 1
 }
 
-// azureReviewerPattern takes an address of mail, or a project and a team, both of
+// azureReviewerPattern matches an email address, or a project and a team, both of
 // which may have spaces.
 var azureReviewerPattern = regexp.MustCompile(`^[^\s/\\<>"|*?:;\[\]\p{C}]+@[^\s/\\<>"|*?:;\[\]\p{C}]+$|^[^\s/\\<>"|*?:;\[\]\p{C}][^/\\<>"|*?:;\[\]\p{C}]{0,63}/[^/\\<>"|*?:;\[\]\p{C}]{1,255}$`)
 
@@ -108,22 +108,22 @@ func (w Wanted) check(limits bounds) error {
 	case len(w.Body) > limits.maxBody:
 		return fmt.Errorf("the pull request's body is longer than %d bytes", limits.maxBody)
 	case strings.Contains(w.Body, markBegin):
-		return errors.New("the pull request's body has an assignment's mark in it")
+		return errors.New("the pull request's body has an assignment's mark in it; remove the mark")
 	}
 	for _, label := range w.Labels {
 		if strings.TrimSpace(label) != label || label == "" || strings.ContainsAny(label, ",\n\r") {
-			return fmt.Errorf("label %q: is empty, begins or ends with a space, or has a comma or a line break", label)
+			return fmt.Errorf("label %q is empty, begins or ends with a space, or has a comma or a line break", label)
 		}
 	}
 	for _, reviewer := range w.Reviewers {
 		if !limits.reviewer(reviewer) {
-			return fmt.Errorf("reviewer %q: is neither %s", reviewer, limits.reviewers)
+			return fmt.Errorf("reviewer %q is neither %s", reviewer, limits.reviewers)
 		}
 	}
 	return nil
 }
 
-// title is one line that every host takes.
+// title is one line that every Git host takes.
 func (w Wanted) title() string {
 	title := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(w.Title), " "), ""))
 	if len(title) > maxTitle {
@@ -136,8 +136,7 @@ func (w Wanted) title() string {
 // configured otherwise.
 var draftPattern = regexp.MustCompile(`^\s*(?i:(?:draft|wip):|\[(?:draft|wip)\]|\(draft\))`)
 
-// titleFor is the title that a request is to have: who made it a draft wants it
-// to stay one.
+// titleFor is the title that a request shall have: a draft stays a draft.
 func (w Wanted) titleFor(r *request) string {
 	title := w.title()
 	if mark := draftPattern.FindString(r.title); r.draft && mark != "" && !draftPattern.MatchString(title) {
@@ -150,8 +149,8 @@ func (w Wanted) body() string {
 	return mark(w.Owner) + "\n\n" + strings.TrimSpace(w.Body) + "\n"
 }
 
-// sameText compares what was sent with what a host keeps of it: some trim it,
-// and who edits in a browser sends other line ends.
+// sameText compares what was sent with what a Git host stores: some trim it, and
+// edits in a browser have other line ends.
 func sameText(a, b string) bool {
 	plain := func(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
 	return plain(a) == plain(b)

@@ -19,26 +19,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Status is the latest that somebody told the host about a commit under one name.
+// Status is the latest status of a commit with one context.
 type Status struct {
-	// Context is the name; it tells those apart who tell something.
+	// Context is the name of what reports the status.
 	Context string
 	State   StatusState
-	// Description is what they say, in one line.
+	// Description is its text, in one line.
 	Description string
-	// Time is when they said it.
+	// Time is when it was reported.
 	Time time.Time
-	// URL is for people; "" when they gave none.
+	// URL is for people; "" where there is none.
 	URL string
-	// Creator is the username of who told it; "" on GitHub, which does not say.
+	// Creator is the username of the reporter; "" on GitHub, which does not say.
 	Creator string
 }
 
-// StatusState is what a status says.
+// StatusState is the state of a status.
 type StatusState string
 
-// The states. What a host calls otherwise is the nearest of them, and what it
-// may call otherwise in times to come is pending: never a success.
+// The states. Other states of a Git host are mapped to the nearest of them, and
+// unknown ones to pending, never to success.
 const (
 	Success StatusState = "success"
 	Failure StatusState = "failure"
@@ -46,21 +46,21 @@ const (
 	Pending StatusState = "pending"
 )
 
-// commitPattern is a full id: a host takes other text for a branch or a tag.
+// commitPattern matches a full id: a Git host reads other text as a branch or a tag.
 var commitPattern = regexp.MustCompile(`^[0-9a-fA-F]{40}([0-9a-fA-F]{24})?$`)
 
 // maxStatusPages bounds what is read of one commit: 10,000 statuses of Gitea,
 // 20,000 of the others.
 const maxStatusPages = 200
 
-// Statuses is as Host says.
-func (h *host) Statuses(ctx context.Context, commit string) ([]Status, error) {
+// Statuses is as GitHost says.
+func (h *gitHost) Statuses(ctx context.Context, commit string) ([]Status, error) {
 	if !commitPattern.MatchString(commit) {
-		return nil, h.leaving(fmt.Errorf("%q is not the full id of a commit", commit))
+		return nil, h.describe(fmt.Errorf("%q is not the full id of a commit", commit))
 	}
 	found, err := h.api.statuses(ctx, strings.ToLower(commit))
 	if err != nil {
-		return nil, h.leaving(fmt.Errorf("the statuses of commit %s cannot be read: %w", commit, err))
+		return nil, h.describe(fmt.Errorf("the statuses of commit %s cannot be read: %w", commit, err))
 	}
 	latest := map[string]status{}
 	for _, s := range found {
@@ -77,13 +77,13 @@ func (h *host) Statuses(ctx context.Context, commit string) ([]Status, error) {
 	return statuses, nil
 }
 
-// status is a Status with the number that the host gave it.
+// status is a Status with the number that the Git host gave it.
 type status struct {
 	Status
 	id int64
 }
 
-// after says whether a status was told after another one: in the same second the
+// after reports whether a status is newer than another one: in the same second the
 // number decides.
 func (s status) after(other status) bool {
 	if !s.Time.Equal(other.Time) {
@@ -92,7 +92,7 @@ func (s status) after(other status) bool {
 	return s.id > other.id
 }
 
-// stateOf reads a host's word.
+// stateOf maps a Git host's state.
 func stateOf(word string) StatusState {
 	switch word {
 	case "success":
@@ -113,14 +113,14 @@ func pages(read func(page int) (last bool, err error)) error {
 			return err
 		}
 	}
-	return failf(ErrRefused, "there are more than %d pages of them", maxStatusPages)
+	return failf(ErrRefused, "the Git host has more than %d pages of statuses", maxStatusPages)
 }
 
 // statuses reads the combined status, which has the latest of each context; the
-// SDK reads its first page only. The order of the other list is no order where
-// many statuses came within a second, so that pages of it may miss some. How
-// many pages there are is not said reliably: an empty one is the last.
-func (g *giteaHost) statuses(ctx context.Context, commit string) ([]status, error) {
+// SDK reads its first page only. The other list has no fixed order among statuses
+// of one second, so that its pages may miss some. The number of pages is not
+// reliable: an empty one is the last.
+func (g *giteaAPI) statuses(ctx context.Context, commit string) ([]status, error) {
 	var found []status
 	err := pages(func(page int) (bool, error) {
 		var combined gitea.CombinedStatus
@@ -148,8 +148,8 @@ func (g *giteaHost) statuses(ctx context.Context, commit string) ([]status, erro
 	return found, err
 }
 
-// missing says whether it is the repository that is not there, or the commit.
-func (g *giteaHost) missing(ctx context.Context, notFound error) error {
+// missing reports whether the repository does not exist, or the commit.
+func (g *giteaAPI) missing(ctx context.Context, notFound error) error {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return err
@@ -160,8 +160,8 @@ func (g *giteaHost) missing(ctx context.Context, notFound error) error {
 	return notFound
 }
 
-// read reads a page of something of the repository that the SDK has no pages of.
-func (g *giteaHost) read(ctx context.Context, what string, page int, into any) error {
+// read reads a page of a list for which the SDK has no pages.
+func (g *giteaAPI) read(ctx context.Context, what string, page int, into any) error {
 	at := g.at.api.JoinPath("api/v1/repos", g.at.owner, g.at.name, what)
 	at.RawQuery = url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
@@ -185,7 +185,7 @@ func (g *giteaHost) read(ctx context.Context, what string, page int, into any) e
 }
 
 // statuses reads the combined status, which has the latest of each context.
-func (g *githubHost) statuses(ctx context.Context, commit string) ([]status, error) {
+func (g *githubAPI) statuses(ctx context.Context, commit string) ([]status, error) {
 	var found []status
 	err := pages(func(page int) (bool, error) {
 		combined, response, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.owner, g.at.name, commit, &github.ListOptions{Page: page, PerPage: 100})
@@ -208,7 +208,7 @@ func (g *githubHost) statuses(ctx context.Context, commit string) ([]status, err
 }
 
 // statuses leaves out the jobs of pipelines, which are in the same list.
-func (g *gitlabHost) statuses(ctx context.Context, commit string) ([]status, error) {
+func (g *gitlabAPI) statuses(ctx context.Context, commit string) ([]status, error) {
 	var found []status
 	err := pages(func(page int) (bool, error) {
 		options := &gitlab.GetCommitStatusesOptions{ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: 100}}

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// How long a host may take. A merge is answered when it is done.
+// How long a Git host may take. A merge is answered when it is done.
 const (
 	dialTimeout      = 30 * time.Second
 	handshakeTimeout = 15 * time.Second
@@ -56,10 +56,10 @@ func defaultRoundTripper() http.RoundTripper {
 	}
 }
 
-// transport is below all SDKs. It binds credentials to one host, waits and tries
-// again where that is safe, and returns everything but success as an error. A
-// RoundTripper is not meant to judge answers; this one does, because each SDK
-// throws another part of them away, Gitea's even the reason why a merge failed.
+// transport is below all SDKs. It binds credentials to one server, waits and
+// retries where that is safe, and returns everything but success as an error. A
+// RoundTripper should not interpret answers; this one does, because each SDK drops
+// some part of them, Gitea's even the reason why a merge failed.
 type transport struct {
 	next     http.RoundTripper
 	origins  []string
@@ -106,8 +106,8 @@ func readBody(request *http.Request) ([]byte, error) {
 	return io.ReadAll(request.Body)
 }
 
-// again tells whether, and after how long, to try again: a limited request was
-// not carried out and may be repeated; one that failed, only if it just reads.
+// again says whether, and after how long, to try again: a limited request was not
+// executed and may be repeated; one that failed, only if it just reads.
 func (t *transport) again(request *http.Request, err error, try int) (time.Duration, bool) {
 	if try == maxTries {
 		return 0, false
@@ -146,20 +146,20 @@ func (t *transport) once(request *http.Request, body []byte) (*http.Response, er
 		return nil, t.refusal(response, kind)
 	case asksToSignIn(response, kind):
 		_ = response.Body.Close()
-		return nil, &answer{status: http.StatusUnauthorized, words: "it asks to sign in with a browser: the token is missing, wrong or has expired"}
+		return nil, &answer{status: http.StatusUnauthorized, words: "it asks to sign in with a browser: the token is missing, wrong or expired"}
 	case response.StatusCode >= http.StatusMultipleChoices:
 		_ = response.Body.Close()
 		return nil, t.moved(response)
 	case kind == "text/html" && response.StatusCode != http.StatusNoContent && response.ContentLength != 0:
 		_ = response.Body.Close()
-		return nil, failf(ErrUnreachable, "the host answered with a web page instead of its API's answer; is the URL of the API right?")
+		return nil, failf(ErrUnreachable, "the Git host answered with a web page instead of its API's answer; is the URL of the API right?")
 	}
 	response.Body = &cutBody{Reader: io.LimitReader(response.Body, maxAnswer), Closer: response.Body}
 	return response, nil
 }
 
-// asksToSignIn recognises how Azure DevOps answers those whom it does not know: by
-// a web page with status 203, or by a redirect to one.
+// asksToSignIn recognises how Azure DevOps answers clients that are not signed in:
+// by a web page with status 203, or by a redirect to one.
 func asksToSignIn(response *http.Response, kind string) bool {
 	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
 		return strings.HasSuffix(to.Path, "/_signin")
@@ -172,25 +172,25 @@ type cutBody struct {
 	io.Closer
 }
 
-// moved says where a redirect leads. None is followed: another host must not get
-// the credentials, and of a repository that has moved a list by the owner's old
-// name is empty instead of wrong.
+// moved is the error for a redirect. None is followed: another server must not get
+// the credentials, and for a repository that has moved, a list by the owner's old
+// name would be empty instead of an error.
 func (t *transport) moved(response *http.Response) error {
 	to, err := response.Location()
 	if err != nil {
-		return failf(ErrUnreachable, "the host answered %s and does not say where to", response.Status)
+		return failf(ErrUnreachable, "the Git host answered %s and does not say where to", response.Status)
 	}
-	// Scrubbed before it is escaped once more, in whatever way.
+	// Credentials are removed before the text is escaped again.
 	to = &url.URL{Scheme: to.Scheme, Host: to.Host, Path: t.secrets.Scrub(to.Path)}
-	return failf(ErrUnreachable, "the host redirects to %q, and redirects are not followed; set the URL to where the repository is now", to)
+	return failf(ErrUnreachable, "the Git host redirects to %q, and redirects are not followed; set the URL to the repository's new URL", to)
 }
 
-// refusal reads an answer that is none of success.
+// refusal reads an answer other than success.
 func (t *transport) refusal(response *http.Response, kind string) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // the status says enough
 	said := answer{status: response.StatusCode}
 	if kind != "text/html" {
-		// Scrubbed before it is cut, or half a secret would be left.
+		// Credentials are removed before the text is cut, or half of one could be left.
 		said.words = wording.OneLine(t.secrets.Scrub(words(text)))
 		said.kindWord = kindWord(text)
 	}
@@ -205,7 +205,7 @@ func (t *transport) refusal(response *http.Response, kind string) error {
 	return &limited{answer: said, wait: limitedFor(response.Header, said.words)}
 }
 
-// limitedFor is how long a host wants to be left alone; 0 when it does not say.
+// limitedFor is how long a Git host accepts no requests; 0 when it does not say.
 // GitHub: "Best practices for using the REST API"; GitLab: "User and IP rate
 // limits".
 func limitedFor(header http.Header, words string) time.Duration {
@@ -220,7 +220,7 @@ func limitedFor(header http.Header, words string) time.Duration {
 	}
 	for _, name := range []string{"X-Ratelimit-Reset", "Ratelimit-Reset"} {
 		if at, err := strconv.ParseInt(header.Get(name), 10, 64); err == nil && at > 0 {
-			return max(time.Unix(at, 0).Sub(now), 0) + time.Second // the host's clock is not ours
+			return max(time.Unix(at, 0).Sub(now), 0) + time.Second // the Git host's clock is not ours
 		}
 	}
 	if strings.Contains(strings.ToLower(words), "secondary rate limit") {
@@ -229,7 +229,7 @@ func limitedFor(header http.Header, words string) time.Duration {
 	return 0
 }
 
-// kindWord is Azure's word for what kind of refusal it is; "" of the others.
+// kindWord is Azure's name for the kind of an error; "" of other Git hosts.
 func kindWord(body []byte) string {
 	var fields struct {
 		TypeKey string `json:"typeKey"`
@@ -240,7 +240,7 @@ func kindWord(body []byte) string {
 	return fields.TypeKey
 }
 
-// words is what the body of a refusal says, whichever host it is from.
+// words is the text in the body of an error of any Git host.
 func words(body []byte) string {
 	var fields map[string]any
 	if json.Unmarshal(body, &fields) != nil {
@@ -260,8 +260,7 @@ func words(body []byte) string {
 	return strings.Join(found, "; ")
 }
 
-// texts flattens what hosts put into a message: a string, a list, or an object
-// of them.
+// texts flattens a message of a Git host: a string, a list, or an object of them.
 func texts(value any) []string {
 	switch value := value.(type) {
 	case string:

@@ -24,7 +24,7 @@ var hasty = forge.WithPatience(10 * time.Millisecond)
 var allForges = []forge.Forge{forge.Gitea, forge.Forgejo, forge.GitHub, forge.GitLab, forge.Azure}
 
 // forEachForge runs a test with a server for each kind of host.
-func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host forge.Host), options ...forge.Option) {
+func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host forge.GitHost), options ...forge.Option) {
 	t.Helper()
 	for _, kind := range allForges {
 		t.Run(string(kind), func(t *testing.T) {
@@ -54,7 +54,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
 
 // every calls each method that asks the host, and hands its error over.
-func every(ctx context.Context, host forge.Host, check func(name string, err error)) {
+func every(ctx context.Context, host forge.GitHost, check func(name string, err error)) {
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
 	_, err := host.Current(ctx, dev)
 	check("Current", err)
@@ -120,7 +120,7 @@ func TestErrorsSayWhatIsWrongWithTheHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			forEachForge(t, test.handler, func(t *testing.T, host forge.Host) {
+			forEachForge(t, test.handler, func(t *testing.T, host forge.GitHost) {
 				every(t.Context(), host, func(name string, err error) {
 					if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "/gitops") || !strings.Contains(err.Error(), "\": ") {
 						t.Errorf("%s: err = %v", name, err)
@@ -171,7 +171,7 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			forEachForge(t, handler, func(t *testing.T, host forge.Host) {
+			forEachForge(t, handler, func(t *testing.T, host forge.GitHost) {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
 				_, err := host.Current(ctx, dev)
@@ -201,7 +201,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		{request: azPost, status: 201, answer: azPull(), body: `{"title": "Deploy dev", "sourceRefName": "refs/heads/flotilla/dev", "targetRefName": "refs/heads/main", "description": ` + quoted(devBody) + `}`},
 	}
 	for name, test := range map[string]struct {
-		on    func(*testing.T, []exchange, ...forge.Option) forge.Host
+		on    func(*testing.T, []exchange, ...forge.Option) forge.GitHost
 		both  []exchange
 		limit exchange
 	}{
@@ -294,7 +294,7 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		forEachForge(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), status)
-		}, func(t *testing.T, host forge.Host) {
+		}, func(t *testing.T, host forge.GitHost) {
 			every(t.Context(), host, func(_ string, err error) { wantError(t, err, forge.ErrUnreachable, elsewhere.URL) })
 		})
 	}
@@ -305,7 +305,7 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 			w.Header().Set("X-Next-Page", "2")
 		}
 		nothing(w, r)
-	}, func(t *testing.T, host forge.Host) {
+	}, func(t *testing.T, host forge.GitHost) {
 		selector := dev
 		selector.Base = "env/dev"
 		if _, err := host.Current(t.Context(), selector); err != nil {
@@ -339,7 +339,7 @@ func TestACanaryIsInNoError(t *testing.T) {
 				t.Cleanup(server.Close)
 				for _, forgeKind := range allForges {
 					for _, credentials := range []forge.Credentials{{Token: canary}, {Username: "person", Password: canary}} {
-						host, err := forge.NewHost(forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials}, forge.WithPatience(time.Millisecond))
+						host, err := forge.NewGitHost(forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials}, forge.WithPatience(time.Millisecond))
 						if err != nil {
 							t.Fatal(err)
 						}
