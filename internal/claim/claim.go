@@ -3,8 +3,8 @@
 //
 // A claim keeps what it has, in the order in which it took it, as long as the fleet has the cluster and no other
 // claim does. Wanting more, it takes clusters of the pool that no other claim has, in the order of their names.
-// Wanting fewer, it lets go of those that it took last. So what is there decides, and never a clock, chance, or how
-// clusters came and went.
+// Wanting fewer, it releases those that it took last. So the result depends on the input alone, and not on a clock, on
+// chance, or on the order in which clusters were added.
 package claim
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Situation is all that decides.
+// Situation is the input of a decision.
 type Situation struct {
 	// Number is how many clusters are wanted.
 	Number int
@@ -28,13 +28,13 @@ type Situation struct {
 	Elsewhere map[string]string
 }
 
-// Decision is what a claim is to have.
+// Decision is what a claim gets.
 type Decision struct {
 	// Clusters in the order in which they were taken; those that are taken now come last.
 	Clusters []string
 	// Taken are those of them that the claim did not have.
 	Taken []string
-	// Released are those that are more than are wanted.
+	// Released are those beyond the wanted number.
 	Released []string
 	// Gone are those that the fleet does not have any more.
 	Gone []string
@@ -42,8 +42,8 @@ type Decision struct {
 	Lost []string
 }
 
-// Keep decides what stays of what the claim has. It takes nothing, and does not look at the pool: a cluster whose
-// labels have changed stays.
+// Keep decides which clusters the claim keeps. It takes none, and ignores the pool: a cluster whose labels have
+// changed stays.
 func Keep(s Situation) Decision {
 	fleet := setOf(s.Fleet)
 	var d Decision
@@ -68,7 +68,7 @@ func Keep(s Situation) Decision {
 	return d
 }
 
-// Decide is Keep, and takes what is wanting.
+// Decide is Keep, and then takes the clusters that are missing.
 //
 // Errors: *ShortError.
 func Decide(s Situation) (Decision, error) {

@@ -63,7 +63,7 @@ func askClusters(ctx context.Context, from *Clusters, at observe.Location, q *Qu
 		case ok:
 			reach[name] = known
 		case from.Unknown || from.Waiting[name]:
-			found[name] = observe.Report{Unknown: "how the cluster is reached is not known yet"}
+			found[name] = observe.Report{Unknown: "the connection to the cluster is not known yet"}
 		default:
 			answer.NotAsked = append(answer.NotAsked, name)
 			found[name] = observe.Report{Unknown: "the provider does not know this cluster: its `clusters` has no entry of this name"}
@@ -71,9 +71,9 @@ func askClusters(ctx context.Context, from *Clusters, at observe.Location, q *Qu
 	}
 	slices.Sort(answer.NotAsked)
 	if q.Offline != "" {
-		return found // what they would say could not be judged
+		return found // their answers could not be evaluated
 	}
-	// Judging what a cluster said is part of asking it, so that nobody keeps what all have said.
+	// The answer of a cluster is evaluated at once, so that not all answers are kept in memory.
 	answers := kube.Ask(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.Client) (observe.Report, error) {
 		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler))
 		if err != nil {
@@ -100,7 +100,7 @@ func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[st
 		return found
 	}
 	if !from.Known {
-		return all(fmt.Sprintf("how the hub %q is reached is not known yet", from.Name))
+		return all(fmt.Sprintf("the connection to the hub %q is not known yet", from.Name))
 	}
 	answers := kube.Ask(ctx, map[string]kube.Cluster{from.Name: from.Reach}, from.Options,
 		func(ctx context.Context, _ string, client *kube.Client) (observe.Listed, error) {
@@ -117,7 +117,8 @@ func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[st
 	return observe.ReadHub(at, types, answered.Value)
 }
 
-// list reads all objects of an agent. What the cluster does not have, or does not show, is told.
+// list reads all objects of an agent. Kinds that the cluster does not have, or does not let us read, are in
+// Unlisted.
 func list(ctx context.Context, client *kube.Client, kinds []agentKind) (observe.Listed, error) {
 	listed := observe.Listed{Unlisted: map[string]string{}}
 	var forbidden error
@@ -144,7 +145,7 @@ func list(ctx context.Context, client *kube.Client, kinds []agentKind) (observe.
 	return listed, nil
 }
 
-// trim takes away what is long and says nothing about how an object is.
+// trim removes what is long and says nothing about the status of an object.
 func trim(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
 	unstructured.RemoveNestedField(object.Object, "spec", "values")

@@ -1,5 +1,6 @@
-// Package compliance finds out what became of what an owner wrote: it collects what clusters report, looks
-// up the commits that they name, and has it judged. It knows neither Terraform nor any clock.
+// Package compliance finds out whether clusters run what an owner wrote: it collects the reports of clusters,
+// looks up the commits that they name, and has package observe derive the verdicts. It knows neither Terraform
+// nor any clock.
 package compliance
 
 import (
@@ -34,13 +35,13 @@ type Question struct {
 	Owner delivery.Owner
 	// Time is when it is asked.
 	Time time.Time
-	// Schedule is who goes where. Its clusters are those of the fleet.
+	// Schedule has the assignments. Its clusters are those of the fleet.
 	Schedule *schedule.Result
 	// Clusters are the fleet's clusters, by name, with their types.
 	Clusters map[string]Cluster
-	// Feedback is where reports come from. What comes first in its fields is believed first.
+	// Feedback is where reports come from. A source that is an earlier field wins.
 	Feedback Feedback
-	// Offline says why the repository cannot be asked yet; "" where it can.
+	// Offline says why the repository cannot be read yet; "" where it can.
 	Offline string
 }
 
@@ -49,21 +50,21 @@ type Cluster struct{ Type, Reconciler string }
 
 // Feedback is where reports come from.
 type Feedback struct {
-	// Clusters are asked themselves; nil where that is not wanted.
+	// Clusters are read directly; nil where that is not wanted.
 	Clusters *Clusters
-	// Hub is asked about all; nil where there is none.
+	// Hub is read for all clusters; nil where there is none.
 	Hub *Hub
-	// Reports were made by others.
+	// Reports are given by the caller.
 	Reports []Report
-	// Statuses are what the Git host was told; nil where that is not wanted.
+	// Statuses are commit statuses on the Git host; nil where they are not wanted.
 	Statuses *Statuses
 }
 
 // Clusters says how clusters are asked.
 type Clusters struct {
-	// Reach has those that can be asked, by name.
+	// Reach has the connections of those that can be reached, by name.
 	Reach map[string]kube.Cluster
-	// Waiting are those of which not everything is known yet; all, where Unknown.
+	// Waiting are those whose connection is not fully known yet; with Unknown, all are.
 	Waiting map[string]bool
 	Unknown bool
 	Options kube.Options
@@ -77,7 +78,7 @@ type Hub struct {
 	Options kube.Options
 }
 
-// Report is what somebody else says of a cluster.
+// Report is a report of a cluster from another source.
 type Report struct {
 	Cluster, Commit string
 	Ready           *bool
@@ -104,8 +105,8 @@ type Answer struct {
 	Repository, Statuses error
 }
 
-// Ask collects reports, looks their commits up and judges them. Whoever does not answer is unknown: an error
-// is only that of a context that has ended.
+// Ask collects reports, looks up their commits and derives the verdicts. A cluster or server that does not
+// answer makes verdicts unknown; the only error is that of a context that has ended.
 func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error) {
 	answer := &Answer{}
 	if q.Offline == "" {
@@ -289,15 +290,15 @@ func collect(ctx context.Context, repository Repository, q *Question, answer *An
 	return reports, nil
 }
 
-// silent is why nothing is known of a cluster that nobody has spoken of.
+// silent is why nothing is known of a cluster without a report.
 func (f *Feedback) silent() string {
 	if f.Clusters == nil && f.Hub == nil && f.Statuses == nil && len(f.Reports) == 0 {
-		return "nobody is asked: `feedback` is empty"
+		return "no report is collected: `feedback` is empty"
 	}
-	return "nobody has reported about this cluster"
+	return "there is no report about this cluster"
 }
 
-// said are the reports that others have made; of several about one cluster, the latest.
+// said are the reports of other sources; of several about one cluster, the latest.
 func said(reports []Report) map[string]observe.Report {
 	sorted := slices.Clone(reports)
 	slices.SortStableFunc(sorted, func(a, b Report) int {
@@ -314,7 +315,7 @@ func said(reports []Report) map[string]observe.Report {
 	return found
 }
 
-// askStatuses reads what the Git host was told, from the newest commit back, until every cluster was heard.
+// askStatuses reads commit statuses, from the newest commit back, until every cluster has one.
 func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *Question, answer *Answer) (map[string]observe.Report, error) {
 	isOurs := func(name string) bool { _, ok := q.Clusters[name]; return ok }
 	enough := func(heard []delivery.CommitStatuses) bool {

@@ -264,7 +264,7 @@ func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
 		"flux-half":     {observe.Unknown, "API server"},
 		"flux-bare":     {observe.Unknown, "the cluster has no kustomizations.kustomize.toolkit.fluxcd.io"},
 		"flux-stranger": {observe.Unknown, "the provider does not know this cluster"},
-		"flux-waiting":  {observe.Unknown, "how the cluster is reached is not known yet"},
+		"flux-waiting":  {observe.Unknown, "the connection to the cluster is not known yet"},
 	})
 	if got := strings.Join(answer.NotAsked, " "); got != "flux-stranger" {
 		t.Errorf("not asked: %s", got)
@@ -295,7 +295,7 @@ func TestAHubSpeaksOfTheClustersThatItDeploysTo(t *testing.T) {
 	check(t, mustAsk(t, r, q), map[string]said{"argo-1": {observe.Unknown, `the hub "hub": `}, "argo-2": {observe.Unknown, `the hub "hub": `}})
 	q.Feedback.Hub.Known = false
 	check(t, mustAsk(t, r, q), map[string]said{
-		"argo-1": {observe.Unknown, "is reached is not known yet"}, "argo-2": {observe.Unknown, "is reached is not known yet"},
+		"argo-1": {observe.Unknown, "is not known yet"}, "argo-2": {observe.Unknown, "is not known yet"},
 	})
 }
 
@@ -325,7 +325,7 @@ func TestCommitStatusesAreReadUntilEveryClusterWasHeard(t *testing.T) {
 		"flux-2": {observe.Failed, "commit 2222222 cannot be applied: no space"},
 		"flux-3": {observe.Behind, "commit 2222222 is being applied: wait"},
 		"flux-4": {observe.Behind, "has commit 07fb322"},
-		"flux-5": {observe.Unknown, "nobody has reported about this cluster"},
+		"flux-5": {observe.Unknown, "there is no report about this cluster"},
 	}
 	answer := mustAsk(t, r, q)
 	check(t, answer, want)
@@ -364,7 +364,7 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 	q.Feedback = compliance.Feedback{Reports: []compliance.Report{{Cluster: "flux-1", Message: "its metrics are gone"}, {Cluster: "flux-2", Commit: ready}}}
 	check(t, mustAsk(t, r, q), map[string]said{
 		"flux-1": {observe.Unknown, "its metrics are gone"}, "flux-2": {observe.Unknown, "does not say whether it is ready"},
-		"flux-3": {observe.Unknown, "nobody has reported"},
+		"flux-3": {observe.Unknown, "there is no report"},
 	})
 	q.Feedback = compliance.Feedback{}
 	check(t, mustAsk(t, r, q), map[string]said{

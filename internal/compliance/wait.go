@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Clock is time as whoever waits has it.
+// Clock is the clock for Wait.
 type Clock interface {
 	Now() time.Time
 	// Sleep returns after a time, or when the context has ended.
@@ -28,9 +28,8 @@ const (
 	longPause  = 30 * time.Second
 )
 
-// Wait asks until so many clusters are ready as are to be, with longer and longer pauses. When the time has
-// run out, the last answer comes with an error that names what is not ready. said is told after each
-// question how things are.
+// Wait repeats ask until enough clusters are ready, with growing pauses. When the time has run out, it returns
+// the last answer with an error that names what is not ready. said gets the summary after each call of ask.
 func Wait(ctx context.Context, clock Clock, goal Goal, ask func(ctx context.Context, now time.Time) (*Answer, error), said func(observe.Summary)) (*Answer, error) {
 	until := clock.Now().Add(goal.Timeout)
 	for pause := firstPause; ; pause = min(longPause, pause*3/2) {
@@ -63,6 +62,6 @@ func notReady(result *observe.Result, summary observe.Summary, goal Goal) error 
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", c.Name, c.Verdict, c.Message))
 		}
 	}
-	return fmt.Errorf("after %s, %d of %s ready (%d %%), and %d %% are to be:\n%s", goal.Timeout, summary.ByVerdict[observe.Ready],
+	return fmt.Errorf("after %s, %d of %s ready (%d %%), but ready_percent is %d %%:\n%s", goal.Timeout, summary.ByVerdict[observe.Ready],
 		wording.Count(summary.Clusters, "cluster is", "clusters are"), summary.ReadyPercent, goal.ReadyPercent, wording.Lines(lines, wording.Named))
 }

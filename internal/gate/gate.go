@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Soaked says whether something that is so since then has been so for long enough, and when it will have
-// been. A time after now is a clock that goes backwards: nothing has been so yet.
+// Soaked reports whether a condition that holds since a time has held for the soak time, and when that is or
+// was the case. When since is after now (a clock that was set back), it has not.
 func Soaked(since, now time.Time, soak time.Duration) (done bool, at time.Time) {
 	at = since.Add(soak)
 	return !since.IsZero() && !at.After(now), at
@@ -18,10 +18,10 @@ func Soaked(since, now time.Time, soak time.Duration) (done bool, at time.Time) 
 // Approvals are `<name>@<content>`, as plans print them.
 type Approvals []string
 
-// For says whether some content of something is approved.
+// For reports whether content of a named thing is approved.
 func (a Approvals) For(name, content string) bool { return slices.Contains(a, Mark(name, content)) }
 
-// Of returns the contents that are approved of something.
+// Of returns the contents of a named thing that are approved.
 func (a Approvals) Of(name string) []string {
 	var contents []string
 	for _, approval := range a {
@@ -40,7 +40,7 @@ func Problem(approval string) string {
 	return ""
 }
 
-// Mark is what approves some content of something.
+// Mark is the approval of content of a named thing.
 func Mark(name, content string) string { return name + "@" + content }
 
 // Content is the short name of some content: the same texts give the same name.

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Promotion is what decides whether a value is let through. Values are compared by those who have them: no
-// type of value matters here.
+// Promotion is the input of the decision whether a value is let through. The caller compares the values, so
+// that their type does not matter here.
 type Promotion struct {
-	// Now is the time; zero where nobody said it.
+	// Now is the time; zero where it was not given.
 	Now time.Time
 	// Open says that the gate is open for the candidate.
 	Open bool
@@ -23,25 +23,25 @@ type Promotion struct {
 	// Pinned says that the value is set by hand, Held that it stays what it is.
 	Pinned, Held bool
 
-	// Promoted says that the candidate is what was let through last; Same that it is the candidate of the
-	// step before.
+	// Promoted says that the candidate is the value that was let through last; Same that it was the candidate
+	// in the step before.
 	Promoted, Same bool
 	// OpenedAt is when the gate opened for the candidate of the step before; zero where it was closed.
 	OpenedAt time.Time
 }
 
-// Verdict is what becomes of the candidate.
+// Verdict is the decision about the candidate.
 type Verdict struct {
 	// Promote says that the candidate goes through now.
 	Promote bool
-	// WaitsFor is what it waits for, for people; "" where it waits for nothing.
+	// WaitsFor is a text of what it waits for; "" where it waits for nothing.
 	WaitsFor string
 	// OpenedAt is when the gate opened for the candidate; zero where it is closed, or nothing is waited for.
 	OpenedAt time.Time
 }
 
-// Decide says what becomes of the candidate. A gate that closes later takes nothing back, and a new
-// candidate starts again.
+// Decide decides about the candidate. A gate that closes later reverts nothing, and a new candidate starts
+// again.
 func (p Promotion) Decide() Verdict {
 	switch {
 	case p.Pinned:

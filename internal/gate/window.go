@@ -1,6 +1,5 @@
-// Package gate knows what must be open for a change to go on: windows in time, soak times, approvals. It
-// also decides when a promotion lets a value through. Rollouts and promotions share it. It is pure: what
-// the time is comes in.
+// Package gate has the conditions for a change to go on: time windows, soak times, approvals. It also decides
+// when a promotion lets a value through. Rollouts and promotions share it. It is pure: the time is an input.
 package gate
 
 import (
@@ -18,19 +17,19 @@ import (
 // MaxDuration bounds every duration: a year.
 const MaxDuration = 366 * 24 * time.Hour
 
-// Window is a time that comes again and again, in which changes may be written, or may not.
+// Window is a recurring time in which changes may be written, or may not.
 type Window struct {
 	Deny     bool
 	Schedule string        // cron, five fields: when it begins
-	Duration time.Duration // by the clock on the wall: a night that is an hour longer is one window, too
+	Duration time.Duration // in local time: a night that is an hour longer is still one window
 	TimeZone string        // IANA name; "" is UTC
 
 	starts cron.Schedule
 	zone   *time.Location
 }
 
-// Windows are all that are set. None is always open; with any that allow, one of those must be open; one
-// that denies wins.
+// Windows are all that are configured. Without any, changes are always allowed. With any of kind allow, one of
+// those must be open. An open one of kind deny always wins.
 type Windows []Window
 
 // fields is what cron's five fields may be, and no more: no seconds, no "@every", which has no fixed times.
@@ -56,7 +55,7 @@ func decodeWindow(o *attributes.Object) Window {
 		var problem string
 		w.Duration, problem = attributes.Duration(text, MaxDuration)
 		if problem == "" && w.Duration == 0 {
-			problem = "must be longer than nothing"
+			problem = "must be longer than 0"
 		}
 		if problem != "" {
 			o.Report("duration", "%s", problem)
@@ -78,7 +77,7 @@ func decodeWindow(o *attributes.Object) Window {
 	return w
 }
 
-// reference is any time that is not in the way: schedules do not depend on it, but for the 29th of February.
+// reference is a time for checking that a schedule ever begins; which one hardly matters.
 var reference = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // parseSchedule reads a schedule, and says what is wrong with it.
@@ -92,7 +91,7 @@ func parseSchedule(text string) (starts cron.Schedule, problem string) {
 		return nil, fmt.Sprintf("%q is not a cron schedule of %s: %s", text, hint, err)
 	}
 	if starts.Next(reference).IsZero() {
-		return nil, fmt.Sprintf("%q never comes", text)
+		return nil, fmt.Sprintf("%q names a date that does not exist", text)
 	}
 	return starts, ""
 }
@@ -106,8 +105,9 @@ func parseZone(name string) (zone *time.Location, problem string) {
 	return zone, ""
 }
 
-// Schedules are read in UTC with the fields of the clock on the wall in their zone. So a start that summer
-// time leaves out still comes, one that comes twice is one, and a window ends when the wall says so.
+// Schedules are computed in UTC with the local time of their zone in its fields. So a start within the hour that
+// summer time skips still happens, one in the hour that happens twice happens once, and a window ends at its
+// local time.
 
 func onWall(t time.Time, zone *time.Location) time.Time {
 	t = t.In(zone)
@@ -144,7 +144,7 @@ func (w Window) next(now time.Time) time.Time {
 		return next
 	}
 	at := offWall(next, w.zone)
-	if !at.After(now) { // the hour that the wall shows twice
+	if !at.After(now) { // the local hour that happens twice
 		at = now.Add(next.Sub(wall))
 	}
 	return at
@@ -170,10 +170,10 @@ func (w Windows) Open(now time.Time) bool {
 	return open
 }
 
-// maxSteps bounds the search for a time at which something is open: windows may deny for ever.
+// maxSteps bounds the search for a time at which windows open: they may deny for ever.
 const maxSteps = 2000
 
-// Opens returns when changes may be written next: now, or later; zero where that is not within sight.
+// Opens returns when changes may be written next: now, or later; zero where no such time was found.
 func (w Windows) Opens(now time.Time) time.Time {
 	for range maxSteps {
 		if w.Open(now) {
@@ -193,14 +193,14 @@ func (w Windows) Opens(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Waits says until when the windows are closed, for people; "" while they are open.
+// Waits is a text that says until when the windows are closed; "" while they are open.
 func (w Windows) Waits(now time.Time) string {
 	if w.Open(now) {
 		return ""
 	}
 	opens := w.Opens(now)
 	if opens.IsZero() {
-		return "a window, of which none opens"
+		return "a window, but none opens"
 	}
 	return "a window, which opens at " + opens.UTC().Format(time.RFC3339)
 }

@@ -231,7 +231,7 @@ func TestWaitingEndsWithWhatIsNotReady(t *testing.T) {
 		t.Errorf("it says %s at %v", said, values["time"])
 	}
 	_, said = read(34)
-	for _, want := range []string{"Clusters are not ready", "After 5m0s, 1 of 3 clusters are ready (33 %), and 34 % are to be:", "drone-2: progressing: no space", "large-1: unknown: "} {
+	for _, want := range []string{"Clusters are not ready", "After 5m0s, 1 of 3 clusters are ready (33 %), but ready_percent is 34 %:", "drone-2: progressing: no space", "large-1: unknown: "} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("it says %s, and not %q", said, want)
 		}

@@ -32,7 +32,7 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 		"no pattern":         {map[string]any{"url": at, "include": []any{}}, "include", "The list is empty"},
 		"a pattern":          {map[string]any{"url": at, "include": []any{"[a"}}, "include", `pattern "[a": a bracket is not closed`},
 		"a null pattern":     {map[string]any{"url": at, "include": []any{nil}}, "include", "it is empty"},
-		"what to leave out":  {map[string]any{"url": at, "exclude": []any{"/a"}}, "exclude", "begins with no slash"},
+		"what to leave out":  {map[string]any{"url": at, "exclude": []any{"/a"}}, "exclude", "begins with a slash"},
 		"limits":             {map[string]any{"url": at, "limits": map[string]any{"file": 1}}, "limits", `file: unknown attribute; did you mean "files"?`},
 		"no limits":          {map[string]any{"url": at, "limits": "many"}, "limits", "must be an object, not a string"},
 		"a limit of nothing": {map[string]any{"url": at, "limits": map[string]any{"files": 0}}, "limits", "files: must be a whole number from 1 to"},

@@ -51,9 +51,9 @@ func TestMassDeletionFailsThePlan(t *testing.T) {
 			{Config: many(repo, "23", "protection = { max_removed = 0 }"), ExpectError: words(`more than max_removed = 0`)},
 			// a destroy, and a removal from the configuration
 			{Config: many(repo, "24", ""), Destroy: true, ExpectError: words(all("the default of 50 %"))},
-			{Config: "locals {}\n", ExpectError: words(all("the default of 50 %") + ` If that is meant, set protection = { max_removed = 24 }, apply that, and destroy then.`)},
+			{Config: "locals {}\n", ExpectError: words(all("the default of 50 %") + ` If that is meant, set protection = { max_removed = 24 }, apply that, and then destroy.`)},
 			{Config: many(repo, "24", "protection = { max_removed = 5, max_removed_percent = 10 }")},
-			{Config: "locals {}\n", ExpectError: words(all("max_removed = 5") + ` If that is meant, set protection = { max_removed = 24, max_removed_percent = 100 }, apply that, and destroy then.`)},
+			{Config: "locals {}\n", ExpectError: words(all("max_removed = 5") + ` If that is meant, set protection = { max_removed = 24, max_removed_percent = 100 }, apply that, and then destroy.`)},
 			{Config: many(repo, "4", "protection = { max_removed_percent = 90 }")},
 			{Config: many(repo, "0", "protection = { max_removed_percent = 100, allow_empty = true }")},
 		},

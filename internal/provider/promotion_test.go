@@ -165,7 +165,7 @@ func TestPromotionOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		"negative":    {map[string]any{"soak": "-1h", "now": "2026-01-01T00:00:00Z"}, "soak", "is less than nothing"},
 		"now":         {map[string]any{"now": "yesterday"}, "now", "is not a time"},
 		"no now":      {map[string]any{"soak": "1h"}, "now", "is required with soak and windows"},
-		"windows":     {map[string]any{"now": "2026-01-01T00:00:00Z", "windows": []any{map[string]any{"kind": "allow", "schedule": "0 0 30 2 *", "duration": "1h"}}}, "windows", "never comes"},
+		"windows":     {map[string]any{"now": "2026-01-01T00:00:00Z", "windows": []any{map[string]any{"kind": "allow", "schedule": "0 0 30 2 *", "duration": "1h"}}}, "windows", "names a date that does not exist"},
 		"misspelt":    {map[string]any{"now": "2026-01-01T00:00:00Z", "windows": []any{map[string]any{"kind": "allow", "scedule": "0 0 * * *", "duration": "1h"}}}, "windows", `did you mean "schedule"?`},
 		"pin or hold": {map[string]any{"pin": "a", "hold": true}, "hold", "cannot be set together with pin"},
 	} {

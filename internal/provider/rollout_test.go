@@ -218,7 +218,7 @@ func TestRolloutGoesBackByItselfInOneCommit(t *testing.T) {
 	if changed := git(t, r.url, "diff", "--stat", before, "dev", "--", "clusters/all/canary", "clusters/all/region", "clusters/all/rest"); changed != "" {
 		t.Errorf("the hosts are not as before:\n%s", changed)
 	}
-	if !strings.Contains(said(plan), "failed and went back") {
+	if !strings.Contains(said(plan), "failed and was rolled back") {
 		t.Errorf("the plan says %s", said(plan))
 	}
 	r.report("canary", observe.Ready)
@@ -366,16 +366,16 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		"a host of a stage":    {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},
 		"a hold on nothing":    {map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}}}}, "holds", `did you mean "app-core"?`},
 		"until, and no time":   {map[string]any{"holds": []any{map[string]any{"hosts": []any{"canary"}, "until": "2030-01-01T00:00:00Z"}}}, "holds", "set evidence"},
-		"two stages of a name": {stages(map[string]any{"name": "a", "hosts": []any{"canary"}}, map[string]any{"name": "a"}), "rollout", `stages: has two stages of the name "a"`},
+		"two stages of a name": {stages(map[string]any{"name": "a", "hosts": []any{"canary"}}, map[string]any{"name": "a"}), "rollout", `stages: has two stages with the name "a"`},
 		"no percentage":        {stages(map[string]any{"name": "a", "percent": 101}), "rollout", "stages[\"a\"].percent"},
 		"no ready percentage":  {stages(map[string]any{"name": "a", "ready_percent": 0}), "rollout", "stages[\"a\"].ready_percent"},
-		"after all":            {stages(map[string]any{"name": "a"}, map[string]any{"name": "b"}), "rollout", `the stage "b" comes after "a", which takes all hosts that are left`},
+		"after all":            {stages(map[string]any{"name": "a"}, map[string]any{"name": "b"}), "rollout", `the stage "b" comes after "a", which takes all remaining hosts`},
 		"a negative soak":      {stages(map[string]any{"name": "a", "soak": "-5m"}), "rollout", "stages[\"a\"].soak"},
 		"no time zone": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{
 			"kind": "deny", "schedule": "0 0 * * *", "duration": "1h", "time_zone": "Europe/Atlantis",
 		}}}), "evidence": fine}, "rollout", `windows[0].time_zone: "Europe/Atlantis" is not a time zone`},
 		"no approval":         {map[string]any{"rollout": ringRollout(map[string]any{"approvals": []any{"app-core"}}), "evidence": fine}, "rollout", "approvals[0]"},
-		"a schedule of never": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{"kind": "deny", "schedule": "0 0 30 2 *", "duration": "1h"}}}), "evidence": fine}, "rollout", "never comes"},
+		"a schedule of never": {map[string]any{"rollout": ringRollout(map[string]any{"windows": []any{map[string]any{"kind": "deny", "schedule": "0 0 30 2 *", "duration": "1h"}}}), "evidence": fine}, "rollout", "names a date that does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -392,7 +392,7 @@ func TestApprovalThatNobodyNeedsAnyMoreIsNoError(t *testing.T) {
 	r := newRings(t)
 	r.rollout = ringRollout(map[string]any{"approvals": []any{"app-core@0123456789"}})
 	_, said := r.w.Apply(t.Context(), r.configuration("2"))
-	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "is for content that nobody wants any more: it can go") || r.versions() != "2 1 1" {
+	if said.Err() != nil || !strings.Contains(fmt.Sprint(said), "is for content that is not wanted any more; remove the approval") || r.versions() != "2 1 1" {
 		t.Errorf("%v", said)
 	}
 }

@@ -14,7 +14,7 @@ type Host struct {
 	// Labels are the host's own, the reserved ones included; TypeLabels those of its cluster type, or of
 	// itself where it is one.
 	Labels, TypeLabels fleet.Labels
-	// Clusters are those that the host stands for; none where nobody knows any: then only time counts.
+	// Clusters are the host's clusters; empty where they are not known: then only time counts.
 	Clusters []string
 }
 
@@ -46,19 +46,19 @@ type Record struct {
 	Changed time.Time // commit time of the last change; zero where it is not known
 }
 
-// Input is all that decides.
+// Input is everything that a decision depends on.
 type Input struct {
 	// Now is the time of the evidence: no clock is read, so that the same input gives the same decision.
 	Now time.Time
-	// Wanted is what the fleet comes to; "" is a tree that is not known yet.
+	// Wanted is what the fleet wants; "" is a tree that is not known yet.
 	Wanted Trees
 	// Deployed is what was written, all hosts of the owner included.
 	Deployed Trees
 	Hosts    map[string]*Host // of the fleet
 	Settings *Settings        // nil: everything goes at once
 	Holds    []Hold
-	// Reports looks up what is known of a folder on a cluster; nil: the evidence is of nobody, and only
-	// time counts.
+	// Reports looks up what is known of a folder on a cluster; nil: there are no reports, and only time
+	// counts.
 	Reports func(cluster string, key Key) Report
 	Records map[Key]Record
 	// Requires lists the folders whose content must be proven before that of a folder changes; nil: none.
@@ -69,7 +69,7 @@ type Input struct {
 	Lost  bool
 	// Tip is the commit at which Deployed was there.
 	Tip string
-	// Back is what the owner had at commits that a step may go back to.
+	// Back is what the owner had at commits that a step may roll back to.
 	Back map[string]Trees
 	// Proposed says that what was written last is in a pull request that is still open.
 	Proposed bool
@@ -90,9 +90,9 @@ type Outcome struct {
 	Closed bool
 	// Windowed says that something is written that may be written only while windows are open.
 	Windowed bool
-	// Missing are commits that Back must have for the decision to be whole.
+	// Missing are commits that Back lacks and the decision needs.
 	Missing []string
-	// Notes are what somebody should be told, in order.
+	// Notes are warnings for the user, in order.
 	Notes []string
 }
 
@@ -101,7 +101,7 @@ type run struct {
 	Input
 	state   *State
 	open    bool   // windows
-	opens   string // when they open, once somebody asks
+	opens   string // when they open; computed when first needed
 	targets map[string]*target
 	order   []string
 	stages  []Stage           // with the last one, of those that no stage names
@@ -110,7 +110,7 @@ type run struct {
 }
 
 // Advance decides one step: for each folder whether it gets what is wanted, stays what it is at the tip, or
-// goes back; and what the rollout says of itself.
+// is rolled back; and how far the rollout is.
 func Advance(in Input) *Outcome {
 	r := &run{Input: in, state: in.State.clone(), open: true, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}}}
 	if in.Settings == nil {
@@ -184,7 +184,7 @@ func (r *run) collect() {
 	}
 }
 
-// finish puts in the hosts, and says how far all of it is.
+// finish fills in the hosts, and the progress of the whole rollout.
 func (r *run) finish() {
 	o := r.out
 	o.State, o.Closed = r.state, !r.open

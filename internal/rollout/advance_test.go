@@ -245,7 +245,7 @@ func TestContentThatFailedStaysWhereNobodyKnowsWhatWasBefore(t *testing.T) {
 	s.expect(t, "2 1 1")
 	s.report("canary", rollout.Failed)
 	s.State, s.Lost = nil, true
-	if out := s.expect(t, "2 1 1"); len(out.Notes) == 0 || !strings.Contains(out.Notes[0], "what it was before is not known") {
+	if out := s.expect(t, "2 1 1"); len(out.Notes) == 0 || !strings.Contains(out.Notes[0], "its content before is not known") {
 		t.Errorf("notes %q", out.Notes)
 	}
 }
@@ -262,7 +262,7 @@ func TestApprovalIsOfTheContent(t *testing.T) {
 	approval := "app@" + out.Progress[0].Content
 	s.want("3")
 	s.Settings.Approvals = []string{approval}
-	if out := s.expect(t, "3 1 1"); !strings.Contains(strings.Join(out.Notes, "\n"), "content that nobody wants any more") {
+	if out := s.expect(t, "3 1 1"); !strings.Contains(strings.Join(out.Notes, "\n"), "content that is not wanted any more") {
 		t.Errorf("notes %q", out.Notes)
 	}
 	s.report("canary", rollout.Ready)

@@ -40,7 +40,7 @@ func (r *run) decide(t *target) {
 	r.conclude(t, &waits)
 }
 
-// leave lets a folder be what is wanted and written: where windows are closed, whatever it is now.
+// leave keeps a folder that is as wanted; while windows are closed, also one that was changed by hand.
 func (r *run) leave(m *member) {
 	switch {
 	case !m.wanted:
@@ -67,7 +67,7 @@ func (r *run) write(t *target, m *member) {
 		m.touched.Gone = r.Now
 	}
 	if m.touched != nil && t.state.Passed > m.stage {
-		m.touched.Settled = true // it joins what is released
+		m.touched.Proven = true // it joins what is released
 	}
 }
 
@@ -83,7 +83,7 @@ func (r *run) room(t *target) int {
 	return max(0, most-t.counts.open)
 }
 
-// What a folder waits for. The order is that in which it is said: what comes first has to be done first.
+// What a folder waits for, in the order in which it is reported: the first has to happen first.
 const (
 	waitsForFix      = "newer content, since this one failed"
 	waitsForReady    = "clusters to be ready"
@@ -136,10 +136,10 @@ func (r *run) waitsInRollout(t *target, m *member, room *int) string {
 	return ""
 }
 
-// isInRequest says whether some of the change has been written and is not proven.
+// isInRequest reports whether a part of the change has been written and is not proven.
 func (r *run) isInRequest(t *target) bool {
 	for _, m := range t.members {
-		if m.touched != nil && m.counts() && !m.pending() && !m.touched.Settled {
+		if m.touched != nil && m.counts() && !m.pending() && !m.touched.Proven {
 			return true
 		}
 	}
@@ -159,17 +159,17 @@ func (r *run) areProven(m *member) bool {
 	return true
 }
 
-// rollBack lets the hosts that have content that failed go back to what they had. It reports false where it
-// is not known what that was: then the content halts.
+// rollBack gives the hosts with failed content what they had before. It returns false where that is not known:
+// then the rollout of this content halts.
 func (r *run) rollBack(t *target, waits *waits) bool {
 	for _, m := range t.members {
 		if m.touched == nil || !m.counts() || t.state.Failed && m.pending() {
-			continue // it is back already, or never had it
+			continue // it was rolled back already, or never had the content
 		}
 		if !m.pending() && r.Back[m.touched.From] == nil {
 			if m.touched.From == "" {
 				r.out.Notes = append(r.out.Notes, fmt.Sprintf(
-					"%s failed, and cannot go back by itself: what it was before is not known. Set rollback_to, or write newer content",
+					"%s failed, and cannot be rolled back automatically: its content before is not known. Set rollback_to, or write newer content",
 					gate.Mark(t.name, t.state.id())))
 			} else {
 				r.out.Missing = append(r.out.Missing, m.touched.From)
@@ -182,7 +182,7 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 		if m.touched == nil {
 			continue
 		}
-		if m.touched.Settled = false; !m.counts() {
+		if m.touched.Proven = false; !m.counts() {
 			continue
 		}
 		waits.add(waitsForFix)
@@ -203,7 +203,7 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 	return true
 }
 
-// conclude ends a change that is through, and says how far any other is.
+// conclude ends a change that is complete, and adds the progress of any other.
 func (r *run) conclude(t *target, waits *waits) {
 	s := t.state
 	if s != nil && !s.Failed && waits.total == 0 && s.Passed >= len(r.stages) {

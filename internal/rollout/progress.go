@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Progress is how far the change of one deployment target is after a step. It says nothing that a report
-// alone changes: while nothing is decided, it stays what it is.
+// Progress is how far the change of one deployment target is after a step. It has nothing that changes with
+// reports alone, so that it stays the same until something is decided.
 type Progress struct {
 	DeploymentTarget string
 	// Content is what is approved, as `<deployment target>@<content>`; "" where no rollout is under way.
@@ -23,11 +23,11 @@ type Progress struct {
 	Done, Hosts int
 	Since       time.Time // when it got to its stage
 	WaitsFor    string
-	// Failed says that it halts, or went back, until something changes.
+	// Failed says that it halts, or was rolled back, until something changes.
 	Failed bool
-	// WentBack says that it failed and went back.
+	// WentBack says that it failed and was rolled back.
 	WentBack bool
-	// Retry is the approval that has it tried again; "" where nothing went back.
+	// Retry is the approval with which it is tried again; "" where nothing was rolled back.
 	Retry string
 	// Waiting is how many folders are not as they are wanted.
 	Waiting int
@@ -122,7 +122,7 @@ func (r *run) detail(t *target, p *Progress) string {
 		return text
 	case waitsForFix:
 		if p.Retry != "" {
-			return fmt.Sprintf("it went back; %q among the approvals has it tried again", p.Retry)
+			return fmt.Sprintf("it was rolled back; add %q to approvals to try it again", p.Retry)
 		}
 		return wording.Count(t.counts.failed, "cluster has", "clusters have") + " failed"
 	case waitsForApproval:
@@ -243,7 +243,7 @@ func (o *Outcome) Lines() []string {
 		lines = append(lines, group.line(group.targets))
 	}
 	if len(lines) > maxLines {
-		lines = append(lines[:maxLines-1], fmt.Sprintf("and more waits: %d kinds", len(lines)-maxLines+1))
+		lines = append(lines[:maxLines-1], fmt.Sprintf("and more changes wait, for %d other reasons", len(lines)-maxLines+1))
 	}
 	return lines
 }
@@ -267,7 +267,7 @@ func (p Progress) line(targets int) string {
 	return text
 }
 
-// notes says what somebody should be told of the settings.
+// notes are warnings about the settings.
 func (r *run) notes() []string {
 	notes := r.out.Notes
 	slices.Sort(notes)
@@ -277,14 +277,14 @@ func (r *run) notes() []string {
 		t := r.targets[name]
 		switch {
 		case t == nil:
-			notes = append(notes, fmt.Sprintf("approval %q is of a deployment target that is nowhere: it can go", approval))
+			notes = append(notes, fmt.Sprintf("approval %q is for a deployment target that has no assignment; remove the approval", approval))
 		case t.state != nil && content != t.state.Content && !strings.HasPrefix(content, t.state.Content+"-"):
-			notes = append(notes, fmt.Sprintf("approval %q is for content that nobody wants any more: it can go", approval))
+			notes = append(notes, fmt.Sprintf("approval %q is for content that is not wanted any more; remove the approval", approval))
 		}
 	}
 	for i := range r.Settings.Stages {
 		if stage := &r.Settings.Stages[i]; stage.selects() && !r.isAnyIn(stage) {
-			notes = append(notes, fmt.Sprintf("stage %q names no host of the fleet, and is passed", stage.Name))
+			notes = append(notes, fmt.Sprintf("stage %q selects no host of the fleet, and is skipped", stage.Name))
 		}
 	}
 	return notes

@@ -13,13 +13,13 @@ type counts struct {
 	held                                     int // further hosts, which something holds
 	open                                     int // hosts that are written, and of which some cluster is waited for
 	ready, soaking, failed, waiting, unknown int
-	silent                                   bool      // nobody is asked
-	soaked                                   time.Time // when the last of those that soak has done so
+	silent                                   bool      // there are no reports
+	soaked                                   time.Time // when the soak time of the last one ends
 }
 
 func (c *counts) total() int { return c.ready + c.soaking + c.failed + c.waiting + c.unknown }
 
-// pass passes the stages that are proven, one after the other.
+// pass moves on past the stages that are proven, one after the other.
 func (r *run) pass(t *target) {
 	for t.state.Passed < len(r.stages) && !t.state.Failed {
 		stage := &r.stages[t.state.Passed]
@@ -32,13 +32,13 @@ func (r *run) pass(t *target) {
 			return
 		}
 		t.state.Since = r.Now
-		t.settle(t.state.Passed)
+		t.markProven(t.state.Passed)
 		t.state.Passed++
 	}
 }
 
-// areReady says whether a stage is proven. Where a state was lost, nobody knows which of the hosts that have what
-// is wanted got it in this change: those that got it last, be they how many, must be ready by themselves.
+// areReady reports whether a stage is proven. After a state was lost it is not known which of the hosts with the
+// wanted content got it in this change: then those that got it last must be ready on their own.
 func (r *run) areReady(t *target, stage *Stage) bool {
 	if !t.counts.proven(stage, r.Settings.SkipUnknown) || !t.state.Guessed {
 		return t.counts.proven(stage, r.Settings.SkipUnknown)
@@ -61,22 +61,22 @@ func (r *run) areReady(t *target, stage *Stage) bool {
 	return true
 }
 
-// settle makes what is written in a stage proven for good.
-func (t *target) settle(stage int) {
+// markProven marks what is written in a stage as proven, whatever is reported later.
+func (t *target) markProven(stage int) {
 	for _, m := range t.members {
 		if m.touched != nil && m.stage == stage && m.counts() && !m.pending() {
-			m.touched.Settled = true
+			m.touched.Proven = true
 		}
 	}
 }
 
-// proven says whether enough clusters of a stage are ready for long enough. Where nobody says anything,
-// or everything is held, nothing is proven.
+// proven reports whether enough clusters of a stage have been ready for the soak time. Without any report, or
+// when everything is held, nothing is proven.
 func (c *counts) proven(stage *Stage, skipUnknown bool) bool {
 	return c.written == c.hosts && c.ready > 0 && c.enough(stage, skipUnknown)
 }
 
-// enough says whether so many of the clusters are ready as are asked for.
+// enough reports whether as many clusters are ready as the stage asks for.
 func (c *counts) enough(stage *Stage, skipUnknown bool) bool {
 	total := c.total() - c.failed
 	if skipUnknown {
@@ -93,7 +93,7 @@ func (r *run) count(t *target, stage int) counts {
 			continue
 		}
 		if !m.counts() {
-			if !m.touched.Settled {
+			if !m.touched.Proven {
 				c.held++
 			}
 			continue
@@ -134,7 +134,7 @@ func (r *run) changed(t *target, m *member) time.Time {
 }
 
 func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
-	if m.touched.Settled {
+	if m.touched.Proven {
 		c.ready += max(1, len(m.info.Clusters))
 		return
 	}
@@ -155,7 +155,7 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 		case report.Verdict == Ready && has:
 			c.soak(latest(report.Since, changed), r.Now, stage.Soak)
 		case has && !m.wanted && report.Verdict != Unknown:
-			c.soak(changed, r.Now, stage.Soak) // of what is gone nothing can be ready
+			c.soak(changed, r.Now, stage.Soak) // a removed folder cannot become ready
 		case r.isLate(changed, report):
 			c.failed++
 		case report.Known && report.Verdict != Unknown && report.Verdict != "":
@@ -185,8 +185,8 @@ func (c *counts) soak(since, now time.Time, soak time.Duration) {
 	c.soaked = latest(c.soaked, at)
 }
 
-// isLate says whether a cluster that says something has not become ready within the deadline: neither since
-// the change, nor since it stopped being ready.
+// isLate reports whether a cluster with a report has not become ready within the deadline: neither since the
+// change, nor since it stopped being ready.
 func (r *run) isLate(changed time.Time, report Report) bool {
 	return report.Known && report.Verdict != Unknown && report.Verdict != "" && r.isOverdue(latest(changed, report.Since))
 }
@@ -199,7 +199,7 @@ func (r *run) isOverdue(since time.Time) bool {
 func (r *run) proves(key Key) bool {
 	t := r.targets[key.DeploymentTarget]
 	if t == nil || t.byHost[key.Host] == nil {
-		return true // it is not there, and comes not
+		return true // the folder neither exists nor is wanted
 	}
 	m := t.byHost[key.Host]
 	switch {
@@ -207,7 +207,7 @@ func (r *run) proves(key Key) bool {
 		return true
 	case t.undecided || m.pending() || m.touched != nil && (t.failing || t.state.Failed):
 		return false
-	case m.touched == nil || m.touched.Settled:
+	case m.touched == nil || m.touched.Proven:
 		return true
 	case r.Proposed || !r.isWritten(m):
 		return false

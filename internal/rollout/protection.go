@@ -12,8 +12,8 @@ import (
 const (
 	// DefaultMaxRemovedPercent is the limit where protection sets none.
 	DefaultMaxRemovedPercent = 50
-	// AlwaysRemovable is how many assignments no percentage but 0 holds: half of a small fleet is no mass
-	// deletion.
+	// AlwaysRemovable is how many assignments may be removed whatever the percentage is, unless it is 0: half of
+	// a small fleet is no mass deletion.
 	AlwaysRemovable = 10
 	// EmptiedHost is how many assignments a host must have for their removal, all at once, to be held by
 	// itself.
@@ -28,19 +28,19 @@ type Protection struct {
 	EmptiedHosts      []string // hosts that stay in the fleet and may lose all that they have
 }
 
-// Removal is what goes.
+// Removal is what a plan removes.
 type Removal struct {
 	Keys  []Key // in order
 	Total int   // assignments that are deployed
-	Left  int   // assignments that remain or come
-	// Emptied are hosts that stay, and lose all of the five or more assignments that they have; with how
-	// many these are.
+	Left  int   // assignments that remain or are added
+	// Emptied are hosts that stay in the fleet and lose all of their assignments, of which they have at least
+	// EmptiedHost, with the number of these.
 	Emptied map[string]int
 	// Everything says that nothing is wanted at all: a destroy.
 	Everything bool
 }
 
-// RemovalOf compares what is deployed with what will be. Folders that move to another place are removed
+// RemovalOf compares what is deployed with what will be. Folders that move to another location are removed
 // at the old one: pass an empty after for it, and join the two by Add.
 func RemovalOf(deployed, after Trees) Removal {
 	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
@@ -59,7 +59,7 @@ func RemovalOf(deployed, after Trees) Removal {
 	return r
 }
 
-// Add joins what goes at another place.
+// Add joins what is removed at another location.
 func (r *Removal) Add(other Removal) {
 	r.Keys = append(r.Keys, other.Keys...)
 	r.Total += other.Total
@@ -81,8 +81,8 @@ type Refusal struct {
 	Detail  string // what would go, and the setting that allows it
 }
 
-// Check says what protection holds of a removal; nothing where it may go on. clusters names the clusters
-// of the hosts that lose something, as far as they are known.
+// Check returns why protection holds a removal; nothing where the removal is allowed. clusters names the
+// clusters of the hosts that lose something, as far as they are known.
 func (p Protection) Check(removal Removal, clusters []string) []Refusal {
 	where := wording.Count(len(removal.Hosts()), "host", "hosts")
 	if len(clusters) > 0 {
@@ -98,7 +98,7 @@ func (p Protection) Check(removal Removal, clusters []string) []Refusal {
 	if reason := p.exceeded(len(removal.Keys), removal.Total); reason != "" {
 		then := ""
 		if removal.Everything {
-			then = ", apply that, and destroy then"
+			then = ", apply that, and then destroy"
 		}
 		refusals = append(refusals, Refusal{"Mass deletion", fmt.Sprintf(
 			"This plan would remove %d of %s on %s, %s: %s.\n\nIf that is meant, set protection = { %s }%s.",

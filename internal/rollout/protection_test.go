@@ -47,7 +47,7 @@ func TestProtectionHoldsEachWayInWhichFoldersGo(t *testing.T) {
 		"a fleet that assigns nothing":   {deployed: trees("a=2"), after: trees("a=0"), want: []string{"allow_empty = true"}},
 		"and is meant":                   {deployed: trees("a=2"), after: trees("a=0"), protection: rollout.Protection{AllowEmpty: true}},
 		"destroy of few":                 {deployed: trees("a=10"), after: nil},
-		"destroy of many":                {deployed: trees("a=24"), after: nil, want: []string{"apply that, and destroy then"}},
+		"destroy of many":                {deployed: trees("a=24"), after: nil, want: []string{"apply that, and then destroy"}},
 		"a host that stays loses all":    {deployed: trees("a=5", "b=50"), after: trees("a=0", "b=50"), want: []string{`emptied_hosts = ["a"]`}},
 		"four are few":                   {deployed: trees("a=4", "b=50"), after: trees("a=0", "b=50")},
 		"a host that loses all but one":  {deployed: trees("a=5", "b=50"), after: trees("a=1", "b=50")},

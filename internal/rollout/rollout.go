@@ -1,6 +1,10 @@
 // Package rollout decides what a commit does with each folder of an owner: write what is wanted, keep
-// what is at the tip, or go back to a tree that was there before. It also decides what may be removed.
+// what is at the tip, or roll back to a tree that was there before. It also decides what may be removed.
 // It is pure: it knows no clock, no Terraform and no Git.
+//
+// A stage is a set of hosts that get a change together. A change is proven on a stage when enough of its
+// clusters have been ready for the soak time. A hold keeps folders as they are, a window is a time in which
+// changes may be written, and an approval names the content that it is for.
 package rollout
 
 import (
@@ -68,7 +72,7 @@ type Decision struct {
 	Action Action
 	// Tree is what the folder holds afterwards; empty where that is not known yet, and with Keep.
 	Tree string
-	// From is the commit that has the tree, where a rollout goes back to it.
+	// From is the commit that has the tree, where a rollout rolls back to it.
 	From string
 }
 
@@ -76,8 +80,8 @@ type Decision struct {
 // target. Folders that are in none of them, and that the owner has, are removed.
 type Decisions map[string]map[string]Decision
 
-// Decide says for each folder what happens. wanted is what the fleet comes to. backTo, when not nil, is
-// what the owner had at the commit that it goes back to: it then has that, and nothing else.
+// Decide decides without a rollout: every folder is written. wanted is what the fleet wants. backTo, when not
+// nil, is what the owner had at the commit that it is rolled back to: it then gets that, and nothing else.
 func Decide(wanted, backTo Trees) Decisions {
 	from, action := wanted, Write
 	if backTo != nil {

@@ -12,7 +12,7 @@ import (
 
 // What `rolling_out` says at its end.
 const (
-	saidWentBack = ", failed and went back"
+	saidWentBack = ", failed and was rolled back"
 	saidFailed   = ", failed"
 	saidWaits    = ", waits for "
 )

@@ -67,7 +67,7 @@ func TestWhatNobodySaidIsAnError(t *testing.T) {
 // FuzzParseProgress looks for texts that are read as something that would be said otherwise.
 func FuzzParseProgress(f *testing.F) {
 	f.Add("app", `stage 1 of 3 "canary", 1 of 3 hosts, since 2026-01-01T13:00:00Z, waits for clusters to be ready (app@0123abcd)`)
-	f.Add("app and 3 more", "2 of 3 hosts, failed and went back")
+	f.Add("app and 3 more", "2 of 3 hosts, failed and was rolled back")
 	f.Fuzz(func(t *testing.T, target, text string) {
 		p, err := rollout.ParseProgress(target, text)
 		if err != nil {

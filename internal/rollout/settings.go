@@ -15,11 +15,11 @@ import (
 // Settings say how a change goes through the hosts.
 type Settings struct {
 	Stages []Stage
-	// RollBack lets content that failed go back by itself; without it, it halts.
+	// RollBack rolls back content that failed; without it, its rollout halts.
 	RollBack bool
 	// ProgressDeadline is how long a cluster may take to become ready; 0 is any time.
 	ProgressDeadline time.Duration
-	// SkipUnknown does not wait for clusters that say nothing.
+	// SkipUnknown does not wait for clusters without a report.
 	SkipUnknown bool
 	Windows     gate.Windows
 	Approvals   gate.Approvals
@@ -27,7 +27,7 @@ type Settings struct {
 	Expedite []string
 }
 
-// Stage is hosts that get a change together.
+// Stage is a set of hosts that get a change together.
 type Stage struct {
 	Name                string
 	ClusterTypeSelector *fleet.Selector // nil: none
@@ -63,12 +63,12 @@ func (s *Stage) matches(name string, host *Host) bool {
 	return s.types == nil || s.types.Matches(host.TypeLabels)
 }
 
-// Hold keeps folders as they are until somebody lifts it.
+// Hold keeps folders as they are until it is removed from the configuration, or until a time.
 type Hold struct {
 	DeploymentTargets []string // empty: all
 	Hosts             []string // empty: all
 	Reason            string
-	Until             time.Time // zero: until it is lifted
+	Until             time.Time // zero: until it is removed
 }
 
 func (h *Hold) holds(key Key, now time.Time) bool {
@@ -146,11 +146,11 @@ func (s *Settings) checkStages(o *attributes.Object) {
 	seen, takesAll := map[string]bool{}, ""
 	for _, stage := range s.Stages {
 		if stage.Name != "" && seen[stage.Name] {
-			o.Report("stages", "has two stages of the name %q", stage.Name)
+			o.Report("stages", "has two stages with the name %q; give each its own", stage.Name)
 		}
 		seen[stage.Name] = true
 		if takesAll != "" {
-			o.Report("stages", "the stage %q comes after %q, which takes all hosts that are left", stage.Name, takesAll)
+			o.Report("stages", "the stage %q comes after %q, which takes all remaining hosts; put it before, or remove it", stage.Name, takesAll)
 			takesAll = ""
 		}
 		if !stage.selects() && (stage.Percent == 0 || stage.Percent == 100) {

@@ -10,7 +10,7 @@ import (
 
 // State is what a step leaves for the next: the deployment targets that are under way, by name.
 type State struct {
-	Stages  string             `json:"stages,omitempty"` // tells whether the stages are the same
+	Stages  string             `json:"stages,omitempty"` // a hash, to see whether the stages are the same
 	Targets map[string]*Target `json:"targets,omitempty"`
 }
 
@@ -20,24 +20,24 @@ type Target struct {
 	Attempt int       // how often it was tried again
 	Since   time.Time // when it got to its stage
 	Passed  int       // stages that are passed
-	// Failed says that the content went back, and is not tried again unasked.
+	// Failed says that the content was rolled back, and is tried again only with an approval.
 	Failed bool
-	// Guessed says that the hosts were found out after a state was lost.
+	// Guessed says that the hosts were reconstructed after a state was lost.
 	Guessed bool
 	Hosts   map[string]*HostState
 }
 
 // HostState is one host that a change reaches.
 type HostState struct {
-	Want string // the last digits of the tree; "-" where the folder is to go
+	Want string // the last digits of the tree; "-" where the folder is removed
 	hostGroup
 }
 
 // hostGroup is what many hosts of a change have in common.
 type hostGroup struct {
-	Settled bool      `json:"settled,omitempty"` // it counts as proven, whatever is reported later
+	Proven  bool      `json:"settled,omitempty"` // it counts as proven, whatever is reported later
 	Carried bool      `json:"carried,omitempty"` // it was written before this change, and not proven
-	From    string    `json:"from,omitempty"`    // the commit that it goes back to; "" where that is not known
+	From    string    `json:"from,omitempty"`    // the commit to roll back to; "" where that is not known
 	Gone    time.Time `json:"gone,omitzero"`     // when the folder was removed
 }
 
@@ -75,7 +75,7 @@ type writtenGroup struct {
 	Hosts map[string]string `json:"hosts"` // what is wanted there
 }
 
-// MarshalJSON writes hosts that have all but their trees in common together.
+// MarshalJSON writes hosts that differ only in their trees as one group.
 func (t *Target) MarshalJSON() ([]byte, error) {
 	w := written{Content: t.Content, Attempt: t.Attempt, Since: t.Since, Passed: t.Passed, Failed: t.Failed, Guessed: t.Guessed}
 	groups := map[hostGroup]map[string]string{}
@@ -89,7 +89,7 @@ func (t *Target) MarshalJSON() ([]byte, error) {
 		w.Groups = append(w.Groups, writtenGroup{group, hosts})
 	}
 	slices.SortFunc(w.Groups, func(a, b writtenGroup) int {
-		return cmp.Or(compareBools(a.Settled, b.Settled), compareBools(a.Carried, b.Carried), strings.Compare(a.From, b.From), a.Gone.Compare(b.Gone))
+		return cmp.Or(compareBools(a.Proven, b.Proven), compareBools(a.Carried, b.Carried), strings.Compare(a.From, b.From), a.Gone.Compare(b.Gone))
 	})
 	return json.Marshal(w)
 }

@@ -16,7 +16,7 @@ import (
 // target is a deployment target in one step.
 type target struct {
 	name      string
-	members   []*member // every host that has it, is to have it, or has lost it in this change; by name
+	members   []*member // every host that has it, shall have it, or lost it in this change; by name
 	byHost    map[string]*member
 	undecided bool // some of its content is not known yet
 	released  bool // only hosts that are new in the fleet want what all others have
@@ -62,7 +62,7 @@ func (m *member) pending() bool { return m.wanted != m.deployed || m.want != m.h
 // counts says whether the rollout looks at the host: it is in the fleet, and nothing holds the folder.
 func (m *member) counts() bool { return m.info != nil && m.hold == nil }
 
-// mark tells what is wanted from anything else.
+// mark identifies what is wanted.
 func (m *member) mark() string {
 	if !m.wanted {
 		return "-"
@@ -107,8 +107,8 @@ func (r *run) follow(t *target) {
 	r.pass(t)
 }
 
-// isSame says whether the change that is under way is still what is wanted. Hosts that have joined or left
-// the fleet do not make it another one; another placement on hosts that were there does.
+// isSame reports whether the change that is under way is still what is wanted. Hosts that have joined or left
+// the fleet do not make it another change; a different placement on the other hosts does.
 func (t *target) isSame() bool {
 	joins, some := false, false
 	for _, m := range t.members {
@@ -130,7 +130,7 @@ func (t *target) isSame() bool {
 			some = some || m.wanted
 		}
 	}
-	return some || !joins // what nobody has is not released
+	return some || !joins // what no host has is not released
 }
 
 func (t *target) isAnyPending() bool {
@@ -153,8 +153,8 @@ func (t *target) isReleased() bool {
 	return some
 }
 
-// newer begins a change. What was proven of the one before, and is wanted still, it does not reach: that
-// stays proven. What that one has written and not proven is waited for.
+// newer begins a change. What the change before has proven and is still wanted stays proven. What that one
+// has written and not proven has to be proven by this one.
 func (r *run) newer(t *target, before *Target) *Target {
 	made := &Target{Content: t.content(), Since: r.Now, Guessed: before.Guessed, Hosts: map[string]*HostState{}}
 	for _, m := range t.members {
@@ -169,11 +169,11 @@ func (r *run) newer(t *target, before *Target) *Target {
 		touched := &HostState{Want: m.mark(), hostGroup: hostGroup{From: r.Tip}}
 		if was != nil {
 			same := was.Want == touched.Want
-			if was.Settled && same && !pending {
+			if was.Proven && same && !pending {
 				continue
 			}
 			touched.Carried = !pending
-			if !was.Settled && was.From != "" {
+			if !was.Proven && was.From != "" {
 				touched.From = was.From
 			}
 			if same {
@@ -205,8 +205,8 @@ func (r *run) joinTo(t *target) {
 	}
 }
 
-// reconstruct makes the state of a target whose state was lost. What has what is wanted may have got it in
-// this change or long ago: all of it is looked at. Content that went back by itself is known by the records.
+// reconstruct makes the state of a target whose state was lost. Hosts with the wanted content may have got it
+// in this change or long ago, so all of them count. Content that was rolled back is known from the records.
 func (r *run) reconstruct(t *target) *Target {
 	made := &Target{Content: t.content(), Since: r.Now, Guessed: true, Hosts: map[string]*HostState{}}
 	var waits, newest time.Time // when those were written last that wait now, and those that have what is wanted
@@ -224,7 +224,7 @@ func (r *run) reconstruct(t *target) *Target {
 			continue
 		}
 		record := r.Records[m.key]
-		// Only what was written last can be the share of a stage that takes one.
+		// Only what was written last can belong to a stage that takes a share of its hosts.
 		ofChange := record.Changed.Equal(newest) && newest.After(waits)
 		touched := &HostState{Want: m.mark(), hostGroup: hostGroup{Carried: !m.pending() && !ofChange}}
 		if m.pending() {
@@ -239,7 +239,7 @@ func (r *run) reconstruct(t *target) *Target {
 }
 
 // passByRecords passes stages that were passed before the state was lost: a host of a later stage was written after
-// all of theirs. Which of these were proven it does not tell: some may have been held, or allowed to fail.
+// all of theirs. It does not say which of these were proven: some may have been held, or allowed to fail.
 func (r *run) passByRecords(t *target) {
 	for t.state.Passed < len(r.stages)-1 {
 		var last, later time.Time
@@ -264,7 +264,7 @@ func (r *run) passByRecords(t *target) {
 	}
 }
 
-// id is what people approve.
+// id is the content in an approval.
 func (t *Target) id() string {
 	if t.Attempt == 0 {
 		return t.Content
@@ -272,10 +272,10 @@ func (t *Target) id() string {
 	return fmt.Sprintf("%s-%d", t.Content, t.Attempt+1)
 }
 
-// next is what people approve to have failed content tried again.
+// next is the content in an approval that tries failed content again.
 func (t *Target) next() string { return (&Target{Content: t.Content, Attempt: t.Attempt + 1}).id() }
 
-// retry tries failed content again where somebody asks for it.
+// retry tries failed content again where an approval or expedite asks for it.
 func (t *target) retry(s *Settings) {
 	if !t.state.Failed {
 		return
@@ -286,7 +286,7 @@ func (t *target) retry(s *Settings) {
 		t.state.Attempt++
 		for _, m := range t.members {
 			if m.touched != nil && m.pending() {
-				m.touched.Settled = false
+				m.touched.Proven = false
 			}
 		}
 	}
@@ -310,7 +310,7 @@ func (r *run) arrange(t *target) {
 		switch {
 		case m.touched.Carried:
 			return 4
-		case m.touched.Settled:
+		case m.touched.Proven:
 			return 0
 		case !m.pending():
 			return 1
@@ -338,8 +338,8 @@ func (r *run) arrange(t *target) {
 			slices.SortFunc(selected, func(a, b *member) int {
 				return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(spread(a.host), spread(b.host)))
 			})
-			if i < t.state.Passed { // nobody joins a share that is proven
-				selected = slices.DeleteFunc(selected, func(m *member) bool { return !m.touched.Settled })
+			if i < t.state.Passed { // no host joins a share that is proven
+				selected = slices.DeleteFunc(selected, func(m *member) bool { return !m.touched.Proven })
 			}
 			share := (all*stage.Percent + 99) / 100
 			selected = selected[:min(len(selected), share)]
@@ -373,13 +373,13 @@ func (r *run) selects(stage int, m *member) bool {
 	return matches[stage]
 }
 
-// spread puts hosts in an order that has nothing to do with their names, and is always the same.
+// spread is a sort key for hosts: a stable order that does not follow their names.
 func spread(host string) string {
 	sum := sha256.Sum256([]byte(host))
 	return string(sum[:8])
 }
 
-// mark tells stages from others.
+// mark identifies the stages.
 func (s *Settings) mark() string {
 	text, err := json.Marshal(s.Stages)
 	if err != nil {

@@ -61,7 +61,7 @@ func expand(text string) ([]string, error) {
 			done = append(done, next)
 			continue
 		case open < 0 || end < 0:
-			return nil, errors.New("a brace has no other one; write \\{ or \\} for one that means itself")
+			return nil, errors.New("a brace is not closed or not opened; write \\{ or \\} for the character itself")
 		}
 		for alternative := range strings.SplitSeq(next[open+1:end], ",") {
 			pending = append(pending, next[:open]+alternative+next[end+1:])
@@ -94,7 +94,7 @@ func parsePattern(text string) (pattern, error) {
 		return pattern{}, errors.New("it is empty")
 	}
 	if strings.HasPrefix(text, "/") {
-		return pattern{}, errors.New("it is relative to path, and begins with no slash")
+		return pattern{}, errors.New("it begins with a slash; patterns are relative to path, so remove the slash")
 	}
 	p := pattern{}
 	for segment := range strings.SplitSeq(strings.TrimPrefix(text, "./"), "/") {
@@ -108,7 +108,7 @@ func parsePattern(text string) (pattern, error) {
 				continue
 			}
 		case strings.Contains(segment, anyDepth):
-			return pattern{}, errors.New("** stands alone between slashes, as in **/*.yaml")
+			return pattern{}, errors.New("** must stand alone between slashes, as in **/*.yaml")
 		}
 		if _, err := path.Match(segment, "a"); err != nil {
 			return pattern{}, errors.New("a bracket is not closed, or a backslash has nothing after it")
@@ -121,8 +121,8 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// states says, of several patterns, how far a path has got in each: bit i is that
-// its first i segments are matched.
+// states says for several patterns how much of each a path has matched: bit i is set
+// when the path has matched the first i segments.
 type states []uint64
 
 func begin(patterns []pattern) states {
@@ -163,7 +163,7 @@ func (s states) into(patterns []pattern, name string) states {
 	return after
 }
 
-// matched is a pattern that the path matches as it is; nil for none.
+// matched is a pattern that the path matches completely; nil for none.
 func (s states) matched(patterns []pattern) *pattern {
 	for i := range patterns {
 		if s[i]&(1<<len(patterns[i].segments)) != 0 {

@@ -18,20 +18,20 @@ type search struct {
 	base             string // the query's path
 	include, exclude []pattern
 	limits           Limits
-	folders          int // that were looked into
+	folders          int // that were read
 
 	found     map[string]git.Entry
 	elsewhere []string // symbolic links and submodules that match
 	unnamed   []string // files that match whose names are not text
-	folder    string   // one that an include names, as if it were a file
+	folder    string   // a folder that an include names like a file
 }
 
 // maxFolders bounds a walk: a repository of a few kilobytes can have more folders
-// than there is memory, when a tree stands in it many times.
+// than there is memory, when it uses one tree many times.
 const maxFolders = 200_000
 
-// place is a folder on the way.
-type place struct {
+// visit is a folder that the search reads.
+type visit struct {
 	path             string // below the base
 	id               git.Hash
 	include, exclude states
@@ -64,15 +64,15 @@ func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	level := []place{{id: root, include: begin(s.include), exclude: begin(s.exclude)}}
+	level := []visit{{id: root, include: begin(s.include), exclude: begin(s.exclude)}}
 	for len(level) > 0 {
 		if s.folders += len(level); s.folders > maxFolders {
-			return nil, &Error{"include", "Too many folders", fmt.Sprintf("More than %d folders would have to be looked into. Narrow path or include.", maxFolders)}
+			return nil, &Error{"include", "Too many folders", fmt.Sprintf("More than %d folders would have to be searched. Narrow path or include.", maxFolders)}
 		}
 		if err := s.needTrees(ctx, level); err != nil {
 			return nil, err
 		}
-		var below []place
+		var below []visit
 		for _, at := range level {
 			next, err := s.look(at)
 			if err != nil {
@@ -87,7 +87,7 @@ func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 
 // needTrees fetches the trees of a level, with all that is below those that may
 // match at any depth.
-func (s *search) needTrees(ctx context.Context, level []place) error {
+func (s *search) needTrees(ctx context.Context, level []visit) error {
 	var ids, deep []git.Hash
 	for _, at := range level {
 		ids = append(ids, at.id)
@@ -109,14 +109,14 @@ func (s *search) has(ids []git.Hash) bool {
 
 // look takes what matches of one folder, and returns the folders that are to be
 // looked into.
-func (s *search) look(at place) ([]place, error) {
+func (s *search) look(at visit) ([]visit, error) {
 	entries, err := s.tip.Entries(at.id)
 	if err != nil {
 		return nil, err
 	}
-	var below []place
+	var below []visit
 	for _, entry := range entries {
-		next := place{
+		next := visit{
 			path: path.Join(at.path, entry.Name), id: entry.ID,
 			include: at.include.into(s.include, entry.Name), exclude: at.exclude.into(s.exclude, entry.Name),
 		}
@@ -147,7 +147,7 @@ func (s *search) look(at place) ([]place, error) {
 	return below, nil
 }
 
-// named adds to what an error lists, as long as somebody may want to read it.
+// named adds a name to the list of an error, up to a readable length.
 func named(names []string, name string) []string {
 	if len(names) > 1_000 {
 		return names
@@ -155,7 +155,7 @@ func named(names []string, name string) []string {
 	return append(names, name)
 }
 
-// check says what is wrong with what was found.
+// check reports what is wrong with the files that were found.
 func (s *search) check() error {
 	switch {
 	case len(s.unnamed) > 0:
@@ -203,9 +203,9 @@ func (s *search) enter(ctx context.Context) (git.Hash, error) {
 			continue
 		}
 		if other := git.Search(entries, name, false); other != nil {
-			detail := fmt.Sprintf("%q is %s, and path is a folder.", at, other.Kind())
+			detail := fmt.Sprintf("%q is %s, but path must be a folder.", at, other.Kind())
 			if other.IsFile() {
-				detail = fmt.Sprintf("%q is a file, and path is a folder. For that file alone, set path to the folder that it is in, and include to its name.", at)
+				detail = fmt.Sprintf("%q is a file, but path must be a folder. For this file alone, set path to its folder, and include to its name.", at)
 			}
 			return git.Hash{}, &Error{"path", "Path is not a folder", detail}
 		}

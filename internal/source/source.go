@@ -1,6 +1,6 @@
 // Package source reads files of any Git repository at a ref: control planes, the
-// workloads of teams. It knows what of a repository matches, and within which
-// limits it may be read. It knows neither Terraform nor fleets.
+// workloads of teams. It selects them by patterns, within limits. It knows neither
+// Terraform nor fleets.
 package source
 
 import (
@@ -68,12 +68,12 @@ type Client struct {
 	credentials git.Credentials
 }
 
-// NewClient returns a Client. Nobody is asked yet.
+// NewClient returns a Client. It makes no request.
 func NewClient(client *git.Client, credentials git.Credentials) *Client {
 	return &Client{git: client, credentials: credentials}
 }
 
-// Check finds what is wrong with a query before anybody is asked.
+// Check reports what is wrong with a query, without any request.
 func (q Query) Check() []*Error {
 	var found []*Error
 	report := func(attribute, summary string, err error) {
@@ -100,7 +100,7 @@ func (q Query) Check() []*Error {
 func cleanPath(path string) (string, error) {
 	var clean []string
 	if strings.HasPrefix(path, "/") {
-		return "", fmt.Errorf("path %q: is relative to the root of the repository, and begins with no slash", path)
+		return "", fmt.Errorf("path %q begins with a slash; it is relative to the root of the repository, so remove the slash", path)
 	}
 	if len(path) > maxPath {
 		return "", fmt.Errorf("the path is longer than %d bytes", maxPath)
@@ -109,9 +109,9 @@ func cleanPath(path string) (string, error) {
 		switch {
 		case segment == "" || segment == ".":
 		case segment == "..":
-			return "", fmt.Errorf("path %q: leads out of where it begins (\"..\")", path)
+			return "", fmt.Errorf("path %q leads out of the repository (\"..\")", path)
 		case !utf8.ValidString(segment) || strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.Contains(segment, `\`):
-			return "", fmt.Errorf("path %q: has a backslash or a control character", path)
+			return "", fmt.Errorf("path %q has a backslash or a control character", path)
 		default:
 			clean = append(clean, segment)
 		}
@@ -137,8 +137,8 @@ func (c *Client) Read(ctx context.Context, query Query) (Files, error) {
 }
 
 func (c *Client) read(ctx context.Context, remote git.Remote, query Query) (Files, error) {
-	// The root alone: how much there is below is not known, and reading it level by
-	// level takes one request more for each.
+	// The root tree alone: how much is below is not known. Each level that matches
+	// takes one more request.
 	tip, err := c.git.OpenRef(ctx, remote, query.Ref, 1)
 	if missing := (*git.RefError)(nil); errors.As(err, &missing) {
 		return Files{}, &Error{"ref", "Ref does not exist", remote.Describe(missing).Error()}
@@ -163,8 +163,8 @@ func (c *Client) read(ctx context.Context, remote git.Remote, query Query) (File
 	return Files{Commit: tip.Commit.String(), Texts: texts}, nil
 }
 
-// chunk is how many files are asked for at once: so many that there is hardly a
-// second time, and so few that a limit is noticed before much has come.
+// chunk is how many files one request fetches: enough for nearly all queries, and
+// few enough to notice a limit early.
 const chunk = 1_000
 
 // texts fetches the files and checks that they are text.
@@ -202,12 +202,12 @@ func (s *search) texts(ctx context.Context, found map[string]git.Entry) (map[str
 	case len(binary) > 0:
 		return nil, s.unreadable("Files are not text", fmt.Sprintf("Not UTF-8: %s.", wording.List(binary, wording.Named)))
 	case len(stored) > 0:
-		return nil, s.unreadable("Files are in Git LFS", fmt.Sprintf("Of these the repository has pointers alone: %s.", wording.List(stored, wording.Named)))
+		return nil, s.unreadable("Files are in Git LFS", fmt.Sprintf("The repository has only pointers to these files: %s.", wording.List(stored, wording.Named)))
 	}
 	return texts, nil
 }
 
-// unreadable is an error about files that match and cannot be given.
+// unreadable is an error about files that match and cannot be returned as text.
 func (s *search) unreadable(summary, which string) *Error {
-	return &Error{"include", summary, which + " Only text can be read: narrow include, or leave them out by exclude."}
+	return &Error{"include", summary, which + " Only text can be read: narrow include, or exclude these files."}
 }

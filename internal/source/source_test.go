@@ -243,7 +243,7 @@ func TestWhatIsNotThereIsNamed(t *testing.T) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
 	empty := newRepository(t)
-	wantError(t, source.Query{URL: empty.bare}, "ref", "it is empty")
+	wantError(t, source.Query{URL: empty.bare}, "ref", "the repository is empty")
 	r.git("push", "--quiet", "origin", "main:next")
 	gittest.Run(t, r.bare, "git", "symbolic-ref", "HEAD", "refs/heads/none")
 	wantError(t, source.Query{URL: r.bare}, "ref", "no default branch")
