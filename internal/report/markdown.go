@@ -69,6 +69,10 @@ func isAre(n int) string {
 	return "are"
 }
 
+// Code writes a text that somebody else chose as Markdown in which it does nothing,
+// in one line of 200 characters at most, also in the cell of a table.
+func Code(text string) string { return code(text) }
+
 // code writes a text that somebody else chose as a code span. A pipe would end the
 // cell of a table, and Git hosts do not agree on how to escape one, so another
 // character that looks the same takes its place.

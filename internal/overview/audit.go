@@ -1,0 +1,64 @@
+package overview
+
+import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+)
+
+// Audit is what the page says of the rules, for auditors. It holds no value of the configuration but those that the
+// messages of rules say.
+func (r *Result) Audit(in *Input) *audit.Report {
+	c := r.Counts
+	made := &audit.Report{
+		Assignment: r.Page.Title, Environment: r.Page.Environment, Repository: audit.Repository(r.Page.Repository),
+		Commit: orNil(r.Page.Commit),
+		Fleet: audit.Fleet{
+			ClusterTypes: len(in.Result.Fleet.ClusterTypes), Clusters: c.Clusters, Workspaces: c.Workspaces, Workloads: c.Workloads,
+			DeploymentTargets: c.DeploymentTargets, TargetPolicies: c.Policies, ConfigContainers: c.ConfigContainers,
+			Assignments: c.Assignments, Unscheduled: c.Unscheduled,
+		},
+		Deployed: audit.Deployed{UpToDate: c.UpToDate, New: c.New, Changed: c.Changed, Removed: c.Removed, Unknown: c.NotCompared},
+		Verdicts: audit.Verdicts{
+			Ready: c.Verdicts[observe.Ready], Progressing: c.Verdicts[observe.Progressing], Behind: c.Verdicts[observe.Behind],
+			Failed: c.Verdicts[observe.Failed], Unknown: c.Verdicts[observe.Unknown], NotAsked: c.NotAsked,
+		},
+		Health: audit.Health{Good: in.Bounds.Good, Poor: in.Bounds.Poor},
+	}
+	if !r.Page.Time.IsZero() {
+		at := r.Page.Time.UTC()
+		made.Time = &at
+	}
+	if score, ok := r.Health.Score(); ok {
+		grade := string(in.Bounds.Grade(score))
+		made.Health.Score, made.Health.Grade = &score, &grade
+	}
+	for i := range in.Rules {
+		made.Rules = append(made.Rules, ruleOf(&in.Rules[i], in.Expressions))
+	}
+	made.Summarize()
+	return made
+}
+
+func ruleOf(from *constraint.Result, expressions map[string]string) audit.Rule {
+	rule := audit.Rule{
+		Name: from.Name, Mode: from.Mode, Expression: expressions[from.Name], Over: string(from.Over), Holds: from.Holds(),
+		Looked: from.Looked, Passed: from.Passed, Violated: from.Violated, Failed: from.Failed, Undecided: from.Undecided,
+		Error: orNil(from.Error), Omitted: from.Violated + from.Failed - len(from.Violations),
+	}
+	for _, violation := range from.Violations {
+		s := violation.Subject
+		rule.Violations = append(rule.Violations, audit.Violation{
+			Subject: s.String(), Workspace: orNil(s.Workspace), Host: orNil(s.Host), DeploymentTarget: orNil(s.DeploymentTarget),
+			Assignment: orNil(s.Assignment), File: orNil(s.File), Object: orNil(s.Object), Message: violation.Message, Failed: violation.Failed,
+		})
+	}
+	return rule
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

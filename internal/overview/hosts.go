@@ -1,0 +1,90 @@
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+)
+
+func (m *maker) setClusters() {
+	for i := range m.Result.Fleet.Clusters {
+		from := &m.Result.Fleet.Clusters[i]
+		c := report.Cluster{Name: from.Name, Type: from.ClusterType, Behind: -1}
+		if status, ok := m.standing.cluster(from.Name); ok {
+			c.Verdict, c.Since, c.Message = report.Verdict(status.Verdict), status.Since, status.Message
+			c.Commit = m.Evidence.Clusters[from.Name].Commit
+		}
+		if m.Seen != nil {
+			if commit, ok := m.Seen.Past[c.Commit]; ok && commit.ID != "" && !commit.Ahead {
+				c.Behind, c.BehindSince = commit.Behind, commit.Since.UTC()
+			}
+		}
+		m.out.Page.Clusters = append(m.out.Page.Clusters, c)
+	}
+	slices.SortFunc(m.out.Page.Clusters, func(a, b report.Cluster) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// setHosts lists the hosts that have a folder, and their regions.
+func (m *maker) setHosts() {
+	hosts, clusters := map[string]map[string]bool{}, map[string]int{} // by region
+	note := func(region, host string) {
+		if region == "" {
+			return
+		}
+		if hosts[region] == nil {
+			hosts[region] = map[string]bool{}
+		}
+		hosts[region][host] = true
+	}
+	for _, host := range m.Result.Hosts() {
+		h := report.Host{
+			Name: host.Name, Kind: report.ClusterType, Labels: host.Labels, Region: host.Labels[m.RegionLabel],
+			Clusters: len(m.standing.followers[host.Name]), Health: score(m.out.Hosts[host.Name]),
+		}
+		if host.Cluster != nil {
+			h.Kind = report.SingleCluster
+		}
+		note(h.Region, h.Name)
+		for _, cluster := range m.standing.followers[h.Name] {
+			note(m.standing.regions[cluster], h.Name)
+		}
+		m.out.Page.Hosts = append(m.out.Page.Hosts, h)
+	}
+	for _, region := range m.standing.regions {
+		clusters[region]++
+	}
+	for _, region := range slices.Sorted(maps.Keys(hosts)) {
+		m.out.Page.Regions = append(m.out.Page.Regions, report.Region{
+			Name: region, Hosts: len(hosts[region]), Clusters: clusters[region], Health: score(m.standing.byRegion[region]),
+		})
+	}
+	m.out.Page.Health = score(m.out.Health)
+}
+
+// score is a score for people; nil where there is nothing to judge.
+func score(tally health.Tally) *report.Score {
+	value, ok := tally.Score()
+	if !ok {
+		return nil
+	}
+	made := &report.Score{Value: value}
+	for _, part := range tally.Parts() {
+		made.Parts = append(made.Parts, report.Part{
+			Name: string(part.Verdict), Value: part.Points, Weight: part.Percent, Detail: detail(part),
+		})
+	}
+	return made
+}
+
+func detail(part health.Part) string {
+	text := fmt.Sprintf("%d of %d assignments on clusters", part.Count, part.Of)
+	if part.Verdict == observe.Behind {
+		text += fmt.Sprintf("; earns less the longer it is behind, for %d hours", int(health.BehindFor.Hours()))
+	}
+	return text
+}

@@ -1,0 +1,317 @@
+// Package overview says what the page of a fleet holds: it brings together who goes where and why, with which
+// values, what a branch has, what clusters report, and how far changes are. It is pure, but for [Look], which asks
+// the repository.
+package overview
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// Input is all that a page is made of.
+type Input struct {
+	Owner  delivery.Owner
+	Result *pipeline.Result
+	// Rendering has the trees that are wanted; nil where nothing is compared with the branch.
+	Rendering *pipeline.Rendering
+	// Seen is what the branch has; nil where it could not be read.
+	Seen *Seen
+	// Evidence is what clusters report; nil where there is none.
+	Evidence *observe.Evidence
+	// Progress is how far the deployment targets are that are under way, by name.
+	Progress []rollout.Progress
+	// Promotions are shown as they are.
+	Promotions []report.Promotion
+	// Rules are what the constraints came to, and Expressions their CEL, by name.
+	Rules       []constraint.Result
+	Expressions map[string]string
+
+	Bounds health.Bounds
+	// ShowValues shows the values of the configuration, and not only where they come from.
+	ShowValues bool
+	// RegionLabel is the label by whose value hosts and clusters are grouped.
+	RegionLabel string
+}
+
+// Result is the page, and what is counted on it.
+type Result struct {
+	Page *report.Page
+	// Health is that of the fleet, and Hosts that of each host, by name. They are empty where nobody was asked.
+	Health health.Tally
+	Hosts  map[string]health.Tally
+	Counts Counts
+}
+
+// Counts are the numbers of a page.
+type Counts struct {
+	Hosts, Clusters, Workspaces, Workloads, DeploymentTargets, Assignments int
+	// Policies, ConfigContainers and Constraints are those of the fleet.
+	Policies, ConfigContainers, Constraints int
+	// Verdicts count the assignments of the fleet by the worst that clusters report; NotAsked are those without.
+	Verdicts map[observe.Verdict]int
+	NotAsked int
+	// States count them by how they differ from the branch; Removed are folders that the fleet does not want any more.
+	UpToDate, New, Changed, Removed int
+	// NotCompared are those of which that is not known.
+	NotCompared int
+	// Unscheduled are deployment targets that go nowhere.
+	Unscheduled int
+}
+
+// Make makes the page. The same input gives the same page.
+func Make(in Input) *Result {
+	m := &maker{Input: in, rollouts: map[string]*rollout.Progress{}}
+	for i := range in.Progress {
+		m.rollouts[in.Progress[i].DeploymentTarget] = &in.Progress[i]
+	}
+	m.out.Hosts = map[string]health.Tally{}
+	m.out.Page = &report.Page{
+		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
+		Repository: report.Repository{URL: withoutCredentials(in.Owner.Place.URL), Branch: in.Owner.Place.Branch, Path: in.Owner.Place.Path},
+		Promotions: in.Promotions, Good: in.Bounds.Good, Poor: in.Bounds.Poor,
+	}
+	if in.Seen != nil {
+		m.out.Page.Commit = in.Seen.Written.Tip
+	}
+	if in.Evidence != nil {
+		m.out.Page.Time = in.Evidence.Time
+	}
+	m.standing = newStanding(&m.Input)
+	m.setAssignments()
+	m.setTargets()
+	m.setClusters()
+	m.setHosts()
+	m.setIdle()
+	m.setRollouts()
+	m.setHistory()
+	m.setRules()
+	m.count()
+	return &m.out
+}
+
+type maker struct {
+	Input
+	out      Result
+	standing *standing
+	rollouts map[string]*rollout.Progress
+}
+
+// setAssignments lists those of the fleet, and the folders that it does not want any more.
+func (m *maker) setAssignments() {
+	scheduled := m.Result.Schedule.Assignments
+	wanted := make(map[rollout.Key]bool, len(scheduled))
+	all := make([]report.Assignment, 0, len(scheduled))
+	snapshots := shownSnapshots(m.Result.Snapshots.Snapshots, m.ShowValues)
+	for i, assignment := range scheduled {
+		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		wanted[key] = true
+		a := report.Assignment{
+			Host: key.Host, Target: key.DeploymentTarget, Namespace: assignment.Namespace, Policies: assignment.Policies, Snapshot: snapshots[i],
+		}
+		m.setState(&a, key, i)
+		m.setVerdict(&a, key, true)
+		all = append(all, a)
+	}
+	if m.Seen != nil {
+		for key, record := range m.Seen.Written.Records {
+			if !wanted[key] {
+				a := report.Assignment{
+					Host: key.Host, Target: key.DeploymentTarget, Policies: record.Policies, State: report.Removed,
+					Deployed: m.Seen.Written.Trees[key.Host][key.DeploymentTarget], WaitsFor: m.waitsFor(key.DeploymentTarget),
+				}
+				m.setChanged(&a, key)
+				m.setVerdict(&a, key, false)
+				all = append(all, a)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b report.Assignment) int {
+		if order := strings.Compare(a.Host, b.Host); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Target, b.Target)
+	})
+	m.out.Page.Assignments = all
+}
+
+// setState compares what is wanted with what the branch has.
+func (m *maker) setState(a *report.Assignment, key rollout.Key, i int) {
+	if m.Rendering != nil {
+		a.Tree = m.Rendering.Trees[i]
+		a.WaitsFor = m.Rendering.WaitsFor(i)
+	}
+	if m.Seen == nil {
+		return
+	}
+	_, recorded := m.Seen.Written.Records[key]
+	if recorded {
+		a.Deployed = m.Seen.Written.Trees[key.Host][key.DeploymentTarget]
+		m.setChanged(a, key)
+	}
+	switch {
+	case !recorded:
+		a.State = report.New
+	case a.Tree == "": // not known yet, or not rendered
+	case a.Tree == a.Deployed:
+		a.State = report.UpToDate
+		return
+	default:
+		a.State = report.Changed
+	}
+	if a.WaitsFor == "" {
+		a.WaitsFor = m.waitsFor(key.DeploymentTarget)
+	}
+}
+
+func (m *maker) setChanged(a *report.Assignment, key rollout.Key) {
+	a.Changed, a.Commit = m.Seen.Written.Records[key].Changed, m.Seen.Commits[key]
+}
+
+// waitsFor is what a change of a deployment target waits for, as its assignment says; "" where it does not.
+func (m *maker) waitsFor(target string) string {
+	if p := m.rollouts[target]; p != nil && !p.Failed {
+		return p.WaitsFor
+	} else if p != nil {
+		return "newer content: it has failed"
+	}
+	return ""
+}
+
+// setVerdict says what clusters report of an assignment. counts lets it count for health.
+func (m *maker) setVerdict(a *report.Assignment, key rollout.Key, counts bool) {
+	worst, found := m.standing.of(key)
+	if !found.any {
+		return
+	}
+	a.Verdict, a.Since, a.Message, a.Clusters = report.Verdict(worst.Verdict), worst.Since, worst.Message, found.counts
+	if !counts {
+		return
+	}
+	tally := m.out.Hosts[key.Host]
+	tally.Join(found.tally)
+	m.out.Hosts[key.Host] = tally
+	m.out.Health.Join(found.tally)
+}
+
+func (m *maker) setTargets() {
+	for _, target := range m.Result.Schedule.Targets {
+		manifests := &target.Target.Manifests
+		version := ""
+		for _, one := range []string{manifests.Version, manifests.Tag, manifests.Commit, manifests.Branch} {
+			if version == "" {
+				version = one
+			}
+		}
+		m.out.Page.Targets = append(m.out.Page.Targets, report.Target{
+			Name: target.Name, Workload: target.Workload.Name, Workspace: target.Workload.Workspace, Labels: target.Labels, Version: version,
+		})
+	}
+}
+
+func (m *maker) setRollouts() {
+	for i := range m.Progress {
+		p := &m.Progress[i]
+		content := ""
+		if p.Content != "" {
+			content = p.DeploymentTarget + "@" + p.Content
+		}
+		m.out.Page.Rollouts = append(m.out.Page.Rollouts, report.Rollout{
+			Target: p.DeploymentTarget, Content: content, Stage: p.Stage, Stages: p.Of, Name: p.Name, Done: p.Done, Hosts: p.Hosts,
+			Since: p.Since, WaitsFor: p.WaitsFor, Failed: p.Failed,
+		})
+	}
+}
+
+// setIdle lists what goes nowhere.
+func (m *maker) setIdle() {
+	page, scheduled := m.out.Page, m.Result.Schedule
+	for _, one := range scheduled.Unscheduled {
+		page.Unscheduled = append(page.Unscheduled, report.Unscheduled{
+			Target: one.DeploymentTarget, Reason: one.Reason, Nearest: one.NearestHost, Requirement: one.FailedRequirement,
+		})
+	}
+	shown := map[string]bool{}
+	for _, host := range page.Hosts {
+		shown[host.Name] = true
+	}
+	for _, host := range scheduled.IdleHosts {
+		if shown[host] {
+			page.IdleHosts = append(page.IdleHosts, host)
+		}
+	}
+	for _, policy := range scheduled.IdlePolicies {
+		page.IdlePolicies = append(page.IdlePolicies, report.Idle(policy))
+	}
+	for _, one := range scheduled.Excluded {
+		page.Excluded = append(page.Excluded, report.Excluded{Host: one.Host, Target: one.DeploymentTarget, Policies: one.Policies})
+	}
+}
+
+// maxViolations is how many violations of a rule a page lists.
+const maxViolations = 100
+
+func (m *maker) setRules() {
+	for i := range m.Rules {
+		rule := &m.Rules[i]
+		shown := report.Rule{Name: rule.Name, Mode: rule.Mode, Looked: rule.Looked, Passed: rule.Passed}
+		if rule.Error != "" {
+			shown.Violations = append(shown.Violations, report.Violation{Subject: "every one", Message: rule.Error})
+		}
+		for _, violation := range rule.Violations[:min(maxViolations, len(rule.Violations))] {
+			shown.Violations = append(shown.Violations, report.Violation{Subject: violation.Subject.String(), Message: violation.Message})
+		}
+		m.out.Page.Rules = append(m.out.Page.Rules, shown)
+	}
+}
+
+func (m *maker) count() {
+	page, f := m.out.Page, m.Result.Fleet
+	c := Counts{
+		Hosts: len(page.Hosts), Clusters: len(f.Clusters), Workspaces: len(f.Workspaces), DeploymentTargets: len(page.Targets),
+		Policies: len(f.TargetPolicies), ConfigContainers: len(f.ConfigContainers), Constraints: len(m.Rules),
+		Verdicts: map[observe.Verdict]int{}, Unscheduled: len(page.Unscheduled),
+	}
+	workloads := map[string]bool{}
+	for i := range page.Targets {
+		workloads[page.Targets[i].Workload] = true
+	}
+	c.Workloads = len(workloads)
+	for i := range page.Assignments {
+		a := &page.Assignments[i]
+		if a.State == report.Removed {
+			c.Removed++
+			continue
+		}
+		c.Assignments++
+		if a.Verdict == "" {
+			c.NotAsked++
+		} else {
+			c.Verdicts[observe.Verdict(a.Verdict)]++
+		}
+		switch a.State {
+		case report.UpToDate:
+			c.UpToDate++
+		case report.New:
+			c.New++
+		case report.Changed:
+			c.Changed++
+		default:
+			c.NotCompared++
+		}
+	}
+	m.out.Counts = c
+}
+
+// since is the time that a verdict has lasted when the clusters were asked.
+func since(e *observe.Evidence, status observe.Status) time.Duration {
+	return e.Time.Sub(status.Since)
+}

@@ -1,0 +1,299 @@
+package overview_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/health"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+var asked = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func id(number int) string { return fmt.Sprintf("%040x", number) }
+
+var owner = delivery.Owner{Name: "dev", Environment: "dev", Place: delivery.Place{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}}
+
+func compute(t testing.TB, assignments int, seed uint64) *pipeline.Result {
+	t.Helper()
+	decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(assignments, seed)))
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	value, err := decoded.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, found := pipeline.Compute(value)
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	return result
+}
+
+// world is a fleet that is partly deployed, and about whose clusters all kinds of things are reported.
+func world(t testing.TB, assignments int, seed uint64) overview.Input {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
+	result := compute(t, assignments, seed)
+	in := overview.Input{Owner: owner, Result: result, Bounds: health.DefaultBounds(), RegionLabel: "region"}
+	in.Rendering = result.Render(pipeline.Destination{Owner: "dev", Repo: &render.Repo{URL: "u", Branch: "dev"}}, nil)
+	in.Seen = &overview.Seen{
+		Written: delivery.Written{Tip: id(2), Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees{}},
+		Past:    map[string]gitops.Commit{}, History: gitops.History{Complete: true},
+	}
+	then := gitops.Deployed{}
+	write := func(key rollout.Key, tree string) {
+		for _, trees := range []map[string]map[string]string{in.Seen.Written.Trees, then} {
+			if trees[key.Host] == nil {
+				trees[key.Host] = map[string]string{}
+			}
+			trees[key.Host][key.DeploymentTarget] = tree
+		}
+		record := gitops.FolderRecord{Tree: tree, Changed: asked.Add(-time.Duration(random.IntN(72)) * time.Hour)}
+		switch random.IntN(8) {
+		case 0:
+			then[key.Host][key.DeploymentTarget] = id(1000 + random.IntN(3))
+			record.Changed = asked.Add(time.Duration(random.IntN(9)) * time.Minute)
+		case 1:
+			delete(then[key.Host], key.DeploymentTarget)
+		}
+		in.Seen.Written.Records[key] = record
+	}
+	for i, assignment := range result.Schedule.Assignments {
+		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		switch random.IntN(10) {
+		case 0:
+		case 1:
+			write(key, id(2000+i))
+		default:
+			write(key, in.Rendering.Trees[i])
+		}
+		if random.IntN(40) == 0 {
+			write(rollout.Key{Host: key.Host, DeploymentTarget: "gone-" + key.DeploymentTarget}, id(3000+i))
+		}
+	}
+	in.Evidence = evidence(random, result)
+	if random.IntN(2) == 0 {
+		in.Evidence.Tip = id(2)
+	}
+	in.Seen.Past[in.Evidence.Tip] = gitops.Commit{ID: in.Evidence.Tip, Trees: then}
+	return in
+}
+
+func evidence(random *rand.Rand, result *pipeline.Result) *observe.Evidence {
+	e := &observe.Evidence{Time: asked, Tip: id(1), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{id(7): {}}}
+	status := func() observe.Status {
+		verdict := observe.Ready
+		if random.IntN(2) == 0 {
+			verdict = observe.Verdicts[random.IntN(len(observe.Verdicts))]
+		}
+		return observe.Status{Verdict: verdict, Since: asked.Add(-time.Duration(random.IntN(48)) * time.Hour)}
+	}
+	commits := []string{id(1), id(1), id(7), ""}
+	for i := range result.Fleet.Clusters {
+		of := &result.Fleet.Clusters[i]
+		if random.IntN(20) == 0 {
+			continue
+		}
+		c := observe.Cluster{Type: of.ClusterType, Commit: commits[random.IntN(4)], Status: status(), Assignments: map[string]observe.AssignmentStatus{}}
+		for _, assignment := range result.Schedule.Assignments {
+			if slices.Contains(observe.Hosts(of.ClusterType, of.Name), assignment.Host.Name) && random.IntN(3) == 0 {
+				c.Assignments[assignment.Key()] = observe.AssignmentStatus{Commit: commits[random.IntN(4)], Status: status()}
+			}
+		}
+		e.Clusters[of.Name] = c
+	}
+	for _, assignment := range result.Schedule.Assignments {
+		if random.IntN(4) == 0 {
+			e.Trees[id(7)][assignment.Key()] = id(1000 + random.IntN(3))
+		}
+	}
+	return e
+}
+
+// naive says how an assignment is doing on a cluster.
+func naive(in *overview.Input, cluster, host, target string) (verdict observe.Verdict, age time.Duration) {
+	key := host + "/" + target
+	content := in.Evidence.Assignment(cluster, key)
+	now, then := in.Seen.Written.Trees[host][target], in.Seen.Past[in.Evidence.Tip].Trees[host][target]
+	if in.Evidence.Tip == in.Seen.Written.Tip || !content.Known || content.Verdict == observe.Unknown || now == then {
+		return content.Verdict, asked.Sub(content.Since)
+	}
+	has := content.Tree
+	if content.AtTip {
+		has = then
+	}
+	if has == now {
+		return observe.Unknown, 0
+	}
+	return observe.Behind, 0
+}
+
+// TestThePageIsWhatOneCounts holds verdicts, states and scores to a count that takes nothing from the page.
+func TestThePageIsWhatOneCounts(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		in := world(t, 200, seed)
+		made := overview.Make(in)
+		verdicts, counts := map[report.Verdict]int{}, map[report.State]int{}
+		byHost, all := map[string]*health.Tally{}, health.Tally{}
+		found := map[string]report.Assignment{}
+		for _, a := range made.Page.Assignments {
+			found[a.Host+"/"+a.Target] = a
+		}
+		for i, assignment := range in.Result.Schedule.Assignments {
+			host, target := assignment.Host.Name, assignment.Target.Name
+			a := found[assignment.Key()]
+			record, written := in.Seen.Written.Records[rollout.Key{Host: host, DeploymentTarget: target}]
+			state := report.UpToDate
+			switch {
+			case !written:
+				state = report.New
+			case record.Tree != in.Rendering.Trees[i]:
+				state = report.Changed
+			}
+			counts[state]++
+			worst, number := observe.Verdict(""), 0
+			for c := range in.Result.Fleet.Clusters {
+				cluster := &in.Result.Fleet.Clusters[c]
+				if !written || cluster.ClusterType != host && "clusters/"+cluster.Name != host {
+					continue
+				}
+				verdict, age := naive(&in, cluster.Name, host, target)
+				if byHost[host] == nil {
+					byHost[host] = &health.Tally{}
+				}
+				byHost[host].Add(verdict, age)
+				all.Add(verdict, age)
+				if number++; worst == "" || slices.Index(observe.Verdicts, verdict) < slices.Index(observe.Verdicts, worst) {
+					worst = verdict
+				}
+			}
+			verdicts[report.Verdict(worst)]++
+			of := a.Clusters
+			if a.State != state || a.Verdict != report.Verdict(worst) || of.Failed+of.Behind+of.Progressing+of.Unknown+of.Ready != number {
+				t.Fatalf("seed %d: %s is %+v, want %s and %s on %d clusters", seed, assignment.Key(), a, state, worst, number)
+			}
+		}
+		c := made.Counts
+		for verdict, number := range verdicts {
+			if got := c.Verdicts[observe.Verdict(verdict)]; verdict != "" && got != number || verdict == "" && c.NotAsked != number {
+				t.Errorf("seed %d: %q is counted %d times, want %d", seed, verdict, got, number)
+			}
+		}
+		if c.UpToDate != counts[report.UpToDate] || c.New != counts[report.New] || c.Changed != counts[report.Changed] ||
+			c.Removed != len(in.Seen.Written.Records)-counts[report.UpToDate]-counts[report.Changed] || c.NotCompared != 0 {
+			t.Errorf("seed %d: counted %+v, want %v", seed, c, counts)
+		}
+		if !reflect.DeepEqual(made.Health, all) {
+			t.Errorf("seed %d: the health is %+v, want %+v", seed, made.Health, all)
+		}
+		for host, want := range byHost {
+			if !reflect.DeepEqual(made.Hosts[host], *want) {
+				t.Errorf("seed %d: the health of %s is %+v, want %+v", seed, host, made.Hosts[host], want)
+			}
+		}
+		if again := overview.Make(in); !reflect.DeepEqual(again, made) {
+			t.Errorf("seed %d: made again, the page is another one", seed)
+		}
+	}
+}
+
+func TestAPageShowsNoCredentials(t *testing.T) {
+	t.Parallel()
+	in := world(t, 50, 1)
+	if got := overview.Make(in).Page.Repository.URL; got != "https://git.example.com/gitops.git" {
+		t.Errorf("the URL is %q", got)
+	}
+}
+
+func TestValuesAreThereOnlyWhereTheyAreToBeShown(t *testing.T) {
+	t.Parallel()
+	in := world(t, 200, 1)
+	for _, show := range []bool{false, true} {
+		in.ShowValues = show
+		values := 0
+		for i, a := range overview.Make(in).Page.Assignments {
+			if a.Snapshot == nil {
+				continue
+			}
+			for _, value := range a.Snapshot.Values {
+				values++
+				if (value.Text != "") != show || value.Pointer == "" || value.Container == "" {
+					t.Fatalf("show_values = %v: assignment %d has %+v", show, i, value)
+				}
+			}
+		}
+		if values == 0 {
+			t.Error("there are no values")
+		}
+	}
+}
+
+func TestACommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
+	t.Parallel()
+	in := world(t, 50, 1)
+	var changes []gitops.HistoryChange
+	for _, target := range []string{"a", "b", "c"} {
+		for host := range 40 {
+			changes = append(changes, gitops.HistoryChange{FolderChange: gitops.FolderChange{
+				Host: fmt.Sprintf("host-%02d", host), DeploymentTarget: target, Action: gitops.Changed,
+			}})
+		}
+	}
+	in.Seen.History = gitops.History{Commits: []gitops.HistoryCommit{{Commit: id(2), Changes: changes}}}
+	page := overview.Make(in).Page
+	c := page.History[0]
+	if c.Count != 120 || len(c.Changes) != 50 || !page.HistoryCut || c.Changes[2] != (report.Change{Action: "changed", Assignment: "host-00/c"}) {
+		t.Errorf("%d of %d: %v", len(c.Changes), c.Count, c.Changes[:3])
+	}
+}
+
+// BenchmarkPage makes the page of the reference fleet, with evidence of all clusters, and writes it.
+func BenchmarkPage(b *testing.B) {
+	for _, values := range []bool{false, true} {
+		b.Run(fmt.Sprintf("values=%v", values), func(b *testing.B) {
+			in := world(b, fleettest.ReferenceAssignments, 1)
+			in.ShowValues = values
+			b.Run("make", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					overview.Make(in)
+				}
+			})
+			page := overview.Make(in).Page
+			b.Run("html", func(b *testing.B) {
+				b.ReportAllocs()
+				size := 0
+				for b.Loop() {
+					html, err := report.HTML(page)
+					if err != nil {
+						b.Fatal(err)
+					}
+					size = len(html)
+				}
+				b.ReportMetric(float64(size)/(1<<20), "MiB")
+			})
+			b.Run("markdown", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					report.Markdown(page, 65536)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package overview
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+)
+
+// shownSnapshots are what is shown of the values of assignments; nil where they are not known yet. Assignments that the
+// same containers reach share one. Without withValues none holds a value, only where each of them comes from.
+func shownSnapshots(of []*hydrate.Snapshot, withValues bool) []*report.Snapshot {
+	number := make(map[*hydrate.Snapshot]int, len(of))
+	var distinct []*hydrate.Snapshot
+	for _, snapshot := range of {
+		if _, ok := number[snapshot]; !ok {
+			number[snapshot] = len(distinct)
+			distinct = append(distinct, snapshot)
+		}
+	}
+	made := make([]*report.Snapshot, len(distinct))
+	parallel.Each(len(distinct), func(i int) { made[i] = shownSnapshot(distinct[i], withValues) })
+	all := make([]*report.Snapshot, len(of))
+	for i, snapshot := range of {
+		all[i] = made[number[snapshot]]
+	}
+	return all
+}
+
+func shownSnapshot(of *hydrate.Snapshot, withValues bool) *report.Snapshot {
+	if !of.Known {
+		return nil
+	}
+	origins := of.Provenance()
+	var values map[string]any
+	if withValues {
+		values = of.Values()
+	}
+	made := &report.Snapshot{Version: of.Version, Values: make([]report.Value, 0, len(origins))}
+	for _, pointer := range slices.Sorted(maps.Keys(origins)) {
+		made.Values = append(made.Values, shown(pointer, origins[pointer], values))
+	}
+	return made
+}
+
+func shown(pointer string, origin hydrate.Origin, values map[string]any) report.Value {
+	v := report.Value{Pointer: pointer, Container: origin.Container, Overridden: origin.Overridden}
+	if values != nil {
+		v.Text, _ = fleet.CanonicalJSON(at(values, pointer)) // which hydrate has written itself
+	}
+	return v
+}
+
+// at looks a value up by its JSON pointer.
+func at(values any, pointer string) any {
+	for _, step := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+		switch of := values.(type) {
+		case map[string]any:
+			values = of[step]
+		case []any:
+			number, err := strconv.Atoi(step)
+			if err != nil || number < 0 || number >= len(of) {
+				return nil
+			}
+			values = of[number]
+		default:
+			return nil
+		}
+	}
+	return values
+}
