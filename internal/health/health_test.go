@@ -2,6 +2,10 @@ package health_test
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -153,5 +157,35 @@ func TestGrades(t *testing.T) {
 	}
 	if got := (health.Bounds{Good: 50, Poor: 50}).Grade(49); got != health.Poor {
 		t.Errorf("49 is %s", got)
+	}
+}
+
+// The guide computes a score; so does this, of the same table.
+func TestTheGuidesExampleAddsUp(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", "alerts.md.tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []one
+	sum := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| (ready|progressing|behind|unknown|failed)(?: for (\d+) hours)? \| (\d+) \| (\d+) \|$`).FindAllStringSubmatch(string(text), -1) {
+		number := func(i int) int { n, _ := strconv.Atoi(row[i]); return n }
+		o := one{observe.Verdict(row[2]), time.Duration(number(3)) * time.Hour}
+		if got := scoreOf(t, []one{o}); got != number(4) || number(1)*got != number(5) {
+			t.Errorf("%q: each earns %d", row[0], got)
+		}
+		sum += number(5)
+		for range number(1) {
+			all = append(all, o)
+		}
+	}
+	total := regexp.MustCompile(`(?m)^\| \*\*(\d+)\*\* \| \| \| \*\*(\d+)\*\* \|$`).FindStringSubmatch(string(text))
+	if len(all) < 5 || total == nil || total[1] != strconv.Itoa(len(all)) || total[2] != strconv.Itoa(sum) {
+		t.Fatalf("%d rows earn %d, and the guide says %q", len(all), sum, total)
+	}
+	score := scoreOf(t, all)
+	if !regexp.MustCompile(`(?m)score is \*\*` + strconv.Itoa(score) + `\*\*: ` + string(health.DefaultBounds().Grade(score))).Match(text) {
+		t.Errorf("the score is %d, %s, and the guide does not say so", score, health.DefaultBounds().Grade(score))
 	}
 }

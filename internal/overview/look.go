@@ -17,7 +17,7 @@ import (
 // Repository is what is asked of a GitOps repository; delivery.Client is one.
 type Repository interface {
 	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (delivery.Written, error)
-	Inventory(ctx context.Context, at delivery.Place, filter gitops.InventoryFilter) (gitops.Inventory, error)
+	Inventory(ctx context.Context, at delivery.Location, filter gitops.InventoryFilter) (gitops.Inventory, error)
 	Commits(ctx context.Context, owner delivery.Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error)
 	History(ctx context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (gitops.History, error)
 }
@@ -58,12 +58,12 @@ func Look(ctx context.Context, repository Repository, owner delivery.Owner, evid
 	if written.Tip == "" {
 		return seen, nil
 	}
-	inventory, err := repository.Inventory(ctx, owner.Place, gitops.InventoryFilter{Owner: owner.Name})
+	inventory, err := repository.Inventory(ctx, owner.Location, gitops.InventoryFilter{Owner: owner.Name})
 	if err != nil {
 		return nil, err
 	}
 	for _, one := range inventory.Assignments {
-		if one.Owner.Path == owner.Place.Path {
+		if one.Owner.Path == owner.Location.Path {
 			seen.Commits[rollout.Key{Host: one.Host, DeploymentTarget: one.DeploymentTarget}] = one.Commit
 		}
 	}

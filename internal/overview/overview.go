@@ -76,7 +76,7 @@ func Make(in Input) *Result {
 	m.out.Hosts = map[string]health.Tally{}
 	m.out.Page = &report.Page{
 		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
-		Repository: report.Repository{URL: withoutCredentials(in.Owner.Place.URL), Branch: in.Owner.Place.Branch, Path: in.Owner.Place.Path},
+		Repository: report.Repository{URL: withoutCredentials(in.Owner.Location.URL), Branch: in.Owner.Location.Branch, Path: in.Owner.Location.Path},
 		Promotions: in.Promotions, Good: in.Bounds.Good, Poor: in.Bounds.Poor,
 	}
 	if in.Seen != nil {

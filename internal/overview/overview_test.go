@@ -25,7 +25,7 @@ var asked = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func id(number int) string { return fmt.Sprintf("%040x", number) }
 
-var owner = delivery.Owner{Name: "dev", Environment: "dev", Place: delivery.Place{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}}
+var owner = delivery.Owner{Name: "dev", Environment: "dev", Location: delivery.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}}
 
 func compute(t testing.TB, assignments int, seed uint64) *pipeline.Result {
 	t.Helper()

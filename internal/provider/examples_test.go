@@ -50,7 +50,10 @@ func TestExamplesApply(t *testing.T) {
 					return
 				}
 				// What clusters say of what the apply writes is seen by the next plan.
-				steps := []resource.TestStep{{Config: text, ExpectNonEmptyPlan: strings.Contains(text, `data "flotilla_compliance"`) && !strings.Contains(text, "evidence")}}
+				isPage := strings.Contains(text, `data "flotilla_overview"`)
+				steps := []resource.TestStep{{
+					Config: text, ExpectNonEmptyPlan: isPage || strings.Contains(text, `data "flotilla_compliance"`) && !strings.Contains(text, "evidence"),
+				}}
 				if script, err := os.ReadFile(filepath.Join(folder, "import.sh")); err == nil && filepath.Base(folder) != "flotilla_assignment" {
 					match := regexp.MustCompile(`(?m)^terraform import (\S+) '(.*)'$`).FindStringSubmatch(string(script))
 					if match == nil {

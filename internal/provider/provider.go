@@ -154,6 +154,7 @@ func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 		newHistoryDataSource,
 		newInventoryDataSource,
 		newManifestsDataSource,
+		newOverviewDataSource,
 		newRepositoryFilesDataSource,
 		newSchedulingDataSource,
 	}

@@ -1,0 +1,345 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// readOverview is what flotilla_overview says of the assignment at a repository.
+func readOverview(t *testing.T, url string, further map[string]any) (map[string]any, providertest.Diagnostics) {
+	t.Helper()
+	arguments := map[string]any{
+		"name": "dev", "fleet": clustered(nil),
+		"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"},
+	}
+	maps.Copy(arguments, further)
+	return providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_overview", arguments)
+}
+
+func mustReadOverview(t *testing.T, url string, further map[string]any) map[string]any {
+	t.Helper()
+	values, said := readOverview(t, url, further)
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	return values
+}
+
+// evidenceOf is what flotilla_compliance makes of reports.
+func evidenceOf(t *testing.T, url string, further map[string]any, reports ...any) string {
+	t.Helper()
+	arguments := map[string]any{"feedback": map[string]any{"reports": reports}}
+	maps.Copy(arguments, further)
+	text, _ := mustReadCompliance(t, url, arguments)["evidence"].(string)
+	return text
+}
+
+// numbers are some of a summary.
+func numbers(values map[string]any, names ...string) string {
+	summary, _ := values["summary"].(map[string]any)
+	var all []string
+	for _, name := range names {
+		all = append(all, fmt.Sprintf("%s %v", name, summary[name]))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestOverviewWithoutAnythingSaysWhatIsToRun(t *testing.T) {
+	t.Parallel()
+	values := mustReadOverview(t, bare(t), nil)
+	if got := numbers(values, "hosts", "clusters", "assignments", "new", "not_asked", "up_to_date"); got != "hosts 3, clusters 3, assignments 3, new 3, not_asked 3, up_to_date 0" {
+		t.Error(got)
+	}
+	if values["health_score"] != nil || values["health_grade"] != nil {
+		t.Errorf("health is %v, %v", values["health_score"], values["health_grade"])
+	}
+	for name, score := range values["health_scores"].(map[string]any) {
+		if score != nil {
+			t.Errorf("%s has %v", name, score)
+		}
+	}
+	var audit map[string]any
+	if err := json.Unmarshal([]byte(values["audit"].(map[string]any)["json"].(string)), &audit); err != nil {
+		t.Fatal(err)
+	}
+	if audit["format"] != "1" || audit["commit"] != nil || audit["time"] != nil {
+		t.Errorf("the audit is %v", audit)
+	}
+}
+
+func TestOverviewSaysWhatIsReported(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	tip := git(t, url, "rev-parse", "dev")
+	evidence := evidenceOf(t, url, nil, report("drone-1", tip, nil), report("drone-2", tip, nil),
+		report("large-1", tip, map[string]any{"ready": false, "message": "no space"}))
+	values := mustReadOverview(t, url, map[string]any{"evidence": evidence})
+	if got := numbers(values, "ready", "progressing", "up_to_date", "new", "changed", "removed"); got != "ready 2, progressing 1, up_to_date 3, new 0, changed 0, removed 0" {
+		t.Error(got)
+	}
+	// drone has two assignments on two clusters, all ready: 400; large has one, which is progressing: 75.
+	if got := fmt.Sprintf("%v %v %v", values["health_score"], values["health_grade"], values["health_scores"]); got != "95 good map[drone:100 large:75 spare:<nil>]" {
+		t.Errorf("health is %s", got)
+	}
+	markdown, _ := values["markdown"].(string)
+	html, _ := values["html"].(string)
+	for _, want := range []string{"no space", "drone", tip[:7]} {
+		if !strings.Contains(markdown, want) && want != "drone" || !strings.Contains(html, want) {
+			t.Errorf("%q is missing on the page, or in %s", want, markdown)
+		}
+	}
+	for name, want := range map[string]string{"evidence": evidence, "model": "canary"} {
+		if strings.Contains(fmt.Sprint(values["fleet"], values["evidence"]), want) {
+			t.Errorf("the state keeps the %s", name)
+		}
+	}
+	bounds := mustReadOverview(t, url, map[string]any{"evidence": evidence, "health": map[string]any{"good": 99, "poor": 96}})
+	if bounds["health_grade"] != "poor" {
+		t.Errorf("with other bounds it is %v", bounds["health_grade"])
+	}
+	// Evidence of nobody has a time, and no verdicts.
+	nobody, _ := mustReadCompliance(t, url, map[string]any{"feedback": map[string]any{}})["evidence"].(string)
+	if values := mustReadOverview(t, url, map[string]any{"evidence": nobody}); values["health_score"] != nil || numbers(values, "not_asked") != "not_asked 3" {
+		t.Errorf("of nobody, health is %v, %s", values["health_score"], numbers(values, "not_asked"))
+	}
+}
+
+// What an apply has just written, the clusters cannot have had when they were asked before.
+func TestOverviewTellsOldEvidenceFromNew(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	apply(t, w, assigned(url, clustered(nil), nil))
+	first := git(t, url, "rev-parse", "dev")
+	evidence := evidenceOf(t, url, nil, report("drone-1", first, nil), report("drone-2", first, nil), report("large-1", first, nil))
+	changed := map[string]any{"config_containers": []any{
+		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
+		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://two"}},
+	}}
+	before := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": clustered(changed)})
+	if got := numbers(before, "ready", "behind", "up_to_date", "changed"); got != "ready 3, behind 0, up_to_date 2, changed 1" || fmt.Sprint(before["health_score"]) != "100" {
+		t.Errorf("before the apply: %s, %v", got, before["health_score"])
+	}
+	apply(t, w, assigned(url, clustered(changed), nil))
+	after := mustReadOverview(t, url, map[string]any{"evidence": evidence, "fleet": clustered(changed)})
+	if got := numbers(after, "ready", "behind", "up_to_date", "changed"); got != "ready 2, behind 1, up_to_date 3, changed 0" || fmt.Sprint(after["health_scores"]) != "map[drone:100 large:75 spare:<nil>]" {
+		t.Errorf("after the apply: %s, %v", got, after["health_scores"])
+	}
+	if text := after["markdown"].(string); !strings.Contains(text, "newer content") {
+		t.Errorf("after the apply: %s", text)
+	}
+}
+
+func TestOverviewShowsRolloutsAndPromotions(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	values := mustReadOverview(t, url, map[string]any{
+		"rolling_out": map[string]any{"app-core": `stage 1 of 3 "canary \"x\"", 1 of 2 hosts, since 2026-01-01T13:00:00Z, waits for an approval (app-core@0123abcd)`},
+		"promotions": map[string]any{"dev to stage": map[string]any{
+			"candidate": map[string]any{"app": "2.0"}, "promoted": map[string]any{"app": "1.0"}, "waiting_for": "the soak time", "opened_at": "2026-01-01T00:00:00Z", "open": true,
+		}},
+	})
+	for _, form := range []string{"markdown", "html"} {
+		text, _ := values[form].(string)
+		for _, want := range []string{"canary", "an approval", "dev to stage", "the soak time"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not say %q", form, want)
+			}
+		}
+	}
+}
+
+func TestOverviewOfARepositoryThatCannotBeReadIsAWarning(t *testing.T) {
+	t.Parallel()
+	values, said := readOverview(t, "http://127.0.0.1:1/gitops.git", nil)
+	if said.Err() != nil || !strings.Contains(said.String(), "Repository cannot be read") {
+		t.Fatalf("it says %s", said)
+	}
+	if got := numbers(values, "hosts", "assignments", "new", "up_to_date", "changed", "not_asked"); got != "hosts 3, assignments 3, new 0, up_to_date 0, changed 0, not_asked 3" {
+		t.Error(got)
+	}
+	if html, _ := values["html"].(string); !strings.Contains(html, "app-core") {
+		t.Error("the page does not say what runs where")
+	}
+}
+
+func TestOverviewRefusesConfigurationThatIsWrong(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	good := evidenceOf(t, url, nil, report("drone-1", git(t, url, "rev-parse", "dev"), nil))
+	for name, test := range map[string]struct {
+		arguments map[string]any
+		want      string
+	}{
+		"a name that is none":             {map[string]any{"name": "Dev!"}, `"Dev!"`},
+		"a place without branch":          {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},
+		"evidence that is none":           {map[string]any{"evidence": "{}"}, "The evidence is not what flotilla_compliance gives"},
+		"evidence of another assignment":  {map[string]any{"evidence": strings.Replace(good, `"owner":"dev"`, `"owner":"other"`, 1)}, "Evidence of another assignment"},
+		"evidence of another fleet":       {map[string]any{"evidence": strings.NewReplacer("drone-1", "x-1", "drone-2", "x-2", "large-1", "x-3").Replace(good)}, "Evidence of another fleet"},
+		"evidence of another repository":  {map[string]any{"evidence": strings.ReplaceAll(good, git(t, url, "rev-parse", "dev"), strings.Repeat("1", 40))}, "Evidence of another repository"},
+		"misspelt bounds":                 {map[string]any{"health": map[string]any{"god": 1}}, `god: unknown attribute; did you mean "good"?`},
+		"bounds that are a number":        {map[string]any{"health": 75}, "Must be an object, not a number."},
+		"bounds beyond all":               {map[string]any{"health": map[string]any{"good": 101}}, "good: must be a whole number from 0 to 100, not 101."},
+		"bounds the wrong way round":      {map[string]any{"health": map[string]any{"good": 30}}, "poor: must not be above good, which is 30."},
+		"rolling_out that nobody said":    {map[string]any{"rolling_out": map[string]any{"app-core": "soon"}}, `"soon" is not what rolling_out says of a deployment target`},
+		"promotions that are a list":      {map[string]any{"promotions": []any{}}, "This must be a map of promotions"},
+		"a promotion that is nothing":     {map[string]any{"promotions": map[string]any{"p": "x"}}, `must be an object, not a string`},
+		"a misspelt promotion":            {map[string]any{"promotions": map[string]any{"p": map[string]any{"promotd": "x"}}}, `promotd: unknown attribute; did you mean "promoted"?`},
+		"a promotion of some time":        {map[string]any{"promotions": map[string]any{"p": map[string]any{"opened_at": "x"}}}, `opened_at: "x" is not a time such as`},
+		"too much history":                {map[string]any{"history": 1001}, "It must be a whole number from 0 to 1000, not 1001."},
+		"less than no history":            {map[string]any{"history": -1}, "It must be a whole number from 0 to 1000, not -1."},
+		"a limit that nothing fits":       {map[string]any{"markdown_limit": 10}, "It must be a whole number from 1024 to"},
+		"a timeout that is none":          {map[string]any{"timeouts": map[string]any{"read": "soon"}}, "read: must be a duration above zero"},
+		"a fleet that cannot be rendered": {map[string]any{"fleet": map[string]any{"format": "0", "environment": "dev", "model": "{}", "config": map[string]any{}}}, "Invalid fleet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, said := readOverview(t, url, test.arguments)
+			if said.Err() == nil || !strings.Contains(said.String(), test.want) {
+				t.Errorf("it says %s", said)
+			}
+		})
+	}
+}
+
+const hiddenValue = "canary-value-9f1c"
+
+// withValues is a fleet whose config containers hold something that nobody is to see.
+func withValues() map[string]any {
+	return map[string]any{"config_containers": []any{
+		map[string]any{"name": "all", "data": map[string]any{
+			"PASSWORD": hiddenValue, "nested": map[string]any{"list": []any{"x", hiddenValue}}, "text": "a " + hiddenValue + " b",
+		}},
+		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"PASSWORD": hiddenValue + "-large"}},
+	}}
+}
+
+func TestOverviewHoldsNoValueUnlessItIsToShowThem(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(withValues()), nil))
+	tip := git(t, url, "rev-parse", "dev")
+	evidence := evidenceOf(t, url, nil, report("drone-1", tip, nil), report("large-1", tip, nil))
+	arguments := map[string]any{"fleet": clustered(withValues()), "evidence": evidence}
+	state, err := json.Marshal(mustReadOverview(t, url, arguments))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, text := range forms(hiddenValue) {
+		if strings.Contains(string(state), text) {
+			t.Errorf("a value is in the state, %s", form)
+		}
+	}
+	if !strings.Contains(string(state), "PASSWORD") {
+		t.Error("the page does not say which keys there are")
+	}
+	arguments["show_values"] = true
+	values := mustReadOverview(t, url, arguments)
+	if html, _ := values["html"].(string); !strings.Contains(html, hiddenValue+"-large") {
+		t.Error("the page does not show values")
+	}
+	if audit := fmt.Sprint(values["audit"]); strings.Contains(audit, hiddenValue) {
+		t.Error("the audit shows values")
+	}
+}
+
+// What people, clusters and commits are called may be anything.
+func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	const payload = `</script><script>alert(1)</script><img src=x onerror=alert(2)>` + "`]( | \x1b[31m"
+	fleet := clustered(map[string]any{"config_containers": []any{
+		map[string]any{"name": "all", "data": map[string]any{"key": map[string]any{payload: payload}}},
+	}})
+	apply(t, providertest.New(startProvider), assigned(url, fleet, map[string]any{"commit_message": strings.ReplaceAll(payload, "\x1b", "")}))
+	tip := git(t, url, "rev-parse", "dev")
+	evidence := evidenceOf(t, url, nil, report("drone-1", tip, map[string]any{"ready": false, "message": payload}))
+	values := mustReadOverview(t, url, map[string]any{
+		"fleet": fleet, "evidence": evidence, "show_values": true,
+		"rolling_out": map[string]any{"app-core": "stage 1 of 2 " + strconv.Quote(payload) + ", 1 of 2 hosts, waits for a hold"},
+		"promotions":  map[string]any{payload: map[string]any{"candidate": payload, "waiting_for": payload}},
+	})
+	html, _ := values["html"].(string)
+	for _, bad := range []string{"<script>alert", "<img", "\x1b"} {
+		if strings.Contains(html, bad) {
+			t.Errorf("the page holds %q", bad)
+		}
+	}
+	markdown, _ := values["markdown"].(string)
+	for _, text := range []string{markdown, values["audit"].(map[string]any)["markdown"].(string)} {
+		if strings.Contains(text, "\x1b") {
+			t.Error("the Markdown holds codes of a terminal")
+		}
+		for line := range strings.Lines(text) {
+			if at := strings.Index(line, "<script"); at >= 0 && !strings.Contains(line[:at], "``") {
+				t.Errorf("the Markdown has %q outside of code", line)
+			}
+		}
+	}
+	if !strings.Contains(markdown, "alert(2)") {
+		t.Errorf("the message is not shown: %s", markdown)
+	}
+}
+
+// The guide reads the page from the plan, and from the state: the one for a pull request, and the one of the last apply.
+func TestOverviewIsInThePlanAndInTheStateAsTheGuideSays(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			configuration := files(t, filepath.Join("..", "..", "examples", "observing", "overview"))
+			configuration["values.tf"] = requiredProviders + `
+data "flotilla_overview" "values" {
+  name        = "dev"
+  gitops_repo = local.gitops_repo
+  fleet = provider::flotilla::fleet({
+    environment       = "dev"
+    base              = local.fleet
+    config_containers = yamldecode(file("${path.module}/values.yaml"))
+  })
+}
+output "page" {
+  value     = data.flotilla_overview.values.html
+  sensitive = true
+}
+`
+			w := newWorkdir(t, tool, configuration)
+			writeFile(t, filepath.Join(w.path, "values.yaml"), "- {name: all, data: {PASSWORD: "+hiddenValue+"}}\n")
+			const address = "data.flotilla_overview.dev"
+			for _, want := range []string{"2 new", "health 25"} {
+				plan := w.plan()
+				found := ""
+				for _, resource := range plan.PriorState.Values.RootModule.Resources {
+					if resource.Address == address {
+						found, _ = resource.AttributeValues["markdown"].(string)
+					}
+				}
+				if !strings.Contains(strings.ToLower(found), want) {
+					t.Errorf("the plan has the page %q, which does not say %q", found, want)
+				}
+				printed := w.run("apply", "-input=false", "-auto-approve", "-no-color")
+				if strings.Contains(printed, "<!doctype") || strings.Contains(printed, "<html") {
+					t.Error("the apply prints the page")
+				}
+				writeFile(t, filepath.Join(w.path, "printed.txt"), printed)
+				writeFile(t, filepath.Join(w.path, "page.txt"), w.run("output", "-raw", "page"))
+				w.run("plan", "-out=saved.out")
+			}
+			page := w.run("output", "-raw", "page")
+			if !strings.Contains(page, "<html") || !strings.Contains(page, "PASSWORD") {
+				t.Errorf("the output has %d bytes that are not the page", len(page))
+			}
+			showsNone(t, w.path, map[string]string{"a value": hiddenValue})
+		})
+	}
+}
