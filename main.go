@@ -3,7 +3,9 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"log"
+	"runtime"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
@@ -16,7 +18,12 @@ var version = "dev"
 
 func main() {
 	debug := flag.Bool("debug", false, "serve for a debugger, and print how Terraform finds this process")
+	tell := flag.Bool("version", false, "print the version, and what this program is built for")
 	flag.Parse()
+	if *tell {
+		fmt.Printf("terraform-provider-flotilla %s %s/%s\n", version, runtime.GOOS, runtime.GOARCH)
+		return
+	}
 	var options []tf6server.ServeOpt
 	if *debug {
 		options = append(options, tf6server.WithManagedDebug())

@@ -69,6 +69,7 @@ type Client struct {
 	over        http.RoundTripper
 	author      git.Signature
 	release     string
+	userAgent   string
 
 	looks  looks
 	heads  locks // by repository and branch that is proposed
@@ -87,13 +88,15 @@ type Options struct {
 	Author git.Signature
 	// Release is the version of the provider, for the trailer of commits.
 	Release string
+	// UserAgent is what requests to the APIs of Git hosts say of who asks.
+	UserAgent string
 }
 
 // New returns a Client. It makes no request.
 func New(options Options) *Client {
 	return &Client{
 		git: options.Git, credentials: options.Credentials, over: options.Over,
-		author: options.Author, release: options.Release,
+		author: options.Author, release: options.Release, userAgent: options.UserAgent,
 	}
 }
 

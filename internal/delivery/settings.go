@@ -52,7 +52,7 @@ func (c *Client) forge(settings Settings, at Location) (forge.GitHost, error) {
 	return forge.NewGitHost(forge.Repository{
 		URL: at.URL, APIURL: settings.APIURL, Forge: settings.Forge,
 		Credentials: forge.Credentials{Username: credentials.Username, Password: credentials.Password, Token: credentials.Token},
-	}, forge.WithHTTPTransport(c.over))
+	}, forge.WithHTTPTransport(c.over), forge.WithUserAgent(c.userAgent))
 }
 
 // ErrProposed is the error of a commit that was pushed to its branch, while its pull request could not be

@@ -394,7 +394,6 @@ func (a *azureAPI) call(ctx context.Context, method string, to *url.URL, query u
 	if err != nil {
 		return err
 	}
-	request.Header.Set("User-Agent", userAgent)
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // 401, and no page to sign in
 	if body != nil {

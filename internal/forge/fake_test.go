@@ -61,6 +61,9 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if authorization := r.Header.Get("Authorization"); authorization != "Bearer "+canary && authorization != "token "+canary && password != canary {
 		s.t.Errorf("%s: the credentials are %q", got, authorization)
 	}
+	if r.UserAgent() != "terraform-provider-flotilla/1.2.3" {
+		s.t.Errorf("%s: the user agent is %q", got, r.UserAgent())
+	}
 	if e.body != "" && r.Header.Get("Content-Type") != "application/json" {
 		s.t.Errorf("%s: the content is %q", got, r.Header.Get("Content-Type"))
 	}
@@ -142,6 +145,7 @@ func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Option)
 	if api := apiOf(t, kind); api != nil {
 		options = append(options, forge.WithHTTPTransport(described{t: t, api: api}))
 	}
+	options = append(options, forge.WithUserAgent("terraform-provider-flotilla/1.2.3"))
 	host, err := forge.NewGitHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, options...)
 	if err != nil {
 		t.Fatal(err)

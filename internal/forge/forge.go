@@ -188,8 +188,9 @@ const (
 type Option func(*options)
 
 type options struct {
-	over     http.RoundTripper
-	patience time.Duration
+	over      http.RoundTripper
+	patience  time.Duration
+	userAgent string
 }
 
 // WithHTTPTransport sets what requests go through, for a custom CA or a test.
@@ -206,9 +207,15 @@ func WithPatience(limit time.Duration) Option {
 	return func(o *options) { o.patience = limit }
 }
 
+// WithUserAgent sets the user agent of requests, in the form name/version.
+// Default: terraform-provider-flotilla.
+func WithUserAgent(product string) Option {
+	return func(o *options) { o.userAgent = product }
+}
+
 // NewGitHost returns the GitHost of a repository. It makes no request.
 func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
-	o := options{patience: time.Minute}
+	o := options{patience: time.Minute, userAgent: "terraform-provider-flotilla"}
 	for _, option := range given {
 		option(&o)
 	}
@@ -228,7 +235,7 @@ func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 		origins = append(origins, origin(at.people))
 	}
 	client := &http.Client{Transport: &transport{
-		next: o.over, origins: origins, secrets: secrets, patience: o.patience,
+		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent,
 	}}
 	h := &gitHost{
 		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling),

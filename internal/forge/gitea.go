@@ -25,7 +25,7 @@ func newGitea(at address, credentials Credentials, client *http.Client) *giteaAP
 // sdk returns a client that does not ask for the server's version first: what is
 // used here is in every Gitea since 1.22 and every Forgejo since 7.
 func (g *giteaAPI) sdk(ctx context.Context) (*gitea.Client, error) {
-	options := []gitea.ClientOption{gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx), gitea.SetUserAgent(userAgent)}
+	options := []gitea.ClientOption{gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx)}
 	switch {
 	case g.credentials.Token != "":
 		options = append(options, gitea.SetToken(g.credentials.Token))

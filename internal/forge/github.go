@@ -20,7 +20,7 @@ type githubAPI struct {
 func newGitHub(at address, credentials Credentials, client *http.Client) (*githubAPI, error) {
 	api := at.api.String()
 	options := []github.ClientOptionsFunc{
-		github.WithHTTPClient(client), github.WithUserAgent(userAgent), github.WithURLs(&api, &api),
+		github.WithHTTPClient(client), github.WithURLs(&api, &api),
 		github.WithDisableRateLimitCheck(), // the transport waits
 	}
 	if token := credentials.asToken(); token != "" {

@@ -31,7 +31,7 @@ func newGitLab(at address, credentials Credentials, client *http.Client, settlin
 		source = gitlab.OAuthTokenSource{TokenSource: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}
 	}
 	sdk, err := gitlab.NewAuthSourceClient(source,
-		gitlab.WithBaseURL(at.api.String()), gitlab.WithHTTPClient(client), gitlab.WithUserAgent(userAgent),
+		gitlab.WithBaseURL(at.api.String()), gitlab.WithHTTPClient(client),
 		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(noLimiter{})) // the transport does both
 	return &gitlabAPI{project: at.owner + "/" + at.name, client: sdk, settling: min(settling, maxPipeline)}, err
 }

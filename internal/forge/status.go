@@ -168,7 +168,6 @@ func (g *giteaAPI) read(ctx context.Context, what string, page int, into any) er
 	if err != nil {
 		return err
 	}
-	request.Header.Set("User-Agent", userAgent)
 	request.Header.Set("Accept", "application/json")
 	switch {
 	case g.credentials.Token != "":

@@ -36,8 +36,6 @@ const (
 	maxTries     = 4
 )
 
-const userAgent = "terraform-provider-flotilla"
-
 // firstBackoff doubles with each try.
 const firstBackoff = 250 * time.Millisecond
 
@@ -61,10 +59,11 @@ func defaultRoundTripper() http.RoundTripper {
 // RoundTripper should not interpret answers; this one does, because each SDK drops
 // some part of them, Gitea's even the reason why a merge failed.
 type transport struct {
-	next     http.RoundTripper
-	origins  []string
-	secrets  secret.Scrubber
-	patience time.Duration
+	next      http.RoundTripper
+	origins   []string
+	secrets   secret.Scrubber
+	patience  time.Duration
+	userAgent string
 }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -131,6 +130,7 @@ func (t *transport) again(request *http.Request, err error, try int) (time.Durat
 
 func (t *transport) once(request *http.Request, body []byte) (*http.Response, error) {
 	request = request.Clone(request.Context())
+	request.Header.Set("User-Agent", t.userAgent)
 	request.Body = http.NoBody
 	if body != nil {
 		request.Body = io.NopCloser(bytes.NewReader(body))

@@ -26,6 +26,9 @@ type Hash = plumbing.Hash
 type Client struct {
 	web transport.Transport // for http and https
 	log Logger              // nil: nothing is logged
+
+	over    http.RoundTripper // what web goes through, unless WithTransport sets it
+	product string            // see WithUserAgent
 }
 
 // Option changes how a Client works.
@@ -35,7 +38,14 @@ type Option func(*Client)
 // CA (see NewHTTPTransport) or a test. Default: proxy from the environment, and timeouts on dialling,
 // on the TLS handshake and on the response header.
 func WithHTTPTransport(rt http.RoundTripper) Option {
-	return func(c *Client) { c.web = newHTTPTransport(rt) }
+	return func(c *Client) { c.over = rt }
+}
+
+// WithUserAgent adds a product to what http requests say of who asks, in the form
+// name/version. Servers know a Git client by the product before it, which is
+// go-git's.
+func WithUserAgent(product string) Option {
+	return func(c *Client) { c.product = product }
 }
 
 // WithTransport sets what reaches every http and https URL, for a test that does
@@ -51,15 +61,18 @@ func NewClient(options ...Option) *Client {
 	for _, option := range options {
 		option(c)
 	}
+	if c.over == nil {
+		c.over = defaultRoundTripper()
+	}
 	if c.web == nil {
-		c.web = newHTTPTransport(defaultRoundTripper())
+		c.web = newHTTPTransport(c.over, c.product)
 	}
 	return c
 }
 
-func newHTTPTransport(rt http.RoundTripper) transport.Transport {
+func newHTTPTransport(over http.RoundTripper, product string) transport.Transport {
 	return githttp.NewClientWithOptions(
-		&http.Client{Transport: &boundedTransport{next: rt}},
+		&http.Client{Transport: &boundedTransport{next: over, product: product}},
 		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects},
 	)
 }

@@ -123,7 +123,8 @@ func slow(ctx context.Context, err error) error {
 // also keeps credentials within their scope: after a redirect, Go's client would
 // send them to other ports, to subdomains, and from https to http.
 type boundedTransport struct {
-	next http.RoundTripper
+	next    http.RoundTripper
+	product string // goes with the user agent; may be empty
 }
 
 // scopeKey is the key in a request's context for the URL prefix that its
@@ -131,10 +132,11 @@ type boundedTransport struct {
 type scopeKey struct{}
 
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
 	if scope, ok := request.Context().Value(scopeKey{}).(urlPrefix); ok && !scope.holds(urlPrefixOf(request.URL)) {
-		request = request.Clone(request.Context())
 		request.Header.Del("Authorization")
 	}
+	request.Header.Set("User-Agent", strings.TrimSpace(request.UserAgent()+" "+t.product))
 	response, err := t.next.RoundTrip(request)
 	if err != nil {
 		return nil, slow(request.Context(), err)

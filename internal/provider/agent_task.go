@@ -198,7 +198,7 @@ func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.O
 	ctx, cancel := decodeTimeouts(t.model.Timeouts, t.diagnostics).during(ctx, forRead)
 	defer cancel()
 	var failures onboarding.Failures
-	err := connect(ctx, targets, lookDeadline, hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
+	err := connect(ctx, targets, t.asking(lookDeadline), hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
 		for _, one := range targets {
 			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: t.model.Force.ValueBool()})
 			if err != nil {
@@ -283,20 +283,29 @@ func (t *agentTask) addError(err error) {
 	}
 }
 
+// asking is how clusters are asked within a time.
+func (t *agentTask) asking(deadline time.Duration) kube.Options {
+	options := kube.Options{Deadline: deadline}
+	if t.connection != nil {
+		options.UserAgent = userAgent(t.connection.release)
+	}
+	return options
+}
+
 // connect connects to the clusters, one within the other, and keeps texts out of all errors.
 func connect(
-	ctx context.Context, targets []target, deadline time.Duration, hidden []string, clusters onboarding.Clusters, do func(ctx context.Context, clusters onboarding.Clusters) error,
+	ctx context.Context, targets []target, options kube.Options, hidden []string, clusters onboarding.Clusters, do func(ctx context.Context, clusters onboarding.Clusters) error,
 ) error {
 	if len(targets) == 0 {
 		return do(ctx, clusters)
 	}
 	first := targets[0]
 	var inner error
-	answer := kube.Ask(ctx, map[string]kube.Cluster{first.name: first.cluster}, kube.Options{Deadline: deadline},
+	answer := kube.Ask(ctx, map[string]kube.Cluster{first.name: first.cluster}, options,
 		func(ctx context.Context, _ string, client *kube.Client) (struct{}, error) {
 			client.Hide(hidden...)
 			clusters[first.where] = client
-			inner = connect(ctx, targets[1:], deadline, hidden, clusters, do)
+			inner = connect(ctx, targets[1:], options, hidden, clusters, do)
 			return struct{}{}, nil
 		})[first.name]
 	if answer.Err != nil {
@@ -343,7 +352,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 		order.Following = t.following(settings)
 	}
 	var done onboarding.Done
-	err := connect(ctx, targets, remaining(ctx), hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
+	err := connect(ctx, targets, t.asking(remaining(ctx)), hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
 		done, err = onboarding.Apply(ctx, clusters, order)
 		return err
 	})
@@ -415,7 +424,7 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 		return &after
 	}
 	var drift onboarding.Drift
-	err := connect(ctx, targets, min(lookDeadline, remaining(ctx)), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
+	err := connect(ctx, targets, t.asking(min(lookDeadline, remaining(ctx))), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
 		for _, one := range targets {
 			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: m.Force.ValueBool(), Blind: true})
 			if err != nil {
@@ -458,7 +467,7 @@ func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
 	farewell := onboarding.Farewell{Name: m.Cluster.ValueString(), Environment: m.Environment.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
 	for len(targets) > 0 {
 		var notes []string
-		err := connect(ctx, targets, remaining(ctx), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
+		err := connect(ctx, targets, t.asking(remaining(ctx)), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
 			notes, err = onboarding.Remove(ctx, clusters, farewell)
 			return err
 		})

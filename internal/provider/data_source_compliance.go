@@ -237,7 +237,7 @@ func clustersOf(f *fleet.Fleet) map[string]compliance.Cluster {
 // feedback says whom to ask, and how.
 func (d *complianceDataSource) feedback(q *compliance.Question, from feedback, diagnostics *diag.Diagnostics) {
 	known := d.connection.clusters
-	from.options.UserAgent = "terraform-provider-flotilla/" + d.connection.release
+	from.options.UserAgent = userAgent(d.connection.release)
 	if from.clusters {
 		q.Feedback.Clusters = &compliance.Clusters{Reach: known.known, Waiting: known.waiting, Unknown: known.unknown, Options: from.options}
 	}

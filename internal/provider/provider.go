@@ -99,7 +99,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", sentence("ca_certificates: "+err.Error()))
 		return
 	}
-	client := git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithLogger(logDebug)}, p.git...)...)
+	client := git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithUserAgent(userAgent(p.version)), git.WithLogger(logDebug)}, p.git...)...)
 	options := []gitops.Option{gitops.WithGit(client)}
 	if settings.signingKey != "" {
 		signer, err := git.NewSigner(settings.signingKey, settings.passphrase)
@@ -112,13 +112,16 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	c := &connection{
 		delivery: delivery.New(delivery.Options{
 			Git: gitops.NewClient(options...), Credentials: settings.credentials, Over: transport, Author: settings.author,
-			Release: p.version,
+			Release: p.version, UserAgent: userAgent(p.version),
 		}),
 		sources:  source.NewClient(client, settings.credentials),
 		complete: settings.complete, clusters: reached, release: p.version, clock: p.clock,
 	}
 	resp.ResourceData, resp.DataSourceData = c, c
 }
+
+// userAgent is what servers hear about who asks: the provider, and its release.
+func userAgent(release string) string { return "terraform-provider-flotilla/" + release }
 
 // logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.
 func logDebug(ctx context.Context, message string, fields map[string]any) {

@@ -1,0 +1,123 @@
+package provider_test
+
+import (
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// Repositories, Git hosts and clusters hear from every request which release of the provider asks.
+func TestEveryServerHearsWhichReleaseAsks(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	git(t, root, "init", "--quiet", "--bare", "--initial-branch=dev", "platform/gitops.git")
+	bare := filepath.Join(root, "platform", "gitops.git")
+	git(t, bare, "config", "http.receivepack", "true")
+	commit := git(t, bare, "commit-tree", "-m", "Begin", git(t, bare, "hash-object", "-t", "tree", "-w", os.DevNull))
+	git(t, bare, "update-ref", "refs/heads/dev", commit)
+	server := newRecorder(t, root)
+	onCluster := `provider "flotilla" { clusters = { "drone-1" = { host = "` + server.URL + `" } } }` + "\n"
+	for name, config := range map[string]string{
+		"git":            small{path: "committed"}.config(repository{url: server.URL + "/platform/gitops.git"}),
+		"Git host":       small{path: "proposed", extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repository{url: server.URL + "/platform/gitops.git"}),
+		"agent":          onCluster + agentOf(server.URL+"/platform/gitops.git"),
+		"files of a ref": `data "flotilla_repository_files" "all" { ` + "\n" + `url = "` + server.URL + `/platform/gitops.git"` + "\n" + `ref = "dev"` + "\n" + `include = ["**"]` + "\n}",
+	} {
+		before := server.count()
+		module, err := providertest.ParseModule(config, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		workspace := providertest.New(startProvider)
+		_, _ = workspace.Apply(t.Context(), module.Configuration) // that servers were asked is enough
+		for address, arguments := range module.Data {
+			typeName, _, _ := strings.Cut(strings.TrimPrefix(address, "data."), ".")
+			_, _ = workspace.ReadData(t.Context(), module.Configuration, typeName, arguments)
+		}
+		if server.count() == before {
+			t.Errorf("%s: nobody was asked", name)
+		}
+	}
+	before := server.count()
+	_, said := readCompliance(t, server.URL+"/platform/gitops.git", map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": server.URL}}},
+		map[string]any{"feedback": map[string]any{"clusters": true}})
+	if server.count() == before {
+		t.Errorf("nobody was asked for reports: %s", said)
+	}
+	for _, kind := range []string{"/platform/gitops.git/", "/api/v1/repos/", "/api"} {
+		if !server.heard(kind) {
+			t.Errorf("no request was for %s", kind)
+		}
+	}
+}
+
+// recorder is a Git server, and a Git host and a cluster that know nothing. Each request must name the release.
+type recorder struct {
+	*httptest.Server
+	mu    sync.Mutex
+	paths []string
+}
+
+func newRecorder(t *testing.T, root string) *recorder {
+	t.Helper()
+	backend := &cgi.Handler{
+		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
+		Env:  []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me"},
+	}
+	r := &recorder{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		r.mu.Lock()
+		r.paths = append(r.paths, request.URL.Path)
+		r.mu.Unlock()
+		agent := request.UserAgent()
+		if !strings.HasSuffix(agent, "terraform-provider-flotilla/test") {
+			t.Errorf("%s %s: the user agent is %q", request.Method, request.URL.Path, agent)
+		}
+		if strings.HasPrefix(request.URL.Path, "/platform/gitops.git/") {
+			if !strings.HasPrefix(agent, "go-git/") {
+				t.Errorf("%s: a Git server does not know %q for a Git client", request.URL.Path, agent)
+			}
+			backend.ServeHTTP(w, request)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		http.Error(w, `{"message": "not found"}`, http.StatusNotFound)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.paths)
+}
+
+func (r *recorder) heard(prefix string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, path := range r.paths {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// agentOf is an agent on the cluster drone-1.
+func agentOf(url string) string {
+	return `resource "flotilla_agent" "drone" {
+  cluster      = "drone-1"
+  cluster_type = "drone"
+  reconciler   = "flux"
+  gitops_repo  = { url = "` + url + `", branch = "dev" }
+}
+`
+}
