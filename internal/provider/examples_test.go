@@ -1,9 +1,12 @@
 package provider_test
 
 import (
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +20,7 @@ import (
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	folders := 0
-	for _, pattern := range []string{"provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "sources/promotion", "onboarding/cloud-init", "onboarding/azure-arc"} {
+	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "sources/promotion", "onboarding/cloud-init", "onboarding/azure-arc"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -26,27 +29,29 @@ func TestExamplesApply(t *testing.T) {
 			folders++
 			t.Run(filepath.Base(filepath.Dir(folder))+"/"+filepath.Base(folder), func(t *testing.T) {
 				t.Parallel()
+				// The provider runs in the test's process, whose working directory is this package.
+				repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 				var config strings.Builder
+				modules := map[string]string{}
 				for name, content := range files(t, folder) {
 					if strings.HasSuffix(name, ".tf") {
 						config.WriteString(content)
+						modules[name] = strings.ReplaceAll(content, `"gitops.git"`, strconv.Quote(repository))
 					}
+				}
+				if strings.Contains(config.String(), "\nmodule ") { // which the stand-in does not know
+					applyInWorkdirs(t, modules)
+					return
 				}
 				if !strings.Contains(config.String(), "required_providers") {
 					config.WriteString(requiredProviders)
 				}
-				// The provider runs in the test's process, whose working directory is this package.
-				repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 				text := onTestClusters(t, strings.ReplaceAll(config.String(), `"gitops.git"`, strconv.Quote(repository)))
 				if strings.Contains(text, `data "flotilla_repository_files"`) {
 					text = newSources(t).config(text)
 				}
 				if strings.Contains(text, "for_each") { // which the test library cannot read from a state
-					for _, tool := range oneTool(t) {
-						w := newWorkdir(t, tool, map[string]string{"main.tf": text})
-						w.run("apply", "-input=false", "-auto-approve")
-						w.plan("-detailed-exitcode")
-					}
+					applyInWorkdirs(t, map[string]string{"main.tf": text})
 					return
 				}
 				// What clusters say of what the apply writes is seen by the next plan.
@@ -70,6 +75,57 @@ func TestExamplesApply(t *testing.T) {
 	if folders < 20 {
 		t.Errorf("%d examples found, want one for each resource, data source and function, and those of the guides", folders)
 	}
+}
+
+// applyInWorkdirs applies a configuration as users do. The plan that follows is empty.
+func applyInWorkdirs(t *testing.T, configuration map[string]string) {
+	t.Helper()
+	for _, tool := range oneTool(t) {
+		w := newWorkdir(t, tool, configuration)
+		w.run("apply", "-input=false", "-auto-approve")
+		w.plan("-detailed-exitcode")
+	}
+}
+
+// TestExamplesAreValid has both tools validate every configuration of examples/, those too that no test can apply as
+// they are.
+func TestExamplesAreValid(t *testing.T) {
+	t.Parallel()
+	byAcceptance(t)
+	for name, tool := range tools(t) {
+		for _, folder := range exampleFolders(t) {
+			t.Run(name+"/"+folder, func(t *testing.T) {
+				t.Parallel()
+				configuration := map[string]string{}
+				for file, content := range files(t, filepath.Join("..", "..", "examples", filepath.FromSlash(folder))) {
+					// kubeconfigs are not there, and are not what this is about.
+					configuration[file] = kubeconfigPattern.ReplaceAllLiteralString(content, strconv.Quote(aKubeconfig))
+				}
+				if !strings.Contains(strings.Join(slices.Collect(maps.Values(configuration)), ""), "required_providers") {
+					configuration["required_providers.tf"] = requiredProviders
+				}
+				newWorkdir(t, tool, configuration).run("validate", "-no-color")
+			})
+		}
+	}
+}
+
+// exampleFolders are the folders of examples/ with a configuration in them.
+func exampleFolders(t *testing.T) []string {
+	t.Helper()
+	var folders []string
+	for name := range files(t, filepath.Join("..", "..", "examples")) {
+		folder := path.Dir(name)
+		if path.Ext(name) == ".tf" && path.Base(folder) != "rollout" { // which is what hello-world gets later
+			folders = append(folders, folder)
+		}
+	}
+	slices.Sort(folders)
+	folders = slices.Compact(folders)
+	if len(folders) < 40 {
+		t.Errorf("%d examples found", len(folders))
+	}
+	return folders
 }
 
 // kubeconfigPattern is how examples read the kubeconfig of a cluster.
