@@ -1,0 +1,96 @@
+package provider_test
+
+import (
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	linkPattern    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	headingPattern = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	anchorPattern  = regexp.MustCompile(`<a id="([^"]+)">`)
+	codePattern    = regexp.MustCompile("(?ms)^```.*?^```$")
+	// slugPattern is what GitHub and the registry leave out of the anchor of a heading.
+	slugPattern = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
+)
+
+// Links within the documentation, and from what GitHub shows of the repository, lead somewhere: the page is there, and the
+// heading.
+func TestLinksOfTheDocumentationResolve(t *testing.T) {
+	t.Parallel()
+	pages := documentation(t)
+	for name, text := range pages {
+		for _, match := range linkPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(text, ""), -1) {
+			to, err := url.Parse(match[1])
+			if err != nil {
+				t.Errorf("%s: %q is no link: %v", name, match[1], err)
+				continue
+			}
+			if to.Scheme != "" {
+				continue
+			}
+			target := name
+			if to.Path != "" {
+				target = path.Join(path.Dir(name), to.Path)
+			}
+			if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s: %q leads nowhere", name, match[1])
+			} else if strings.HasPrefix(name, "docs/") && !strings.HasPrefix(target, "docs/") {
+				t.Errorf("%s: %q leads out of what the registry shows", name, match[1])
+			} else if to.Fragment != "" && !anchors(pages[target])[to.Fragment] {
+				t.Errorf("%s: %q leads to no heading", name, match[1])
+			}
+		}
+	}
+}
+
+// The start page leads to every guide, and each page says to which part of the documentation it belongs.
+func TestTheStartPageLeadsToEveryGuide(t *testing.T) {
+	t.Parallel()
+	pages := documentation(t)
+	for name, text := range pages {
+		guide, isGuide := strings.CutPrefix(name, "docs/guides/")
+		switch {
+		case isGuide && !strings.Contains(pages["docs/index.md"], "](guides/"+guide+")"):
+			t.Errorf("the start page does not lead to %s", name)
+		case isGuide && !strings.Contains(text, "\nsubcategory: \"\"\n"):
+			t.Errorf("%s is not among the guides", name)
+		case !isGuide && strings.Count(name, "/") == 2 && strings.Contains(text, "\nsubcategory: \"\"\n"):
+			t.Errorf("%s has no subcategory", name)
+		}
+	}
+}
+
+// documentation is the text of docs/ and of the Markdown at the repository's root, by path.
+func documentation(t *testing.T) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
+	for name, text := range files(t, filepath.Join("..", "..", "docs")) {
+		pages["docs/"+name] = text
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"} {
+		pages[name] = readFile(t, filepath.Join("..", "..", name))
+	}
+	if len(pages) < 40 {
+		t.Fatalf("%d pages found", len(pages))
+	}
+	return pages
+}
+
+// anchors are those that a page can be entered at.
+func anchors(page string) map[string]bool {
+	found := map[string]bool{}
+	for _, match := range anchorPattern.FindAllStringSubmatch(page, -1) {
+		found[match[1]] = true
+	}
+	for _, match := range headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(page, ""), -1) {
+		heading := slugPattern.ReplaceAllString(strings.ToLower(match[1]), "")
+		found[strings.ReplaceAll(heading, " ", "-")] = true
+	}
+	return found
+}
