@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 // api is what each kind of Git host implements. Its errors are the transport's, or
@@ -302,7 +303,7 @@ func newPause(limit time.Duration) *pause {
 
 // wait returns false when the limit is reached or the context is done.
 func (p *pause) wait(ctx context.Context) bool {
-	if p.left < p.next || sleep(ctx, p.next) != nil {
+	if p.left < p.next || wait.For(ctx, p.next) != nil {
 		return false
 	}
 	p.left -= p.next

@@ -2,7 +2,6 @@ package forge
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -83,14 +83,14 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		wait, worth := t.again(request, err, try)
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+		rest, worth := t.again(request, err, try)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < rest {
 			worth = false
 		}
 		if !worth {
 			return nil, err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := wait.For(ctx, rest); err != nil {
 			return nil, err
 		}
 	}
@@ -113,11 +113,11 @@ func (t *transport) again(request *http.Request, err error, try int) (time.Durat
 	}
 	backoff := min(firstBackoff<<(try-1)+rand.N(firstBackoff), t.patience)
 	if limit := (*limited)(nil); errors.As(err, &limit) {
-		wait := limit.wait
-		if wait == 0 {
-			wait = min(backoff*4, t.patience)
+		rest := limit.wait
+		if rest == 0 {
+			rest = min(backoff*4, t.patience)
 		}
-		return wait, wait <= t.patience
+		return rest, rest <= t.patience
 	}
 	if request.Method != http.MethodGet {
 		return 0, false
@@ -287,15 +287,4 @@ func texts(value any) []string {
 		return found
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 // Hash is the id of an object; the zero value is none.
@@ -84,15 +86,8 @@ const (
 	firstWait = 50 * time.Millisecond
 )
 
-// wait is a random wait before a request is tried once more; its bound doubles.
+// waitToTry is a random wait before a request is tried once more; its bound doubles.
 // Without randomness, processes that collided once would collide again.
-func wait(ctx context.Context, try int) error {
-	timer := time.NewTimer(rand.N(firstWait<<try + 1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func waitToTry(ctx context.Context, try int) error {
+	return wait.For(ctx, rand.N(firstWait<<try+1))
 }

@@ -160,7 +160,7 @@ func readAgain(ctx context.Context, w wire, branch string) (plumbing.Hash, error
 			return Hash{}, err
 		}
 		// A context that ends here is seen by the next try.
-		_ = wait(ctx, try)
+		_ = waitToTry(ctx, try)
 		try++
 	}
 }

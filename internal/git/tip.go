@@ -60,7 +60,7 @@ func (c *Client) patiently(ctx context.Context, remote Remote, open func() (*Tip
 			return t, err
 		}
 		c.Log(ctx, remote, "the repository did not answer; asking again", map[string]any{"try": try, "error": err})
-		if err := wait(ctx, try); err != nil {
+		if err := waitToTry(ctx, try); err != nil {
 			return nil, err
 		}
 	}

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 // Client reaches repositories. It is safe for concurrent use; edits that go to
@@ -71,7 +72,7 @@ func WithSigner(signer *git.Signer) Option {
 func NewClient(options ...Option) *Client {
 	c := &Client{
 		now:      time.Now,
-		sleep:    sleep,
+		sleep:    wait.For,
 		jitter:   fullJitter,
 		branches: map[branchKey]chan struct{}{},
 		queues:   map[queueKey][]*waiting{},
@@ -83,17 +84,6 @@ func NewClient(options ...Option) *Client {
 		c.git = git.NewClient()
 	}
 	return c
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // fullJitter spreads waiting processes over the whole interval; backoff without

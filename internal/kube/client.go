@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 const (
@@ -81,7 +82,7 @@ func (c *Client) exchange(ctx context.Context, method, path, contentType string,
 		said := readStatus(response)
 		finish(response)
 		again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
-		if !again || try == tries || !pause(ctx, waitFor(response, try)) {
+		if !again || try == tries || wait.For(ctx, waitFor(response, try)) != nil {
 			return response, &said, nil
 		}
 	}
@@ -125,18 +126,6 @@ func waitFor(response *http.Response, try int) time.Duration {
 		return min(time.Duration(seconds)*time.Second, maxWait)
 	}
 	return min(100*time.Millisecond<<try, maxWait)
-}
-
-// pause waits; it says whether there was time for it.
-func pause(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // leave is an error as the exported methods return it: scrubbed, or a context's.
