@@ -99,15 +99,7 @@ func TestAzureMergeWhenChecksSucceed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onAzure(t, test.exchanges).Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
-			if test.kind != nil {
-				wantError(t, err, test.kind, test.says)
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantState(t, got, test.state)
+			wantArranged(t, onAzure(t, test.exchanges), request, test.state, test.kind, test.says)
 		})
 	}
 

@@ -258,17 +258,7 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onAzure(t, test.exchanges).Ensure(t.Context(), test.wanted)
-			if test.kind == nil {
-				if err != nil || got == nil || got.Number != 7 || got.State != forge.Open {
-					t.Errorf("ensured %+v, %v", got, err)
-				}
-				return
-			}
-			wantError(t, err, test.kind, test.says)
-			if (got != nil) != test.beside {
-				t.Errorf("beside the error is %+v", got)
-			}
+			wantEnsured(t, onAzure(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
 		})
 	}
 }

@@ -179,3 +179,46 @@ func free(t *testing.T, host forge.GitHost, says string) {
 		t.Error(err)
 	}
 }
+
+// wantEnsured opens or updates a request, which is number 7, or fails: with the request beside the error, or without.
+func wantEnsured(t *testing.T, host forge.GitHost, wanted forge.Wanted, kind error, says string, beside bool) {
+	t.Helper()
+	got, err := host.Ensure(t.Context(), wanted)
+	if kind == nil {
+		if err != nil || got == nil || got.Number != 7 || got.State != forge.Open {
+			t.Errorf("ensured %+v, %v", got, err)
+		}
+		return
+	}
+	wantError(t, err, kind, says)
+	if (got != nil) != beside {
+		t.Errorf("beside the error is %+v", got)
+	}
+}
+
+// wantMerged merges at the new head.
+func wantMerged(t *testing.T, host forge.GitHost, request *forge.PullRequest, how forge.MergeMode, kind error, says string) {
+	t.Helper()
+	got, err := host.Merge(t.Context(), request, newHead, how)
+	if kind != nil {
+		wantError(t, err, kind, says)
+		return
+	}
+	if err != nil || got.State != forge.Merged || got.MergeCommit != mergedAs || got.HeadCommit != newHead {
+		t.Errorf("merged %+v, %v", got, err)
+	}
+}
+
+// wantArranged has the new head merged when its checks succeed, after which the request is in a state.
+func wantArranged(t *testing.T, host forge.GitHost, request *forge.PullRequest, state forge.State, kind error, says string) {
+	t.Helper()
+	got, err := host.Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
+	if kind != nil {
+		wantError(t, err, kind, says)
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, got, state)
+}

@@ -266,17 +266,7 @@ func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitHub(t, test.exchanges).Ensure(t.Context(), test.wanted)
-			if test.kind == nil {
-				if err != nil || got == nil || got.Number != 7 || got.State != forge.Open {
-					t.Errorf("ensured %+v, %v", got, err)
-				}
-				return
-			}
-			wantError(t, err, test.kind, test.says)
-			if (got != nil) != test.beside {
-				t.Errorf("beside the error is %+v", got)
-			}
+			wantEnsured(t, onGitHub(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
 		})
 	}
 }
@@ -356,19 +346,6 @@ func TestGitHubMergeNow(t *testing.T) {
 	}
 }
 
-// wantMerged merges at the new head.
-func wantMerged(t *testing.T, host forge.GitHost, request *forge.PullRequest, how forge.MergeMode, kind error, says string) {
-	t.Helper()
-	got, err := host.Merge(t.Context(), request, newHead, how)
-	if kind != nil {
-		wantError(t, err, kind, says)
-		return
-	}
-	if err != nil || got.State != forge.Merged || got.MergeCommit != mergedAs || got.HeadCommit != newHead {
-		t.Errorf("merged %+v, %v", got, err)
-	}
-}
-
 func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 	t.Parallel()
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
@@ -416,15 +393,7 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitHub(t, test.exchanges).Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
-			if test.kind != nil {
-				wantError(t, err, test.kind, test.says)
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantState(t, got, test.state)
+			wantArranged(t, onGitHub(t, test.exchanges), request, test.state, test.kind, test.says)
 		})
 	}
 

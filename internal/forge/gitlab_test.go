@@ -210,17 +210,7 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitLab(t, test.exchanges).Ensure(t.Context(), test.wanted)
-			if test.kind == nil {
-				if err != nil || got == nil || got.Number != 7 || got.State != forge.Open {
-					t.Errorf("ensured %+v, %v", got, err)
-				}
-				return
-			}
-			wantError(t, err, test.kind, test.says)
-			if (got != nil) != test.beside {
-				t.Errorf("beside the error is %+v", got)
-			}
+			wantEnsured(t, onGitLab(t, test.exchanges), test.wanted, test.kind, test.says, test.beside)
 		})
 	}
 }
@@ -300,15 +290,7 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Patience for one look more.
-			got, err := onGitLab(t, test.exchanges, forge.WithPatience(300*time.Millisecond)).Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
-			if test.kind != nil {
-				wantError(t, err, test.kind, test.says)
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantState(t, got, test.state)
+			wantArranged(t, onGitLab(t, test.exchanges, forge.WithPatience(300*time.Millisecond)), request, test.state, test.kind, test.says)
 		})
 	}
 	t.Run("taken back", func(t *testing.T) {

@@ -3,8 +3,6 @@ package gitops
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,19 +15,7 @@ import (
 // claimFiles are the records of claims in testdata, which this and newer versions wrote.
 func claimFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	names, err := filepath.Glob("testdata/claims/*.json")
-	if err != nil || len(names) < 2 {
-		t.Fatal(names, err)
-	}
-	files := map[string][]byte{}
-	for _, name := range names {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[filepath.Base(name)] = content
-	}
-	return files
+	return filesOf(t, "testdata/claims/*.json", 2)
 }
 
 func FuzzParseClaim(f *testing.F) {

@@ -78,8 +78,14 @@ func members(t *testing.T, content []byte) int {
 // recordFiles are the records in testdata, which older and newer versions wrote.
 func recordFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	names, err := filepath.Glob("testdata/records/*.json")
-	if err != nil || len(names) < 3 {
+	return filesOf(t, "testdata/records/*.json", 3)
+}
+
+// filesOf are the files of a pattern by name, of which there are so many at least.
+func filesOf(t testing.TB, pattern string, least int) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) < least {
 		t.Fatal(names, err)
 	}
 	files := map[string][]byte{}
