@@ -65,7 +65,9 @@ func hash(text string) string {
 // visible replaces what steers how other characters are shown, and bytes that are
 // not UTF-8, by U+FFFD.
 func visible(text []byte) []byte {
-	bad := func(r rune) bool { return r != '\n' && (r == utf8.RuneError || isHidden(r)) }
+	bad := func(r rune) bool {
+		return r != '\n' && (r == utf8.RuneError || r == 0x2028 || r == 0x2029 || isHidden(r))
+	}
 	if bytes.IndexFunc(text, bad) < 0 {
 		return text
 	}

@@ -55,11 +55,30 @@ func cut(lines []string, limit int) string {
 	if room < 0 {
 		return ""
 	}
+	kept = withoutHeads(lines, kept)
 	text := strings.Join(lines[:kept], "\n")
 	if kept > 0 {
 		text += "\n"
 	}
 	return text + note(kept)
+}
+
+// withoutHeads is how many lines to keep so that no heading, and no head of a
+// table, stands last.
+func withoutHeads(lines []string, kept int) int {
+	for kept > 0 {
+		switch last := lines[kept-1]; {
+		case last == "" || strings.HasPrefix(last, "### "):
+			kept--
+		case strings.HasPrefix(last, "|-"):
+			kept -= 2
+		case strings.HasPrefix(last, "| ") && kept < len(lines) && strings.HasPrefix(lines[kept], "|-"):
+			kept--
+		default:
+			return kept
+		}
+	}
+	return kept
 }
 
 func isAre(n int) string {
@@ -183,7 +202,7 @@ func (m *markdown) counts(s summary) {
 	}
 	if pending := s.fresh + s.changed + s.removed; pending > 0 {
 		m.add("", counted(pending, "assignment")+" "+isAre(pending)+" not deployed as wanted: "+number(s.fresh)+" new, "+number(s.changed)+
-			" changed, "+number(s.removed)+" being removed. "+number(s.waiting)+" wait for something.")
+			" changed, "+number(s.removed)+" being removed. Waiting for something: "+number(s.waiting)+".")
 	}
 }
 

@@ -68,8 +68,12 @@ func isHidden(r rune) bool {
 
 // short is the beginning of an id of Git.
 func short(id string) string {
-	if len(id) > 10 {
-		return id[:10]
+	shown := 0
+	for at := range id {
+		if shown == 10 {
+			return id[:at]
+		}
+		shown++
 	}
 	return id
 }

@@ -13,6 +13,7 @@ const (
 	shownExcluded   = 200
 	shownHosts      = 20
 	shownViolations = 100
+	shownCommits    = 10
 )
 
 // view is a page as its template sees it.
@@ -217,8 +218,23 @@ func (v *view) BrokenOf(rule Rule) int { return rule.broken() }
 // MoreOf is how many of them are not shown.
 func (v *view) MoreOf(rule Rule) int { return rule.broken() - len(v.ViolationsOf(rule)) }
 
+// Newest are the commits that are seen at first.
+func (v *view) Newest() []Commit { return v.History[:min(len(v.History), shownCommits)] }
+
+// Older are the commits that are seen when one asks for them.
+func (v *view) Older() []Commit { return v.History[min(len(v.History), shownCommits):] }
+
+// commitView is a commit with what writes its parts.
+type commitView struct {
+	*Commit
+	View *view
+}
+
+// With is a commit for its own template.
+func (v *view) With(c Commit) commitView { return commitView{&c, v} }
+
 // MoreChanges is how many changes of a commit are not shown.
-func (v *view) MoreChanges(c Commit) int { return max(0, c.Count-len(c.Changes)) }
+func (v *view) MoreChanges(c *Commit) int { return max(0, c.Count-len(c.Changes)) }
 
 // Scored is a score with its grade.
 func (v *view) Scored(score *Score) []any { return []any{score, v.grade(score)} }

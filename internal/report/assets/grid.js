@@ -43,7 +43,7 @@ class Grid {
   }
 
   // show draws a model: {label, rows, cols, rowHeight, headHeight, headWidth, width(col), corner, rowHead(row),
-  // colHead(col), cell(row, col), activate(row, col)}. What it gives for a cell is {label, class, nodes}.
+  // colHead(col), cell(row, col), activate(row, col)}. What it gives for a cell is {label, class, title, nodes}.
   show(model) {
     this.model = model;
     this.lefts = [model.headWidth];
@@ -152,9 +152,15 @@ class Grid {
     const given = row < 0 ? (col < 0 ? model.corner : model.colHead(col)) : col < 0 ? model.rowHead(row) : model.cell(row, col);
     const role = row < 0 ? 'columnheader' : col < 0 ? 'rowheader' : 'gridcell';
     const cell = element('div', {
-      role, class: 'cell ' + (given.class || ''), 'aria-colindex': col + 2, 'aria-label': given.label, title: given.title,
+      role, class: 'cell ' + (given.class || ''), 'aria-colindex': col + 2, title: given.title,
       tabindex: row === at.row && col === at.col ? 0 : -1,
     }, ...given.nodes);
+    if (given.label) { // what is read out in place of what is shown
+      for (const node of cell.children) {
+        node.setAttribute('aria-hidden', 'true');
+      }
+      cell.append(element('span', { class: 'hidden' }, given.label));
+    }
     if (col >= 0) {
       cell.style.left = this.lefts[col] + 'px';
     }

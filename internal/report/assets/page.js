@@ -195,11 +195,11 @@ function listModel() {
   const columns = [
     ['Verdict', 148, (i) => [verdictOf(a.verdict[i])]],
     ['Host', 200, (i) => [element('bdi', {}, hostName(a.host[i]))]],
-    ['Version', 128, (i) => [element('bdi', {}, texts[targets.version[a.target[i]] || 0])]],
-    ['State', 120, (i) => [states[a.state[i]]]],
-    ['Since', 168, (i) => [moment(a.since[i])]],
-    ['Waits for', 240, (i) => [element('bdi', {}, texts[a.waits[i]])]],
-    ['Message', 480, (i) => [element('bdi', {}, texts[a.message[i]])]],
+    ['Version', 112, (i) => [element('bdi', {}, texts[targets.version[a.target[i]] || 0])]],
+    ['Message', 400, (i) => [element('bdi', {}, texts[a.message[i]])]],
+    ['Since', 184, (i) => [moment(a.since[i])]],
+    ['State', 128, (i) => [states[a.state[i]]]],
+    ['Waits for', 320, (i) => [element('bdi', {}, texts[a.waits[i]])]],
   ];
   return {
     label: 'Assignments, the worst first', rows: rows.length, cols: columns.length,
@@ -356,6 +356,21 @@ function print() {
     element('table', {}, element('thead', {}, head), body));
 }
 
+// reachTables lets keys scroll the tables that are wider than the screen.
+function reachTables() {
+  for (const box of document.querySelectorAll('.table')) {
+    const wide = box.scrollWidth > box.clientWidth;
+    const title = box.closest('section').querySelector('h2').textContent;
+    for (const [name, value] of [['tabindex', '0'], ['role', 'group'], ['aria-label', title + ', a table that scrolls']]) {
+      if (wide) {
+        box.setAttribute(name, value);
+      } else {
+        box.removeAttribute(name);
+      }
+    }
+  }
+}
+
 function start() {
   buildControls();
   byId('explorer').hidden = false;
@@ -365,6 +380,8 @@ function start() {
   lead('[data-host]', (about) => ({ host: about.host, rows: 'host', cols: 'target' }));
   lead('#glance [data-verdict]', (about) => ({ verdict: [about.verdict] }));
   show();
+  reachTables();
+  addEventListener('resize', reachTables);
   addEventListener('hashchange', () => read() && show());
   narrow.addEventListener('change', show);
   addEventListener('beforeprint', print);
@@ -388,6 +405,9 @@ function start() {
     });
   }
 }
+
+// The first search is as quick as the others.
+addEventListener('load', () => setTimeout(() => holding(''), 500));
 
 // What stands in the page is painted before the matrix is made.
 requestAnimationFrame(() => setTimeout(start));

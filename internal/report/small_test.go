@@ -1,0 +1,79 @@
+package report_test
+
+import (
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+)
+
+// smallPage has one of each thing that a page can hold.
+func smallPage() *report.Page {
+	values := &report.Snapshot{Version: "1f0c9a7be2d34c58", Values: []report.Value{
+		{Pointer: "/DATABASE_URL", Container: "east", Overridden: []string{"defaults", "prod"}, Text: `"postgres://east.example.com/app"`},
+		{Pointer: "/REPLICAS", Container: "defaults", Text: "3"},
+	}}
+	hidden := &report.Snapshot{Version: "8d21f7cc90ab1e34", Values: []report.Value{{Pointer: "/REPLICAS", Container: "defaults"}}}
+	hour := func(n int) time.Time { return evidence.Add(-time.Duration(n) * time.Hour) }
+	return &report.Page{
+		Title: "platform", Environment: "prod", Commit: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Time: evidence,
+		Repository: report.Repository{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters"},
+		Hosts: []report.Host{
+			{Name: "clusters/factory-7", Kind: report.SingleCluster, Labels: map[string]string{"region": "west"}, Region: "west", Clusters: 1, Health: &report.Score{
+				Value: 32, Parts: []report.Part{{Name: "ready", Value: 0, Weight: 70}, {Name: "heard of", Value: 100, Weight: 30}}}},
+			{Name: "large", Kind: report.ClusterType, Labels: map[string]string{"region": "east", "size": "large"}, Region: "east", Clusters: 12, Health: &report.Score{
+				Value: 96, Parts: []report.Part{{Name: "ready", Value: 96, Weight: 70}, {Name: "heard of", Value: 96, Weight: 30}}}},
+			{Name: "small", Kind: report.ClusterType, Clusters: 0},
+		},
+		Targets: []report.Target{
+			{Name: "payments-app-live", Workload: "payments-app", Workspace: "payments", Labels: map[string]string{"ring": "outer"}, Version: "v2.4.1"},
+			{Name: "telemetry-agent", Workload: "telemetry", Workspace: "observability"},
+		},
+		Assignments: []report.Assignment{
+			{
+				Host: "large", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-east", "payments-large"}, Verdict: report.Ready,
+				Since: hour(30), Clusters: report.Counts{Ready: 12}, State: report.Changed, Tree: "aaaaaaaaaaaaaaaa", Deployed: "bbbbbbbbbbbbbbbb",
+				Commit: "1234567890abcdef", Changed: hour(31), WaitsFor: "the window to open", Snapshot: values,
+			},
+			{
+				Host: "clusters/factory-7", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-factories"}, Verdict: report.Failed,
+				Since: hour(2), Message: "Deployment web: progress deadline exceeded", Clusters: report.Counts{Failed: 1}, State: report.UpToDate,
+				Tree: "cccccccccccccccc", Deployed: "cccccccccccccccc", Commit: "fedcba0987654321", Changed: hour(3), Snapshot: hidden,
+			},
+			{Host: "gone", Target: "telemetry-agent", Verdict: "", State: report.Removed, Deployed: "dddddddddddddddd"},
+		},
+		Clusters: []report.Cluster{
+			{Name: "factory-7", Type: "small", Verdict: report.Failed, Since: hour(2), Message: "Deployment web: progress deadline exceeded", Commit: "4c1ff0a96d0f8e5b"},
+			{Name: "large-01", Type: "large", Verdict: report.Behind, Since: hour(5), Message: "the source cannot be fetched", Commit: "00112233445566778899", Behind: 3, BehindSince: hour(5)},
+			{Name: "large-02", Type: "large", Verdict: report.Unknown, Behind: -1},
+			{Name: "large-03", Type: "large", Verdict: report.Ready, Since: hour(30), Commit: "4c1ff0a96d0f8e5b"},
+		},
+		Rollouts: []report.Rollout{
+			{Target: "payments-app-live", Content: "payments-app-live@1f0c9a7b", Stage: 2, Stages: 3, Name: "factories", Done: 1, Hosts: 4, Since: hour(2), WaitsFor: "newer content, or an approval", Failed: true},
+			{Target: "telemetry-agent", Content: "telemetry-agent@77aa01bc", Stage: 1, Stages: 2, Done: 1, Hosts: 2, Since: hour(1), WaitsFor: "the soak time, until 2026-03-14T10:30:00Z"},
+		},
+		Promotions: []report.Promotion{
+			{Name: "to-prod", Candidate: "9f8e7d6c", Promoted: "1a2b3c4d", WaitsFor: "the gate to open", Since: hour(8)},
+			{Name: "chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: hour(50)},
+		},
+		History: []report.Commit{
+			{ID: "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544", Author: "Ada Example", Subject: "platform: change 2 assignments", Time: hour(3), Count: 2, Changes: []report.Change{
+				{Action: "changed", Assignment: "clusters/factory-7/payments-app-live"}, {Action: "added", Assignment: "large/payments-app-live"}}},
+			{ID: "1234567890abcdef1234567890abcdef12345678", Author: "pipeline", Subject: "platform: add 40 assignments", Time: hour(31), Count: 40, Changes: []report.Change{
+				{Action: "added", Assignment: "large/payments-app-live"}}},
+		},
+		HistoryCut:   true,
+		Unscheduled:  []report.Unscheduled{{Target: "reports-nightly", Reason: "no host has gpu=true", Nearest: "large", Requirement: "gpu=true"}},
+		IdleHosts:    []string{"small"},
+		IdlePolicies: []report.Idle{{Name: "old-canary", Reason: "selects no deployment target"}},
+		Excluded:     []report.Excluded{{Host: "large", Target: "telemetry-agent", Policies: []string{"not-on-large"}}},
+		Rules: []report.Rule{
+			{Name: "no-mutable-tags", Mode: "enforce", Looked: 2, Passed: 2},
+			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []report.Violation{{Subject: "telemetry-agent", Message: "runs in one region only"}}},
+		},
+		Health: &report.Score{Value: 71, Parts: []report.Part{
+			{Name: "ready", Value: 67, Weight: 70, Detail: "2 of 3 assignments"}, {Name: "heard of", Value: 75, Weight: 30, Detail: "1 of 4 clusters says nothing"}}},
+		Regions: []report.Region{
+			{Name: "east", Hosts: 1, Clusters: 12, Health: &report.Score{Value: 96}}, {Name: "west", Hosts: 1, Clusters: 1, Health: &report.Score{Value: 32}}, {Name: "", Hosts: 1},
+		},
+	}
+}
