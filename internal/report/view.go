@@ -63,10 +63,10 @@ type tile struct {
 }
 
 // Tiles count the assignments by verdict, the worst first; none is left out where it is not there.
-func (v *view) Tiles() []tile { return tiles(v.assignments, len(v.Page.Assignments)) }
+func (v *view) Tiles() []tile { return tiles(v.assignments, len(v.Assignments)) }
 
 // ClusterTiles count the clusters likewise.
-func (v *view) ClusterTiles() []tile { return tiles(v.clusters, len(v.Page.Clusters)) }
+func (v *view) ClusterTiles() []tile { return tiles(v.clusters, len(v.Clusters)) }
 
 func tiles(counts [6]int, all int) []tile {
 	var made []tile
@@ -194,12 +194,12 @@ func (v *view) Worst() []*Host {
 
 // Troubled are the clusters that are not ready, as many as are shown.
 func (v *view) Troubled() []*Cluster {
-	found := troubled(v.Page.Clusters)
+	found := troubled(v.Clusters)
 	return found[:min(len(found), shownClusters)]
 }
 
 // MoreTroubled is how many more there are.
-func (v *view) MoreTroubled() int { return max(0, len(troubled(v.Page.Clusters))-shownClusters) }
+func (v *view) MoreTroubled() int { return max(0, len(troubled(v.Clusters))-shownClusters) }
 
 // SomeExcluded are as many as are shown.
 func (v *view) SomeExcluded() []Excluded { return v.Excluded[:min(len(v.Excluded), shownExcluded)] }
@@ -250,8 +250,8 @@ type group struct {
 func (v *view) ByHost() []group {
 	var groups []group
 	at := map[string]int{}
-	for i := range v.Page.Assignments {
-		a := &v.Page.Assignments[i]
+	for i := range v.Assignments {
+		a := &v.Assignments[i]
 		n, ok := at[a.Host]
 		if !ok {
 			n = len(groups)

@@ -1,0 +1,163 @@
+package report_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// What holds for people in front of a browser. One browser serves all of it.
+func TestPageInABrowser(t *testing.T) {
+	t.Parallel()
+	browser := startBrowser(t)
+	reference := referencePage(t, 20_000, true)
+	middle, small := referencePage(t, 300, true), smallPage()
+
+	t.Run("the reference fleet is painted and filtered quickly, and clicks lead to one assignment", func(t *testing.T) {
+		tab := openTab(t, browser, reference, look{})
+		t.Logf("first contentful paint after %.0f ms, matrix after %.0f ms, of which the page was at work for %.0f ms",
+			ask[float64](tab, `performance.getEntriesByName('first-contentful-paint')[0].startTime`), ask[float64](tab, `performance.now()`), tab.busy())
+		tab.screenshot("20000-light", false)
+		tab.run(colours(true))
+		tab.screenshot("20000-dark", false)
+		tab.run(colours(false))
+		for _, filter := range []string{
+			`{q: 'app-01'}`, `{q: 'replicas available'}`, `{q: ''}`, `{verdict: ['failed', 'behind']}`, `{label: 'region=region-0007'}`,
+			`{workspace: 'team-0004'}`, `{verdict: [], label: '', workspace: '', view: 'list'}`, `{view: 'matrix', rows: 'host', cols: 'target'}`, `{...unset}`,
+		} {
+			before := tab.busy()
+			took := ask[float64](tab, `(() => { const from = performance.now(); change(`+filter+`); document.body.offsetHeight; return performance.now() - from; })()`)
+			worked := tab.busy() - before
+			t.Logf("%-62s %5.1f ms, of which the page was at work for %.1f ms", filter, took, worked)
+			if worked > 500 { // five times what is promised
+				t.Errorf("filter %s took %.0f ms", filter, worked)
+			}
+		}
+		tab.is("only what can be seen is drawn", `document.querySelectorAll('.cell').length < 2000`)
+
+		tab.is("20,240 assignments are counted", `document.getElementById('hits').textContent.startsWith('20,240 assignments on 800 hosts')`)
+		tab.is("they are grouped by region and workspace", `document.querySelector('.corner').textContent === 'RegionWorkspace'`)
+		tab.click(`.cell.many`)
+		tab.until("hosts of one region", `document.querySelector('.corner').textContent.startsWith('Host')`)
+		tab.until("the address holds the region", `new URLSearchParams(location.hash.slice(1)).get('region') === 'region-0000'`)
+		tab.click(`.cell.one`)
+		tab.until("the assignment", `!document.getElementById('detail').hidden`)
+		for _, text := range []string{"Why it is there", "By target policy", "Configuration", "Changed last", "from "} {
+			tab.is(text+" is told", `document.getElementById('detail').textContent.includes(`+fmt.Sprintf("%q", text)+`)`)
+		}
+		tab.screenshot("20000-assignment", false)
+		tab.click(`#detail .close`)
+		tab.until("the end of the assignment", `document.getElementById('detail').hidden`)
+		tab.click(`#clear`)
+		tab.until("all assignments", `document.getElementById('hits').textContent.startsWith('20,240')`)
+		tab.click(`#chips .chip:first-child`)
+		tab.until("failed ones alone", `document.getElementById('hits').textContent.includes(' of 20,240')`)
+		tab.click(`#as-list`)
+		tab.until("the list", `document.querySelector('.corner').textContent === 'Deployment target'`)
+		tab.is("every one of them failed", `[...document.querySelectorAll('.grid .verdict')].every((v) => v.textContent === 'failed')`)
+		tab.screenshot("20000-list", false)
+		tab.click(`.grid .cell.text`)
+		tab.until("the assignment", `!document.getElementById('detail').hidden`)
+		tab.click(`#glance [data-verdict=unknown] button`)
+		tab.until("unknown ones", `document.querySelector('#chips .chip:nth-child(4)').getAttribute('aria-pressed') === 'true'`)
+		tab.click(`#health [data-region] button`)
+		tab.until("a region", `document.getElementById('region').value === 'region-0000'`)
+		for _, filter := range []string{"workspace", "workload", "region", "state", "rows", "cols"} {
+			ask[bool](tab, `((select) => { select.disabled = false; for (const option of [...select.options].slice(-3)) { select.value = option.value; select.dispatchEvent(new Event('change')); } return true; })(document.getElementById('`+filter+`'))`)
+		}
+		ask[bool](tab, `document.querySelectorAll('details').forEach((one) => { one.open = true; }) || true`)
+	})
+
+	t.Run("the address brings back what was looked at", func(t *testing.T) {
+		first := openTab(t, browser, middle, look{})
+		ask[bool](first, `change({q: 'app-0002', verdict: ['ready'], view: 'list'}) || open(result.found[1]) || true`)
+		first.until("the address", `location.hash.includes('open=')`)
+		fragment := ask[string](first, `location.hash`)
+		second := openTab(t, browser, middle, look{fragment: fragment})
+		const shown = `document.getElementById('hits').textContent + document.getElementById('detail').textContent + document.querySelector('.grid').textContent`
+		if a, b := ask[string](first, shown), ask[string](second, shown); a != b {
+			t.Errorf("with %s:\n%s\nwant\n%s", fragment, b, a)
+		}
+		ask[bool](second, `(location.hash = '#q=nobody-has-this&verdict=nonsense&rows=nonsense&open=nonsense') && true`)
+		second.until("nothing", `document.getElementById('hits').textContent === 'Nothing fits these filters'`)
+	})
+
+	t.Run("keys alone lead everywhere", func(t *testing.T) {
+		tab := openTab(t, browser, middle, look{})
+		ask[bool](tab, `document.getElementById('as-list').focus() || true`)
+		tab.press(kb.Tab)
+		tab.is("one Tab leads to the grid", `document.activeElement.getAttribute('role') === 'gridcell'`)
+		tab.is("it is the one stop of the grid", `document.querySelectorAll('.grid [tabindex="0"]').length === 1`)
+		tab.press(kb.ArrowRight, kb.ArrowDown, kb.ArrowDown)
+		tab.is("arrows move", `document.activeElement.row === 2 && document.activeElement.col === 1`)
+		tab.press(kb.End)
+		tab.is("the last column can be seen", `document.activeElement.col === grid.model.cols - 1 && document.activeElement.getBoundingClientRect().right <= grid.scroller.getBoundingClientRect().right + 1`)
+		tab.press(kb.PageDown, kb.Home)
+		tab.is("Home leads to the host", `document.activeElement.getAttribute('role') === 'rowheader'`)
+		tab.press(kb.PageUp, kb.PageUp, kb.ArrowRight)
+		tab.is("the focus can be seen", `getComputedStyle(document.activeElement).outlineStyle === 'solid'`)
+		tab.press(kb.Enter)
+		tab.until("the assignment", `!document.getElementById('detail').hidden && document.activeElement.id === 'detail'`)
+		tab.press(kb.Escape)
+		tab.is("Escape leads back to the cell", `document.getElementById('detail').hidden && document.activeElement.classList.contains('cell')`)
+		tab.press(kb.Tab)
+		tab.is("one Tab leaves the grid", `!document.activeElement.closest('.grid')`)
+	})
+
+	for _, dark := range []bool{false, true} {
+		name := map[bool]string{false: "light", true: "dark"}[dark]
+		t.Run("contrast and names are right, "+name, func(t *testing.T) {
+			tab := openTab(t, browser, small, look{dark: dark})
+			tab.screenshot("3-"+name, true)
+			for _, view := range []string{
+				`{}`, `{rows: 'region', cols: 'workspace'}`, `{view: 'list'}`, `{verdict: ['failed']}`, `{q: 'nobody has this'}`, `{...unset, open: keyOf(0)}`,
+			} {
+				ask[bool](tab, `change(`+view+`) || true`)
+				if faults := tab.faults(); faults != "" {
+					t.Errorf("%s:\n%s", view, faults)
+				}
+			}
+			tab.screenshot("3-"+name+"-assignment", false)
+			tab = openTab(t, browser, middle, look{dark: dark})
+			tab.screenshot("300-"+name, true)
+		})
+	}
+
+	t.Run("it can be read on a phone", func(t *testing.T) {
+		tab := openTab(t, browser, middle, look{width: 390, height: 844})
+		tab.is("nothing is wider than the screen", `document.documentElement.scrollWidth <= 390`)
+		tab.is("it begins with the list", `grid.scroller.classList.contains('list')`)
+		tab.screenshot("300-narrow", true)
+		tab = openTab(t, browser, small, look{width: 390, height: 844})
+		if faults := tab.faults(); faults != "" {
+			t.Error(faults)
+		}
+		ask[bool](tab, `open(0) || true`)
+		tab.screenshot("3-narrow-assignment", false)
+	})
+
+	t.Run("it can be read without scripts", func(t *testing.T) {
+		tab := openTab(t, browser, middle, look{noScript: true})
+		for _, selector := range []string{`#glance .tiles`, `#rollouts table`, `#all details`, `noscript p a`} {
+			tab.run(chromedp.WaitVisible(chromedp.CSS(selector)))
+		}
+		tab.run(chromedp.WaitNotVisible(chromedp.CSS(`#explorer`)))
+		tab.screenshot("300-no-script", true)
+	})
+
+	t.Run("it can be printed", func(t *testing.T) {
+		for name, as := range map[string]look{"light": {}, "dark": {dark: true}} {
+			tab := openTab(t, browser, small, as)
+			pdf, err := chromedp.Run(tab.context, chromedp.PrintToPDF())
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave(t, "3-print-"+name+".pdf", pdf)
+			tab.is("nothing of it is left", `document.getElementById('print').children.length === 0`)
+			ask[bool](tab, `dispatchEvent(new Event('beforeprint'))`)
+			tab.is("what was found is printed", `document.querySelectorAll('#print tbody tr').length === result.found.length`)
+		}
+	})
+}
