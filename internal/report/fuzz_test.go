@@ -1,0 +1,217 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+	markup "golang.org/x/net/html"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+)
+
+// hostile are texts that do something where they are not escaped.
+var hostile = []string{
+	`<script>alert(1)</script>`, `</script><script>alert(1)</script>`, `</noscript><img src=x onerror=alert(1)>`, `<!--`, `-->`, `]]>`,
+	`" onmouseover="alert(1)`, `' onfocus='alert(1)' autofocus='`, `javascript:alert(1)`, `{{.}}`, `${1}`, `&lt;b&gt;&#x202e;`, `</style><style>*{display:none}`,
+	`](https://example.com)`, `[a](javascript:alert(1))`, `![a](https://example.com/a.png)`, `https://example.com`, `www.example.com`, `a@example.com`,
+	`@team`, `#1`, `GH-1`, "`", "``", "`code`", "```\n```", `a|b`, `a\|b`, `\`, `|---|`, `**b**`, `~~s~~`, `<https://example.com>`, "a\n\n# b", "a\n---\nb", `$x$`, `:smile:`,
+	"\x1b[31mred\x1b[0m", "\x1b]8;;https://example.com\a", "\x00", "\x7f", "\u0085", "\u202eabc\u202c", "\u2066a\u2069", "\u200b", "\ufeff", "\u2028", "\u2029", "\xff\xfe", "é", " a ",
+	"\U000e0041", strings.Repeat("long ", 400),
+}
+
+func TestHostileTextsDoNothing(t *testing.T) {
+	t.Parallel()
+	for _, value := range hostile {
+		checkHostile(t, value)
+	}
+}
+
+func FuzzHostileTexts(f *testing.F) {
+	for _, value := range hostile {
+		f.Add(value)
+	}
+	f.Fuzz(func(t *testing.T, value string) { checkHostile(t, value) })
+}
+
+// checkHostile puts a text into every field of a page: what it comes to must have
+// the structure that it has with harmless texts.
+func checkHostile(t *testing.T, value string) {
+	t.Helper()
+	page, harmless := pageOf("x"+value), pageOf("harmless")
+	text, same := html(t, page), html(t, harmless)
+	for _, scripting := range []bool{true, false} {
+		got, want := elements(t, text, scripting), elements(t, same, scripting)
+		if at := firstDifference(got, want); at >= 0 {
+			t.Fatalf("%q changes the HTML (scripts: %v) at element %d:\n%s\nwant\n%s", value, scripting, at, line(got, at), line(want, at))
+		}
+	}
+	if r, ok := steering(string(text)); ok {
+		t.Fatalf("%q leaves %q in the HTML", value, r)
+	}
+	markdown := report.Markdown(page, 0)
+	got, want := nodes(t, value, markdown), nodes(t, value, report.Markdown(harmless, 0))
+	if at := firstDifference(got, want); at >= 0 {
+		t.Fatalf("%q changes the Markdown at node %d: %s, want %s\n%s", value, at, line(got, at), line(want, at), markdown)
+	}
+	if r, ok := steering(markdown); ok {
+		t.Fatalf("%q leaves %q in the Markdown", value, r)
+	}
+	for _, limit := range []int{1, 100, 700, 2000} {
+		if cut := report.Markdown(page, limit); len(cut) > limit {
+			t.Fatalf("%q: %d bytes of Markdown, want at most %d", value, len(cut), limit)
+		}
+	}
+}
+
+// pageOf is a page whose every text is the same.
+func pageOf(value string) *report.Page {
+	p := smallPage()
+	fill(reflect.ValueOf(p).Elem(), value)
+	return p
+}
+
+func fill(v reflect.Value, value string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(value)
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fill(v.Elem(), value)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			fill(v.Index(i), value)
+		}
+	case reflect.Map:
+		if v.Len() > 0 {
+			v.Set(reflect.ValueOf(map[string]string{value: value}))
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), value)
+		}
+	}
+}
+
+// elements are those of a page, with their attributes; of attributes that hold what
+// somebody else chose, the name alone.
+func elements(t *testing.T, page []byte, scripting bool) []string {
+	t.Helper()
+	root, err := markup.ParseWithOptions(bytes.NewReader(page), markup.ParseOptionEnableScripting(scripting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for node := range root.Descendants() {
+		if node.Type != markup.ElementNode {
+			if node.Type != markup.TextNode {
+				found = append(found, fmt.Sprintf("node %d", node.Type))
+			}
+			continue
+		}
+		one := "<" + node.Data
+		for _, attribute := range node.Attr {
+			one += " " + attribute.Namespace + ":" + attribute.Key
+			if attribute.Key != "data-host" && attribute.Key != "data-region" {
+				one += "=" + attribute.Val
+			}
+		}
+		switch node.Data {
+		case "script":
+			if slices.ContainsFunc(node.Attr, func(a markup.Attribute) bool { return a.Val == "application/json" }) {
+				one += checkData(t, node.FirstChild.Data)
+				break
+			}
+			one += node.FirstChild.Data
+		case "style":
+			one += node.FirstChild.Data
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
+// checkData says what the texts of the data may not hold, either: the script shows
+// them as they are.
+func checkData(t *testing.T, text string) string {
+	t.Helper()
+	var data struct {
+		Strings, Trees []string
+	}
+	if err := json.Unmarshal([]byte(text), &data); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range append(data.Strings, data.Trees...) {
+		if r, ok := steering(one); ok {
+			t.Fatalf("%q in the data", r)
+		}
+	}
+	return fmt.Sprint(len(data.Strings) > 0)
+}
+
+// steering finds a character that steers a terminal or the direction of texts.
+func steering(text string) (rune, bool) {
+	for _, r := range text {
+		switch {
+		case r == '\n':
+		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c, r == 0x2028, r == 0x2029:
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// nodes are the kinds of what a Git host makes of Markdown.
+func nodes(t *testing.T, value, markdown string) []string {
+	t.Helper()
+	root := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader([]byte(markdown)))
+	var found []string
+	err := ast.Walk(root, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch node.Kind() {
+		case ast.KindLink, ast.KindImage, ast.KindAutoLink, ast.KindRawHTML, ast.KindHTMLBlock:
+			t.Fatalf("%q makes a %s of Markdown", value, node.Kind())
+		case ast.KindCodeSpan:
+			found = append(found, node.Kind().String())
+			return ast.WalkSkipChildren, nil
+		}
+		found = append(found, node.Kind().String())
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func firstDifference(a, b []string) int {
+	for i := range max(len(a), len(b)) {
+		if line(a, i) != line(b, i) {
+			return i
+		}
+	}
+	return -1
+}
+
+func line(lines []string, at int) string {
+	if at >= len(lines) {
+		return "nothing"
+	}
+	return lines[at]
+}
