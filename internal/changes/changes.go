@@ -51,10 +51,12 @@ type Notes struct {
 	Adopted    []string // folders that others or nobody owned, "<host>/<deployment target>"
 	Mended     []string // hosts whose marker or record is repaired
 	Lines      []string // whatever else is to be said, in this order
+	// Constraints are lines about rules, in this order.
+	Constraints []string
 }
 
 // Summarize returns the lines: first how many hosts and assignments change, then what is removed, what is
-// added, what changes, what waits, and drift. They are never more than [MaxLines], for any number of
+// added, what changes, what waits, drift, and rules. They are never more than [MaxLines], for any number of
 // folders. Causes are what differs between the versions of the fleet and reaches the folder; where the
 // version before is not known (nil), no change has a cause, and an added folder only the policies that
 // assign it.
@@ -68,6 +70,7 @@ func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
 	lines = append(lines, s.waiting()...)
 	lines = append(lines, s.drifted()...)
 	lines = append(lines, s.others()...)
+	lines = append(lines, Few(notes.Constraints)...)
 	if len(lines) == 1 && s.nothing() {
 		return nil
 	}
@@ -75,7 +78,7 @@ func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
 }
 
 // MaxLines bounds what [Summarize] returns.
-const MaxLines = 100
+const MaxLines = 110
 
 // What of MaxLines each kind of line may take.
 const (
@@ -85,4 +88,17 @@ const (
 	maxWaiting = 8
 	maxDrift   = 4
 	maxOthers  = 12
+	maxFew     = 12
 )
+
+// Few bounds lines about one thing, their number and their lengths.
+func Few(lines []string) []string {
+	var few []string
+	for i, line := range lines {
+		if left := len(lines) - i; i == maxFew-1 && left > 1 {
+			return append(few, "and "+counted(left, "more line"))
+		}
+		few = append(few, oneLine(line))
+	}
+	return few
+}

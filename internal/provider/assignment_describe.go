@@ -27,6 +27,11 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 	if t.known != nil {
 		notes.Mended = t.known.Drift.Touched
 	}
+	changed := make([]rollout.Key, len(folders))
+	for i, folder := range folders {
+		changed[i] = rollout.Key{Host: folder.Host, DeploymentTarget: folder.DeploymentTarget}
+	}
+	notes.Constraints = t.constraintLines(changed)
 	if t.outcome != nil {
 		notes.Lines = t.outcome.Lines()
 	}

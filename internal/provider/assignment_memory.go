@@ -38,6 +38,7 @@ type memory struct {
 	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil where no version that knows rollouts has written
 	Provider    string            `json:"provider,omitempty"` // version that rendered
 	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
+	Constraints constraintMemory  `json:"constraints,omitzero"`
 }
 
 type driftMemory struct {

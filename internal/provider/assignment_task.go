@@ -43,6 +43,7 @@ type task struct {
 	steps   steps
 	outcome *rollout.Outcome                  // nil where nothing is to wait for anything
 	back    map[string]map[string]gitops.Host // what commits have that a rollout goes back to
+	ruling  *ruling                           // nil with rollback_to
 }
 
 func (r *assignmentResource) task(
@@ -163,6 +164,7 @@ func (t *task) plan(ctx context.Context) {
 		return
 	}
 	t.intent.After = t.decisions.Trees(t.current)
+	t.constrain(ctx, false)
 	if t.lookAhead(ctx); t.diagnostics.HasError() {
 		return
 	}
@@ -170,9 +172,7 @@ func (t *task) plan(ctx context.Context) {
 	t.setProgress()
 	if t.isDone(ctx) {
 		t.model.Deployed, t.model.Commit, t.model.Changes = t.prior.Deployed, t.prior.Commit, t.prior.Changes
-		if !t.isSaid() && t.outcome != nil {
-			t.model.Changes = linesValue(t.outcome.Lines())
-		}
+		t.tellOthers()
 		if t.intent.Settings.PullRequest {
 			t.model.PullRequest = t.prior.PullRequest
 		}
@@ -180,12 +180,32 @@ func (t *task) plan(ctx context.Context) {
 		return
 	}
 	lines, complete := t.describe(ctx)
+	complete = complete && t.ruling.settled()
 	switch {
 	case t.diagnostics.HasError():
 	case complete:
 		t.model.Changes = linesValue(lines)
 	default:
 		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes, as far as they are known", wording.Lines(lines, changes.MaxLines))
+	}
+}
+
+// tellOthers has the plan say what changes though no folder does: how far a rollout is, and rules.
+func (t *task) tellOthers() {
+	var lines []string
+	rollout := !t.isSaid() && t.outcome != nil
+	if rollout {
+		lines = t.outcome.Lines()
+	}
+	rules := t.ruling != nil && !t.ruling.difference.None()
+	if rules {
+		lines = append(lines, changes.Few(t.constraintLines(nil))...)
+	}
+	switch {
+	case !t.ruling.settled():
+		t.model.Changes = types.ListUnknown(types.StringType)
+	case rollout || rules:
+		t.model.Changes = linesValue(lines)
 	}
 }
 
@@ -283,6 +303,7 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 	var lines []string
 	if ready {
 		t.intent.After = t.decisions.Trees(t.current)
+		t.constrain(ctx, true)
 		if t.model.Changes.IsUnknown() {
 			t.lookAhead(ctx)
 			lines, _ = t.describe(ctx)
@@ -298,16 +319,25 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 	return t.deliver(ctx, lines)
 }
 
-// proceed is an apply that writes nothing, and remembers how far the rollout is.
+// proceed is an apply that writes nothing, and remembers how far the rollout is, and which rules it told of.
 func (t *task) proceed(ctx context.Context) *memory {
 	out, quiet := t.diagnostics, diag.Diagnostics{}
 	t.diagnostics = &quiet
 	ready := t.locationKnown && t.want(ctx)
+	if ready {
+		t.intent.After = t.decisions.Trees(t.current)
+		t.constrain(ctx, true)
+		if t.model.Changes.IsUnknown() { // rules that were not known yet
+			t.model.Changes = t.prior.Changes
+			t.tellOthers()
+		}
+	}
 	t.diagnostics = out
 	if out.Append(quiet.Errors()...); !ready || t.memory == nil {
 		return nil
 	}
 	m := *t.memory
+	m.Constraints = t.ruling.remember(t.memory)
 	if m.Rollout = t.state(); t.result != nil && !t.isUnderWay() {
 		m.remember(t.result, locationText(t.intent.Owner.Location), t.connection.release)
 	}
@@ -340,6 +370,7 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 		t.model.Changes = linesValue(lines)
 	}
 	m := &memory{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records, Rollout: t.state()}
+	m.Constraints = t.ruling.remember(t.memory)
 	if t.memory != nil {
 		m.Label = t.memory.Label
 	}

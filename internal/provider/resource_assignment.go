@@ -318,7 +318,7 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 			return
 		}
 		after.keep(ctx, resp.Private, &resp.Diagnostics)
-	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) {
+	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) {
 		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
 		if after := task.proceed(ctx); after != nil && !resp.Diagnostics.HasError() {
 			after.keep(ctx, resp.Private, &resp.Diagnostics)

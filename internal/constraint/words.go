@@ -1,0 +1,193 @@
+package constraint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// How many violations an error lists, and how many names a line of a plan.
+const (
+	maxTold   = 5
+	maxNamed  = 3
+	maxPassed = 5 // names of rules in one line
+)
+
+// Broken counts the subjects that break the rule, those included for which it could not be evaluated.
+func (r *Result) Broken() int { return r.Violated + r.Failed }
+
+// Report is a text of some lines for an error: how the rule is broken, the first few violations with their messages,
+// and how many more there are.
+func (r *Result) Report() string {
+	if r.Error != "" {
+		return fmt.Sprintf("constraint %q could not be evaluated: %s", r.Name, r.Error)
+	}
+	lines := make([]string, 0, maxTold)
+	for _, violation := range r.Violations[:min(maxTold, len(r.Violations))] {
+		lines = append(lines, wording.OneLine(violation.Subject.String()+": "+violation.Message))
+	}
+	if r.Over == OverFleet && len(r.Violations) == 1 {
+		return fmt.Sprintf("constraint %q is violated by the fleet: %s", r.Name, wording.OneLine(r.Violations[0].Message))
+	}
+	text := fmt.Sprintf("constraint %q is violated by %d of %s:\n%s", r.Name, r.Broken(), r.Over.count(r.Looked), strings.Join(lines, "\n"))
+	if more := r.Broken() - len(lines); more > 0 {
+		text += fmt.Sprintf("\n… and %d more", more)
+	}
+	return text
+}
+
+// Undecidable is a clause about the subjects that cannot be decided yet; "" where there are none.
+func (r *Result) Undecidable() string {
+	if r.Undecided == 0 {
+		return ""
+	}
+	var waits []string
+	for _, pending := range r.Pending {
+		if !slices.Contains(waits, pending.WaitsFor) {
+			waits = append(waits, pending.WaitsFor)
+		}
+	}
+	return fmt.Sprintf("constraint %q cannot be decided yet for %s: it waits for %s",
+		r.Name, r.Over.count(r.Undecided), wording.List(waits, maxNamed))
+}
+
+// Difference is how the rules of a fleet differ from those that were told of last, by name, sorted.
+type Difference struct {
+	New, Changed, Gone []string
+	Unknown            []string // rules that are not known yet
+}
+
+// Compare compares the digests of rules, see [Digests]. What is not known yet is no difference: unknown are names, and
+// where allUnknown there may be any others.
+func Compare(before, now map[string]string, unknown []string, allUnknown bool) Difference {
+	d := Difference{Unknown: slices.Sorted(slices.Values(unknown))}
+	if allUnknown {
+		return d
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		switch digest, was := before[name]; {
+		case !was:
+			d.New = append(d.New, name)
+		case digest != now[name]:
+			d.Changed = append(d.Changed, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, is := now[name]; !is && !slices.Contains(unknown, name) {
+			d.Gone = append(d.Gone, name)
+		}
+	}
+	return d
+}
+
+// None says that the rules are the same, as far as they are known.
+func (d Difference) None() bool { return len(d.New)+len(d.Changed)+len(d.Gone) == 0 }
+
+// Lines are what a plan says of the rules, names alone and never a message, since that may have values: rules that are
+// broken where the plan changes something, which touched tells of a subject; rules that are new or have changed; rules
+// that cannot be decided yet.
+func (d Difference) Lines(results *Results, touched func(Subject) bool) []string {
+	if results == nil {
+		results = &Results{}
+	}
+	var broken, undecided, held []string
+	for i := range results.Rules {
+		rule := &results.Rules[i]
+		isTold := slices.Contains(d.New, rule.Name) || slices.Contains(d.Changed, rule.Name)
+		if line := rule.line(isTold, touched); line != "" {
+			broken = append(broken, line)
+		}
+		if clause := rule.Undecidable(); clause != "" {
+			undecided = append(undecided, clause)
+		} else if rule.Holds() && isTold {
+			held = append(held, rule.Name)
+		}
+	}
+	lines := slices.Concat(broken, undecided)
+	for _, name := range d.Unknown {
+		lines = append(lines, fmt.Sprintf("constraint %q is not known yet", name))
+	}
+	isNew := func(name string) bool { return slices.Contains(d.New, name) }
+	lines = appendRules(lines, slices.DeleteFunc(slices.Clone(held), func(name string) bool { return !isNew(name) }), "is new, and holds", "are new, and hold")
+	lines = appendRules(lines, slices.DeleteFunc(held, isNew), "has changed, and holds", "have changed, and hold")
+	return appendRules(lines, d.Gone, "is no more", "are no more")
+}
+
+func appendRules(lines, names []string, one, many string) []string {
+	if len(names) == 0 {
+		return lines
+	}
+	return append(lines, fmt.Sprintf("%s %s %s", wording.OneOrMany(len(names), "constraint", "constraints"),
+		wording.List(quoted(names), maxPassed), wording.OneOrMany(len(names), one, many)))
+}
+
+func quoted(names []string) []string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = fmt.Sprintf("%q", name)
+	}
+	return texts
+}
+
+// line is "" where nothing breaks the rule, or nothing does of what is touched and not all is told.
+func (r *Result) line(all bool, touched func(Subject) bool) string {
+	if r.Error != "" {
+		return fmt.Sprintf("constraint %q could not be evaluated", r.Name)
+	}
+	var names []string
+	for _, violation := range r.Violations {
+		if all || r.Over == OverFleet || touched(violation.Subject) {
+			names = append(names, violation.Subject.name())
+		}
+	}
+	count := len(names)
+	if all {
+		count = r.Broken()
+	}
+	switch {
+	case count == 0:
+		return ""
+	case r.Over == OverFleet:
+		return fmt.Sprintf("constraint %q is violated by the fleet", r.Name)
+	}
+	atLeast := ""
+	if !all && r.Broken() > len(r.Violations) {
+		atLeast = "at least "
+	}
+	return fmt.Sprintf("constraint %q is violated by %s%s: %s", r.Name, atLeast, r.Over.count(count),
+		wording.List(names[:min(len(names), maxNamed)], maxNamed)+more(count-maxNamed))
+}
+
+func more(count int) string {
+	if count <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", count)
+}
+
+// name is the shortest that tells a subject from all others of its rule.
+func (s Subject) name() string {
+	switch {
+	case s.Object != "":
+		return s.Assignment + " (" + s.Object + ")"
+	case s.Assignment != "":
+		return s.Assignment
+	case s.DeploymentTarget != "":
+		return s.DeploymentTarget
+	case s.Host != "":
+		return s.Host
+	}
+	return s.Workspace
+}
+
+// nouns are what subjects are called.
+var nouns = map[Over][2]string{
+	OverFleet: {"fleet", "fleets"}, OverWorkspaces: {"workspace", "workspaces"}, OverHosts: {"host", "hosts"},
+	OverDeploymentTargets: {"deployment target", "deployment targets"}, OverAssignments: {"assignment", "assignments"},
+	OverObjects: {"object", "objects"},
+}
+
+func (o Over) count(number int) string { return wording.Count(number, nouns[o][0], nouns[o][1]) }

@@ -1,0 +1,174 @@
+package provider
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// constraintMemory is what private state has of the constraints: rules that were kept by what is rendered are not
+// evaluated again while neither changes.
+type constraintMemory struct {
+	Rules map[string]string `json:"rules,omitempty"` // by name, the rules that the last apply told of, hashed
+	Kept  string            `json:"kept,omitempty"`  // fingerprint of what kept all of Rules that are enforced
+}
+
+// ruling is what a plan or an apply finds out about the fleet's constraints.
+type ruling struct {
+	digests    map[string]string
+	difference constraint.Difference
+	unknown    bool                // some rules are not known yet
+	results    *constraint.Results // of the rules that had to be evaluated
+	kept       string              // see constraintMemory
+}
+
+// constrain holds what is wanted to the fleet's constraints. A violation of one that is enforced is an error, but where
+// the plan only removes folders or goes back: what would mend it must not be held.
+func (t *task) constrain(ctx context.Context, applies bool) {
+	if t.result == nil {
+		return
+	}
+	entries, unknown, allUnknown := constraintsOf(t.model.Fleet)
+	r := &ruling{digests: hashesOf(entries), unknown: allUnknown || len(unknown) > 0}
+	t.ruling = r
+	before := constraintMemory{}
+	if t.memory != nil {
+		before = t.memory.Constraints
+	}
+	if t.memory != nil && t.memory.Model != "" { // else an import, which is to change nothing
+		r.difference = constraint.Compare(before.Rules, r.digests, unknown, allUnknown)
+	} else {
+		r.difference = constraint.Compare(r.digests, r.digests, unknown, allUnknown)
+	}
+	if len(entries) == 0 {
+		return
+	}
+	fingerprint := ""
+	if t.connection != nil && t.connection.release != developmentRelease {
+		fingerprint = t.result.Fingerprint(t.rendering.Destination, t.connection.release)
+	}
+	if fingerprint != "" && before.Kept == fingerprint && maps.EqualFunc(t.intent.After, t.current, maps.Equal[map[string]string]) {
+		maps.DeleteFunc(entries, func(name, _ string) bool { return before.Rules[name] == r.digests[name] })
+	}
+	results, found := t.result.Constraints(ctx, entries, t.rendering.Destination)
+	if addErrors(t.diagnostics, found); results == nil {
+		return
+	}
+	r.results = results
+	if t.enforce(applies) {
+		r.kept = fingerprint
+	}
+}
+
+// settled says that all rules are known, and decided: what is said of them stays.
+func (r *ruling) settled() bool {
+	return r == nil || !r.unknown && (r.results == nil ||
+		!slices.ContainsFunc(r.results.Rules, func(rule constraint.Result) bool { return rule.Undecided > 0 }))
+}
+
+// enforce returns false where an enforced rule is not kept, or not known to be.
+func (t *task) enforce(applies bool) bool {
+	kept, mends := true, t.mends()
+	for i := range t.ruling.results.Rules {
+		rule := &t.ruling.results.Rules[i]
+		switch {
+		case !rule.Enforced():
+		case !rule.Holds() && mends:
+			kept = false
+			t.diagnostics.AddAttributeWarning(fleetPath, "Constraint is violated",
+				sentence(rule.Report())+"\n\nThis plan only removes folders or goes back, so it is not held.")
+		case !rule.Holds():
+			kept = false
+			t.diagnostics.AddAttributeError(fleetPath, "Constraint is violated",
+				sentence(rule.Report())+"\n\nNothing is written. Mend what violates it, or set mode = \"inform\" on the constraint. "+
+					"To destroy a fleet that violates it, add -refresh=false.")
+		case rule.Undecided > 0:
+			kept = false
+			if applies {
+				t.diagnostics.AddAttributeError(fleetPath, "Constraint cannot be decided", sentence(rule.Undecidable())+" Nothing was written.")
+			}
+		}
+	}
+	return kept
+}
+
+// mends says whether all that changes is folders that are removed or go back.
+func (t *task) mends() bool {
+	if t.known == nil || t.known.Owner.Location != t.intent.Owner.Location || t.known.Drift.Gone {
+		return false
+	}
+	changed := false
+	for host, targets := range t.decisions {
+		for target, decision := range targets {
+			had := t.current[host][target]
+			switch {
+			case decision.Action == rollout.Keep || decision.Tree != "" && decision.Tree == had:
+			case decision.Action != rollout.GoBack:
+				return false
+			default:
+				changed = true
+			}
+		}
+	}
+	return changed || t.current.Count() > t.intent.After.Count()
+}
+
+// constraintLines are what a plan says of the constraints where these folders change; all of them where none does.
+func (t *task) constraintLines(folders []rollout.Key) []string {
+	if t.ruling == nil {
+		return nil
+	}
+	hosts, targets, keys := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	workspaces := map[string]bool{}
+	for _, key := range folders {
+		hosts[key.Host], targets[key.DeploymentTarget], keys[key.String()] = true, true, true
+		if i, ok := t.result.Assignment(key.Host, key.DeploymentTarget); ok {
+			workspaces[t.result.Schedule.Assignments[i].Target.Workload.Workspace] = true
+		}
+	}
+	return t.ruling.difference.Lines(t.ruling.results, func(subject constraint.Subject) bool {
+		switch {
+		case subject.Assignment != "":
+			return keys[subject.Assignment]
+		case subject.DeploymentTarget != "":
+			return targets[subject.DeploymentTarget]
+		case subject.Host != "":
+			return hosts[subject.Host]
+		}
+		return workspaces[subject.Workspace]
+	})
+}
+
+// remember is what is kept of the constraints in private state.
+func (r *ruling) remember(before *memory) constraintMemory {
+	if r == nil {
+		if before == nil {
+			return constraintMemory{}
+		}
+		return before.Constraints
+	}
+	return constraintMemory{Rules: r.digests, Kept: r.kept}
+}
+
+// constraintsOf returns the rules of a fleet that are known, and the names of those that are not. all says that none is
+// known.
+func constraintsOf(attribute types.Dynamic) (entries map[string]string, unknown []string, all bool) {
+	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)
+	value := plain(object.Attributes()["constraints"])
+	if !isKnownNow(value) {
+		return nil, nil, true
+	}
+	rules, _ := value.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		if !isKnownNow(rules[name]) {
+			unknown = append(unknown, name)
+		}
+	}
+	return knownTexts(value), unknown, false
+}
