@@ -55,16 +55,8 @@ func check(ctx context.Context, rules map[string]string, subjects constraint.Sub
 	if len(rules) == 0 {
 		return &constraint.Results{}, nil
 	}
-	var errs findings
-	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
-	if err != nil {
-		return nil, []Finding{{"Invalid constraint", err.Error()}}
-	}
-	program, wrong := constraint.Compile(parsed)
-	for _, finding := range wrong {
-		errs.add("Invalid constraint", finding.String())
-	}
-	if found := errs.list(); len(found) > 0 {
+	program, found := CompileConstraints(rules)
+	if program == nil {
 		return nil, found
 	}
 	results, err := program.Check(ctx, subjects)
@@ -72,6 +64,24 @@ func check(ctx context.Context, rules map[string]string, subjects constraint.Sub
 		return nil, []Finding{{"Constraints were not looked at to the end", err.Error()}}
 	}
 	return results, nil
+}
+
+// CompileConstraints compiles rules, the entries of [fleet.Value.Constraints]. The program is nil where one of them does
+// not compile, which the findings tell.
+func CompileConstraints(rules map[string]string) (*constraint.Program, []Finding) {
+	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
+	if err != nil {
+		return nil, []Finding{{"Invalid constraint", err.Error()}}
+	}
+	program, wrong := constraint.Compile(parsed)
+	var errs findings
+	for _, finding := range wrong {
+		errs.add("Invalid constraint", finding.String())
+	}
+	if found := errs.list(); len(found) > 0 {
+		return nil, found
+	}
+	return program, nil
 }
 
 // constrainedFiles renders an assignment for rules about its documents.

@@ -29,7 +29,7 @@ type ruling struct {
 }
 
 // constrain holds what is wanted to the fleet's constraints. A violation of one that is enforced is an error, but where
-// the plan only removes folders or goes back: what would mend it must not be held.
+// the plan only removes folders or rolls back: what would mend it must not be held.
 func (t *task) constrain(ctx context.Context, applies bool) {
 	if t.result == nil {
 		return
@@ -82,7 +82,7 @@ func (t *task) enforce(applies bool) bool {
 		case !rule.Holds() && mends:
 			kept = false
 			t.diagnostics.AddAttributeWarning(fleetPath, "Constraint is violated",
-				sentence(rule.Report())+"\n\nThis plan only removes folders or goes back, so it is not held.")
+				sentence(rule.Report())+"\n\nThis plan only removes folders or rolls back, so it is not held.")
 		case !rule.Holds():
 			kept = false
 			t.diagnostics.AddAttributeError(fleetPath, "Constraint is violated",
@@ -98,7 +98,7 @@ func (t *task) enforce(applies bool) bool {
 	return kept
 }
 
-// mends says whether all that changes is folders that are removed or go back.
+// mends says whether all that changes is folders that are removed or rolled back.
 func (t *task) mends() bool {
 	if t.known == nil || t.known.Owner.Location != t.intent.Owner.Location || t.known.Drift.Gone {
 		return false
@@ -109,7 +109,7 @@ func (t *task) mends() bool {
 			had := t.current[host][target]
 			switch {
 			case decision.Action == rollout.Keep || decision.Tree != "" && decision.Tree == had:
-			case decision.Action != rollout.GoBack:
+			case decision.Action != rollout.RollBack:
 				return false
 			default:
 				changed = true

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -37,7 +38,9 @@ func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 		MarkdownDescription: "Which deployment target goes to which host, and why; which go nowhere, and why not. Nothing is written or " +
 			"asked of any server.",
 		Attributes: map[string]schema.Attribute{
-			"fleet": modelAttribute(": that of an assignment has the text"),
+			"fleet":       scheduledFleetAttribute(),
+			"contents":    contentsAttribute(),
+			"constraints": constraintResultsAttribute(),
 			"assignments": schema.MapNestedAttribute{
 				Computed: true,
 				MarkdownDescription: "By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository. What all " +
@@ -104,6 +107,8 @@ func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 
 type schedulingModel struct {
 	Fleet                scheduledFleetModel    `tfsdk:"fleet"`
+	Contents             types.Object           `tfsdk:"contents"`
+	Constraints          types.Map              `tfsdk:"constraints"`
 	Assignments          types.Map              `tfsdk:"assignments"`
 	DeploymentTargets    map[string]targetModel `tfsdk:"deployment_targets"`
 	Reconcilers          map[string]string      `tfsdk:"reconcilers"`
@@ -118,6 +123,15 @@ type scheduledFleetModel struct {
 	Format      types.String `tfsdk:"format"`
 	Environment types.String `tfsdk:"environment"`
 	Model       types.String `tfsdk:"model"`
+	Constraints types.Map    `tfsdk:"constraints"`
+}
+
+func (m scheduledFleetModel) value(ctx context.Context, diagnostics *diag.Diagnostics) fleet.Value {
+	value := fleet.Value{Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString()}
+	if !m.Constraints.IsNull() {
+		diagnostics.Append(m.Constraints.ElementsAs(ctx, &value.Constraints, false)...)
+	}
+	return value
 }
 
 // assignedTypes are written once for each assignment, and Terraform writes each of the attributes on a
@@ -204,13 +218,18 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	result, idle, found := pipeline.Schedule(fleet.Value{
-		Format: model.Fleet.Format.ValueString(), Environment: model.Fleet.Environment.ValueString(), Model: model.Fleet.Model.ValueString(),
-	})
+	value := model.Fleet.value(ctx, &resp.Diagnostics)
+	result, idle, found := pipeline.Schedule(value)
 	if addErrors(&resp.Diagnostics, found); resp.Diagnostics.HasError() {
 		return
 	}
+	model.Constraints = d.constraints(ctx, req, value, result, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
 	model.Fleet.Model = types.StringValue(hashOf(model.Fleet.Model.ValueString()))
+	model.Fleet.Constraints = types.MapNull(types.StringType)
+	model.Contents = types.ObjectNull(contentsTypes)
 	model.DeploymentTargets, model.Reconcilers = map[string]targetModel{}, map[string]string{}
 	for _, assignment := range result.Assignments {
 		workload := assignment.Target.Workload

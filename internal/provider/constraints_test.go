@@ -1,0 +1,316 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// rule is a constraint of a fleet. further are attributes in pairs.
+func rule(name, expression string, further ...any) map[string]any {
+	constraint := map[string]any{"name": name, "expression": expression}
+	for i := 0; i < len(further); i += 2 {
+		constraint[further[i].(string)] = further[i+1]
+	}
+	return constraint
+}
+
+// ruled is a fleet with constraints.
+func ruled(rules ...any) map[string]any { return map[string]any{"constraints": rules} }
+
+// values are the config containers of the small fleet with another URL.
+func values(url any) map[string]any {
+	return map[string]any{"config_containers": []any{
+		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
+		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": url}},
+	}}
+}
+
+func merged(fleets ...map[string]any) map[string]any {
+	all := map[string]any{}
+	for _, further := range fleets {
+		for key, value := range further {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+func TestABrokenConstraintFailsThePlanAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rule map[string]any
+		want []string // what the error says
+	}{
+		"of deployment targets": {
+			rule("no-main", "target.manifests.branch != 'main'", "message", "Branches move: give a tag."),
+			[]string{`Constraint "no-main" is violated by 2 of 2 deployment targets:`, `"app-core": Branches move: give a tag.`, `"app-edge": Branches move: give a tag.`},
+		},
+		"of assignments": {
+			rule("not-there", "assignment.key != 'large/app-core'", "message_expression", "assignment.key + ' is not for ' + host.name"),
+			[]string{`Constraint "not-there" is violated by 1 of 3 assignments:`, `large/app-core is not for large`},
+		},
+		"of values": {
+			rule("no-mysql", "!has(config.DATABASE_URL) || !config.DATABASE_URL.startsWith('mysql:')"),
+			[]string{`Constraint "no-mysql" is violated by 1 of 3 assignments:`, `"large/app-core"`},
+		},
+		"of hosts": {
+			rule("used", "size(host.targets) > 0", "match", map[string]any{"cluster_type_selector": map[string]any{"expression": "!edge"}}),
+			[]string{`Constraint "used" is violated by 1 of 2 hosts:`, `"spare"`},
+		},
+		"of documents": {
+			rule("no-namespaces", "object.kind != 'Namespace'", "match", map[string]any{"kinds": []any{"Namespace"}}),
+			[]string{`Constraint "no-namespaces" is violated by 3 of 3 objects:`, `"drone/app-core"`},
+		},
+		"that cannot be evaluated": {
+			rule("careless", "config.DATABASE_URL.startsWith('mysql:')", "match", map[string]any{"cluster_type_selector": map[string]any{"match_labels": map[string]any{"edge": "true"}}}),
+			[]string{`Constraint "careless" is violated by 2 of 2 assignments:`, `there is no key "DATABASE_URL"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bare(t)
+			w := providertest.New(startProvider)
+			_, said := w.Apply(t.Context(), assigned(url, fleetOf(ruled(test.rule, rule("true", "environment == 'dev'"))), nil))
+			if said.Err() == nil {
+				t.Fatal("the fleet was written")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(said.String(), want) {
+					t.Errorf("the error does not say %q: %s", want, said)
+				}
+			}
+			if count := strings.Count(said.String(), "Constraint is violated"); count != 1 {
+				t.Errorf("%d errors: %s", count, said)
+			}
+			if _, err := os.Stat(url); err == nil {
+				t.Error("there is a repository")
+			}
+			test.rule["mode"] = "inform"
+			apply(t, w, assigned(url, fleetOf(ruled(test.rule)), nil))
+			if plan := apply(t, w, assigned(url, fleetOf(ruled(test.rule)), nil)); !plan.Empty() {
+				t.Errorf("the second plan has %q", linesOf(plan))
+			}
+		})
+	}
+}
+
+func TestEveryBrokenConstraintIsAnErrorAtOnce(t *testing.T) {
+	t.Parallel()
+	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleetOf(ruled(
+		rule("a", "target.manifests.branch != 'main'"), rule("b", "host.name != 'drone'"), rule("c", "environment == 'prod'"),
+	)), nil))
+	for _, want := range []string{`Constraint "a" is violated by 2 of 2 deployment targets`, `Constraint "b" is violated by 1 of 3 hosts`, `Constraint "c" is violated by the fleet`} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("the errors do not say %q: %s", want, said)
+		}
+	}
+}
+
+func TestConstraintsThatAreNoneAreErrorsAtPlan(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rule map[string]any
+		want string
+	}{
+		"no CEL":                   {rule("a", "target.name =="), `constraints["a"].expression: `},
+		"no truth":                 {rule("a", "target.name"), `constraints["a"].expression: `},
+		"a field that there isn't": {rule("a", "target.nam == 'x'"), `constraints["a"].expression: `},
+		"a name that there isn't":  {rule("a", "targte.name == 'x'"), `constraints["a"].expression: `},
+		"too long":                 {rule("a", "environment == '"+strings.Repeat("x", 20_000)+"'"), `constraints["a"].expression: `},
+		"no message":               {rule("a", "true", "message_expression", "1"), `constraints["a"].message_expression: `},
+		"another mode":             {rule("a", "true", "mode", "warn"), `constraints["a"].mode: `},
+		"another attribute":        {rule("a", "true", "severity", "high"), `constraints["a"].severity: unknown attribute`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := providertest.New(startProvider)
+			_, said := w.Plan(t.Context(), assigned(bare(t), fleetOf(ruled(test.rule, rule("b", "1"))), nil))
+			if text := said.String(); !strings.Contains(text, test.want) || !strings.Contains(text, `constraints["b"].expression: `) {
+				t.Errorf("the fleet's error is %s", text)
+			}
+			if strings.Contains(test.want, "unknown attribute") { // which the resource's schema refuses
+				return
+			}
+			_, said = w.Plan(t.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{"flotilla_constraint.x": {Attributes: test.rule}}})
+			_, attribute, _ := strings.Cut(strings.TrimSuffix(test.want, ": "), ".")
+			if text := said.String(); said.Err() == nil || !strings.Contains(text, attribute) {
+				t.Errorf("the resource's error is %s", text)
+			}
+		})
+	}
+}
+
+func TestWhatAnInformingConstraintSaysOfWhatChanges(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	informs := ruled(rule("no-main", "target.manifests.branch != 'main' || assignment.host == ''", "mode", "inform"), rule("true", "true"))
+	const line = `constraint "no-main" is violated by `
+	for _, step := range []struct {
+		name  string
+		fleet map[string]any
+		want  string // "" for no such line
+	}{
+		{"at first", informs, line + "3 assignments: drone/app-core, drone/app-edge, large/app-core"},
+		{"where nothing changes", informs, ""},
+		{"where one folder changes", merged(informs, values("mysql://two")), line + "1 assignment: large/app-core"},
+		{"where nothing changes again", merged(informs, values("mysql://two")), ""},
+	} {
+		plan := apply(t, w, assigned(url, fleetOf(step.fleet), nil))
+		lines := linesOf(plan)
+		at := slices.IndexFunc(lines, func(got string) bool { return strings.HasPrefix(got, line) })
+		if plan.Empty() != (step.want == "") || at < 0 != (step.want == "") || at >= 0 && lines[at] != step.want {
+			t.Errorf("%s the lines are %q, want %q", step.name, lines, step.want)
+		}
+	}
+}
+
+func TestAConstraintIsToldOnceAndChangesNothingElse(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	head := git(t, url, "rev-parse", "dev")
+	for _, step := range []struct {
+		name  string
+		rules []any
+		want  []string
+	}{
+		{"new ones", []any{rule("a", "target.name != ''"), rule("b", "object.kind != ''")}, []string{`constraints "a", "b" are new, and hold`}},
+		{"another one", []any{rule("a", "target.name != ''", "message", "name it"), rule("b", "object.kind != ''")}, []string{`constraint "a" has changed, and holds`}},
+		{"one that informs", []any{rule("a", "target.name == ''", "mode", "inform"), rule("b", "object.kind != ''")}, []string{
+			`constraint "a" is violated by 2 deployment targets: app-core, app-edge`,
+		}},
+		{"one less", []any{rule("a", "target.name == ''", "mode", "inform")}, []string{`constraint "b" is no more`}},
+		{"none", nil, []string{`constraint "a" is no more`}},
+	} {
+		fleet := fleetOf(ruled(step.rules...))
+		plan := apply(t, w, assigned(url, fleet, nil))
+		if got := linesOf(plan); !slices.Equal(got, step.want) {
+			t.Errorf("%s: the lines are %q, want %q", step.name, got, step.want)
+		}
+		if change := plan.Change(assignment); change.Action != providertest.Update || fmt.Sprint(change.After["commit"]) != head {
+			t.Errorf("%s: it is %s, of commit %v", step.name, change.Action, change.After["commit"])
+		}
+		if plan := apply(t, w, assigned(url, fleet, nil)); !plan.Empty() {
+			t.Errorf("%s: the second plan has %q", step.name, linesOf(plan))
+		}
+	}
+	if now := git(t, url, "rev-parse", "dev"); now != head {
+		t.Error("something was committed")
+	}
+}
+
+func TestAFleetThatIsMendedGoesThrough(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	rules := ruled(rule("no-mysql", "!has(config.DATABASE_URL) || !config.DATABASE_URL.startsWith('mysql:')"))
+	apply(t, w, assigned(url, fleetOf(values("mysql://one")), nil))
+	for range 2 {
+		if _, said := w.Apply(t.Context(), assigned(url, fleetOf(merged(rules, values("mysql://one"))), nil)); said.Err() == nil {
+			t.Fatal("a rule that is broken by what is there already is not enforced")
+		}
+	}
+	mended := assigned(url, fleetOf(merged(rules, values("postgres://one"))), nil)
+	apply(t, w, mended)
+	if plan := apply(t, w, mended); !plan.Empty() {
+		t.Errorf("the second plan has %q", linesOf(plan))
+	}
+	if _, said := w.Apply(t.Context(), assigned(url, fleetOf(merged(rules, values("mysql://two"))), nil)); said.Err() == nil {
+		t.Error("what has been mended can be broken again")
+	}
+}
+
+func TestConstraintsHoldNeitherRemovalNorRollbackNorDestroy(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	first := git(t, url, "rev-parse", "dev")
+	apply(t, w, assigned(url, fleetOf(values("mysql://two")), nil))
+
+	broken := merged(values("mysql://two"), ruled(rule("no-main", "target.manifests.branch != 'main'")))
+	fewer := merged(broken, map[string]any{"target_policies": []any{
+		policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"}),
+		policy("core-on-large", map[string]any{"expression": "!edge"}, map[string]any{"match_labels": map[string]any{"size": "large"}}),
+	}})
+	_, said := w.Apply(t.Context(), assigned(url, fleetOf(fewer), nil))
+	if said.Err() != nil || !strings.Contains(said.String(), "only removes folders or rolls back") {
+		t.Errorf("a removal is held: %s", said)
+	}
+	if out := git(t, url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(out, "app-edge") {
+		t.Errorf("nothing was removed: %s", out)
+	}
+	if _, said := w.Plan(t.Context(), assigned(url, fleetOf(fewer), nil)); said.Err() == nil {
+		t.Error("what is left is not held to the rule")
+	}
+	back := assigned(url, fleetOf(fewer), map[string]any{"rollback_to": first})
+	apply(t, w, back)
+	if plan := apply(t, w, back); !plan.Empty() {
+		t.Errorf("after going back, the plan has %q", linesOf(plan))
+	}
+	// Terraform plans the configuration before it plans a destroy, unless it is told not to.
+	apply(t, w, assigned(url, fleetOf(broken), nil), providertest.Destroy(), providertest.SkipRefresh())
+	if len(w.State) > 0 {
+		t.Errorf("a destroy leaves %v", w.State)
+	}
+}
+
+func TestWhatIsUnknownAtPlanIsHeldToConstraintsAtApply(t *testing.T) {
+	t.Parallel()
+	const expression = "!has(config.DATABASE_URL) || !config.DATABASE_URL.startsWith('mysql:')"
+	later := func(value string) providertest.Unknown { return providertest.Unknown{Then: value} }
+	for name, test := range map[string]struct {
+		fleet  map[string]any
+		broken bool
+		want   string // what the plan says
+	}{
+		"a value that keeps a rule":        {merged(ruled(rule("a", expression)), values(later("postgres://x"))), false, `constraint "a" cannot be decided yet for 1 assignment: it waits for `},
+		"a value that breaks a rule":       {merged(ruled(rule("a", expression)), values(later("mysql://x"))), true, `constraint "a" cannot be decided yet`},
+		"a value in a document":            {merged(ruled(rule("a", "!has(object.data) || !object.data.exists(key, object.data[key].contains('mysql:'))")), values(later("mysql://x"))), true, `constraint "a" cannot be decided yet`},
+		"a rule that is kept":              {ruled(rule("a", "true"), map[string]any{"name": "b", "expression": later("host.name != ''")}), false, `constraint "b" is not known yet`},
+		"a rule that is broken":            {ruled(map[string]any{"name": "b", "expression": later("host.name == ''")}), true, `constraint "b" is not known yet`},
+		"a rule that does not compile":     {ruled(map[string]any{"name": "b", "expression": later("host.nam")}), true, `constraint "b" is not known yet`},
+		"a rule of another name is broken": {ruled(map[string]any{"name": later("b"), "expression": "host.name == ''"}), true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bare(t)
+			w := providertest.New(startProvider)
+			plan, said := w.Plan(t.Context(), assigned(url, fleetOf(test.fleet), nil))
+			if said.Err() != nil {
+				t.Fatal(said.Err())
+			}
+			if lines := said.String() + strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, test.want) {
+				t.Errorf("the plan says %s", lines)
+			}
+			said = w.ApplyPlan(t.Context(), plan)
+			if broken := said.Err() != nil; broken != test.broken {
+				t.Fatalf("the apply says %s", said)
+			}
+			if _, err := os.Stat(url); (err == nil) == test.broken {
+				t.Errorf("written: %t", err == nil)
+			}
+		})
+	}
+}
+
+func TestAnImportWithConstraintsPlansNothing(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	configuration := assigned(url, fleetOf(ruled(rule("a", "target.name != ''"), rule("b", "host.name == ''", "mode", "inform"))), nil)
+	apply(t, providertest.New(startProvider), configuration)
+	w := providertest.New(startProvider)
+	if said := w.Import(t.Context(), configuration, assignment, fmt.Sprintf("%s#dev:clusters/all:dev", url)); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if plan := apply(t, w, configuration); !plan.Empty() {
+		t.Errorf("the plan has %q: %v", linesOf(plan), plan.Change(assignment))
+	}
+}
