@@ -277,15 +277,20 @@ func leave(t *testing.T, name string, content []byte) {
 	}
 }
 
-// faults are what axe-core finds wrong with what the tab shows.
-func (o *tab) faults() string {
+// faults are what axe-core finds wrong with what the tab shows; of the rules that
+// are named, or of all.
+func (o *tab) faults(rules ...string) string {
 	o.t.Helper()
 	axe, err := os.ReadFile(filepath.Join("testdata", "axe", "axe.min.js"))
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	ask[bool](o, string(axe)+"; true")
-	found := ask[[]string](o, `axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations.flatMap((rule) =>
+	options := `{resultTypes: ['violations']`
+	if len(rules) > 0 {
+		options += `, runOnly: ["` + strings.Join(rules, `", "`) + `"]`
+	}
+	found := ask[[]string](o, `axe.run(document, `+options+`}).then((all) => all.violations.flatMap((rule) =>
 		rule.nodes.slice(0, 5).map((node) => rule.id + ': ' + node.html.slice(0, 200) + ' ' + node.failureSummary)))`)
 	return strings.Join(found, "\n")
 }

@@ -19,6 +19,9 @@ type data struct {
 	Good  int    `json:"good"`
 	Poor  int    `json:"poor"`
 	Title string `json:"title"`
+	// Detail is 2 where the data have all that the page has of snapshots, 1 without the values themselves, and 0
+	// with the versions alone.
+	Detail int `json:"detail"`
 
 	Strings []string `json:"strings"`
 	// Sets are lists of texts: labels as "key=value", policies, containers. The first one is empty.
@@ -52,9 +55,17 @@ func (c column) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
+// How much the data say of snapshots.
+const (
+	withoutValues = iota // their versions alone
+	withoutTexts         // where each value comes from
+	everything
+)
+
 // encode returns the page's data as JSON that may stand in an element of HTML.
-func encode(p *Page) ([]byte, error) {
+func encode(p *Page, detail int) ([]byte, error) {
 	e := &encoder{
+		detail:  detail,
 		strings: index[string]{}, sets: index[string]{}, values: index[[4]int]{}, trees: index[string]{}, counts: index[[5]int]{},
 		snapshots: index[*Snapshot]{},
 		epoch:     earliest(p),
@@ -67,6 +78,7 @@ func encode(p *Page) ([]byte, error) {
 	e.d.Time = e.time(p.Time)
 	e.d.Good, e.d.Poor = p.bounds()
 	e.d.Title = clean(p.Title)
+	e.d.Detail = detail
 	e.objects(p)
 	e.assignments(p)
 	e.d.Snapshots = append(e.d.Snapshots, column{})
@@ -79,6 +91,7 @@ func encode(p *Page) ([]byte, error) {
 
 type encoder struct {
 	d         data
+	detail    int
 	strings   index[string]
 	sets      index[string]
 	values    index[[4]int]
@@ -275,9 +288,15 @@ func (e *encoder) assignments(p *Page) {
 
 func (e *encoder) snapshot(s *Snapshot) {
 	written := append(make(column, 0, len(s.Values)+1), e.text(s.Version))
-	for i := range s.Values {
-		v := &s.Values[i]
-		written = append(written, e.values.of([4]int{e.text(v.Pointer), e.text(v.Container), e.text(v.Text), e.set(v.Overridden)}))
+	if e.detail > withoutValues {
+		for i := range s.Values {
+			v := &s.Values[i]
+			text := 0
+			if e.detail == everything {
+				text = e.text(v.Text)
+			}
+			written = append(written, e.values.of([4]int{e.text(v.Pointer), e.text(v.Container), text, e.set(v.Overridden)}))
+		}
 	}
 	e.d.Snapshots = append(e.d.Snapshots, written)
 }

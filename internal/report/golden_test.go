@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/aymanbagabas/go-udiff"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 )
 
@@ -42,6 +44,6 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("%s is not what was expected; -update rewrites it:\n%s", path, got)
+		t.Errorf("not what was expected; -update rewrites it:\n%s", udiff.Unified(path, "got", string(want), string(got)))
 	}
 }

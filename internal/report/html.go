@@ -27,16 +27,22 @@ var (
 
 // HTML returns the page as one file of HTML, in UTF-8, that asks nobody for
 // anything: its content security policy allows its own style and script, and
-// nothing else. It can be read without scripts. The error is a fault of this
+// nothing else. It can be read without scripts. Where it would become so large that
+// people could not mail it any more, it leaves out the values of snapshots, and says
+// so. The error is a fault of this
 // package, whatever the page holds.
 func HTML(p *Page) ([]byte, error) {
-	encoded, err := encode(p)
+	rows := listing(p)
+	encoded, err := encode(p, everything)
+	for less := withoutTexts; err == nil && less >= withoutValues && len(encoded)+len(rows) > dataBytes; less-- {
+		encoded, err = encode(p, less)
+	}
 	if err != nil {
 		return nil, err
 	}
 	script := dataScript + gridScript + detailScript + pageScript
 	var b bytes.Buffer
-	b.Grow(len(encoded) + 150*len(p.Assignments) + 1<<17)
+	b.Grow(len(encoded) + len(rows) + 1<<18)
 	parsed, err := template.New("page").Parse(pageHTML)
 	if err != nil {
 		return nil, err
@@ -46,6 +52,7 @@ func HTML(p *Page) ([]byte, error) {
 		Style:      template.CSS(pageCSS),
 		Script:     template.JS(script),
 		Data:       template.JS(encoded),
+		Listing:    rows,
 		StyleHash:  hash(pageCSS),
 		ScriptHash: hash(script),
 		summary:    summarize(p),
@@ -55,6 +62,10 @@ func HTML(p *Page) ([]byte, error) {
 	}
 	return visible(b.Bytes()), nil
 }
+
+// dataBytes is how large the data and the rows may become before values are left
+// out: with all else the page stays under 8 MiB.
+const dataBytes = 7 << 20
 
 // hash is how a content security policy names a text.
 func hash(text string) string {

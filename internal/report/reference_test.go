@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"testing"
+	"sync"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
@@ -15,18 +15,20 @@ import (
 
 var evidence = time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
 
+// reference is the page of the reference fleet, with values. It is shared: read only.
+var reference = sync.OnceValue(func() *report.Page { return referencePage(20_000, true) })
+
 // referencePage is that of the reference fleet, scaled to about that many
 // assignments, with reports of a fixed seed: most of it is ready.
-func referencePage(t testing.TB, assignments int, showValues bool) *report.Page {
-	t.Helper()
+func referencePage(assignments int, showValues bool) *report.Page {
 	f, config := fleettest.Reference(assignments, 1)
 	scheduled, findings := schedule.Schedule(f)
 	if len(findings) > 0 {
-		t.Fatal(findings)
+		panic(findings)
 	}
 	hydrated, err := hydrate.Hydrate(f, config, scheduled.Assignments)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	g := &generator{random: rand.New(rand.NewPCG(1, 2)), showValues: showValues, snapshots: map[*hydrate.Snapshot]*report.Snapshot{}}
 	for range 400 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"html/template"
 	"slices"
 	"strconv"
@@ -9,11 +10,12 @@ import (
 
 // How many of a list the page shows outside of the matrix.
 const (
-	shownClusters   = 200
-	shownExcluded   = 200
+	shownRows       = 200
+	shownNames      = 1000
 	shownHosts      = 20
 	shownViolations = 100
 	shownCommits    = 10
+	shownChanges    = 50
 )
 
 // view is a page as its template sees it.
@@ -23,6 +25,7 @@ type view struct {
 
 	Style                 template.CSS
 	Script, Data          template.JS
+	Listing               template.HTML
 	StyleHash, ScriptHash string
 }
 
@@ -154,7 +157,7 @@ type step struct {
 	X, Before int
 }
 
-// Tracks are the rollouts with their pictures.
+// Tracks are the rollouts with their pictures, those that halt first.
 func (v *view) Tracks() []track {
 	made := make([]track, 0, len(v.Rollouts))
 	for i := range v.Rollouts {
@@ -174,6 +177,7 @@ func (v *view) Tracks() []track {
 		}
 		made = append(made, t)
 	}
+	slices.SortStableFunc(made, func(a, b track) int { return number01(b.Failed) - number01(a.Failed) })
 	return made
 }
 
@@ -189,27 +193,55 @@ func (v *view) Worst() []*Host {
 		}
 	}
 	slices.SortStableFunc(hosts, func(a, b *Host) int { return a.Health.Value - b.Health.Value })
-	return hosts[:min(len(hosts), shownHosts)]
+	return first(hosts, shownHosts)
 }
 
-// Troubled are the clusters that are not ready, as many as are shown.
-func (v *view) Troubled() []*Cluster {
-	found := troubled(v.Clusters)
-	return found[:min(len(found), shownClusters)]
+// Troubled are the clusters that are not ready.
+func (v *view) Troubled() []*Cluster { return troubled(v.Clusters) }
+
+// Some are as many of a list as the page shows.
+func (v *view) Some(list any) (any, error) {
+	switch all := list.(type) {
+	case []*Cluster:
+		return first(all, shownRows), nil
+	case []track:
+		return first(all, shownRows), nil
+	case []Promotion:
+		return first(all, shownRows), nil
+	case []Rule:
+		return first(all, shownRows), nil
+	case []Unscheduled:
+		return first(all, shownRows), nil
+	case []Idle:
+		return first(all, shownRows), nil
+	case []Excluded:
+		return first(all, shownRows), nil
+	case []Commit:
+		return first(all, shownRows), nil
+	case []Region:
+		return first(all, shownNames), nil
+	case []string:
+		return first(all, shownNames), nil
+	case []Change:
+		return first(all, shownChanges), nil
+	}
+	return nil, fmt.Errorf("no bound for a %T", list)
 }
 
-// MoreTroubled is how many more there are.
-func (v *view) MoreTroubled() int { return max(0, len(troubled(v.Clusters))-shownClusters) }
+func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
 
-// SomeExcluded are as many as are shown.
-func (v *view) SomeExcluded() []Excluded { return v.Excluded[:min(len(v.Excluded), shownExcluded)] }
+// More is how many of a list the page does not show.
+func (v *view) More(all, most int) int { return max(0, all-most) }
 
-// MoreExcluded is how many more there are.
-func (v *view) MoreExcluded() int { return max(0, len(v.Excluded)-shownExcluded) }
+// Rows and Names are how many of a list the page shows.
+func (v *view) Rows() int { return shownRows }
+
+// Names is how many names it shows.
+func (v *view) Names() int { return shownNames }
 
 // ViolationsOf are as many as are shown.
 func (v *view) ViolationsOf(rule Rule) []Violation {
-	return rule.Violations[:min(len(rule.Violations), shownViolations)]
+	return first(rule.Violations, shownViolations)
 }
 
 // BrokenOf is how many objects break a rule.
@@ -219,7 +251,7 @@ func (v *view) BrokenOf(rule Rule) int { return rule.broken() }
 func (v *view) MoreOf(rule Rule) int { return rule.broken() - len(v.ViolationsOf(rule)) }
 
 // Newest are the commits that are seen at first.
-func (v *view) Newest() []Commit { return v.History[:min(len(v.History), shownCommits)] }
+func (v *view) Newest() []Commit { return first(v.History, shownCommits) }
 
 // Older are the commits that are seen when one asks for them.
 func (v *view) Older() []Commit { return v.History[min(len(v.History), shownCommits):] }
@@ -234,44 +266,7 @@ type commitView struct {
 func (v *view) With(c Commit) commitView { return commitView{&c, v} }
 
 // MoreChanges is how many changes of a commit are not shown.
-func (v *view) MoreChanges(c *Commit) int { return max(0, c.Count-len(c.Changes)) }
+func (v *view) MoreChanges(c *Commit) int { return max(0, c.Count-min(len(c.Changes), shownChanges)) }
 
 // Scored is a score with its grade.
 func (v *view) Scored(score *Score) []any { return []any{score, v.grade(score)} }
-
-// group is the assignments of one host.
-type group struct {
-	Host        string
-	Worst       string
-	Assignments []*Assignment
-}
-
-// ByHost groups the assignments for those who read without scripts.
-func (v *view) ByHost() []group {
-	var groups []group
-	at := map[string]int{}
-	for i := range v.Assignments {
-		a := &v.Assignments[i]
-		n, ok := at[a.Host]
-		if !ok {
-			n = len(groups)
-			at[a.Host] = n
-			groups = append(groups, group{Host: a.Host, Worst: "none"})
-		}
-		g := &groups[n]
-		g.Assignments = append(g.Assignments, a)
-		if rank(a.Verdict) < rank(Verdict(g.Worst)) || g.Worst == "none" {
-			g.Worst = verdictName(a.Verdict)
-		}
-	}
-	return groups
-}
-
-// Versions are those of deployment targets, by name.
-func (v *view) Versions() map[string]string {
-	versions := map[string]string{}
-	for i := range v.Targets {
-		versions[v.Targets[i].Name] = v.Targets[i].Version
-	}
-	return versions
-}

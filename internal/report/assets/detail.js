@@ -84,7 +84,8 @@ function valuesOf(snapshot) {
   const [version, ...values] = data.snapshots[snapshot];
   const made = [heading('Configuration')];
   if (!values.length) {
-    made.push(element('p', { class: 'quiet' }, 'No config container reaches it.'));
+    made.push(element('p', { class: 'quiet' }, data.detail ? 'No config container gives it a value.' :
+      'The fleet is too large for its values to be in this page.' + (texts[version] ? ' Their version is ' + texts[version] + '.' : '')));
     return made;
   }
   const shown = values.some((value) => data.values[value][2]);

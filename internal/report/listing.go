@@ -1,0 +1,49 @@
+package report
+
+import (
+	"html/template"
+	"strings"
+)
+
+// listing is all assignments by host, for those who read without scripts. It is
+// most of a large page's HTML, so its rows have no more than they need.
+func listing(p *Page) template.HTML {
+	versions := map[string]string{}
+	for i := range p.Targets {
+		versions[p.Targets[i].Name] = p.Targets[i].Version
+	}
+	var order []string
+	byHost := map[string][]*Assignment{}
+	for i := range p.Assignments {
+		a := &p.Assignments[i]
+		if byHost[a.Host] == nil {
+			order = append(order, a.Host)
+		}
+		byHost[a.Host] = append(byHost[a.Host], a)
+	}
+	var b strings.Builder
+	b.Grow(80 * len(p.Assignments))
+	for _, host := range order {
+		assignments := byHost[host]
+		worst := len(verdicts) - 1
+		for _, a := range assignments {
+			worst = min(worst, rank(a.Verdict))
+		}
+		b.WriteString("<details><summary><bdi>" + escape(host) + `</bdi> <span class="n">` + number(len(assignments)) + "</span> " +
+			verdictName(verdicts[worst]) + "</summary><table>")
+		for _, a := range assignments {
+			b.WriteString("<tr><td>" + verdictName(a.Verdict) + "<th>" + escape(a.Target) + "<td>" + escape(versions[a.Target]))
+			if a.Message != "" || a.WaitsFor != "" {
+				b.WriteString("<td>" + escape(a.Message))
+			}
+			if a.WaitsFor != "" {
+				b.WriteString("<td>waits for " + escape(a.WaitsFor))
+			}
+			b.WriteByte('\n')
+		}
+		b.WriteString("</table></details>\n")
+	}
+	return template.HTML(b.String()) //nolint:gosec // all that is not written above is escaped
+}
+
+func escape(text string) string { return template.HTMLEscapeString(clean(text)) }
