@@ -20,7 +20,7 @@ import (
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	folders := 0
-	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "sources/promotion", "onboarding/cloud-init", "onboarding/azure-arc"} {
+	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "sources/promotion", "constraints/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -54,7 +54,8 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"fleet": schema.DynamicAttribute{
 				Required: true, WriteOnly: true,
 				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
-					"state, and one line in a plan. `changes` says what follows from a change of it.",
+					"state, and one line in a plan. `changes` says what follows from a change of it. What violates a constraint of " +
+					"it that is enforced is an error, before anything is written.",
 			},
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
@@ -129,7 +130,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"changes": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "What the plan changes, for people: how many hosts and assignments, what is removed, what is added, and " +
-					"which keys of which files change, where, and by which object of the fleet. Never a value. Until the next refresh " +
+					"which keys of which files change, where, and by which object of the fleet; and which constraints that changes, or violates. Never a value. Until the next refresh " +
 					"it is what the last apply changed. While something is not known yet, a warning says what is.",
 			},
 			"deployed": schema.MapAttribute{
