@@ -32,7 +32,7 @@ var (
 
 type complianceModel struct {
 	Name        types.String                         `tfsdk:"name"`
-	Fleet       scheduledFleetModel                  `tfsdk:"fleet"`
+	Fleet       complianceFleetModel                 `tfsdk:"fleet"`
 	GitopsRepo  types.Dynamic                        `tfsdk:"gitops_repo"`
 	Feedback    types.Dynamic                        `tfsdk:"feedback"`
 	Wait        types.Dynamic                        `tfsdk:"wait"`
@@ -43,6 +43,12 @@ type complianceModel struct {
 	Assignments map[string]complianceAssignmentModel `tfsdk:"assignments"`
 	Drift       []complianceDriftModel               `tfsdk:"drift"`
 	Evidence    types.String                         `tfsdk:"evidence"`
+}
+
+type complianceFleetModel struct {
+	Format      types.String `tfsdk:"format"`
+	Environment types.String `tfsdk:"environment"`
+	Model       types.String `tfsdk:"model"`
 }
 
 type complianceSummaryModel struct {
