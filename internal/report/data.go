@@ -201,6 +201,7 @@ func (e *encoder) objects(p *Page) {
 			score = h.Health.Value + 1
 		}
 		hosts.add("score", score)
+		hosts.add("parts", e.set(partTexts(h.Health)))
 	}
 	for i := range p.Targets {
 		t := &p.Targets[i]
@@ -221,6 +222,18 @@ func (e *encoder) objects(p *Page) {
 		clusters.add("behind", c.Behind+1) // 0 is not known
 	}
 	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
+}
+
+// partTexts are the parts of a score in words.
+func partTexts(score *Score) []string {
+	if score == nil {
+		return nil
+	}
+	var parts []string
+	for _, part := range score.Parts {
+		parts = append(parts, part.Name+": "+strconv.Itoa(part.Value)+", "+strconv.Itoa(part.Weight)+" % of the score")
+	}
+	return parts
 }
 
 // typesFirst has the cluster types before the clusters.

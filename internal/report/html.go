@@ -25,6 +25,8 @@ var (
 	pageScript string
 )
 
+var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+
 // HTML returns the page as one file of HTML, in UTF-8, that asks nobody for
 // anything: its content security policy allows its own style and script, and
 // nothing else. It can be read without scripts. Where it would become so large that
@@ -43,11 +45,7 @@ func HTML(p *Page) ([]byte, error) {
 	script := dataScript + gridScript + detailScript + pageScript
 	var b bytes.Buffer
 	b.Grow(len(encoded) + len(rows) + 1<<18)
-	parsed, err := template.New("page").Parse(pageHTML)
-	if err != nil {
-		return nil, err
-	}
-	err = parsed.Execute(&b, &view{
+	err = pageTemplate.Execute(&b, &view{
 		Page:       p,
 		Style:      template.CSS(pageCSS),
 		Script:     template.JS(script),

@@ -23,7 +23,7 @@ function table(objects, key, attributes) {
   return made;
 }
 
-const hosts = table(data.hosts, 'name', ['name', 'cluster', 'region', 'clusters', 'labels', 'score']);
+const hosts = table(data.hosts, 'name', ['name', 'cluster', 'region', 'clusters', 'labels', 'score', 'parts']);
 const targets = table(data.targets, 'name', ['name', 'workload', 'workspace', 'version', 'labels']);
 const clusters = table(data.clusters, 'name', ['name', 'type', 'verdict', 'since', 'message', 'commit', 'behind']);
 const assignments = (() => {

@@ -1,4 +1,4 @@
-// All that is known of one assignment, at the side of the grid.
+// All that is known of one assignment, or of one host, at the side of the grid.
 
 function heading(text) {
   return element('h4', {}, text);
@@ -33,14 +33,16 @@ function names(list) {
   return made;
 }
 
-function detailOf(i, close) {
-  const a = assignments, h = a.host[i], t = a.target[i];
+function detailHead(title, below, close) {
   const closer = element('button', { type: 'button', class: 'close', 'aria-label': 'Close' }, '×');
   closer.addEventListener('click', close);
+  return element('div', { class: 'detail-head' }, element('div', {}, element('h3', {}, element('bdi', {}, title)), below), closer);
+}
+
+function detailOf(i, close) {
+  const a = assignments, h = a.host[i], t = a.target[i];
   const made = [
-    element('div', { class: 'detail-head' },
-      element('div', {}, element('h3', {}, element('bdi', {}, targetName(t))),
-        element('p', {}, 'on ', element('bdi', { class: 'strong' }, hostName(h)))), closer),
+    detailHead(targetName(t), element('p', {}, 'on ', element('bdi', { class: 'strong' }, hostName(h))), close),
     element('p', { class: 'status' }, verdictOf(a.verdict[i]),
       a.since[i] ? element('span', { class: 'quiet' }, 'since ' + since(a.since[i])) : ''),
   ];
@@ -118,8 +120,12 @@ function clustersOf(i) {
       list.append(element('li', {}, verdictOf(verdict), element('b', { class: 'num' }, number(n))));
     }
   });
-  const made = [heading('On ' + counted(all, 'cluster')), list];
-  const host = assignments.host[i];
+  return [heading('On ' + counted(all, 'cluster')), list, ...clustersNotReady(assignments.host[i])];
+}
+
+// clustersNotReady lists the clusters of a host that are not ready.
+function clustersNotReady(host) {
+  const made = [];
   const own = hostName(host).replace(/^clusters\//, '');
   const rows = element('tbody');
   let more = 0;
@@ -143,4 +149,39 @@ function clustersOf(i) {
     made.push(element('p', { class: 'quiet' }, counted(more, 'more cluster')));
   }
   return made;
+}
+
+// hostOf is what is known of a host.
+function hostOf(h, close) {
+  const score = hosts.score[h] - 1, by = [0, 0, 0, 0, 0, 0];
+  for (let i = 0; i < assignments.size; i++) {
+    if (assignments.host[i] === h) {
+      by[assignments.verdict[i]]++;
+    }
+  }
+  const list = element('ul', { class: 'tiles' });
+  by.forEach((n, verdict) => {
+    if (n) {
+      list.append(element('li', {}, verdictOf(verdict), element('b', { class: 'num' }, number(n))));
+    }
+  });
+  const made = [detailHead(hostName(h), element('p', { class: 'quiet' }, hosts.cluster[h] ? 'One cluster' : 'Cluster type' +
+    (hosts.clusters[h] ? ', ' + counted(hosts.clusters[h], 'cluster') : '')), close)];
+  if (score >= 0) {
+    made.push(heading('Health'), element('p', {}, element('b', { class: 'grade ' + gradeOf(score) }, score + ', ' + gradeOf(score))),
+      ...set(hosts.parts[h]).map((part) => element('p', { class: 'quiet' }, element('bdi', {}, part))));
+  }
+  made.push(heading(counted(by.reduce((sum, n) => sum + n, 0), 'assignment')), list);
+  const troubled = clustersNotReady(h);
+  if (troubled.length) {
+    made.push(heading('Clusters'), ...troubled);
+  }
+  if (set(hosts.labels[h]).length) {
+    made.push(heading('Labels'), names(set(hosts.labels[h])));
+  }
+  return made;
+}
+
+function gradeOf(score) {
+  return score >= data.good ? 'good' : score < data.poor ? 'poor' : 'fair';
 }

@@ -131,7 +131,7 @@ function matrixModel() {
         return { class: 'more', title: rowName(row), nodes: [element('bdi', {}, rowName(row)), element('small', {}, counted(members.length, 'host'))] };
       }
       const score = hosts.score[h] ? hosts.score[h] - 1 : null;
-      const grade = score === null ? '' : score >= data.good ? 'good' : score < data.poor ? 'poor' : 'fair';
+      const grade = score === null ? '' : gradeOf(score);
       return {
         title: rowName(row), nodes: [element('bdi', {}, rowName(row)),
           hosts.clusters[h] > 1 ? element('small', { title: counted(hosts.clusters[h], 'cluster') }, '×' + number(hosts.clusters[h])) : '',
@@ -162,6 +162,10 @@ function matrixModel() {
     },
     activate(row, col) {
       const cell = row >= 0 && col >= 0 ? cellAt(row, col) : null;
+      if (byHost && row >= 0 && col < 0) {
+        openHost(cells.rowMembers[row][0]);
+        return;
+      }
       if (byHost && byTarget) {
         if (cell) {
           open(cell.first);
@@ -226,6 +230,17 @@ function open(i) {
   write();
   fillDetail(i);
   byId('detail').focus({ preventScroll: innerWidth > 900 });
+}
+
+function openHost(h) {
+  filter.open = '';
+  write();
+  const box = byId('detail');
+  box.replaceChildren(...hostOf(h, closeDetail));
+  box.setAttribute('aria-label', hostName(h));
+  box.hidden = false;
+  box.scrollTop = 0;
+  box.focus({ preventScroll: innerWidth > 900 });
 }
 
 function openNamed(key) {
