@@ -3,6 +3,7 @@ package constraint
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
@@ -220,14 +221,13 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 	if err != nil || waits != "" {
 		return
 	}
-	found, unreadable := documents(files, func(kind string) bool {
-		for _, run := range runs {
-			if run.kinds == nil || run.mayBe[kind] {
-				return false
-			}
+	var mayPass func(kind string) bool
+	if !slices.ContainsFunc(runs, func(run *run) bool { return run.kinds == nil }) {
+		mayPass = func(kind string) bool {
+			return !slices.ContainsFunc(runs, func(run *run) bool { return run.mayBe[kind] })
 		}
-		return true
-	})
+	}
+	found, unreadable := documents(files, mayPass)
 	for _, run := range runs {
 		ordinal := 0
 		for k := range found {

@@ -83,6 +83,9 @@ func newLanguage() (*language, error) {
 
 // program makes an expression ready to be evaluated, within bounds.
 func (l *language) program(ast *cel.Ast) (cel.Program, error) {
+	if isLight(ast.NativeRep()) {
+		return l.env.Program(ast, cel.EvalOptions(cel.OptOptimize))
+	}
 	return l.env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
 		cel.CostLimit(MaxCost),

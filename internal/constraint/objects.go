@@ -33,20 +33,21 @@ func (d *document) isOf(kinds map[string]bool) bool {
 
 // documents are the Kubernetes objects in files. Of lists it returns the elements. unreadable is the first file that cannot
 // be read; what else is in it is left out. Documents that may be passed over are not read, where that is certain from
-// their kind.
+// their kind; with a nil function all are read.
 func documents(files []File, mayPass func(kind string) bool) (found []document, unreadable string) {
 	for _, file := range files {
 		var err error
 		switch path.Ext(file.Name) {
 		case ".yaml", ".yml":
-			for _, part := range fleet.SplitYAML(string(file.Content)) {
-				if kind, certain := plainKind(part.Text); certain && !strings.HasSuffix(kind, "List") && mayPass(kind) {
-					continue
+			var values []any
+			values, err = fleet.ReadYAMLDocuments(string(file.Content), func(text string) bool {
+				if mayPass == nil {
+					return false
 				}
-				var value any
-				if value, err = fleet.ParseYAML(part.Text); err != nil {
-					break
-				}
+				kind, certain := plainKind(text)
+				return certain && !strings.HasSuffix(kind, "List") && mayPass(kind)
+			})
+			for _, value := range values {
 				found = appendDocument(found, file.Name, value, 0)
 			}
 		case ".json":

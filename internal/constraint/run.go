@@ -80,7 +80,7 @@ func (w *worker) evaluateShared(run *run, known *shared, at position, subject fu
 // evaluate evaluates the rule once. The text says why it failed, or what it waits for.
 func (r *run) evaluate(v *variables) (outcome, string) {
 	value, details, err := r.expression.program.Eval(v)
-	if cost := details.ActualCost(); cost != nil {
+	if cost := details.ActualCost(); cost != nil { // it is counted unless the expression is light
 		r.cost.Add(*cost)
 	}
 	var cancelled interpreter.EvalCancelledError

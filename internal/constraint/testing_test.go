@@ -112,14 +112,14 @@ func resultOf(t testing.TB, value fleet.Value) *pipeline.Result {
 
 // subjectsOf are those of a fleet at a GitOps repository that is known.
 func subjectsOf(result *pipeline.Result) constraint.Subjects {
-	destination := pipeline.Destination{Owner: "prod", Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}}
+	rendering := &pipeline.Rendering{Result: result, Destination: pipeline.Destination{Owner: "prod", Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}}}
 	return constraint.Subjects{
 		Fleet: result.Fleet, Schedule: result.Schedule, Snapshots: result.Snapshots.Snapshots, Config: result.Value.Config,
 		Files: func(i int) ([]constraint.File, string, error) {
 			if !result.Snapshots.Snapshots[i].Known {
 				return nil, "configuration values", nil
 			}
-			files, _, err := result.CheckedFiles(i, destination)
+			files, err := rendering.Files(i)
 			if errors.Is(err, render.ErrUnknown) {
 				return nil, "what is not known yet", nil
 			}

@@ -378,12 +378,18 @@ var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // endOfLine returns where the next line begins. YAML knows more line breaks than that of Unix.
 func endOfLine(text string, offset int) int {
-	at := strings.IndexAny(text[offset:], "\n\u0085\u2028\u2029")
-	if at < 0 {
-		return len(text)
+	for i := offset; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n':
+			return i + 1
+		case c < utf8.RuneSelf:
+		case strings.HasPrefix(text[i:], "\u0085"):
+			return i + len("\u0085")
+		case strings.HasPrefix(text[i:], "\u2028"), strings.HasPrefix(text[i:], "\u2029"):
+			return i + len("\u2028")
+		}
 	}
-	_, size := utf8.DecodeRuneInString(text[offset+at:])
-	return offset + at + size
+	return len(text)
 }
 
 // markerIn returns what follows a document marker on its line.

@@ -1,0 +1,35 @@
+package constraint
+
+import (
+	"maps"
+	"slices"
+)
+
+// Functions are the names of all functions and macros that rules can call, sorted; operators are not among them.
+func Functions() []string {
+	l, err := newLanguage()
+	if err != nil {
+		panic(err)
+	}
+	names := map[string]bool{}
+	for name, function := range l.env.Functions() {
+		for _, overload := range function.OverloadDecls() {
+			if !overload.HasLateBinding() && isName(name) {
+				names[name] = true
+			}
+		}
+	}
+	for _, macro := range l.env.Macros() {
+		names[macro.Function()] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func isName(name string) bool {
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,102 @@
+package constraint
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// Counting what an evaluation costs takes longer than most evaluations. It is left out for light expressions: those of
+// which the form alone says that they take no longer than reading, a few times, what they are about. All of their
+// functions take time in proportion to what they are given, and make nothing larger of it; a macro goes over what is
+// there, not over what was made, and looks at nothing else in each round but at one element and at short texts.
+
+// lightOperators are light in every place.
+var lightOperators = map[string]bool{
+	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
+	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true, operators.Greater: true, operators.GreaterEquals: true,
+	operators.Negate: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true, operators.Modulo: true,
+	operators.Index: true, operators.OptIndex: true, operators.OptSelect: true, operators.In: true, operators.NotStrictlyFalse: true, operators.Add: true,
+}
+
+// lightFunctions are, too.
+var lightFunctions = map[string]bool{
+	"size": true, "startsWith": true, "endsWith": true, "contains": true, "matches": true, "lowerAscii": true, "upperAscii": true, "trim": true,
+	"hasValue": true, "value": true, "orValue": true, "optional.none": true, "dyn": true, "isSemver": true,
+	"format.dns1123Label": true, "format.dns1123Subdomain": true, "format.dns1035Label": true, "format.labelValue": true, "validate": true,
+}
+
+// isLight says whether an expression is light.
+func isLight(compiled *ast.AST) bool {
+	l := lightness{compiled: compiled}
+	return l.of(compiled.Expr(), nil)
+}
+
+type lightness struct{ compiled *ast.AST }
+
+// of says whether an expression is light; within a macro, its names are local.
+func (l *lightness) of(expr ast.Expr, local map[string]bool) bool {
+	switch expr.Kind() {
+	case ast.LiteralKind:
+		return true
+	case ast.IdentKind:
+		return local == nil || local[expr.AsIdent()] || l.compiled.GetType(expr.ID()).Kind() == types.StringKind
+	case ast.SelectKind:
+		if local != nil && l.isShort(expr) {
+			return true
+		}
+		return l.of(expr.AsSelect().Operand(), local)
+	case ast.CallKind:
+		call := expr.AsCall()
+		name := call.FunctionName()
+		if !lightOperators[name] && !lightFunctions[name] || name == "matches" && !hasLiteralPattern(call) {
+			return false
+		}
+		if call.IsMemberFunction() && !l.of(call.Target(), local) {
+			return false
+		}
+		return l.all(call.Args(), local)
+	case ast.ListKind:
+		return l.all(expr.AsList().Elements(), local)
+	case ast.ComprehensionKind:
+		c := expr.AsComprehension()
+		if local != nil || !isPath(c.IterRange()) {
+			return false
+		}
+		inner := map[string]bool{c.IterVar(): true, c.AccuVar(): true}
+		if c.HasIterVar2() {
+			inner[c.IterVar2()] = true
+		}
+		return l.all([]ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}, inner)
+	}
+	return false
+}
+
+func (l *lightness) all(exprs []ast.Expr, local map[string]bool) bool {
+	for _, expr := range exprs {
+		if !l.of(expr, local) {
+			return false
+		}
+	}
+	return true
+}
+
+// isShort says whether a field is a text of the fleet's model, such as a name.
+func (l *lightness) isShort(expr ast.Expr) bool {
+	return isPath(expr) && l.compiled.GetType(expr.ID()).Kind() == types.StringKind
+}
+
+// isPath is a variable, or a field of one.
+func isPath(expr ast.Expr) bool {
+	for expr.Kind() == ast.SelectKind {
+		expr = expr.AsSelect().Operand()
+	}
+	return expr.Kind() == ast.IdentKind && !strings.HasPrefix(expr.AsIdent(), "@")
+}
+
+func hasLiteralPattern(call ast.CallExpr) bool {
+	args := call.Args()
+	return len(args) > 0 && args[len(args)-1].Kind() == ast.LiteralKind
+}

@@ -1,0 +1,289 @@
+package fleet
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// ReadYAMLDocuments reads every document of a text, as [SplitYAML] and [ParseYAML] do; documents of nothing are left out.
+// Most of what is rendered is of the plainest YAML, which it reads in a fraction of the time. With an error, the documents
+// are those before it.
+func ReadYAMLDocuments(text string, mayPass func(document string) bool) ([]any, error) {
+	var values []any
+	for _, part := range SplitYAML(text) {
+		if mayPass(part.Text) {
+			continue
+		}
+		value, ok := readPlainYAML(part.Text)
+		if !ok {
+			var err error
+			if value, err = ParseYAML(part.Text); err != nil {
+				return values, err
+			}
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
+// maxPlain is the size, in bytes, of the largest document that is read as plain YAML: a larger one has bounds to be checked.
+const maxPlain = maxValues / 2
+
+// readPlainYAML reads a document of block maps, block lists, text in quotes without escapes, literal blocks, and words and
+// numbers that mean the same to everybody. It says so where there is anything else in it, and reads nothing then.
+func readPlainYAML(text string) (value any, ok bool) {
+	if len(text) > maxPlain {
+		return nil, false
+	}
+	for i := range len(text) {
+		if c := text[i]; c != '\n' && (c < ' ' || c > '~') {
+			return nil, false
+		}
+	}
+	r := plainReader{rest: text}
+	r.next()
+	if r.done || r.indent != 0 {
+		return nil, false
+	}
+	value = r.block(0)
+	return value, !r.odd && r.done
+}
+
+// plainReader stands at one line, which is neither empty nor a comment.
+type plainReader struct {
+	rest   string
+	indent int    // of the line
+	line   string // without indent
+	done   bool   // there is no further line
+	odd    bool   // something was seen that this reader does not know
+	depth  int
+
+	isUnended bool // the line has no line break
+}
+
+const maxPlainDepth = 40
+
+// next goes to the next line with something on it.
+func (r *plainReader) next() {
+	for r.rest != "" {
+		r.line = r.cut()
+		trimmed := strings.TrimLeft(r.line, " ")
+		if trimmed == "" || trimmed[0] == '#' {
+			continue
+		}
+		r.indent, r.line = len(r.line)-len(trimmed), strings.TrimRight(trimmed, " ")
+		if r.indent == 0 && (strings.HasPrefix(r.line, "---") || strings.HasPrefix(r.line, "...") || r.line[0] == '%') {
+			r.odd = true
+		}
+		return
+	}
+	r.done = true
+}
+
+func (r *plainReader) cut() string {
+	line, rest, isEnded := strings.Cut(r.rest, "\n")
+	r.rest, r.isUnended = rest, !isEnded
+	return line
+}
+
+// block reads the lines of this indent.
+func (r *plainReader) block(indent int) any {
+	if r.depth++; r.depth > maxPlainDepth {
+		r.odd = true
+		return nil
+	}
+	defer func() { r.depth-- }()
+	if isItem(r.line) {
+		return r.list(indent)
+	}
+	return r.object(indent)
+}
+
+func isItem(line string) bool { return line == "-" || strings.HasPrefix(line, "- ") }
+
+func (r *plainReader) list(indent int) any {
+	list := []any{}
+	for !r.odd && !r.done && r.indent == indent && isItem(r.line) {
+		if r.line == "-" {
+			list = append(list, r.below(indent, false))
+			continue
+		}
+		rest := r.line[2:]
+		switch _, _, isMember := member(rest); {
+		case rest[0] == ' ' || isItem(rest):
+			r.odd = true
+		case isMember: // the rest of the line is the first line of a map
+			r.indent, r.line = indent+2, rest
+			list = append(list, r.block(indent+2))
+		default:
+			list = append(list, r.scalar(rest, indent))
+		}
+	}
+	if !r.done && r.indent > indent {
+		r.odd = true
+	}
+	return list
+}
+
+func (r *plainReader) object(indent int) any {
+	object := map[string]any{}
+	for !r.odd && !r.done && r.indent == indent {
+		key, rest, ok := member(r.line)
+		if !ok {
+			r.odd = true
+			break
+		}
+		if _, twice := object[key]; twice {
+			r.odd = true
+			break
+		}
+		if rest == "" {
+			object[key] = r.below(indent, true)
+		} else {
+			object[key] = r.scalar(rest, indent)
+		}
+	}
+	if !r.done && r.indent > indent {
+		r.odd = true
+	}
+	return object
+}
+
+// below reads what stands below a line. Lists in maps need no indent of their own.
+func (r *plainReader) below(indent int, inMap bool) any {
+	r.next()
+	switch {
+	case r.done:
+		return nil
+	case r.indent > indent, inMap && r.indent == indent && isItem(r.line):
+		return r.block(r.indent)
+	}
+	return nil
+}
+
+// scalar reads the value that stands behind a key or a dash, and goes to the next line.
+func (r *plainReader) scalar(text string, indent int) any {
+	if text == "|" || text == "|-" {
+		return r.literal(indent, text == "|")
+	}
+	value, ok := plainScalar(text)
+	r.next()
+	if !ok || !r.done && r.indent > indent { // the text goes on
+		r.odd = true
+	}
+	return value
+}
+
+// literal reads a literal block.
+func (r *plainReader) literal(indent int, ends bool) any {
+	var text strings.Builder
+	of, empty := -1, 0
+	for r.rest != "" {
+		before := r.rest
+		line := r.cut()
+		trimmed := strings.TrimLeft(line, " ")
+		if trimmed == "" {
+			if line != "" || of < 0 {
+				r.odd = true
+			}
+			empty++
+			continue
+		}
+		if of < 0 {
+			of = len(line) - len(trimmed)
+		}
+		if of <= indent || len(line)-len(trimmed) < of {
+			r.rest = before
+			break
+		}
+		for range empty {
+			text.WriteByte('\n')
+		}
+		empty = 0
+		r.odd = r.odd || r.isUnended
+		text.WriteString(line[of:])
+		text.WriteByte('\n')
+	}
+	if text.Len() == 0 {
+		r.odd = true
+	}
+	r.next()
+	if !r.done && r.indent > indent {
+		r.odd = true
+	}
+	if !ends {
+		return strings.TrimSuffix(text.String(), "\n")
+	}
+	return text.String()
+}
+
+// member takes a line apart that begins with a plain key.
+func member(line string) (key, rest string, ok bool) {
+	at := 0
+	for at < len(line) && line[at] != ':' {
+		if c := line[at]; !isAlphanumeric(c) && c != '.' && c != '-' && c != '_' && c != '/' {
+			return "", "", false
+		}
+		at++
+	}
+	if at == 0 || at == len(line) || !isLetter(line[0]) || isOddWord(line[:at]) {
+		return "", "", false
+	}
+	if at+1 == len(line) {
+		return line[:at], "", true
+	}
+	if line[at+1] != ' ' {
+		return "", "", false
+	}
+	rest = strings.TrimLeft(line[at+1:], " ")
+	return line[:at], rest, rest[0] != '#'
+}
+
+// plainScalar reads a value that stands on one line.
+func plainScalar(text string) (any, bool) {
+	switch first := text[0]; {
+	case first == '"' || first == '\'':
+		inner := text[1:]
+		if !strings.HasSuffix(inner, text[:1]) {
+			return nil, false
+		}
+		inner = inner[:len(inner)-1]
+		return inner, !strings.ContainsAny(inner, `"'\`)
+	case text == "{}":
+		return map[string]any{}, true
+	case text == "[]":
+		return []any{}, true
+	case text == "true":
+		return true, true
+	case text == "false":
+		return false, true
+	case first >= '1' && first <= '9' && len(text) <= 15:
+		switch unit := strings.TrimLeft(text, "0123456789"); {
+		case unit == "":
+			return json.Number(text), true
+		case len(unit) <= 2 && strings.Trim(unit, "GKMTghikms") == "": // 64Gi, 10m
+			return text, true
+		}
+		return nil, false
+	case text == "0":
+		return json.Number("0"), true
+	case !isLetter(first) && first != '/' || isOddWord(text), strings.Contains(text, ": "), strings.HasSuffix(text, ":"), strings.Contains(text, " #"):
+		return nil, false
+	}
+	return text, true
+}
+
+// isOddWord says whether a word may be something else than text, to one parser or another.
+func isOddWord(word string) bool {
+	switch len(word) {
+	case 1, 2, 3, 4, 5:
+		switch strings.ToLower(word) {
+		case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf":
+			return true
+		}
+	}
+	return false
+}
+
+func isLetter(c byte) bool       { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+func isAlphanumeric(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' }
