@@ -17,7 +17,7 @@ func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error
 	}
 	c := &check{values: newValues(p.language, subjects), ctx: ctx, runs: make([]*run, len(p.rules))}
 	for i, rule := range p.rules {
-		c.runs[i] = &run{rule: rule, number: i}
+		c.runs[i] = &run{rule: rule, number: i, maxFleetCost: p.maxFleetCost}
 		c.runs[i].choose(c.values)
 	}
 	c.small(OverFleet, 1, nil, func(*variables, int) Subject { return Subject{} })

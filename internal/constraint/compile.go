@@ -91,7 +91,11 @@ func (l *language) expression(source string, wanted *cel.Type, at *fleet.Path, f
 				report("has %d further errors", len(issues.Errors())-most)
 				break
 			}
-			report("line %d, column %d: %s", problem.Location.Line(), problem.Location.Column()+1, l.explain(problem.Message))
+			where := ""
+			if problem.Location.Line() > 0 {
+				where = fmt.Sprintf("line %d, column %d: ", problem.Location.Line(), problem.Location.Column()+1)
+			}
+			report("%s%s", where, l.explain(problem.Message))
 		}
 		return nil
 	}

@@ -43,6 +43,8 @@ const (
 type Program struct {
 	language *language
 	rules    []*rule // by name
+
+	maxFleetCost uint64
 }
 
 // Compile compiles and type-checks constraints, whose names differ. Its findings are all that is wrong with them, each at
@@ -68,7 +70,7 @@ func compile(constraints []fleet.Constraint, at func(*fleet.Constraint) *fleet.P
 	if err != nil {
 		return nil, fleet.Findings{{Message: err.Error()}}
 	}
-	p := &Program{language: language, rules: make([]*rule, len(constraints))}
+	p := &Program{language: language, rules: make([]*rule, len(constraints)), maxFleetCost: MaxFleetCost}
 	findings := make([]fleet.Findings, len(constraints))
 	parallel.EachPart(len(constraints), func(i int) {
 		p.rules[i], findings[i] = language.rule(&constraints[i], at(&constraints[i]))

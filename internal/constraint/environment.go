@@ -18,7 +18,7 @@ const (
 	// MaxCost is what one evaluation may cost, as in Kubernetes.
 	MaxCost = 1_000_000
 	// MaxFleetCost is what a rule may cost over the whole fleet.
-	MaxFleetCost = 1_000_000_000
+	MaxFleetCost = 250_000_000
 	// MaxMessage is the size, in bytes, of a message that message_expression may give, as in Kubernetes.
 	MaxMessage = 5 << 10
 )
@@ -69,12 +69,18 @@ func newLanguage() (*language, error) {
 		ext.Strings(ext.StringsVersion(2)),
 		ext.Sets(),
 		ext.TwoVarComprehensions(),
-		ext.Lists(ext.ListsVersion(3)),
+		ext.Lists(ext.ListsVersion(3), ext.ListsMaxRangeSize(maxElements)),
 	}
 	for _, variable := range l.vocabulary.variables {
 		options = append(options, cel.Variable(variable.name, variable.kind))
 	}
 	l.env, err = cel.NewEnv(options...)
+	if err == nil {
+		options, err = guarded(l.env)
+	}
+	if err == nil {
+		l.env, err = l.env.Extend(options...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the language of constraints: %w", err)
 	}

@@ -33,3 +33,8 @@ func isName(name string) bool {
 	}
 	return true
 }
+
+// WithFleetCost is the program with another bound for what a rule may cost over the whole fleet.
+func (p *Program) WithFleetCost(most uint64) *Program {
+	return &Program{language: p.language, rules: p.rules, maxFleetCost: most}
+}

@@ -22,8 +22,10 @@ func (e *expression) failure(err error) string {
 	return fmt.Sprintf("cannot be evaluated%s: %s", where, e.kindOf(err.Error()))
 }
 
-// kinds of failures, by the beginnings of the interpreter's messages.
-var kinds = []struct{ start, said string }{
+// failures are told by kind, by the beginnings of the interpreter's messages.
+var failures = []struct{ start, said string }{
+	{"too large: ", "what it would make is too large"},
+	{"lists.range: ", "what it would make is too large, or smaller than nothing"},
 	{"no such key", "there is no such key; test with has() or `in`, or use `[?…].orValue(…)`"},
 	{"no such field", "there is no such field"},
 	{"no such overload", "a function or operator does not take values of these types"},
@@ -40,7 +42,7 @@ func (e *expression) kindOf(message string) string {
 	if key, ok := strings.CutPrefix(message, "no such key: "); ok && e.says(key) {
 		return fmt.Sprintf("there is no key %q; test with has() or `in`, or use `[?…].orValue(…)`", key)
 	}
-	for _, kind := range kinds {
+	for _, kind := range failures {
 		if strings.HasPrefix(message, kind.start) {
 			return kind.said
 		}

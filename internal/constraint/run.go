@@ -42,6 +42,8 @@ type run struct {
 	hosts, targets, workspaces []bool   // those that it matches; nil: all
 	shared                     []shared // by snapshot; nil where assignments with the same values may come to different things
 
+	maxFleetCost uint64
+
 	cost    atomic.Uint64
 	tooLong atomic.Bool // one evaluation cost more than it may
 	counts  [outcomes]int
@@ -59,7 +61,7 @@ type shared struct {
 }
 
 // isOver says that the rule has cost too much to go on.
-func (r *run) isOver() bool { return r.tooLong.Load() || r.cost.Load() > MaxFleetCost }
+func (r *run) isOver() bool { return r.tooLong.Load() || r.cost.Load() > r.maxFleetCost }
 
 func (w *worker) evaluate(run *run, at position, subject func() Subject) {
 	if run.isOver() {
@@ -212,8 +214,8 @@ func (r *run) result() Result {
 	case r.tooLong.Load():
 		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most, as in Kubernetes; look at less in one evaluation", MaxCost)
 		return result
-	case r.cost.Load() > MaxFleetCost:
-		result.Error = fmt.Sprintf("takes too long: over the whole fleet it costs more than %d, the most; let match select less, or look at less in one evaluation", MaxFleetCost)
+	case r.cost.Load() > r.maxFleetCost:
+		result.Error = fmt.Sprintf("takes too long: over the whole fleet it costs more than %d, the most; let match select less, or look at less in one evaluation", r.maxFleetCost)
 		return result
 	}
 	result.Passed, result.Violated, result.Failed, result.Undecided = r.counts[passed], r.counts[violated], r.counts[failed], r.counts[undecided]

@@ -1,0 +1,202 @@
+package constraint
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/decls"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// The cost of a function is counted after it has run. A few functions can take all memory, or hours, in one call: what
+// they are given is looked at before.
+const (
+	maxText     = 1 << 20    // bytes of a text that a function makes
+	maxElements = 100_000    // of a list that a function makes
+	maxPairs    = 1_000_000  // of elements that a function compares
+	maxMatching = 10_000_000 // bytes of a pattern, times bytes of a text
+	maxQuantity = 64         // bytes of the text of a quantity
+)
+
+// guard looks at the arguments of a call. It returns what the call comes to instead, or nil.
+type guard func(args []ref.Val) ref.Val
+
+// guards are by function.
+var guards = map[string]guard{
+	"replace": func(args []ref.Val) ref.Val {
+		text, old, replacement := textOf(args[0]), textOf(args[1]), textOf(args[2])
+		return limit(float64(len(text))+float64(strings.Count(text, old))*float64(len(replacement)), maxText)
+	},
+	"join": func(args []ref.Val) ref.Val {
+		size, separator := 0.0, 0
+		if len(args) > 1 {
+			separator = len(textOf(args[1]))
+		}
+		each(args[0], func(element ref.Val) bool {
+			size += float64(len(textOf(element)) + separator)
+			return size <= maxText
+		})
+		return limit(size, maxText)
+	},
+	"format": func(args []ref.Val) ref.Val {
+		if len(args) < 2 {
+			return nil
+		}
+		return limit(float64(len(textOf(args[0])))+weight(args[1], 0, maxText), maxText)
+	},
+	"flatten": func(args []ref.Val) ref.Val { return limit(weight(args[0], 0, maxElements), maxElements) },
+	"distinct": func(args []ref.Val) ref.Val {
+		return limit(sizeOf(args[0])*sizeOf(args[0])/100, maxPairs)
+	},
+	"sets.contains":   ofPairs,
+	"sets.equivalent": ofPairs,
+	"sets.intersects": ofPairs,
+	"find":            ofPattern,
+	"findAll":         ofPattern,
+	"quantity": func(args []ref.Val) ref.Val {
+		if !isPlainQuantity(textOf(args[0])) {
+			return types.NewErr("too large: a quantity")
+		}
+		return nil
+	},
+	"isQuantity": func(args []ref.Val) ref.Val {
+		if !isPlainQuantity(textOf(args[0])) {
+			return types.False
+		}
+		return nil
+	},
+}
+
+func ofPairs(args []ref.Val) ref.Val { return limit(sizeOf(args[0])*sizeOf(args[1]), maxPairs) }
+
+func ofPattern(args []ref.Val) ref.Val {
+	return limit(float64(len(textOf(args[0])))*float64(len(textOf(args[1]))), maxMatching)
+}
+
+// isPlainQuantity keeps exponents out with which a quantity is compared for hours.
+func isPlainQuantity(text string) bool {
+	at := strings.LastIndexAny(text, "eE")
+	return len(text) <= maxQuantity && (at < 0 || len(strings.TrimLeft(text[at+1:], "+-0")) <= 2)
+}
+
+func limit(size, most float64) ref.Val {
+	if size > most {
+		return types.NewErr("too large: what a function would make of this")
+	}
+	return nil
+}
+
+func textOf(value ref.Val) string {
+	text, _ := value.(types.String)
+	return string(text)
+}
+
+func sizeOf(value ref.Val) float64 {
+	if list, ok := value.(traits.Sizer); ok {
+		if size, ok := list.Size().(types.Int); ok {
+			return float64(size)
+		}
+	}
+	return 0
+}
+
+func each(value ref.Val, visit func(ref.Val) bool) {
+	list, ok := value.(traits.Lister)
+	if !ok {
+		return
+	}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		if !visit(it.Next()) {
+			return
+		}
+	}
+}
+
+// maxWeightDepth bounds how deep values are looked into.
+const maxWeightDepth = 20
+
+// weight is about how much text a value is, up to a little more than most.
+func weight(value ref.Val, depth int, most float64) float64 {
+	if depth > maxWeightDepth {
+		return most + 1
+	}
+	all := 1.0
+	switch value := value.(type) {
+	case types.String:
+		return float64(len(value)) + 1
+	case types.Bytes:
+		return float64(len(value)) + 1
+	case traits.Mapper:
+		for it := value.Iterator(); it.HasNext() == types.True && all <= most; {
+			key := it.Next()
+			all += weight(key, depth+1, most) + weight(value.Get(key), depth+1, most)
+		}
+	case traits.Lister:
+		each(value, func(element ref.Val) bool {
+			all += weight(element, depth+1, most)
+			return all <= most
+		})
+	}
+	return all
+}
+
+// guarded redefines the functions with guards.
+func guarded(env *cel.Env) ([]cel.EnvOption, error) {
+	var options []cel.EnvOption
+	for name, guard := range guards {
+		declared, ok := env.Functions()[name]
+		if !ok {
+			return nil, fmt.Errorf("there is no function %s", name)
+		}
+		bindings, err := declared.Bindings()
+		if err != nil {
+			return nil, err
+		}
+		var overloads []cel.FunctionOpt
+		for _, overload := range declared.OverloadDecls() {
+			for _, binding := range bindings {
+				if binding.Operator == overload.ID() {
+					overloads = append(overloads, redefined(overload, binding, guard))
+				}
+			}
+		}
+		options = append(options, cel.Function(name, overloads...))
+	}
+	return options, nil
+}
+
+func redefined(overload *decls.OverloadDecl, binding *functions.Overload, guard guard) cel.FunctionOpt {
+	declare := cel.Overload
+	if overload.IsMemberFunction() {
+		declare = cel.MemberOverload
+	}
+	var bound cel.OverloadOpt
+	switch {
+	case binding.Unary != nil:
+		bound = cel.UnaryBinding(func(arg ref.Val) ref.Val {
+			if instead := guard([]ref.Val{arg}); instead != nil {
+				return instead
+			}
+			return binding.Unary(arg)
+		})
+	case binding.Binary != nil:
+		bound = cel.BinaryBinding(func(first, second ref.Val) ref.Val {
+			if instead := guard([]ref.Val{first, second}); instead != nil {
+				return instead
+			}
+			return binding.Binary(first, second)
+		})
+	default:
+		bound = cel.FunctionBinding(func(args ...ref.Val) ref.Val {
+			if instead := guard(args); instead != nil {
+				return instead
+			}
+			return binding.Function(args...)
+		})
+	}
+	return declare(overload.ID(), overload.ArgTypes(), overload.ResultType(), bound)
+}
