@@ -37,10 +37,10 @@ type expression struct {
 func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fleet.Findings) {
 	r := &rule{Constraint: constraint, names: map[string]bool{}}
 	var findings fleet.Findings
-	r.expression = l.expression(constraint.Expression, cel.BoolType, at.Attribute("expression"), &findings)
+	r.expression = l.expression(constraint.Expression, cel.BoolType, MaxCost, at.Attribute("expression"), &findings)
 	expressions := []*expression{r.expression}
 	if constraint.MessageExpression != "" {
-		r.message = l.expression(constraint.MessageExpression, cel.StringType, at.Attribute("message_expression"), &findings)
+		r.message = l.expression(constraint.MessageExpression, cel.StringType, maxMessageCost, at.Attribute("message_expression"), &findings)
 		expressions = append(expressions, r.message)
 	}
 	for _, expression := range expressions {
@@ -71,7 +71,7 @@ func overOf(names map[string]bool) Over {
 }
 
 // expression compiles one expression of a type; nil with findings.
-func (l *language) expression(source string, wanted *cel.Type, at *fleet.Path, findings *fleet.Findings) *expression {
+func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *expression {
 	report := func(format string, arguments ...any) {
 		*findings = append(*findings, fleet.Finding{Path: at.String(), Message: fmt.Sprintf(format, arguments...)})
 	}
@@ -114,7 +114,7 @@ func (l *language) expression(source string, wanted *cel.Type, at *fleet.Path, f
 		report("must give a %s, and gives a %s%s", wanted, got, remedy)
 		return nil
 	}
-	program, err := l.program(ast)
+	program, err := l.program(ast, most)
 	if err != nil {
 		report("%s", oneLine(err.Error()))
 		return nil

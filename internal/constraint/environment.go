@@ -6,6 +6,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -15,10 +16,13 @@ import (
 const (
 	// MaxExpression is how many characters an expression may have.
 	MaxExpression = 16 << 10
-	// MaxCost is what one evaluation may cost, as in Kubernetes.
-	MaxCost = 1_000_000
+	// MaxCost is what one evaluation may cost: a fifth of what Kubernetes allows, since counting takes longer the more
+	// there is to count.
+	MaxCost = 200_000
 	// MaxFleetCost is what a rule may cost over the whole fleet.
-	MaxFleetCost = 250_000_000
+	MaxFleetCost = 200_000_000
+	// maxMessageCost is what a message may cost, of which there may be thousands.
+	maxMessageCost = 10_000
 	// MaxMessage is the size, in bytes, of a message that message_expression may give, as in Kubernetes.
 	MaxMessage = 5 << 10
 )
@@ -87,15 +91,22 @@ func newLanguage() (*language, error) {
 	return l, nil
 }
 
-// program makes an expression ready to be evaluated, within bounds.
-func (l *language) program(ast *cel.Ast) (cel.Program, error) {
+// program makes an expression ready to be evaluated, at a cost of so much at most.
+func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 	if isLight(ast.NativeRep()) {
 		return l.env.Program(ast, cel.EvalOptions(cel.OptOptimize))
 	}
 	return l.env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
-		cel.CostLimit(MaxCost),
-		cel.CostTrackerOptions(interpreter.PresenceTestHasCost(false)),
+		cel.CostLimit(most),
+		cel.CostTrackerOptions(interpreter.PresenceTestHasCost(false), interpreter.OverloadCostTracker("list_distinct", costOfDistinct)),
 		cel.CostTracking(&library.CostEstimator{}),
 	)
+}
+
+// costOfDistinct is what really is compared: each element with all that are different. The library counts each with each,
+// which would be too much for the labels of a thousand hosts.
+func costOfDistinct(args []ref.Val, result ref.Val) *uint64 {
+	cost := uint64(sizeOf(args[0]) * (sizeOf(result) + 1))
+	return &cost
 }

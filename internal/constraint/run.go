@@ -212,7 +212,7 @@ func (r *run) result() Result {
 	result := Result{Name: r.Name, Mode: cmp.Or(r.Mode, fleet.ConstraintModes[0]), Over: r.over}
 	switch {
 	case r.tooLong.Load():
-		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most, as in Kubernetes; look at less in one evaluation", MaxCost)
+		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most; look at less in one evaluation", MaxCost)
 		return result
 	case r.cost.Load() > r.maxFleetCost:
 		result.Error = fmt.Sprintf("takes too long: over the whole fleet it costs more than %d, the most; let match select less, or look at less in one evaluation", r.maxFleetCost)
