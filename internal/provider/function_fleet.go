@@ -35,8 +35,8 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 			"kind, or objects written by hand with the same attributes. Objects of other environments are left out. Further keys:\n\n" +
 			"* `environments`: names of all environments, or environments. With it, a name that is not among them is an error.\n" +
 			"* `assignments`: `[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n" +
-			"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge. `precedence` decides between containers of equal " +
-			"priority: `specificity` (default), the number of labels, then the name; or `name` alone.\n" +
+			"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge: see the guide " +
+			"[Configuration, explained](../guides/configuration.md).\n" +
 			"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
 			"Names, versions, tags, refs and labels are text: a number in place of one is an error, since `1.10` would become 1.1.\n\n" +
 			"Unknown keys are errors, wherever they are. An unknown value makes only its container's entry of `config` unknown, or its " +

@@ -26,7 +26,7 @@ var configContainerResource = newStateOnly(object{
 			},
 			"priority": schema.NumberAttribute{
 				Optional:            true,
-				MarkdownDescription: "Where containers disagree, the higher priority wins, then the one with more labels. Default 0.",
+				MarkdownDescription: "Where containers disagree, the higher priority wins. Default 0. The guide \"Configuration, explained\" has the whole order.",
 			},
 			"json": schema.StringAttribute{Computed: true, MarkdownDescription: "Canonical JSON of `data`."},
 		},
