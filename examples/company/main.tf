@@ -28,6 +28,7 @@ locals {
     target_policies   = local.target_policies
     config_containers = local.config_containers
     config_schemas    = local.config_schemas
+    constraints       = local.constraints
   }
 }
 

@@ -1,4 +1,4 @@
-# Who goes where, and with which values.
+# Who goes where, with which values, and by which rules.
 
 locals {
   target_policies = concat(
@@ -70,4 +70,19 @@ locals {
       properties = { ENDPOINT = { type = "string", pattern = "^https://" } }
     })
   }]
+
+  # What nobody may break. The second is told in the plan, and holds nothing up.
+  constraints = [
+    {
+      name       = "fixed-versions"
+      expression = "target.manifests.tag.matches('^v[0-9]')"
+      message    = "A branch is another version tomorrow: give a tag such as v1.2.3."
+    },
+    {
+      name               = "quotas"
+      expression         = "'requests.cpu' in workspace.resource_quota"
+      message_expression = "'team ' + workspace.name + ' has no quota of processors'"
+      mode               = "inform"
+    },
+  ]
 }
