@@ -51,7 +51,7 @@ func TestPageInABrowser(t *testing.T) {
 		tab.click(`#detail .close`)
 		tab.until("the end of the assignment", `document.getElementById('detail').hidden`)
 		tab.click(`.grid .line:not(.head) [role=rowheader]`)
-		tab.until("the host", `document.querySelector('#detail h3').textContent === 'edge-0000' && document.getElementById('detail').textContent.includes('% of the score')`)
+		tab.until("the host", `document.querySelector('#detail h3').textContent === 'edge-0000' && document.getElementById('detail').textContent.includes(' points')`)
 		tab.screenshot("20000-host", false)
 		tab.press(kb.Escape)
 		tab.click(`#clear`)

@@ -231,7 +231,7 @@ func partTexts(score *Score) []string {
 	}
 	var parts []string
 	for _, part := range score.Parts {
-		parts = append(parts, part.Name+": "+strconv.Itoa(part.Value)+", "+strconv.Itoa(part.Weight)+" % of the score")
+		parts = append(parts, part.Name+": "+strconv.Itoa(part.Weight)+" %, at "+strconv.Itoa(part.Value)+" points")
 	}
 	return parts
 }

@@ -251,7 +251,7 @@ type Violation struct {
 
 // Score is the health of a host, or of a fleet.
 type Score struct {
-	// Value is from 0 to 100.
+	// Value is from 0 to 100: the mean of what the parts earn.
 	Value int
 	// Parts are what it is made of.
 	Parts []Part
@@ -259,11 +259,11 @@ type Score struct {
 
 // Part is one thing that a score is made of.
 type Part struct {
-	// Name is what is looked at, as in "ready".
+	// Name is what is looked at. That of a verdict is shown with its sign.
 	Name string
-	// Value is from 0 to 100, and Weight how many of the hundred points of the score it decides.
+	// Value is what it earns, from 0 to 100, and Weight its share of the whole in percent.
 	Value, Weight int
-	// Detail says in words what Value was made of, as in "18,400 of 20,000 assignments"; may be "".
+	// Detail says in words what they are made of, as in "18,400 of 20,000 assignments"; may be "".
 	Detail string
 }
 

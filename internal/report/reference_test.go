@@ -180,9 +180,9 @@ func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
 }
 
 func (g *generator) score() *report.Score {
-	ready, behind, silent := 100-g.random.IntN(30)*g.random.IntN(4), 100-g.random.IntN(40)*g.random.IntN(2), 100-g.random.IntN(20)
-	return &report.Score{Value: (ready*6 + behind*3 + silent) / 10, Parts: []report.Part{
-		{Name: "ready", Value: ready, Weight: 60}, {Name: "up to date", Value: behind, Weight: 30}, {Name: "heard of", Value: silent, Weight: 10},
+	failed, behind := g.random.IntN(4)*g.random.IntN(15), g.random.IntN(20)
+	return &report.Score{Value: 100 - failed - behind/2, Parts: []report.Part{
+		{Name: "ready", Value: 100, Weight: 100 - failed - behind}, {Name: "behind", Value: 50, Weight: behind}, {Name: "failed", Value: 0, Weight: failed},
 	}}
 }
 
@@ -210,10 +210,12 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 		p.Regions = append(p.Regions, *region)
 	}
 	slices.SortFunc(p.Regions, func(a, b report.Region) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
-	p.Health = &report.Score{Value: 91, Parts: []report.Part{
-		{Name: "ready", Value: 94, Weight: 60, Detail: "18,800 of 20,000 assignments"},
-		{Name: "up to date", Value: 88, Weight: 30, Detail: "41 clusters are behind, for 19 h at most"},
-		{Name: "heard of", Value: 82, Weight: 10, Detail: "27 clusters say nothing"},
+	p.Health = &report.Score{Value: 95, Parts: []report.Part{
+		{Name: "ready", Value: 100, Weight: 93, Detail: "112,316 of 121,440 assignments on clusters"},
+		{Name: "progressing", Value: 75, Weight: 3, Detail: "3,641 of 121,440"},
+		{Name: "behind", Value: 41, Weight: 2, Detail: "2,428 of 121,440; earns less the longer it is behind, for 24 hours"},
+		{Name: "unknown", Value: 25, Weight: 1, Detail: "1,821 of 121,440"},
+		{Name: "failed", Value: 0, Weight: 1, Detail: "1,234 of 121,440"},
 	}}
 	names := []string{"canary", "one region", "half", ""}
 	for i := range min(6, len(p.Targets)) {

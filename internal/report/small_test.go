@@ -19,9 +19,9 @@ func smallPage() *report.Page {
 		Repository: report.Repository{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters"},
 		Hosts: []report.Host{
 			{Name: "clusters/factory-7", Kind: report.SingleCluster, Labels: map[string]string{"region": "west"}, Region: "west", Clusters: 1, Health: &report.Score{
-				Value: 32, Parts: []report.Part{{Name: "ready", Value: 0, Weight: 70}, {Name: "heard of", Value: 100, Weight: 30}}}},
+				Value: 15, Parts: []report.Part{{Name: "unknown", Value: 25, Weight: 60}, {Name: "failed", Value: 0, Weight: 40}}}},
 			{Name: "large", Kind: report.ClusterType, Labels: map[string]string{"region": "east", "size": "large"}, Region: "east", Clusters: 12, Health: &report.Score{
-				Value: 96, Parts: []report.Part{{Name: "ready", Value: 96, Weight: 70}, {Name: "heard of", Value: 96, Weight: 30}}}},
+				Value: 96, Parts: []report.Part{{Name: "ready", Value: 100, Weight: 92}, {Name: "behind", Value: 60, Weight: 8}}}},
 			{Name: "small", Kind: report.ClusterType, Clusters: 0},
 		},
 		Targets: []report.Target{
@@ -71,9 +71,11 @@ func smallPage() *report.Page {
 			{Name: "two-regions", Mode: "inform", Looked: 2, Passed: 1, Violations: []report.Violation{{Subject: "telemetry-agent", Message: "runs in one region only"}}},
 		},
 		Health: &report.Score{Value: 71, Parts: []report.Part{
-			{Name: "ready", Value: 67, Weight: 70, Detail: "2 of 3 assignments"}, {Name: "heard of", Value: 75, Weight: 30, Detail: "1 of 4 clusters says nothing"}}},
+			{Name: "ready", Value: 100, Weight: 67, Detail: "8 of 12 assignments on clusters"}, {Name: "behind", Value: 44, Weight: 8, Detail: "1 of 12"},
+			{Name: "failed", Value: 0, Weight: 25, Detail: "3 of 12"},
+		}},
 		Regions: []report.Region{
-			{Name: "east", Hosts: 1, Clusters: 12, Health: &report.Score{Value: 96}}, {Name: "west", Hosts: 1, Clusters: 1, Health: &report.Score{Value: 32}}, {Name: "", Hosts: 1},
+			{Name: "east", Hosts: 1, Clusters: 12, Health: &report.Score{Value: 96}}, {Name: "west", Hosts: 1, Clusters: 1, Health: &report.Score{Value: 15}}, {Name: "", Hosts: 1},
 		},
 	}
 }

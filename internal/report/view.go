@@ -56,6 +56,11 @@ func (v *view) Grade(score *Score) string { return v.grade(score) }
 // Name is a verdict in a word.
 func (v *view) Name(verdict Verdict) string { return verdictName(verdict) }
 
+// IsVerdict says that a text is the name of a verdict.
+func (v *view) IsVerdict(name string) bool {
+	return name != "" && slices.Contains(verdicts, Verdict(name))
+}
+
 // tile is a count of assignments by verdict.
 type tile struct {
 	Verdict string
