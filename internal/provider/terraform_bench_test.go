@@ -35,12 +35,17 @@ func BenchmarkTerraform(b *testing.B) {
 	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO", "TF_LOG_PROVIDER"} {
 		b.Setenv(variable, "off")
 	}
-	for _, assignments := range []int{1000, 20000} {
-		b.Run(fmt.Sprint(assignments), func(b *testing.B) {
+	for _, size := range []struct{ assignments, constraints int }{{1000, 0}, {20000, 0}, {20000, 50}} {
+		name := fmt.Sprint(size.assignments)
+		if size.constraints > 0 {
+			name += fmt.Sprintf("-with-%d-constraints", size.constraints)
+		}
+		b.Run(name, func(b *testing.B) {
 			server := newTimedServer(b)
 			folder := b.TempDir()
-			f, config := fleettest.Reference(assignments, 1)
-			text, err := fleet.CanonicalJSON(fleettest.Input(f, config))
+			input := fleettest.Input(fleettest.Reference(size.assignments, 1))
+			input["constraints"] = manyConstraints(size.constraints)
+			text, err := fleet.CanonicalJSON(input)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -107,6 +112,27 @@ resource "flotilla_assignment" "all" {
 			}
 		})
 	}
+}
+
+// manyConstraints are rules that the reference fleet keeps: a tenth of them are about rendered documents.
+func manyConstraints(number int) []any {
+	expressions := []string{
+		"host.name != 'nowhere-%d'",
+		"target.name != 'nothing-%d' && target.manifests.repo != ''",
+		"size(workspace.name) > 0 && workspace.name != 'nobody-%d'",
+		"assignment.namespace.matches('^[a-z0-9-]{1,63}$') && assignment.key != '%d'",
+		"config.all(key, key != 'SECRET_%d')",
+		"host.labels.all(key, host.labels[key] != 'no-%d') && target.namespace != 'default'",
+		"size(assignment.policies) > 0 && host.cluster_type != 'none-%d'",
+		"!target.manifests.tag.startsWith('latest-%d')",
+		"environment != 'nowhere-%d'",
+		"object.kind != 'Secret%d' && has(object.metadata)",
+	}
+	rules := make([]any, number)
+	for i := range rules {
+		rules[i] = map[string]any{"name": fmt.Sprintf("rule-%d", i), "expression": fmt.Sprintf(expressions[i%len(expressions)], i)}
+	}
+	return rules
 }
 
 // timedServer serves the provider in this process and adds up how long its calls take.
