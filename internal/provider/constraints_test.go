@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -312,5 +313,64 @@ func TestAnImportWithConstraintsPlansNothing(t *testing.T) {
 	}
 	if plan := apply(t, w, configuration); !plan.Empty() {
 		t.Errorf("the plan has %q: %v", linesOf(plan), plan.Change(assignment))
+	}
+}
+
+func TestConstraintsWithRealTools(t *testing.T) {
+	byAcceptance(t)
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bare(t)
+			config := func(database, mode string) string {
+				return small{before: requiredProviders + fmt.Sprintf(`
+resource "terraform_data" "database" {
+  input = %q
+}
+
+resource "flotilla_constraint" "no_mysql" {
+  name       = "no-mysql"
+  expression = "!has(config.DATABASE_URL) || !config.DATABASE_URL.startsWith('mysql:')"
+  mode       = %q
+}
+`, database, mode), database: "terraform_data.database.output", fleet: "constraints = [flotilla_constraint.no_mysql]"}.config(repository{url: url})
+			}
+			w := newWorkdir(t, tool, map[string]string{"main.tf": config("mysql://one", "enforce")})
+
+			// What is known only at apply is held there, and nothing is written.
+			w.run("plan", "-input=false", "-out=plan.out")
+			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "plan.out"); err == nil || !words(`Constraint "no-mysql" is violated by 1 of 3 assignments`).MatchString(stderr) {
+				t.Errorf("the apply of a saved plan: %v\n%s%s", err, stdout, stderr)
+			}
+			if _, err := os.Stat(url); err == nil {
+				t.Error("something was written")
+			}
+			if _, stderr, err := w.try("plan", "-input=false", "-no-color"); err == nil || !words("Constraint is violated").MatchString(stderr) {
+				t.Errorf("the plan once it is known: %v\n%s", err, stderr)
+			}
+
+			// The same rule informs, and then there is nothing left to say.
+			writeFile(t, filepath.Join(w.path, "main.tf"), config("mysql://one", "inform"))
+			if printed := w.run("apply", "-input=false", "-auto-approve", "-no-color"); !words(`constraint \"no-mysql\" is violated by 1 assignment: large/app-core`).MatchString(printed) {
+				t.Errorf("the plan does not say what is violated:\n%s", printed)
+			}
+			w.run("plan", "-input=false", "-detailed-exitcode")
+
+			// Enforced again, it holds until the fleet is mended.
+			writeFile(t, filepath.Join(w.path, "main.tf"), config("mysql://one", "enforce"))
+			if _, stderr, err := w.try("plan", "-input=false", "-no-color"); err == nil {
+				t.Errorf("the rule is not enforced: %s", stderr)
+			}
+			writeFile(t, filepath.Join(w.path, "main.tf"), config("postgres://one", "enforce"))
+			w.run("apply", "-input=false", "-auto-approve")
+			w.run("plan", "-input=false", "-detailed-exitcode")
+
+			writeFile(t, filepath.Join(w.path, "main.tf"), strings.Replace(config("postgres://one", "enforce"), "'mysql:'", "'postgres:'", 1))
+			if _, stderr, err := w.try("destroy", "-input=false", "-auto-approve", "-no-color"); err == nil {
+				t.Errorf("the destroy says nothing of -refresh=false any more: does the tool not plan first? %s", stderr)
+			}
+			w.run("destroy", "-input=false", "-auto-approve", "-refresh=false")
+		})
 	}
 }
