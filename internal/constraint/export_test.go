@@ -1,6 +1,7 @@
 package constraint
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -37,4 +38,31 @@ func isName(name string) bool {
 // WithFleetCost is the program with another bound for what a rule may cost over the whole fleet.
 func (p *Program) WithFleetCost(most uint64) *Program {
 	return &Program{language: p.language, rules: p.rules, maxFleetCost: most}
+}
+
+// VariableRows are the rows of the guide's table of variables.
+func VariableRows() []string {
+	var rows []string
+	for _, variable := range newVocabulary().variables {
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", variable.name, variable.kind, variable.doc))
+	}
+	return rows
+}
+
+// FieldRows are the rows of the guide's table of fields.
+func FieldRows() []string {
+	v := newVocabulary()
+	var rows []string
+	for _, of := range []struct {
+		path  string
+		class *class
+	}{
+		{"workspace", v.workspace}, {"workspace.limit_range[…]", v.limit}, {"host", v.host}, {"host.taints[…]", v.taint},
+		{"target", v.target}, {"target.manifests", v.manifests}, {"assignment", v.assignment},
+	} {
+		for _, field := range of.class.fields {
+			rows = append(rows, fmt.Sprintf("| `%s.%s` | %s | %s |", of.path, field.name, field.kind, field.doc))
+		}
+	}
+	return rows
 }
