@@ -82,6 +82,12 @@ locals {
       message    = "LOG_LEVEL is info, warn or error in prod."
     },
 
+    {
+      name       = "no-hosts-of-dev"
+      expression = "config.all(key, type(config[key]) != string || !config[key].contains('.dev.'))"
+      message    = "Values of prod name no hosts of dev."
+    },
+
     # What is rendered
     {
       name       = "unhurried"
@@ -93,6 +99,32 @@ locals {
       name       = "namespaces-tell-their-workspace"
       match      = { kinds = ["Namespace"] }
       expression = "has(object.metadata.labels) && object.metadata.labels.exists(key, object.metadata.labels[key] == target.workspace)"
+    },
+
+    # What templates of one's own render
+    {
+      name               = "limits"
+      match              = { kinds = ["apps/Deployment", "apps/StatefulSet", "apps/DaemonSet"] }
+      expression         = "object.spec.template.spec.containers.all(c, c.?resources.?limits.?memory.hasValue())"
+      message_expression = "'no limit of memory: ' + object.spec.template.spec.containers.filter(c, !c.?resources.?limits.?memory.hasValue()).map(c, c.name).join(', ')"
+    },
+    {
+      name       = "unprivileged"
+      match      = { kinds = ["apps/Deployment", "apps/StatefulSet", "apps/DaemonSet"] }
+      expression = "object.spec.template.spec.containers.all(c, c.?securityContext.?privileged.orValue(false) == false)"
+      message    = "Privileged containers own the machine."
+    },
+    {
+      name       = "replicas"
+      match      = { kinds = ["apps/Deployment"] }
+      expression = "object.spec.?replicas.orValue(1) >= 2"
+      message    = "One replica alone is down whenever its machine is."
+    },
+    {
+      name       = "no-load-balancers-on-edge"
+      match      = { kinds = ["v1/Service"], cluster_type_selector = { match_labels = { edge = "true" } } }
+      expression = "object.spec.?type.orValue('ClusterIP') != 'LoadBalancer'"
+      message    = "There is nobody on the edge who gives out load balancers."
     },
   ]
 
