@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// broken is a rule that some deployment targets violate.
-func broken(name string, targets ...string) constraint.Result {
+// violated is a rule that some deployment targets violate.
+func violated(name string, targets ...string) constraint.Result {
 	result := constraint.Result{Name: name, Mode: fleet.Enforce, Over: constraint.OverDeploymentTargets, Looked: 20, Violated: len(targets), Passed: 20 - len(targets)}
 	for _, target := range targets {
 		result.Violations = append(result.Violations, constraint.Violation{Subject: constraint.Subject{DeploymentTarget: target}, Message: "no " + target})
@@ -21,7 +21,7 @@ func broken(name string, targets ...string) constraint.Result {
 
 func TestAnErrorListsTheFirstViolationsAndTheirNumber(t *testing.T) {
 	t.Parallel()
-	few := broken("a", "x", "y")
+	few := violated("a", "x", "y")
 	if got, want := few.Report(), "constraint \"a\" is violated by 2 of 20 deployment targets:\ndeployment target \"x\": no x\ndeployment target \"y\": no y"; got != want {
 		t.Errorf("got %s", got)
 	}
@@ -29,7 +29,7 @@ func TestAnErrorListsTheFirstViolationsAndTheirNumber(t *testing.T) {
 	for i := range 2000 {
 		names = append(names, fmt.Sprintf("t-%d", i))
 	}
-	many := broken("a", names...)
+	many := violated("a", names...)
 	if got := many.Report(); strings.Count(got, "\n") != 6 || !strings.HasSuffix(got, "\n… and 1995 more") {
 		t.Errorf("got %s", got)
 	}
@@ -37,7 +37,7 @@ func TestAnErrorListsTheFirstViolationsAndTheirNumber(t *testing.T) {
 	if got, want := failed.Report(), `constraint "a" could not be evaluated: it would take too much`; got != want {
 		t.Errorf("got %s", got)
 	}
-	hostile := broken("a", "x")
+	hostile := violated("a", "x")
 	hostile.Violations[0].Message = "two\nlines " + strings.Repeat("m", 5000)
 	if got := hostile.Report(); strings.Count(got, "\n") != 1 || len(got) > 500 {
 		t.Errorf("a long message gives %s", got)
@@ -46,12 +46,12 @@ func TestAnErrorListsTheFirstViolationsAndTheirNumber(t *testing.T) {
 
 func TestWhatAPlanSaysOfConstraints(t *testing.T) {
 	t.Parallel()
-	informing := broken("inform", "x", "y", "z", "w")
+	informing := violated("inform", "x", "y", "z", "w")
 	undecided := constraint.Result{
 		Name: "later", Over: constraint.OverAssignments, Looked: 3, Undecided: 2, Passed: 1,
 		Pending: []constraint.Pending{{WaitsFor: `config container "all"`}, {WaitsFor: `config container "all"`}},
 	}
-	results := &constraint.Results{Rules: []constraint.Result{informing, undecided, broken("kept"), broken("other")}}
+	results := &constraint.Results{Rules: []constraint.Result{informing, undecided, violated("kept"), violated("other")}}
 	rules := map[string]string{"inform": "1", "later": "1", "kept": "1", "other": "1"}
 	const waits = `constraint "later" cannot be decided yet for 2 assignments: it waits for config container "all"`
 	for name, test := range map[string]struct {
