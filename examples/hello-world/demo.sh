@@ -7,6 +7,7 @@ set -eu
 example=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/flotilla-demo-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT INT TERM
+page="$scratch.html" # stays, while the folder goes
 
 say() { printf '\n\033[1m▶ %s\033[0m\n\n' "$*"; }
 show() { sed 's/^/    /'; }
@@ -139,4 +140,10 @@ plan
 terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
 git -C gitops.git log -2 --reverse --format='%h %s' --stat=72 stage -- drone large | show
 
-say "Done: every change was read before it was made, and each is one commit"
+say "One page for everyone who asks, as Markdown for a pull request and as HTML for people"
+cp "$example"/page/*.tf .
+terraform apply -no-color -auto-approve | grep -E '^Apply complete' | show
+terraform output -raw markdown | show
+terraform output -raw page > "$page"
+
+say "Done: every change was read before it was made, and each is one commit. The page is in $page"

@@ -116,7 +116,7 @@ func exampleFolders(t *testing.T) []string {
 	var folders []string
 	for name := range files(t, filepath.Join("..", "..", "examples")) {
 		folder := path.Dir(name)
-		if path.Ext(name) == ".tf" && path.Base(folder) != "rollout" { // which is what hello-world gets later
+		if path.Ext(name) == ".tf" && !slices.Contains([]string{"rollout", "page"}, path.Base(folder)) { // which is what hello-world gets later
 			folders = append(folders, folder)
 		}
 	}
