@@ -169,6 +169,7 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 		found := make([][]HistoryChange, len(steps))
 		for i, s := range steps {
 			if s.before != s.after {
+				w.parsed = map[git.Hash][]git.Entry{} // those of all steps would be too many to keep
 				found[i] = w.changes(s)
 			}
 		}
