@@ -1,0 +1,72 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// BenchmarkOverview reads the page of the reference fleet, which is deployed, with evidence of all clusters: as the first
+// that a process asks of the provider. What the processors had of it hardly depends on how busy the machine is. The
+// Terraform that keeps the page in its state is not part of it.
+func BenchmarkOverview(b *testing.B) {
+	url := filepath.ToSlash(filepath.Join(b.TempDir(), "gitops.git"))
+	f, config := fleettest.Reference(fleettest.ReferenceAssignments, 1)
+	value := providertest.Call{Function: "fleet", Arguments: []any{fleettest.Input(f, config)}}
+	repo := map[string]any{"url": url, "branch": "main"}
+	if _, said := providertest.New(startProvider).Apply(b.Context(), providertest.Configuration{Resources: map[string]providertest.Resource{
+		assignment: {Attributes: map[string]any{"name": "all", "fleet": value, "gitops_repo": repo}},
+	}}); said.Err() != nil {
+		b.Fatal(said.Err())
+	}
+	tip, err := exec.CommandContext(b.Context(), "git", "-C", url, "rev-parse", "main").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	reports := make([]any, len(f.Clusters))
+	for i := range f.Clusters {
+		reports[i] = map[string]any{"cluster": f.Clusters[i].Name, "commit": strings.TrimSpace(string(tip)), "ready": i%20 != 0}
+	}
+	read := func(b *testing.B, data string, further map[string]any) map[string]any {
+		b.Helper()
+		arguments := map[string]any{"name": "all", "fleet": value, "gitops_repo": repo}
+		maps.Copy(arguments, further)
+		values, said := providertest.New(startProvider).ReadData(b.Context(), providertest.Configuration{}, data, arguments)
+		if said.Err() != nil {
+			b.Fatal(said.Err())
+		}
+		return values
+	}
+	asked := map[string]any{"feedback": map[string]any{"reports": reports}}
+	evidence := read(b, "flotilla_compliance", asked)["evidence"]
+	for _, of := range []struct {
+		name, data string
+		further    map[string]any
+	}{
+		{"compliance", "flotilla_compliance", asked},
+		{"overview", "flotilla_overview", map[string]any{"evidence": evidence}},
+		{"overview-without-history", "flotilla_overview", map[string]any{"evidence": evidence, "history": 0}},
+	} {
+		b.Run(of.name, func(b *testing.B) {
+			before := fleettest.ProcessorTime()
+			var values map[string]any
+			for b.Loop() {
+				values = read(b, of.data, of.further)
+			}
+			b.ReportMetric((fleettest.ProcessorTime()-before).Seconds()/float64(b.N), "processor-s/op")
+			html, _ := values["html"].(string)
+			state, err := json.Marshal(values)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(len(html))/(1<<20), "html-MiB")
+			b.ReportMetric(float64(len(state))/(1<<20), "state-MiB")
+		})
+	}
+}
