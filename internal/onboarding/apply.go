@@ -11,6 +11,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 // Clusters are those that an agent's objects are for.
@@ -99,17 +100,13 @@ func lookAgain(ctx context.Context, cluster Cluster, where agent.Where, objects 
 		if !isMissing || others || try == patience {
 			return look, failures, nil
 		}
-		timer := time.NewTimer(time.Second)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if wait.For(ctx, time.Second) != nil {
 			return look, failures, nil
 		}
 	}
 }
 
-// patience is how often it is looked for a kind, once a second.
+// patience is how often it is looked for kinds, once a second.
 const patience = 6
 
 // sameStep is how many of the first objects are applied at once.
@@ -295,17 +292,13 @@ func conditionIs(live *unstructured.Unstructured, kind, status string) bool {
 
 // poll asks until the answer is yes, an error, or the end of the context.
 func poll(ctx context.Context, ask func() (bool, error)) error {
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+	for interval := 50 * time.Millisecond; ; interval = min(2*interval, 2*time.Second) {
 		done, err := ask()
 		if err != nil || done {
 			return err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := wait.For(ctx, interval); err != nil {
+			return err
 		}
 	}
 }

@@ -72,6 +72,9 @@ func withPruning(live *unstructured.Unstructured) map[string]any {
 		if policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy == "Orphan" {
 			spec["deletionPolicy"] = "Delete"
 		}
+		if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
+			spec["suspend"] = false // its finalizer would leave everything where it is
+		}
 		return specPatch(spec)
 	case "Application":
 		if finalizers := live.GetFinalizers(); !slices.ContainsFunc(finalizers, isArgoFinalizer) {
@@ -115,51 +118,4 @@ func anyOf(texts []string) []any {
 		list[i] = text
 	}
 	return list
-}
-
-// inventoryOf are the objects that a Kustomization has applied.
-func inventoryOf(live *unstructured.Unstructured) []entry {
-	entries, _, _ := unstructured.NestedSlice(live.Object, "status", "inventory", "entries")
-	var found []entry
-	for _, one := range entries {
-		fields, _ := one.(map[string]any)
-		id, _ := fields["id"].(string)
-		version, _ := fields["v"].(string)
-		if parsed, ok := parseEntry(id, version); ok {
-			found = append(found, parsed)
-		}
-	}
-	return found
-}
-
-// entry is an object of an inventory.
-type entry struct{ apiVersion, kind, namespace, name string }
-
-// parseEntry reads <namespace>_<name>_<group>_<kind>, where a name with a colon has two underscores for it.
-func parseEntry(id, version string) (entry, bool) {
-	namespace, rest, ok := strings.Cut(id, "_")
-	if !ok {
-		return entry{}, false
-	}
-	rest, kind, ok := cutLast(rest)
-	if !ok {
-		return entry{}, false
-	}
-	name, group, ok := cutLast(rest)
-	if !ok || name == "" || kind == "" || version == "" {
-		return entry{}, false
-	}
-	apiVersion := version
-	if group != "" {
-		apiVersion = group + "/" + version
-	}
-	return entry{apiVersion, kind, namespace, strings.ReplaceAll(name, "__", ":")}, true
-}
-
-func cutLast(text string) (before, after string, ok bool) {
-	i := strings.LastIndex(text, "_")
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+1:], true
 }

@@ -24,6 +24,7 @@ func TestPruningIsTakenOffAndPutOn(t *testing.T) {
 		"one that does not":                  {`{"kind":"Kustomization","spec":{}}`, `null`, `{"spec":{"prune":true}}`},
 		"one that deletes with it":           {`{"kind":"Kustomization","spec":{"prune":false,"deletionPolicy":"Delete"}}`, `{"spec":{"deletionPolicy":"Orphan"}}`, `{"spec":{"prune":true}}`},
 		"one that leaves everything":         {`{"kind":"Kustomization","spec":{"prune":true,"deletionPolicy":"Orphan"}}`, `{"spec":{"prune":false}}`, `{"spec":{"deletionPolicy":"Delete"}}`},
+		"one that is suspended":              {`{"kind":"Kustomization","spec":{"prune":true,"suspend":true}}`, `{"spec":{"prune":false}}`, `{"spec":{"suspend":false}}`},
 		"an Application":                     {`{"kind":"Application","metadata":{"finalizers":["x",` + finalizer + `]},"spec":{"syncPolicy":{"automated":{"prune":true}}}}`, `{"metadata":{"finalizers":["x"]},"spec":{"syncPolicy":{"automated":{"prune":false}}}}`, `null`},
 		"one that deletes in the background": {`{"kind":"Application","metadata":{"finalizers":["resources-finalizer.argocd.argoproj.io/background"]},"spec":{}}`, `{"metadata":{"finalizers":[]}}`, `null`},
 		"one without":                        {`{"kind":"Application","metadata":{},"spec":{}}`, `null`, `{"metadata":{"finalizers":[` + finalizer + `]}}`},
@@ -44,13 +45,13 @@ func TestPruningIsTakenOffAndPutOn(t *testing.T) {
 }
 
 func TestAnInventoryNamesWhatWasBrought(t *testing.T) {
-	live := objectOf(t, `{"status":{"inventory":{"entries":[
+	live := objectOf(t, `{"kind":"Kustomization","status":{"inventory":{"entries":[
 		{"id":"team_web_apps_Deployment","v":"v1"},{"id":"_team__Namespace","v":"v1"},
 		{"id":"_system__auth-reader_rbac.authorization.k8s.io_ClusterRole","v":"v1"},
 		{"id":"","v":"v1"},{"id":"a_b","v":"v1"},{"id":"a_b_c_","v":"v1"},{"id":"a_b_c_D"},7]}}}`)
 	var got []string
 	for _, one := range inventoryOf(live) {
-		got = append(got, strings.Join([]string{one.apiVersion, one.kind, one.namespace, one.name}, "|"))
+		got = append(got, strings.Join([]string{one.APIVersion, one.Kind, one.Namespace, one.Name}, "|"))
 	}
 	want := "apps/v1|Deployment|team|web\nv1|Namespace||team\nrbac.authorization.k8s.io/v1|ClusterRole||system:auth-reader"
 	if strings.Join(got, "\n") != want {
@@ -63,7 +64,7 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add("_team__Namespace", "v1")
 	f.Fuzz(func(t *testing.T, id, version string) {
 		one, ok := parseEntry(id, version)
-		if ok && (one.name == "" || one.kind == "" || one.apiVersion == "") {
+		if ok && (one.Name == "" || one.Kind == "" || one.APIVersion == "") {
 			t.Errorf("%q gives %+v", id, one)
 		}
 	})
@@ -77,5 +78,40 @@ func TestDifferencesNameFieldsAndNoServersOwn(t *testing.T) {
 	}
 	if got := Differences(before, before.DeepCopy()); got != nil {
 		t.Errorf("an object differs from itself: %v", got)
+	}
+}
+
+func TestWhatAnObjectBroughtIsFollowedWhereItGoesWithIt(t *testing.T) {
+	const finalizers = `"metadata":{"finalizers":["resources-finalizer.argocd.argoproj.io"]}`
+	for object, want := range map[string]bool{
+		`{"kind":"Kustomization","spec":{"prune":true}}`:                                                               true,
+		`{"kind":"Kustomization","spec":{"prune":false}}`:                                                              false,
+		`{"kind":"Kustomization","spec":{"prune":true,"suspend":true}}`:                                                false,
+		`{"kind":"Kustomization","spec":{"prune":true,"deletionPolicy":"Orphan"}}`:                                     false,
+		`{"kind":"Kustomization","spec":{"prune":false,"deletionPolicy":"WaitForTermination"}}`:                        true,
+		`{"kind":"Application",` + finalizers + `,"spec":{"destination":{"server":"https://kubernetes.default.svc"}}}`: true,
+		`{"kind":"Application",` + finalizers + `,"spec":{"destination":{"name":"in-cluster"}}}`:                       true,
+		`{"kind":"Application",` + finalizers + `,"spec":{"destination":{"server":"https://store-17.example.com"}}}`:   false,
+		`{"kind":"Application","metadata":{},"spec":{"destination":{"server":"https://kubernetes.default.svc"}}}`:      false,
+	} {
+		if got := removesWhatItBrought(objectOf(t, object)); got != want {
+			t.Errorf("%s: %v", object, got)
+		}
+	}
+}
+
+func TestAMarkToStayLeavesOtherOptionsAsTheyAre(t *testing.T) {
+	for annotations, want := range map[string]string{
+		`{}`: "Prune=false,Delete=false",
+		`{"argocd.argoproj.io/sync-options":"ServerSideApply=true, Delete=false"}`: "ServerSideApply=true,Delete=false,Prune=false",
+	} {
+		live := objectOf(t, `{"kind":"Namespace","metadata":{"annotations":`+annotations+`}}`)
+		if keptByFlux(live) {
+			t.Errorf("%s is a mark for Flux", annotations)
+		}
+		patch := &unstructured.Unstructured{Object: keeping(live)}
+		if got := patch.GetAnnotations()["argocd.argoproj.io/sync-options"]; got != want || !keptByFlux(patch) || !keptByArgo(patch) {
+			t.Errorf("%s becomes %v", annotations, patch.GetAnnotations())
+		}
 	}
 }

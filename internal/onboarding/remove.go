@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -138,14 +137,14 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 		}
 	}
 	// What follows the folders is all without pruning, or all with it, before anything goes.
-	brought, err := r.prepare(ctx, roots)
+	left, err := r.prepare(ctx, roots)
 	if err != nil {
 		return err
 	}
 	if err := r.delete(ctx, roots); err != nil {
 		return err
 	}
-	if err := r.untilAllGone(ctx, brought); err != nil {
+	if err := r.untilAllGone(ctx, left); err != nil {
 		return err
 	}
 	slices.SortStableFunc(rest, func(a, b there) int {
@@ -273,10 +272,17 @@ func withoutData(object *unstructured.Unstructured) { delete(object.Object, "dat
 
 // prepare takes pruning off what follows the folders, or puts it on, and returns when that is seen: on all of them, and
 // on what they have made themselves. It returns what they have brought and is to go with them.
-func (r *remover) prepare(ctx context.Context, roots []there) (brought []kube.Ref, err error) {
-	change := withoutPruning
+func (r *remover) prepare(ctx context.Context, roots []there) (*brought, error) {
+	change, left := withoutPruning, &brought{}
 	if r.all && !r.keepsContent {
 		change = withPruning
+		var err error
+		if left, err = r.collect(ctx, roots); err == nil {
+			err = r.spareNamespaces(ctx, left)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	for _, root := range roots {
 		if isTerminating(root.live) {
@@ -291,20 +297,7 @@ func (r *remover) prepare(ctx context.Context, roots []there) (brought []kube.Re
 			return nil, overdue(ctx, root.Where, id, id+": "+what, err)
 		}
 	}
-	if !r.all || r.keepsContent {
-		return nil, nil
-	}
-	seen := map[kube.Ref]bool{}
-	for _, root := range roots {
-		if err := r.collect(ctx, root.live, seen, 0); err != nil {
-			return nil, err
-		}
-	}
-	for ref := range seen {
-		brought = append(brought, ref)
-	}
-	slices.SortFunc(brought, func(a, b kube.Ref) int { return strings.Compare(a.String(), b.String()) })
-	return brought, nil
+	return left, nil
 }
 
 // changed makes a change and says whether it is seen.
@@ -355,34 +348,6 @@ func (r *remover) generated(ctx context.Context, root there, change func(*unstru
 	return done, nil
 }
 
-// maxDepth bounds how far it is followed what brought what.
-const maxDepth = 5
-
-// collect finds what a root has brought: the objects of its inventory, and theirs.
-func (r *remover) collect(ctx context.Context, live *unstructured.Unstructured, seen map[kube.Ref]bool, depth int) error {
-	if live == nil || depth > maxDepth {
-		return nil
-	}
-	for _, one := range inventoryOf(live) {
-		ref := kube.Ref{APIVersion: one.apiVersion, Kind: one.kind, Namespace: one.namespace, Name: one.name}
-		if seen[ref] {
-			continue
-		}
-		seen[ref] = true
-		if ref.Kind != "Kustomization" {
-			continue
-		}
-		child, err := r.cluster.Read(ctx, ref)
-		if err == nil {
-			err = r.collect(ctx, child, seen, depth+1)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // delete deletes objects and waits until they have gone.
 func (r *remover) delete(ctx context.Context, group []there) error {
 	errs := make([]error, len(group))
@@ -418,37 +383,6 @@ func (r *remover) deleteOne(ctx context.Context, one there) error {
 	})
 	if err != nil {
 		return overdue(ctx, one.Where, one.ID().String(), one.ID().String()+" was deleted, and is still there"+waits, err)
-	}
-	return nil
-}
-
-// untilAllGone waits until what was brought has gone.
-func (r *remover) untilAllGone(ctx context.Context, brought []kube.Ref) error {
-	left := brought
-	err := poll(ctx, func() (bool, error) {
-		still, errs := make([]bool, len(left)), make([]error, len(left))
-		kube.Each(len(left), func(i int) {
-			live, err := r.cluster.Read(ctx, left[i])
-			still[i], errs[i] = live != nil, err
-		})
-		var next []kube.Ref
-		for i := range left {
-			if errs[i] != nil {
-				return false, errs[i]
-			}
-			if still[i] {
-				next = append(next, left[i])
-			}
-		}
-		left = next
-		return len(left) == 0, nil
-	})
-	if err != nil {
-		names := make([]string, len(left))
-		for i := range left {
-			names[i] = left[i].String()
-		}
-		return overdue(ctx, agent.OnCluster, names[0], "what the agent had applied is still there: "+wording.List(names, wording.Named), err)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (r *remover) deletable(ctx context.Context, group []there) ([]there, error)
 	others, errs := make([][]string, len(group)), make([]error, len(group))
 	var kinds []kube.Resource
 	if group[0].Stage == agent.Namespaces {
-		all, incomplete, err := r.cluster.Resources(ctx)
+		all, incomplete, err := r.allKinds(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +36,7 @@ func (r *remover) deletable(ctx context.Context, group []there) ([]there, error)
 		if group[i].Stage == agent.Definitions {
 			others[i], errs[i] = r.objectsOf(ctx, group[i].live)
 		} else {
-			others[i], errs[i] = r.objectsIn(ctx, group[i].Name, kinds)
+			others[i], errs[i] = r.objectsIn(ctx, group[i].Name, kinds, nil)
 		}
 	})
 	var free []there
@@ -72,8 +72,9 @@ func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstru
 	return namesOf(list.Items), err
 }
 
-// objectsIn are the objects in a namespace that nobody's controllers have put there by themselves.
-func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource) ([]string, error) {
+// objectsIn are the objects in a namespace that neither controllers have put there by themselves, nor an agent; without
+// those that go with what was brought.
+func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource, b *brought) ([]string, error) {
 	var found []string
 	lists, errs := make([]kube.List, len(kinds)), make([]error, len(kinds))
 	for i, kind := range kinds {
@@ -90,6 +91,14 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 				kinds[i].ObjectKind == "ServiceAccount" && one.GetName() == "default" || kinds[i].ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
 		})
 		for _, item := range items {
+			switch b.claims(item) {
+			case ofBrought:
+				continue
+			case ofOthers:
+				found = append(found, kube.RefOf(item).String())
+				continue
+			case unclaimed:
+			}
 			live, err := r.cluster.Read(ctx, kube.RefOf(item))
 			if err != nil {
 				return nil, err

@@ -127,8 +127,8 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				Optional: true,
 				MarkdownDescription: "What a destroy does: `keep` (default) takes pruning off what follows the folders, sees that it is off, and then removes that, the " +
 					"credentials and the feedback: everything runs on. `delete` removes what the agent has applied, waits until that is gone, and then " +
-					"the agent itself, as far as it came by `install`. Neither touches what was there before. Apply it before the destroy. A cluster that " +
-					"is gone is no error.",
+					"the agent itself, as far as it came by `install`. Neither touches what was there before, nor a namespace that a deployment target " +
+					"sets by name or in which others have something. Apply it before the destroy. A cluster that is gone is no error.",
 			},
 			"force": schema.BoolAttribute{
 				Optional:            true,

@@ -17,7 +17,7 @@ var workloadResource = newStateOnly(object{
 				Optional: true,
 				MarkdownDescription: "Map of `{environment, labels, namespace, manifests, config_as, config_schema}` by name; the full name of a deployment target is " +
 					"`<workload>-<target>`, at most 63 characters. `namespace` is where it runs, on each of its hosts; without it that is " +
-					"`<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it; those of agents, such as `flux-system`, and of Kubernetes cannot be set. " +
+					"`<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it, and it stays when they go; those of agents, such as `flux-system`, and of Kubernetes cannot be set. " +
 					"`manifests` says where the workload's own manifests are: " +
 					"`{storage, repo, branch, tag, commit, path, chart, version, type, parameters}`, with `storage` one of `git` (default), " +
 					"`helm` and `oci`. `parameters` reach every field of what is rendered: see the guide \"What is rendered\". `config_as` lists the forms " +

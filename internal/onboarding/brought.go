@@ -1,0 +1,281 @@
+package onboarding
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// brought is what follows the folders has applied on the cluster, and what that has applied in turn.
+type brought struct {
+	// all has the objects with their group in place of their version, which may be another one where they are listed.
+	all map[kube.Ref]bool
+	// waited are those of Flux, which does not wait for them itself.
+	waited []kube.Ref
+	// argo says that Argo CD removes some of them.
+	argo bool
+}
+
+func withGroup(ref kube.Ref) kube.Ref {
+	ref.APIVersion = ref.Group()
+	return ref
+}
+
+// collect finds what roots on the cluster have brought. What a hub has brought is on another cluster.
+func (r *remover) collect(ctx context.Context, roots []there) (*brought, error) {
+	b := &brought{all: map[kube.Ref]bool{}}
+	for _, root := range roots {
+		if root.Where != agent.OnCluster {
+			continue
+		}
+		if err := r.follow(ctx, root.live, b, 0); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(b.waited, func(a, b kube.Ref) int { return strings.Compare(a.String(), b.String()) })
+	return b, nil
+}
+
+// maxDepth bounds how far it is followed what brought what.
+const maxDepth = 5
+
+// follow collects the objects of an inventory, and of those among them that have one themselves and remove what is in it
+// when they go.
+func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b *brought, depth int) error {
+	if live == nil || depth > maxDepth || depth > 0 && !removesWhatItBrought(live) {
+		return nil
+	}
+	b.argo = b.argo || live.GetKind() == "Application"
+	for _, ref := range inventoryOf(live) {
+		if b.all[withGroup(ref)] {
+			continue
+		}
+		b.all[withGroup(ref)] = true
+		if live.GetKind() == "Kustomization" {
+			b.waited = append(b.waited, ref)
+		}
+		if ref.Kind != "Kustomization" && ref.Kind != "Application" {
+			continue
+		}
+		child, err := r.cluster.Read(ctx, ref)
+		if kube.ReasonOf(err) == kube.ReasonNoKind {
+			continue // another kind of this name
+		}
+		if err == nil {
+			err = r.follow(ctx, child, b, depth+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removesWhatItBrought says whether what an object has applied goes with it, from this cluster.
+func removesWhatItBrought(live *unstructured.Unstructured) bool {
+	if live.GetKind() == "Application" {
+		server, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "server")
+		name, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "name")
+		return slices.ContainsFunc(live.GetFinalizers(), isArgoFinalizer) && (server == "https://kubernetes.default.svc" || name == "in-cluster")
+	}
+	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
+		return false
+	}
+	switch policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy {
+	case "", "MirrorPrune":
+		prunes, _, _ := unstructured.NestedBool(live.Object, "spec", "prune")
+		return prunes
+	default:
+		return policy != "Orphan"
+	}
+}
+
+// claim is whose an object is, as far as its names and labels say.
+type claim int
+
+const (
+	unclaimed claim = iota
+	ofBrought       // it goes with what was brought
+	ofOthers        // another object has brought it, which stays
+)
+
+// claims says whose an object is.
+func (b *brought) claims(object *unstructured.Unstructured) claim {
+	if b == nil {
+		return unclaimed
+	}
+	if b.all[withGroup(kube.RefOf(object))] {
+		return ofBrought
+	}
+	labels := object.GetLabels()
+	if name := labels["helm.toolkit.fluxcd.io/name"]; name != "" {
+		release := kube.Ref{APIVersion: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: labels["helm.toolkit.fluxcd.io/namespace"], Name: name}
+		if b.all[release] {
+			return ofBrought
+		}
+		return ofOthers
+	}
+	if labels["kustomize.toolkit.fluxcd.io/name"] != "" || object.GetAnnotations()["argocd.argoproj.io/tracking-id"] != "" {
+		return ofOthers
+	}
+	return unclaimed
+}
+
+const (
+	fluxPrune   = "kustomize.toolkit.fluxcd.io/prune"
+	argoOptions = "argocd.argoproj.io/sync-options"
+	helmPolicy  = "helm.sh/resource-policy"
+)
+
+// keptByFlux says whether an object has the mark for which Flux leaves it where it is.
+func keptByFlux(live *unstructured.Unstructured) bool {
+	return strings.EqualFold(live.GetAnnotations()[fluxPrune], "disabled") || strings.EqualFold(live.GetLabels()[fluxPrune], "disabled")
+}
+
+// keptByArgo says whether an object has a mark for which Argo CD leaves it where it is when its Application goes.
+func keptByArgo(live *unstructured.Unstructured) bool {
+	annotations := live.GetAnnotations()
+	return slices.Contains(optionsOf(annotations[argoOptions]), "Delete=false") || annotations[helmPolicy] == "keep"
+}
+
+func optionsOf(text string) []string {
+	var options []string
+	for _, option := range strings.Split(text, ",") {
+		if option = strings.TrimSpace(option); option != "" {
+			options = append(options, option)
+		}
+	}
+	return options
+}
+
+// keeping is the merge patch after which no agent takes an object away.
+func keeping(live *unstructured.Unstructured) map[string]any {
+	options := optionsOf(live.GetAnnotations()[argoOptions])
+	for _, option := range []string{"Prune=false", "Delete=false"} {
+		if !slices.Contains(options, option) {
+			options = append(options, option)
+		}
+	}
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+		fluxPrune: "disabled", argoOptions: strings.Join(options, ","),
+	}}}
+}
+
+// spareNamespaces has the agent leave the namespaces in which others have something, which would go with them. Those
+// that deployment targets set by name are marked already.
+func (r *remover) spareNamespaces(ctx context.Context, b *brought) error {
+	var names []string
+	for ref := range b.all {
+		if ref.Kind == "Namespace" && ref.Group() == "" {
+			names = append(names, ref.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	kinds, incomplete, err := r.allKinds(ctx)
+	if err != nil {
+		return err
+	}
+	kept, spared, errs := make([]bool, len(names)), make([]string, len(names)), make([]error, len(names))
+	kube.Each(len(names), func(i int) { kept[i], spared[i], errs[i] = r.spareNamespace(ctx, names[i], b, kinds, incomplete) })
+	var marked []string
+	isNew := false
+	for i := range names {
+		switch {
+		case errs[i] != nil:
+			return errs[i]
+		case kept[i]:
+			marked = append(marked, names[i])
+		case spared[i] != "":
+			isNew = true
+			r.note("Namespace %s stays: %s", names[i], spared[i])
+		}
+	}
+	for _, name := range marked {
+		r.note("Namespace %s stays: it is marked so that agents leave it, as is every namespace that a deployment target sets by name", name)
+	}
+	if isNew && b.argo {
+		return wait.For(ctx, argoPatience)
+	}
+	return nil
+}
+
+// allKinds are the kinds of the cluster. It is asked again where some are missing: a definition may have changed just now.
+func (r *remover) allKinds(ctx context.Context) (kinds []kube.Resource, incomplete bool, err error) {
+	for try := 1; ; try++ {
+		kinds, incomplete, err = r.cluster.Resources(ctx)
+		if err != nil || !incomplete || try == patience || wait.For(ctx, time.Second) != nil {
+			return kinds, incomplete, err
+		}
+	}
+}
+
+// argoPatience is how long Argo CD is given to hear of a mark: it removes what it has last heard of.
+const argoPatience = 2 * time.Second
+
+// spareNamespace marks a namespace in which others have something, and says why. kept says that it is marked already.
+func (r *remover) spareNamespace(ctx context.Context, name string, b *brought, kinds []kube.Resource, incomplete bool) (kept bool, why string, err error) {
+	ref := kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
+	live, err := r.cluster.Read(ctx, ref)
+	switch {
+	case err != nil, live == nil, isTerminating(live):
+		return false, "", err
+	case b.argo && keptByArgo(live), !b.argo && keptByFlux(live):
+		return true, "", nil
+	}
+	why = "not everything that is in it can be listed"
+	if !incomplete {
+		others, err := r.objectsIn(ctx, name, kinds, b)
+		switch {
+		case err == nil && len(others) == 0:
+			return false, "", nil
+		case err == nil:
+			why = "others have put something there that would go with it: " + wording.List(others, wording.Named)
+		case kube.ReasonOf(err) != kube.ReasonForbidden:
+			return false, "", err
+		}
+	}
+	_, err = r.cluster.Patch(ctx, ref, keeping(live))
+	return false, why, err
+}
+
+// untilAllGone waits until what was brought has gone, but for what is marked to stay.
+func (r *remover) untilAllGone(ctx context.Context, b *brought) error {
+	left := b.waited
+	err := poll(ctx, func() (bool, error) {
+		still, errs := make([]bool, len(left)), make([]error, len(left))
+		kube.Each(len(left), func(i int) {
+			live, err := r.cluster.Read(ctx, left[i])
+			still[i], errs[i] = live != nil && (isTerminating(live) || !keptByFlux(live)), err
+		})
+		var next []kube.Ref
+		for i := range left {
+			if errs[i] != nil {
+				return false, errs[i]
+			}
+			if still[i] {
+				next = append(next, left[i])
+			}
+		}
+		left = next
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		names := make([]string, len(left))
+		for i := range left {
+			names[i] = left[i].String()
+		}
+		return overdue(ctx, agent.OnCluster, names[0], "what the agent had applied is still there: "+wording.List(names, wording.Named), err)
+	}
+	return nil
+}
