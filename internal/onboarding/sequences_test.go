@@ -16,6 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -192,6 +193,9 @@ func (s *sequence) edit(ctx context.Context) error {
 	if s.taken[ref] {
 		return nil // who has it would have to be known field by field
 	}
+	if live, err := s.world.Read(ctx, ref); err != nil || s.found[ref] && !isApplied(live) {
+		return err // what others made with another value in it is in the way
+	}
 	patch := s.aField(ref)
 	if s.random.IntN(3) == 0 {
 		patch = map[string]any{"metadata": map[string]any{"labels": map[string]any{"others": "may"}}}
@@ -199,6 +203,11 @@ func (s *sequence) edit(ctx context.Context) error {
 	s.say("somebody edits %s: %v", ref, patch)
 	_, err := s.at(ref).Patch(ctx, s.nameOf(ref), types.MergePatchType, marshal(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
 	return ifThere(err)
+}
+
+// isApplied says whether Flotilla has applied an object.
+func isApplied(live *unstructured.Unstructured) bool {
+	return live != nil && slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == kube.FieldManager })
 }
 
 // remove deletes an object by hand.
