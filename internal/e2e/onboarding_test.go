@@ -32,6 +32,10 @@ variable "token" {
   type      = string
   sensitive = true
 }
+variable "removed" {
+  type    = bool
+  default = false
+}
 
 locals {
   fleet = provider::flotilla::fleet({
@@ -41,10 +45,15 @@ locals {
     clusters      = [{ name = "%[1]s-1", cluster_type = "%[1]s-large" }]
     workloads = [{
       name = "web", workspace = "shop"
-      deployment_targets = {
-        live = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
-        own  = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[2]s", branch = "main", path = "./own" } }
-      }
+      deployment_targets = merge({
+        live   = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
+        used   = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
+        shared = { environment = "dev", labels = { on = "type" }, namespace = "shared-%[1]s", manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
+        own    = { environment = "dev", labels = { on = "cluster" }, manifests = { repo = "%[2]s", branch = "main", path = "./own" } }
+        }, { for name, target in {
+          away = { environment = "dev", labels = { on = "type" }, namespace = "away-%[1]s", manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
+          gone = { environment = "dev", labels = { on = "type" }, manifests = { repo = "%[2]s", branch = "main", path = "./live" } }
+      } : name => target if !var.removed })
     }]
     target_policies = [
       { name = "types", deployment_target_selector = { match_labels = { on = "type" } }, cluster_type_selector = {} },
@@ -113,15 +122,16 @@ func (w *world) onboard(t *testing.T, agent agent, variable string) {
 	tf.write("settings.yaml", agent.settings())
 	tf.write("main.tf", fmt.Sprintf(oneRun, name, team.url, gitops.url, user.Name))
 
-	// What was there before.
-	w.cluster.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: before-"+name+"}}\n---\n"+
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: ours, namespace: before-"+name+"}}")
-	before := w.namespaces(t)
-	ofWorkloads := []string{"dev-" + name + "-large-web-live", "dev-" + name + "-1-web-own"}
+	// What was there before: a namespace that no folder names, and two that deployment targets set.
+	there := w.foreign(t, "before-"+name, "shared-"+name, "away-"+name)
+	const live, own, used, shared = 0, 1, 2, 3
+	ofWorkloads := []string{"dev-" + name + "-large-web-live", "dev-" + name + "-1-web-own", "dev-" + name + "-large-web-used", "shared-" + name}
 	ready := func() error {
 		return all(
-			configMapSays(t, w.cluster, ofWorkloads[0], "greeting", "hello", "world"),
-			configMapSays(t, w.cluster, ofWorkloads[1], "greeting", "hello", "own"),
+			configMapSays(t, w.cluster, ofWorkloads[live], "greeting", "hello", "world"),
+			configMapSays(t, w.cluster, ofWorkloads[own], "greeting", "hello", "own"),
+			configMapSays(t, w.cluster, ofWorkloads[used], "greeting", "hello", "world"),
+			configMapSays(t, w.cluster, ofWorkloads[shared], "greeting", "hello", "world"),
 		)
 	}
 
@@ -138,7 +148,7 @@ func (w *world) onboard(t *testing.T, agent agent, variable string) {
 		})
 		agent.start(t)
 		if err := <-applied; err != nil {
-			t.Fatalf("%v\n%s says %s", err, name, agent.says(t, "flotilla-cluster-type", "flotilla-cluster", ofWorkloads[0], ofWorkloads[1]))
+			t.Fatalf("%v\n%s says %s", err, name, agent.says(t, "flotilla-cluster-type", "flotilla-cluster", ofWorkloads[live], ofWorkloads[own]))
 		}
 		if err := ready(); err != nil { // nothing is waited for: the apply has
 			t.Error(err)
@@ -153,46 +163,95 @@ func (w *world) onboard(t *testing.T, agent agent, variable string) {
 		t.Error("the token is in the state")
 	}
 
-	there := w.objects(t, ofWorkloads)
+	w.step(t, name, "what two deployment targets had is gone, and the namespace that was there before is not", func() {
+		away, removed := "away-"+name, "dev-"+name+"-large-web-gone"
+		if err := all(configMapSays(t, w.cluster, away, "greeting", "hello", "world"), configMapSays(t, w.cluster, removed, "greeting", "hello", "world")); err != nil {
+			t.Error(err)
+		}
+		tf.env = append(tf.env, "TF_VAR_removed=true")
+		tf.run("apply", "-auto-approve", "-no-color")
+		eventually(t, func() error { return all(gone(t, w.cluster, removed), w.without(t, away, "greeting")) })
+		if err := all(there(), tf.plansNothing()); err != nil {
+			t.Error(err)
+		}
+	})
+
+	objects := w.objects(t, ofWorkloads)
 	w.step(t, name, "destroyed, and every workload is there", func() {
 		tf.run("destroy", "-auto-approve", "-no-color")
 		marker(t, gitops, name+"-large", "dev") // what still followed the folders would prune now
 		time.Sleep(5 * time.Second)             // so long every agent needs to see that, and more
-		if left := w.objects(t, ofWorkloads); !maps.Equal(there, left) {
-			t.Errorf("the workloads had %v, and have %v", there, left)
+		if left := w.objects(t, ofWorkloads); !maps.Equal(objects, left) {
+			t.Errorf("the workloads had %v, and have %v", objects, left)
 		}
 	})
-	t.Logf("%d objects of workloads stay", len(there))
+	t.Logf("%d objects of workloads stay", len(objects))
 	w.step(t, name, "onboarded again, to be deleted", func() {
 		tf.env = append(tf.env, "TF_VAR_on_destroy=delete")
 		tf.run("apply", "-auto-approve", "-no-color")
 		if err := all(ready(), tf.plansNothing()); err != nil {
 			t.Error(err)
 		}
-		if again := w.objects(t, ofWorkloads); !maps.Equal(there, again) {
-			t.Errorf("the workloads had %v, and have %v", there, again)
+		if again := w.objects(t, ofWorkloads); !maps.Equal(objects, again) {
+			t.Errorf("the workloads had %v, and have %v", objects, again)
 		}
 	})
-	w.step(t, name, "destroyed, and all is gone", func() {
-		tf.run("destroy", "-auto-approve", "-no-color")
-		if left := w.objects(t, ofWorkloads); len(left) > 0 {
+	w.step(t, name, "destroyed, and all is gone but what others have", func() {
+		theirs := w.foreign(t, ofWorkloads[used])
+		said := tf.run("destroy", "-auto-approve", "-no-color")
+		for _, want := range []string{
+			"Namespace " + ofWorkloads[used] + " stays: others have put something there that would go with it: ConfigMap " + ofWorkloads[used] + "/theirs",
+			"Namespace " + ofWorkloads[shared] + " stays: ",
+		} {
+			if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(said, "│", "")), " "), want) {
+				t.Errorf("the destroy does not say %q:\n%s", want, said)
+			}
+		}
+		if err := all(there(), theirs(), w.without(t, ofWorkloads[used], "greeting"), w.without(t, ofWorkloads[shared], "greeting"),
+			gone(t, w.cluster, ofWorkloads[live]), gone(t, w.cluster, ofWorkloads[own]), gone(t, w.cluster, agentNamespace[name])); err != nil {
+			t.Error(err)
+		}
+		left := w.objects(t, ofWorkloads)
+		maps.DeleteFunc(left, func(object, _ string) bool {
+			return strings.HasSuffix(object, " configmaps theirs") || strings.HasSuffix(object, " configmaps kube-root-ca.crt")
+		})
+		if len(left) > 0 {
 			t.Errorf("there still is %v", left)
 		}
-		now := w.namespaces(t)
-		for namespace, uid := range before {
-			if now[namespace] != uid {
-				t.Errorf("namespace %s was there before, and has gone", namespace)
-			}
-		}
-		for _, namespace := range append(ofWorkloads, agentNamespace[name]) {
-			if now[namespace] != "" {
-				t.Errorf("namespace %s is still there", namespace)
-			}
-		}
-		if w.cluster.Get(t, "v1", "ConfigMap", "before-"+name, "ours") == nil {
-			t.Error("what was there before has gone")
-		}
 	})
+}
+
+// foreign puts a ConfigMap of others into namespaces, which are made where they are not there, and returns what checks
+// that they are still there, the same ones.
+func (w *world) foreign(t *testing.T, namespaces ...string) func() error {
+	t.Helper()
+	made := map[string]string{}
+	for _, namespace := range namespaces {
+		objects := w.cluster.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}\n---\n"+
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: "+namespace+"}}")
+		made[namespace] = string(objects[0].GetUID())
+	}
+	return func() error {
+		now := w.namespaces(t)
+		for namespace, uid := range made {
+			if now[namespace] != uid {
+				return fmt.Errorf("namespace %s was there before, and has gone", namespace)
+			}
+			if w.cluster.Get(t, "v1", "ConfigMap", namespace, "theirs") == nil {
+				return fmt.Errorf("what others have in namespace %s has gone", namespace)
+			}
+		}
+		return nil
+	}
+}
+
+// without checks that a ConfigMap is not there.
+func (w *world) without(t *testing.T, namespace, name string) error {
+	t.Helper()
+	if w.cluster.Get(t, "v1", "ConfigMap", namespace, name) != nil {
+		return fmt.Errorf("ConfigMap %s/%s is still there", namespace, name)
+	}
+	return nil
 }
 
 var (
