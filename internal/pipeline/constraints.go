@@ -21,18 +21,24 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 	r.ruling.Lock()
 	defer r.ruling.Unlock()
 	key := constraintsKey(rules, to)
-	if r.ruled.results != nil && r.ruled.key == key {
-		return r.ruled.results, nil
+	for _, known := range r.ruled {
+		if known.key == key {
+			return known.results, nil
+		}
 	}
 	results, found := check(ctx, rules, constraint.Subjects{
 		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
 		Files: func(i int) ([]constraint.File, string, error) { return r.constrainedFiles(i, to) },
 	})
-	r.ruled = ruled{key, results}
+	if results != nil {
+		const kept = 4 // for the assignment, and for data sources
+		r.ruled = slices.Insert(r.ruled, 0, ruled{key, results})
+		r.ruled = r.ruled[:min(kept, len(r.ruled))]
+	}
 	return results, found
 }
 
-// ruled is the latest answer of [Result.Constraints].
+// ruled is an answer of [Result.Constraints].
 type ruled struct {
 	key     [sha256.Size]byte
 	results *constraint.Results

@@ -40,7 +40,7 @@ type Result struct {
 	rendered []*Rendering // for each destination, the latest first
 
 	ruling sync.Mutex
-	ruled  ruled
+	ruled  []ruled // the latest first
 }
 
 // Compute schedules and hydrates a fleet, and compiles its templates. The value's model must be known;
