@@ -15,6 +15,9 @@ const mostBytes = 8 << 20
 
 func TestReferencePageIsUnder8MiB(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs the reference fleet, which -short leaves out")
+	}
 	if size := len(html(t, reference())); size >= mostBytes {
 		t.Errorf("%d bytes; want fewer than %d", size, mostBytes)
 	} else {
