@@ -132,7 +132,7 @@ var (
 	free    = cel.MapType(cel.StringType, cel.DynType)
 )
 
-// classes are all that rules see, and variables the names by which they see it.
+// vocabulary is all that rules see, and the names by which they see it.
 type vocabulary struct {
 	assignment, host, target, workspace, manifests, taint, limit *class
 	all                                                          map[string]*class

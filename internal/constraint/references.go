@@ -10,7 +10,7 @@ import (
 
 // refer notes which variables an expression names, and what it needs of them.
 func (l *language) refer(r *rule, e *expression) {
-	walker := &walker{types: e.ast.NativeRep(), found: func(expr ast.Expr, local map[string]bool) {
+	walker := &walker{found: func(expr ast.Expr, local map[string]bool) {
 		switch expr.Kind() {
 		case ast.IdentKind:
 			name := strings.TrimPrefix(expr.AsIdent(), ".")
@@ -44,7 +44,7 @@ func isOf(kind *types.Type, c *class) bool {
 // structs names a type of which the expression makes an object; "" where it makes none.
 func (l *language) structs(compiled *cel.Ast) string {
 	made := ""
-	walker := &walker{types: compiled.NativeRep(), found: func(expr ast.Expr, _ map[string]bool) {
+	walker := &walker{found: func(expr ast.Expr, _ map[string]bool) {
 		if expr.Kind() == ast.StructKind && made == "" {
 			made = expr.AsStruct().TypeName()
 		}
@@ -55,7 +55,6 @@ func (l *language) structs(compiled *cel.Ast) string {
 
 // walker goes through an expression, and knows which names are those of a comprehension there.
 type walker struct {
-	types *ast.AST
 	found func(expr ast.Expr, local map[string]bool)
 }
 

@@ -113,7 +113,7 @@ func (w *worker) record(run *run, o outcome, at position, subject func() Subject
 		if !run.wants(&run.violations.last, at) {
 			return
 		}
-		message := ""
+		var message string
 		if o == violated {
 			message = run.messageOf(&w.variables)
 		} else {
