@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Check evaluates every rule on all processors. The same subjects give the same results. The error is that of the context.
@@ -213,7 +214,7 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 	for _, run := range runs {
 		switch {
 		case err != nil:
-			w.record(run, failed, position{i, 0}, subject, func() string { return "cannot be rendered: " + oneLine(err.Error()) })
+			w.record(run, failed, position{i, 0}, subject, func() string { return "cannot be rendered: " + wording.OneLine(err.Error()) })
 		case waits != "":
 			w.record(run, undecided, position{i, 0}, subject, func() string { return waits })
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/cel"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // rule is a compiled constraint.
@@ -116,7 +117,7 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 	}
 	program, err := l.program(ast, most)
 	if err != nil {
-		report("%s", oneLine(err.Error()))
+		report("%s", wording.OneLine(err.Error()))
 		return nil
 	}
 	return &expression{source: source, ast: ast, program: program}
@@ -124,7 +125,7 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 
 // explain says a message of the compiler in one line, and what a misspelt name could be.
 func (l *language) explain(message string) string {
-	message = oneLine(message)
+	message = wording.OneLine(message)
 	if name, ok := quotedAfter(message, "undefined field "); ok {
 		var fields []string
 		for _, class := range l.vocabulary.all {
@@ -151,9 +152,6 @@ func quotedAfter(message, start string) (string, bool) {
 	name, _, ok := strings.Cut(rest, "'")
 	return name, ok
 }
-
-// oneLine takes the line breaks out of a text, and white space that stands together.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // What can be matched depends on what a rule is evaluated over.
 var (

@@ -15,6 +15,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // outcome is what one evaluation came to.
@@ -189,9 +190,9 @@ func (r *run) messageOf(v *variables) string {
 		}
 	}
 	if r.Message != "" {
-		return oneLine(r.Message)
+		return strings.Join(strings.Fields(r.Message), " ")
 	}
-	return "failed expression: " + shorten(oneLine(r.Expression), 300)
+	return "failed expression: " + wording.OneLine(r.Expression)
 }
 
 // isShown says whether a message is fit to be shown: one line of text.
@@ -199,13 +200,6 @@ func isShown(message string) bool {
 	return message != "" && len(message) <= MaxMessage && utf8.ValidString(message) && !strings.ContainsFunc(message, func(c rune) bool {
 		return unicode.IsControl(c) || unicode.In(c, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 	})
-}
-
-func shorten(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
 }
 
 func (r *run) result() Result {
