@@ -206,6 +206,15 @@ func (w *walk) records(root git.Hash, owner string) map[string]git.Hash {
 	return hosts
 }
 
+// note notes the records that are not here.
+func (w *walk) note(ids ...git.Hash) {
+	for _, id := range ids {
+		if !id.IsZero() && !w.Has(id) {
+			w.missing = append(w.missing, id)
+		}
+	}
+}
+
 // record reads a record; one that is not here is noted.
 func (w *walk) record(id git.Hash) map[string]folderRecord {
 	if id.IsZero() {
@@ -265,6 +274,12 @@ func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 		}
 		old, now := w.below(before, host), w.below(after, host)
 		if was[host] == is[host] && old == now || len(w.missing) > known && (old.IsZero() || now.IsZero()) {
+			continue
+		}
+		if len(w.missing) > 0 { // all of this is looked at again: now it is only noted what has to be fetched for it
+			w.note(was[host], is[host])
+			w.entries(old)
+			w.entries(now)
 			continue
 		}
 		oldRecord, nowRecord := w.record(was[host]), w.record(is[host])
