@@ -28,6 +28,9 @@ func tools(t *testing.T) map[string]string {
 			found[name] = path
 		}
 	}
+	if found["tofu"] == found["terraform"] { // as `make matrix` says which one it wants
+		delete(found, "tofu")
+	}
 	return found
 }
 
