@@ -310,7 +310,7 @@ func said(reports []Report) map[string]observe.Report {
 			found[one.Cluster] = observe.Report{Unknown: cmp.Or(one.Message, "the report names no commit")}
 			continue
 		}
-		found[one.Cluster] = observe.Said(one.Commit, one.Ready, one.Since, one.Message)
+		found[one.Cluster] = observe.Given(one.Commit, one.Ready, one.Since, one.Message)
 	}
 	return found
 }
@@ -343,14 +343,14 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 		return nil, err
 	}
 	answer.Statuses = err
-	told := map[string]map[string][]observe.Told{}
+	told := map[string]map[string][]observe.CommitStatus{}
 	for _, commit := range heard { // the newest first
 		for _, status := range commit.Statuses {
 			if name, host, ok := from.Contexts.Cluster(status.Context, isOurs); ok {
 				if told[name] == nil {
-					told[name] = map[string][]observe.Told{}
+					told[name] = map[string][]observe.CommitStatus{}
 				}
-				told[name][host] = append(told[name][host], observe.Told{
+				told[name][host] = append(told[name][host], observe.CommitStatus{
 					Commit: commit.Commit, Time: status.Time, Message: status.Description,
 					Verdict: verdictOf(status.State),
 				})
@@ -359,7 +359,7 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 	}
 	found := map[string]observe.Report{}
 	for name, statuses := range told {
-		found[name] = observe.ReadTold(q.Clusters[name].Type, name, statuses)
+		found[name] = observe.ReadStatuses(q.Clusters[name].Type, name, statuses)
 	}
 	return found, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// application says what an Argo CD Application says of itself: it is ready when it is healthy and synced,
-// both with what it is to have now, and known later than the last sync.
+// application is the status of an Argo CD Application: it is ready when it is healthy and synced, both for its
+// present spec, and both determined after the last sync.
 func (o *objects) application(a *object) Status {
 	since := a.time("status", "health", "lastTransitionTime")
 	if since.IsZero() {
@@ -25,10 +25,10 @@ func (o *objects) application(a *object) Status {
 		return a.say(Failed, at, "%s", wrong)
 	}
 	if sync == "" || health == "" {
-		return a.say(Progressing, since, "says nothing of itself yet")
+		return a.say(Progressing, since, "has no status yet")
 	}
 	if !a.isCompared() {
-		return a.say(Progressing, since, "was changed, and its status is older")
+		return a.say(Progressing, since, "was changed after its status was written")
 	}
 	if said, ok := a.operation(); ok {
 		return said
@@ -41,7 +41,7 @@ func (o *objects) application(a *object) Status {
 		return a.say(Unknown, a.time("status", "reconciledAt"), "does not know whether it is in sync")
 	}
 	if reconciled, finished := a.time("status", "reconciledAt"), a.time("status", "operationState", "finishedAt"); reconciled.Before(finished) {
-		return a.say(Progressing, finished, "was synced at %s, and its health is older", formatTime(finished))
+		return a.say(Progressing, finished, "was synced at %s, and its health was determined before that", formatTime(finished))
 	}
 	message := a.text("status", "health", "message")
 	if message != "" {
@@ -57,13 +57,13 @@ func (o *objects) application(a *object) Status {
 	case "Suspended":
 		return a.say(Progressing, since, "is suspended%s%s", message, a.which("health", "Suspended"))
 	case "Missing":
-		return a.say(Progressing, since, "has objects that are not there%s%s", message, a.which("health", "Missing"))
+		return a.say(Progressing, since, "has objects that do not exist%s%s", message, a.which("health", "Missing"))
 	}
 	return a.say(Unknown, since, "does not know its health%s", message)
 }
 
-// applicationError is the error among an Application's conditions; its warnings are none. That a sync would
-// take away all that there is is no error of what runs.
+// applicationError is the error among an Application's conditions; warnings do not count, nor does the message
+// that a sync would remove everything, since what runs has no error then.
 func (o *object) applicationError() (string, time.Time) {
 	for _, one := range o.list("status", "conditions") {
 		if kind := one.text("type"); strings.HasSuffix(kind, "Error") && !strings.Contains(one.text("message"), "auto-sync will wipe out") {
@@ -73,7 +73,7 @@ func (o *object) applicationError() (string, time.Time) {
 	return "", time.Time{}
 }
 
-// operation is what the last sync says, unless it is over and well.
+// operation is the status of the last sync, unless it has succeeded.
 func (o *object) operation() (Status, bool) {
 	started, message := o.time("status", "operationState", "startedAt"), o.text("status", "operationState", "message")
 	phase := o.text("status", "operationState", "phase")
@@ -89,7 +89,7 @@ func (o *object) operation() (Status, bool) {
 	return Status{}, false
 }
 
-// isCompared reports whether the status is about the Application as it is.
+// isCompared reports whether the status is about the present spec of the Application.
 func (o *object) isCompared() bool {
 	compared := o.value("status", "sync", "comparedTo")
 	if compared == nil {
@@ -186,7 +186,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// argoRoots finds the Applications that follow a folder of the location, and what they say.
+// argoRoots finds the Applications that follow a folder of the location, and their status.
 func (o *objects) argoRoots(at Location, host string) []root {
 	var roots []root
 	for _, a := range o.all {

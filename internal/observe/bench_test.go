@@ -35,7 +35,7 @@ func BenchmarkObserve(b *testing.B) {
 		for k := range 6 {
 			name := fmt.Sprintf("%s-%d", host, k)
 			in.Types[name] = host
-			in.Reports[name] = observe.Said(commitNumber((i+k)%40), &yes, in.Time, "")
+			in.Reports[name] = observe.Given(commitNumber((i+k)%40), &yes, in.Time, "")
 		}
 	}
 	b.ReportAllocs()

@@ -32,7 +32,7 @@ func (o *object) condition(of string) (condition, bool) {
 	return condition{}, false
 }
 
-// say makes a status of an object, in its own words where it has some.
+// say makes a status of an object from a verdict and a message.
 func (o *object) say(verdict Verdict, since time.Time, format string, arguments ...any) Status {
 	return Status{verdict, since, o.String() + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
 }
@@ -43,9 +43,9 @@ var waitingReasons = []string{
 	"HealthCheckCanceled", "Initializing",
 }
 
-// ready says what the conditions of an object say, as kstatus reads them and more strictly: without the
-// condition Ready nothing is ready, a refusal of the latest generation is a failure at once, and so is one
-// that will be tried again. waits says of a reason and message that something else has to come first.
+// ready is the status of an object by its conditions, as kstatus reads them but more strictly: without the
+// condition Ready an object is not ready, and an error of the latest generation is a failure at once, also one
+// that will be tried again. waits reports whether a condition waits for something else.
 func (o *object) ready(waits func(condition) bool) Status {
 	ready, ok := o.condition("Ready")
 	if o.text("metadata", "deletionTimestamp") != "" {
@@ -59,9 +59,9 @@ func (o *object) ready(waits func(condition) bool) Status {
 	}
 	switch {
 	case !ok:
-		return o.say(Progressing, o.time("metadata", "creationTimestamp"), "says nothing of itself yet")
+		return o.say(Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
 	case !o.isCurrent(ready):
-		return o.say(Progressing, ready.changed, "was changed, and its status is older")
+		return o.say(Progressing, ready.changed, "was changed after its status was written")
 	case ready.status == "False" && !slices.Contains(waitingReasons, ready.reason) && (waits == nil || !waits(ready)):
 		return o.say(Failed, ready.changed, "is not ready: %s", cmpText(ready.message, ready.reason))
 	case ready.status != "True":
@@ -70,14 +70,14 @@ func (o *object) ready(waits func(condition) bool) Status {
 	result, err := status.Compute(o.from)
 	switch {
 	case err != nil:
-		return o.say(Unknown, ready.changed, "cannot be understood: %s", err)
+		return o.say(Unknown, ready.changed, "has conditions that cannot be read: %s", err)
 	case result.Status != status.CurrentStatus:
 		return o.say(Progressing, ready.changed, "is not ready yet: %s", result.Message)
 	}
 	return o.say(Ready, ready.changed, "is ready")
 }
 
-// isCurrent reports whether a condition is about the object as it is.
+// isCurrent reports whether a condition is about the present spec of the object.
 func (o *object) isCurrent(c condition) bool {
 	generation, known := o.number("metadata", "generation")
 	observed, has := o.number("status", "observedGeneration")
@@ -100,12 +100,12 @@ func (o *object) progress(ready condition) string {
 	return cmpText(ready.message, ready.reason)
 }
 
-// cmpText is the first text that says something.
+// cmpText is the first text that is not empty.
 func cmpText(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {
 			return text
 		}
 	}
-	return "it does not say why"
+	return "it gives no reason"
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Contexts tells by the context of a commit status which cluster it is of.
+// Contexts finds the cluster of a commit status by its context.
 type Contexts struct{ patterns []contextPattern }
 
 // contextPattern are the segments of a context.
@@ -43,34 +43,34 @@ func ParseContext(pattern string) (Contexts, error) {
 	case pattern == "":
 		return Contexts{}, errors.New("the context is empty; it is a pattern such as \"flotilla/{cluster}\"")
 	case strings.Count(pattern, clusterName) > 1:
-		return Contexts{}, fmt.Errorf("context %q: has {cluster} more than once", pattern)
+		return Contexts{}, fmt.Errorf("context %q has {cluster} more than once", pattern)
 	}
 	for _, found := range placeholder.FindAllString(pattern, -1) {
 		if found != clusterName && found != hostKind {
-			return Contexts{}, fmt.Errorf("context %q: %q stands for nothing; only {cluster} and {host} do", pattern, found)
+			return Contexts{}, fmt.Errorf("context %q has %q, which has no meaning; only {cluster} and {host} have one", pattern, found)
 		}
 	}
 	if strings.Count(pattern, hostKind) > 1 {
-		return Contexts{}, fmt.Errorf("context %q: has {host} more than once", pattern)
+		return Contexts{}, fmt.Errorf("context %q has {host} more than once", pattern)
 	}
 	if !strings.Contains(pattern, clusterName) {
-		return Contexts{}, fmt.Errorf("context %q: has no {cluster}, so that nothing says which cluster a status is of", pattern)
+		return Contexts{}, fmt.Errorf("context %q has no {cluster}, which says which cluster a status is about", pattern)
 	}
 	var parsed contextPattern
 	for text := range strings.SplitSeq(pattern, "/") {
 		before, after, names := strings.Cut(text, clusterName)
 		if text != hostKind && strings.Contains(text, hostKind) {
-			return Contexts{}, fmt.Errorf("context %q: {host} stands for a whole segment, and %q has more than that", pattern, text)
+			return Contexts{}, fmt.Errorf("context %q: {host} must be a whole segment, and %q has more than that", pattern, text)
 		}
 		if text != "*" && strings.Contains(text, "*") {
-			return Contexts{}, fmt.Errorf("context %q: * stands for a whole segment, and %q has more than that", pattern, text)
+			return Contexts{}, fmt.Errorf("context %q: * must be a whole segment, and %q has more than that", pattern, text)
 		}
 		parsed = append(parsed, contextSegment{before: before, after: after, names: names, any: text == "*", host: text == hostKind})
 	}
 	return Contexts{[]contextPattern{parsed}}, nil
 }
 
-// DefaultContexts understands the contexts that agents give by themselves, as far as they hold the name of
+// DefaultContexts reads the contexts that agents use by default, as far as they have the name of
 // a cluster: Flux' "kustomization/<name>/<id>", "argocd/<name>" and "continuous-delivery/<name>" of Argo
 // CD's notifications, and "flotilla/<name>"; where the name is that of the cluster, or that with
 // "flotilla-" or "flotilla-<environment>-" before it; and "flotilla/<cluster>/{host}", as agents do that

@@ -49,16 +49,16 @@ func TestAContextWithoutAClusterIsAnError(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"":                        "is empty",
 		"flotilla":                "has no {cluster}",
-		"flotilla/{cluster":       "\"{cluster\" stands for nothing",
-		"flotilla/cluster}":       "\"}\" stands for nothing",
-		"flotilla/{clusters}":     "\"{clusters}\" stands for nothing",
-		"{env}/{cluster}":         "\"{env}\" stands for nothing",
+		"flotilla/{cluster":       "\"{cluster\", which has no meaning",
+		"flotilla/cluster}":       "\"}\", which has no meaning",
+		"flotilla/{clusters}":     "\"{clusters}\", which has no meaning",
+		"{env}/{cluster}":         "\"{env}\", which has no meaning",
 		"{cluster}/{cluster}":     "more than once",
-		"{{cluster}}":             "stands for nothing",
-		"flotilla/${cluster}/{}":  "\"{}\" stands for nothing",
-		"flotilla/{cluster}*":     "* stands for a whole segment",
-		"a*/{cluster}":            "* stands for a whole segment",
-		"{cluster}/a{host}":       "{host} stands for a whole segment",
+		"{{cluster}}":             "has no meaning",
+		"flotilla/${cluster}/{}":  "\"{}\", which has no meaning",
+		"flotilla/{cluster}*":     "* must be a whole segment",
+		"a*/{cluster}":            "* must be a whole segment",
+		"{cluster}/a{host}":       "{host} must be a whole segment",
 		"{host}/{cluster}/{host}": "has {host} more than once",
 	} {
 		if _, err := observe.ParseContext(pattern); err == nil || !strings.Contains(err.Error(), want) {
@@ -97,11 +97,11 @@ func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
 
 func TestAStatusOfOneFolderSaysNothingOfTheOther(t *testing.T) {
 	t.Parallel()
-	told := func(commit string, verdict observe.Verdict) []observe.Told {
-		return []observe.Told{{Commit: commit, Verdict: verdict}}
+	told := func(commit string, verdict observe.Verdict) []observe.CommitStatus {
+		return []observe.CommitStatus{{Commit: commit, Verdict: verdict}}
 	}
 	commit := strings.Repeat("a", 40)
-	report := observe.ReadTold("store", "store-1", map[string][]observe.Told{
+	report := observe.ReadStatuses("store", "store-1", map[string][]observe.CommitStatus{
 		observe.ClusterTypeHost: told(commit, observe.Ready), observe.ClusterHost: told(commit, observe.Failed),
 	})
 	if got := report.Applied["store"]; got.Verdict != observe.Ready || got.Commit != commit {
@@ -110,7 +110,7 @@ func TestAStatusOfOneFolderSaysNothingOfTheOther(t *testing.T) {
 	if got := report.Applied["clusters/store-1"]; got.Verdict != observe.Failed || got.Attempted != commit {
 		t.Errorf("the folder of the cluster is %+v", got)
 	}
-	report = observe.ReadTold("store", "store-1", map[string][]observe.Told{observe.ClusterTypeHost: told(commit, observe.Ready)})
+	report = observe.ReadStatuses("store", "store-1", map[string][]observe.CommitStatus{observe.ClusterTypeHost: told(commit, observe.Ready)})
 	if _, known := report.Applied["clusters/store-1"]; known || len(report.Applied) != 1 {
 		t.Errorf("a folder is known of which nothing was said: %+v", report.Applied)
 	}

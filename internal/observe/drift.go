@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Difference is where what the fleet wants, what Git has and what clusters have are not the same.
+// Difference is a difference between what the fleet wants, what Git has and what clusters have.
 type Difference struct {
 	// Assignment is the key of the assignment; "" where the difference is in no folder.
 	Assignment string

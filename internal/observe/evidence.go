@@ -12,8 +12,8 @@ import (
 // evidenceFormat is the format of evidence that is written and read.
 const evidenceFormat = "2"
 
-// Evidence is what was known of the clusters of a fleet at one moment. It is all that a rollout knows of
-// time and of clusters: the same evidence always leads to the same decisions.
+// Evidence is what was known of the clusters of a fleet at one moment. A rollout has no other input about time
+// and clusters, so the same evidence always leads to the same decisions.
 type Evidence struct {
 	// About says what was looked at.
 	About About
@@ -29,8 +29,8 @@ type Evidence struct {
 	Trees map[string]map[string]string
 }
 
-// About is whose folders evidence is of. Which repository they are in is told by commits, and by no URL:
-// those of one repository are many, and may hold credentials.
+// About identifies the assignment that evidence is about. The repository is identified by commits and not by a
+// URL: one repository can have several, and a URL may hold credentials.
 type About struct {
 	// Owner is the name of the flotilla_assignment, and Environment that of its fleet.
 	Owner, Environment string
@@ -49,7 +49,7 @@ type Cluster struct {
 	// Commit is the commit of the GitOps repository that the cluster has applied; "" when that is not known.
 	Commit string
 	Status
-	// Assignments are those of which something else is known than of the cluster itself, by key.
+	// Assignments are those whose status or commit differs from the cluster's, by key.
 	Assignments map[string]AssignmentStatus
 }
 
@@ -83,7 +83,7 @@ func (c Content) Has(tree, atTip string) bool {
 func (e *Evidence) Assignment(cluster, key string) Content {
 	of, ok := e.Clusters[cluster]
 	if !ok {
-		return Content{Status: Status{Verdict: Unknown, Since: e.Time, Message: "nothing is known of this cluster"}}
+		return Content{Status: Status{Verdict: Unknown, Since: e.Time, Message: "the evidence does not have this cluster"}}
 	}
 	commit, status := of.Commit, of.Status
 	if own, ok := of.Assignments[key]; ok {
@@ -110,8 +110,8 @@ func (e *Evidence) ClustersByType() map[string][]string {
 	return byType
 }
 
-// Marshal returns the evidence as text: the same evidence gives the same bytes. An assignment that says
-// what its cluster says is left out, and so is of the others what is the same.
+// Marshal returns the evidence as text: the same evidence gives the same bytes. What an assignment has in common
+// with its cluster is left out.
 func (e *Evidence) Marshal() []byte {
 	w := evidenceWriter{text: make([]byte, 0, 1024+256*len(e.Clusters)+128*len(e.Trees))}
 	w.open()
@@ -180,7 +180,7 @@ func (w *evidenceWriter) member(name, value string) {
 	w.text = append(appendQuoted(w.text, value), ',')
 }
 
-// other writes what is not the same as what else would be read.
+// other writes a value that differs from the one that is read without it.
 func (w *evidenceWriter) other(name, value, instead string) {
 	if value != instead {
 		w.member(name, value)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// kustomization says what a Flux Kustomization says of itself. Without a health check it has only applied
-// what it was given.
+// kustomization is the status of a Flux Kustomization. Without a health check, ready means only that it has
+// applied its manifests.
 func (o *objects) kustomization(k *object) Status {
 	own := k.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && (strings.HasPrefix(c.message, "Source artifact not found") ||
@@ -24,12 +24,12 @@ func (o *objects) kustomization(k *object) Status {
 	own.Since = latest(own.Since, k.reconciled())
 	own = worst(own, o.sourceStatus(source, own))
 	if own.Verdict == Ready && !checksHealth(k) {
-		return k.say(Unknown, own.Since, "has applied what it was given; it has neither `wait` nor health checks, so that nothing says whether that is ready")
+		return k.say(Unknown, own.Since, "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready")
 	}
 	return own
 }
 
-// reconciled is when a Kustomization had applied for the first time what it has applied.
+// reconciled is when a Kustomization first applied its present revision.
 func (o *object) reconciled() time.Time {
 	for _, one := range o.list("status", "history") {
 		if one.text("metadata", "revision") == o.text("status", "lastAppliedRevision") {
@@ -43,7 +43,7 @@ func checksHealth(k *object) bool {
 	return k.flag("spec", "wait") || len(k.list("spec", "healthChecks")) > 0
 }
 
-// helmRelease says what a Flux HelmRelease says of itself. Its revision is the version of a chart.
+// helmRelease is the status of a Flux HelmRelease. Its revision is the version of a chart.
 func (o *objects) helmRelease(h *object) Status {
 	own := h.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && strings.HasSuffix(c.message, "is not ready")
@@ -58,7 +58,7 @@ func (o *objects) helmRelease(h *object) Status {
 	}
 	own = worst(own, o.sourceStatus(source, own))
 	if own.Verdict == Ready && (h.flag("spec", "install", "disableWait") || h.flag("spec", "upgrade", "disableWait")) {
-		return h.say(Unknown, own.Since, "has installed its chart; it has `disableWait`, so that nothing says whether that is ready")
+		return h.say(Unknown, own.Since, "has installed its chart; it has `disableWait`, so it is not known whether that is ready")
 	}
 	return own
 }
@@ -72,8 +72,8 @@ func (o *objects) source(of *object, at ...string) *object {
 	return o.byName[ObjectName{of.text(append(slices.Clone(at), "kind")...), namespace, of.text(append(slices.Clone(at), "name")...)}]
 }
 
-// sourceStatus is what a source means for what is reconciled from it. One that cannot be reached for a while
-// means nothing as long as it has what it is to have.
+// sourceStatus is the effect of a source on the status of what is reconciled from it. A source that cannot be
+// reached has no effect as long as it has an artifact of the wanted ref.
 func (o *objects) sourceStatus(source *object, otherwise Status) Status {
 	if source == nil || source.Kind == "HelmRepository" && source.text("spec", "type") == "oci" { // which has no status
 		return otherwise
@@ -85,7 +85,7 @@ func (o *objects) sourceStatus(source *object, otherwise Status) Status {
 	return own
 }
 
-// hasWanted reports whether the artifact of a source is surely of the ref that the source is to have now.
+// hasWanted reports whether the artifact of a source is certainly of the ref in its present spec.
 func (o *object) hasWanted() bool {
 	revision := o.text("status", "artifact", "revision")
 	name, digest, _ := strings.Cut(revision, "@")
@@ -120,7 +120,7 @@ func commitOf(revision string) string {
 	return revision
 }
 
-// fluxRoots finds the Kustomizations that follow a folder of the location, and what they say.
+// fluxRoots finds the Kustomizations that follow a folder of the location, and their status.
 func (o *objects) fluxRoots(at Location, host string) []root {
 	var roots []root
 	for _, k := range o.all {
@@ -140,8 +140,8 @@ func (o *objects) fluxRoots(at Location, host string) []root {
 	return roots
 }
 
-// fluxApplied is what a root Kustomization has applied. It names a revision as applied only when all that it
-// waits for is ready; by then it has applied it long since.
+// fluxApplied is what a root Kustomization has applied. Its status names a revision as applied only when all that
+// it waits for is ready, which is later than it was applied.
 func (o *objects) fluxApplied(k, source *object) Applied {
 	revision := func(field, origin string) string {
 		commit := commitOf(k.text("status", field))

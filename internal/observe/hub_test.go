@@ -46,7 +46,7 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		"both have it":                 {spoke(tip) + "\n---" + hub(tip) + "\n---" + web, observe.Ready, ""},
 		"the hub has another":          {spoke(tip) + "\n---" + hub(older) + "\n---" + web, observe.Behind, "the hub itself has commit " + older[:7]},
 		"the cluster has another":      {spoke(older) + "\n---" + hub(tip) + "\n---" + web, observe.Behind, "has commit " + older[:7]},
-		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), observe.Progressing, "ApplicationSet argocd/web is not there"},
+		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), observe.Progressing, "ApplicationSet argocd/web does not exist"},
 	} {
 		listed := observe.Listed{Objects: objectsOf(t, test.objects[1:])}
 		reports := observe.ReadHub(observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)
@@ -114,7 +114,7 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 		want    []string
 	}{
 		"all is ready":           {made, nil},
-		"nothing was made yet":   {hubApplication("web-drone-2", bySet, "name: drone-2", web, older), []string{"ApplicationSet argocd/web has made nothing for the cluster yet"}},
+		"nothing was made yet":   {hubApplication("web-drone-2", bySet, "name: drone-2", web, older), []string{"ApplicationSet argocd/web has made no Application for the cluster yet"}},
 		"what was made is not":   {replaced(t, made, "status: Healthy", "status: Progressing"), []string{"Application argocd/web-drone-1 is progressing"}},
 		"another host's are not": {made + "\n---" + replaced(t, hubApplication("own", other, "name: drone-1", web, older), "status: Healthy", "status: Degraded"), nil},
 	} {

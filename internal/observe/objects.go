@@ -18,8 +18,8 @@ const (
 	groupFleet     = "fleet.cattle.io"
 )
 
-// Kinds are what has to be listed on a cluster, so that its agent's words are all heard: every version that
-// the cluster serves is understood.
+// Kinds are the kinds of objects to list on a cluster for the status of its agent. Every version that the
+// cluster serves can be read.
 var Kinds = []schema.GroupKind{
 	{Group: groupKustomize, Kind: "Kustomization"},
 	{Group: groupHelm, Kind: "HelmRelease"},
@@ -55,8 +55,7 @@ type objects struct {
 	byName map[ObjectName]*object
 }
 
-// object is one of a cluster's objects. What of it is not of the form that it should have is as if it
-// were not there.
+// object is one of a cluster's objects. Fields with an unexpected type read as absent.
 type object struct {
 	ObjectName
 	group string

@@ -1,5 +1,9 @@
-// Package observe says what became of what was written: reports of clusters and the trees of commits in,
-// verdicts and evidence out. It is pure: it asks nobody, and reads no clock.
+// Package observe says whether clusters run what was written: reports of clusters and the trees of commits in,
+// verdicts and evidence out. It is pure: it makes no request, and reads no clock.
+//
+// A root is the object on a cluster that follows the cluster's folder in the GitOps repository, such as a Flux
+// Kustomization. What it has applied is an [Applied], what one cluster tells is a [Report], and a [Status] is a
+// verdict with its reason and time.
 package observe
 
 import (
@@ -13,8 +17,8 @@ type Verdict string
 
 // The verdicts.
 const (
-	Ready       Verdict = "ready"       // has the wanted content, and what came of it is ready
-	Progressing Verdict = "progressing" // has the wanted content, and what came of it is not ready yet
+	Ready       Verdict = "ready"       // has the wanted content, and its objects are ready
+	Progressing Verdict = "progressing" // has the wanted content, and its objects are not ready yet
 	Failed      Verdict = "failed"      // tried the wanted content, and failed
 	Behind      Verdict = "behind"      // has other content than wanted
 	Unknown     Verdict = "unknown"     // nothing is known
@@ -26,10 +30,10 @@ var Verdicts = []Verdict{Failed, Behind, Progressing, Unknown, Ready}
 // Status is a verdict with its reason.
 type Status struct {
 	Verdict Verdict
-	// Since is from when on this is so, as far as is known; zero when it is not. Of Ready it is when this
-	// content became ready, never before its commit.
+	// Since is the time since which this holds; zero when it is not known. For Ready it is when this content
+	// became ready, never before its commit.
 	Since time.Time
-	// Message is the reason, in one line; where there is one, in the words of the cluster.
+	// Message is the reason, in one line; the cluster's own text where there is one.
 	Message string
 }
 

@@ -30,7 +30,7 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 			in.Types[cluster] = clusterType
 			switch i {
 			case 6:
-				in.Reports[cluster] = observe.Said(c2529, new(bool), time.Time{}, "")
+				in.Reports[cluster] = observe.Given(c2529, new(bool), time.Time{}, "")
 			case 7:
 			default:
 				in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, observe.Listed{Objects: slices.Clone(listed)})
@@ -92,7 +92,7 @@ func FuzzObjects(f *testing.F) {
 		if len(text) > 1<<16 || object.UnmarshalJSON(text) != nil {
 			return
 		}
-		said := observe.Judge(object)
+		said := observe.StatusOf(object)
 		if !slices.Contains(observe.Verdicts, said.Verdict) || len(said.Message) > 1000 {
 			t.Fatalf("%+v", said)
 		}

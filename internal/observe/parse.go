@@ -60,7 +60,7 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	if err == nil && r.space() < len(text) {
 		err = fmt.Errorf("text follows it at byte %d", r.at)
 	}
-	// What is of another format is not judged by this one.
+	// Errors of another format would mislead: only the format is reported.
 	if format != "" && format != evidenceFormat {
 		return nil, fmt.Errorf("it has the format %q, and this version of the provider reads %q; use one version everywhere", format, evidenceFormat)
 	}

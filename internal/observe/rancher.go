@@ -13,7 +13,7 @@ const (
 	fleetBundleLabel = "fleet.cattle.io/bundle-name"
 )
 
-// gitRepo says what a Rancher Fleet GitRepo or HelmOp and the Bundles that were made of it say. A GitRepo
+// gitRepo is the status of a Rancher Fleet GitRepo or HelmOp and of the Bundles that were made of it. A GitRepo
 // names a commit before its Bundles have it, and a Bundle is ready before its BundleDeployments are.
 func (o *objects) gitRepo(g *object) Status {
 	own := g.ready(func(condition) bool { return !g.isRefused() })
@@ -48,7 +48,7 @@ func (o *objects) gitRepo(g *object) Status {
 	return own
 }
 
-// bundle says what a Bundle and its BundleDeployments say.
+// bundle is the status of a Bundle and its BundleDeployments.
 func (o *objects) bundle(b *object) Status {
 	own := b.ready(func(condition) bool { return !b.isRefused() })
 	ready, _ := b.number("status", "summary", "ready")
@@ -70,7 +70,7 @@ func (o *object) isRefused() bool {
 	return refused > 0
 }
 
-// bundleDeployment says what became of a Bundle on one cluster.
+// bundleDeployment is the status of a Bundle on one cluster.
 func (o *objects) bundleDeployment(d *object) Status {
 	deployed, known := d.condition("Deployed")
 	if known && deployed.status == "False" {
@@ -78,7 +78,7 @@ func (o *objects) bundleDeployment(d *object) Status {
 	}
 	wanted := d.text("spec", "deploymentID")
 	if applied := d.text("status", "appliedDeploymentID"); wanted == "" || applied != wanted {
-		return d.say(Progressing, deployed.changed, "has not deployed what it is to deploy yet")
+		return d.say(Progressing, deployed.changed, "has not deployed its present content yet")
 	}
 	own := d.ready(func(condition) bool { return true })
 	if own.Verdict != Ready {
@@ -93,7 +93,7 @@ func (o *objects) bundleDeployment(d *object) Status {
 	return own
 }
 
-// fleetRoots finds the GitRepos that follow a folder of the location, and what they say.
+// fleetRoots finds the GitRepos that follow a folder of the location, and their status.
 func (o *objects) fleetRoots(at Location, host string) []root {
 	var roots []root
 	for _, g := range o.all {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// evidenceReader reads JSON whose values are objects and text, which is all that evidence is made of:
-// several times as fast as what reads any JSON, and it sees what comes twice.
+// evidenceReader reads JSON whose values are objects and text, as in evidence. It is several times as fast as a
+// general JSON reader, and it finds members that appear twice.
 type evidenceReader struct {
 	text []byte
 	at   int

@@ -262,7 +262,7 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 func TestNothingIsReadyThatItsAgentDoesNotTakeForReady(t *testing.T) {
 	t.Parallel()
 	for _, object := range append(recorded(t, "[1-5]*/*.json"), recorded(t, "errors/*.json")...) {
-		verdict := observe.Judge(object).Verdict
+		verdict := observe.StatusOf(object).Verdict
 		if object.GetKind() == "Application" {
 			health, _, _ := unstructured.NestedString(object.Object, "status", "health", "status")
 			sync, _, _ := unstructured.NestedString(object.Object, "status", "sync", "status")

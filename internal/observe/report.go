@@ -13,20 +13,20 @@ import (
 type Report struct {
 	// Unknown says why nothing is known; "" where something is.
 	Unknown string
-	// Applied is what the cluster has applied of the folders that it follows, by host. What is said of the
-	// cluster as a whole stands under "".
+	// Applied is what the cluster has applied of the folders that it follows, by host; "" is the cluster as a
+	// whole.
 	Applied map[string]Applied
-	// said is what the objects say that assignments are reconciled by; nil where only Applied is known.
+	// said has the status of the objects that reconcile assignments; nil where only Applied is known.
 	said map[ObjectName]Status
 	// labelled are those of them that have the labels of an owner.
 	labelled []labelled
-	// isHub says that some of them may be where nobody was asked.
+	// isHub says that some of them may be on a cluster that was not read.
 	isHub bool
 	// unserved are kinds that the cluster does not have, by the error or the reason.
 	unserved map[string]string
 }
 
-// labelled is an object that somebody has written for a host.
+// labelled is an object with the labels of an owner and a host.
 type labelled struct {
 	ObjectName
 	owner, host string // labels
@@ -41,7 +41,7 @@ const (
 // reconciles are the kinds by which assignments are reconciled, as records name them.
 var reconciles = []string{"Kustomization", "HelmRelease", "Application", "GitRepo", "HelmOp"}
 
-// Listed is what a cluster answered when it was asked for its agent's objects.
+// Listed is a cluster's answer to listing its agent's objects.
 type Listed struct {
 	// Objects are of the [Kinds], in any order.
 	Objects []*unstructured.Unstructured
@@ -49,12 +49,12 @@ type Listed struct {
 	Unlisted map[string]string
 }
 
-// Hosts are what a cluster follows: its type's folder, and its own.
+// Hosts are the hosts whose folders a cluster follows: its type and itself.
 func Hosts(clusterType, cluster string) []string {
 	return []string{clusterType, "clusters/" + cluster}
 }
 
-// ReadCluster makes a report of what a cluster itself answered. It keeps nothing of the answer.
+// ReadCluster makes a report from a cluster's own answer. It keeps nothing of the answer.
 func ReadCluster(at Location, clusterType, cluster string, listed Listed) Report {
 	found := index(listed.Objects)
 	report := newReport(found, listed)
@@ -69,8 +69,8 @@ func ReadCluster(at Location, clusterType, cluster string, listed Listed) Report
 	return report
 }
 
-// ReadHub makes reports of what a hub has for clusters, given by name with their types: an Application
-// speaks of the cluster that its destination names.
+// ReadHub makes reports from a hub's answer, for clusters that are given by name with their types: an
+// Application is about the cluster in its destination.
 func ReadHub(at Location, types map[string]string, listed Listed) map[string]Report {
 	byCluster := map[string]*objects{}
 	for _, one := range index(listed.Objects).all {
@@ -107,14 +107,14 @@ func ReadHub(at Location, types map[string]string, listed Listed) map[string]Rep
 	return reports
 }
 
-// newReport is a report of what objects say.
+// newReport is a report of the status of objects.
 func newReport(found *objects, listed Listed) Report {
 	report := Report{Applied: map[string]Applied{}, said: map[ObjectName]Status{}, unserved: listed.Unlisted}
 	for _, one := range found.all {
 		if !slices.Contains(reconciles, one.Kind) {
 			continue
 		}
-		said := found.judge(one)
+		said := found.statusOf(one)
 		report.said[one.ObjectName] = said
 		name, generated := one.maker()
 		if generated {
@@ -141,8 +141,8 @@ func (o *object) maker() (name ObjectName, generated bool) {
 	return o.ObjectName, false
 }
 
-// besides are the commits that Applications have which bring a host's folder to the hub itself, where it says what
-// is to come to the cluster, and the ApplicationSets that came with them.
+// besides are the commits of Applications that apply a host's folder to the hub itself, where its content says what
+// is deployed to the cluster, and the ApplicationSets in that folder.
 func (o *objects) besides(at Location, host string, sameRepository bool) (commits []string, makers []ObjectName) {
 	for _, one := range o.argoRoots(at, host) {
 		directory, _ := one.object.value("spec", "source", "directory").(map[string]any)
@@ -159,8 +159,8 @@ func (o *objects) besides(at Location, host string, sameRepository bool) (commit
 	return commits, makers
 }
 
-// NotReady says what of all that reconciles the assignments of a host is not ready. It knows them by the host's label,
-// and is for who has no records. What follows the folder itself is no part of it.
+// NotReady lists the objects that reconcile assignments of a host and are not ready. It finds them by the host's
+// label, for callers without records. The root itself is not among them.
 func (r *Report) NotReady(host, label string) []string {
 	var pending []string
 	made := map[ObjectName]bool{}
@@ -175,7 +175,7 @@ func (r *Report) NotReady(host, label string) []string {
 	}
 	for _, maker := range r.Applied[host].Makers {
 		if !made[maker] {
-			pending = append(pending, fmt.Sprintf("%s has made nothing for the cluster yet", maker))
+			pending = append(pending, fmt.Sprintf("%s has made no Application for the cluster yet", maker))
 		}
 	}
 	return pending
@@ -185,7 +185,7 @@ func (r *Report) NotReady(host, label string) []string {
 func noRoot(at Location, clusterType, cluster string, unlisted map[string]string) string {
 	for _, kind := range []string{"Kustomization", "Application", "GitRepo"} {
 		if reason, ok := unlisted[kind]; ok {
-			return "the cluster shows nothing that could follow its folders: " + reason
+			return "it cannot be read what follows the cluster's folders: " + reason
 		}
 	}
 	folder := func(host string) string { return strings.Trim(at.Path+"/"+host, "/") }
@@ -193,9 +193,9 @@ func noRoot(at Location, clusterType, cluster string, unlisted map[string]string
 		" of branch " + at.Branch + " of the GitOps repository"
 }
 
-// Said makes a report of what somebody else said about a cluster as a whole. ready is nil where that is not
-// said.
-func Said(commit string, ready *bool, since time.Time, message string) Report {
+// Given makes a report from values about a cluster as a whole that come from another source. ready is nil where
+// it is not known.
+func Given(commit string, ready *bool, since time.Time, message string) Report {
 	said := Status{Progressing, since, message}
 	switch {
 	case ready == nil:
@@ -211,31 +211,30 @@ func Said(commit string, ready *bool, since time.Time, message string) Report {
 	return Report{Applied: map[string]Applied{"": {Commit: commit, Status: said}}}
 }
 
-// Told is what a Git host was told about a cluster and a commit.
-type Told struct {
+// CommitStatus is a commit status about a cluster.
+type CommitStatus struct {
 	Commit  string
 	Verdict Verdict // Ready, Progressing or Failed
 	Time    time.Time
 	Message string
 }
 
-// ReadTold makes a report of what a Git host was told about a cluster, the newest commit first, by the kind of
-// the host that it is about, "" for all of them. A folder of which nothing was said is not followed, as far as
-// anybody knows.
-func ReadTold(clusterType, cluster string, told map[string][]Told) Report {
+// ReadStatuses makes a report from the commit statuses of a cluster, the newest commit first, by the kind of host
+// that they are about, "" for all. A folder without a status counts as one that the cluster does not follow.
+func ReadStatuses(clusterType, cluster string, told map[string][]CommitStatus) Report {
 	report := Report{Applied: map[string]Applied{}}
 	hosts := Hosts(clusterType, cluster)
 	for kind, host := range map[string]string{"": "", ClusterTypeHost: hosts[0], ClusterHost: hosts[1]} {
 		if statuses := told[kind]; len(statuses) > 0 {
-			report.Applied[host] = readTold(statuses)
+			report.Applied[host] = readStatuses(statuses)
 		}
 	}
 	return report
 }
 
-// readTold is what was applied. What came to a newer commit than the last success is being applied, or could
-// not be.
-func readTold(told []Told) Applied {
+// readStatuses is what was applied. A status of a newer commit than the last success means that this commit is
+// being applied, or could not be.
+func readStatuses(told []CommitStatus) Applied {
 	applied := Applied{Status: Status{Verdict: Unknown}}
 	for _, one := range told {
 		switch {
@@ -252,8 +251,8 @@ func readTold(told []Told) Applied {
 	return applied
 }
 
-// Commits are all commits of which the trees have to be known: what a history says is of use only from when
-// on one of the folders has been what it is.
+// Commits are all commits whose trees are needed. Older parts of a history matter only since one of the folders
+// has its present content.
 func (r *Report) Commits(folders []Folder) []string {
 	var oldest time.Time
 	for i := range folders {
@@ -283,7 +282,7 @@ func (r *Report) applied(host string) (Applied, bool) {
 	return applied, ok
 }
 
-// find returns what an object says. One whose namespace is not known is the only one of its name.
+// find returns the status of an object. A name without a namespace finds the only object of that name.
 func (r *Report) find(name ObjectName) (Status, bool) {
 	said, ok := r.said[name]
 	if ok || name.Namespace != "" {
@@ -299,8 +298,8 @@ func (r *Report) find(name ObjectName) (Status, bool) {
 	return said, count == 1
 }
 
-// judge says what an object says of itself, with what belongs to it.
-func (o *objects) judge(one *object) Status {
+// statusOf is the status of an object, with the objects that belong to it.
+func (o *objects) statusOf(one *object) Status {
 	switch {
 	case one.group == groupKustomize:
 		return o.kustomization(one)
@@ -318,11 +317,11 @@ func (o *objects) judge(one *object) Status {
 	return one.ready(nil)
 }
 
-// Judge says what an object says of itself, alone.
-func Judge(one *unstructured.Unstructured) Status {
+// StatusOf is the status of a single object.
+func StatusOf(one *unstructured.Unstructured) Status {
 	found := index([]*unstructured.Unstructured{one})
 	if len(found.all) == 0 {
-		return Status{Verdict: Unknown, Message: "objects of this kind say nothing that is understood"}
+		return Status{Verdict: Unknown, Message: "the status of objects of this kind cannot be read"}
 	}
-	return found.judge(found.all[0])
+	return found.statusOf(found.all[0])
 }

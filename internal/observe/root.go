@@ -19,17 +19,17 @@ type Applied struct {
 	Attempted string
 	// Compared is the commit with which the cluster was compared to find OutOfSync; "" for none.
 	Compared string
-	// OutOfSync are objects that are not as that commit has them.
+	// OutOfSync are objects that differ from that commit.
 	OutOfSync []ObjectName
 	// ToPrune are objects that the commit does not have any more, and the cluster still has.
 	ToPrune []ObjectName
 	// Arrived are the objects that have come with Attempted already.
 	Arrived []ObjectName
-	// NoFolder says that there is no such folder, as far as the cluster knows: as long as nothing is assigned to a
-	// cluster, it may have none of its own.
+	// NoFolder says that the root has not found the folder. A cluster may have no folder of its own while nothing
+	// is assigned to it.
 	NoFolder bool
-	// Besides are other commits of which the content has to be there, too: on a hub, of what tells Argo CD what to
-	// do. "" is none.
+	// Besides are commits that must have the wanted content, too: on a hub, those of the objects that configure Argo
+	// CD. "" is none.
 	Besides []string
 	// Makers are, on a hub, the objects of the folder that make Applications for clusters.
 	Makers []ObjectName
@@ -52,14 +52,14 @@ type root struct {
 	sameRepository bool
 }
 
-// What agents say of a folder that is not there.
+// The messages of agents about a folder that does not exist.
 const (
 	NoFolderFlux = "kustomization path not found"
 	noFolderArgo = "app path does not exist"
 )
 
-// choose finds the root that is meant: the one of our repository, or the only one. Clusters may know the
-// repository by another address, and where it is another one, the branch does not have its commits.
+// choose finds the root of our repository, or else the only root. Clusters may know the repository by another
+// address; if it is a different repository, our branch does not have its commits.
 func choose(roots []root) (root, bool) {
 	var ours []root
 	for _, r := range roots {
@@ -76,13 +76,13 @@ func choose(roots []root) (root, bool) {
 	return root{}, false
 }
 
-// sameRepository reports whether two addresses surely are of one repository, however they are spelt.
+// sameRepository reports whether two addresses are certainly of one repository, whatever their spelling.
 func sameRepository(a, b string) bool {
 	a, b = plainURL(a), plainURL(b)
 	return a != "" && a == b
 }
 
-// plainURL leaves of an address what tells repositories apart: host and path.
+// plainURL reduces an address to what identifies a repository: server and path.
 func plainURL(address string) string {
 	address = strings.TrimSpace(address)
 	if at, path, ok := strings.Cut(address, ":"); ok && !strings.Contains(address, "://") && !strings.Contains(at, "/") {

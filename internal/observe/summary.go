@@ -13,11 +13,11 @@ type Summary struct {
 	ByVerdict map[Verdict]int
 	// ReadyPercent is the share of clusters that are ready, from 0 to 100, rounded down; 100 of none.
 	ReadyPercent int
-	// BehindSince is from when on the cluster that is furthest behind is; zero where none is known to be.
+	// BehindSince is the earliest time since which a cluster is behind; zero where none is.
 	BehindSince time.Time
 }
 
-// Summary counts.
+// Summary counts the clusters of the result.
 func (r *Result) Summary() Summary {
 	s := Summary{Clusters: len(r.Clusters), ByVerdict: map[Verdict]int{}, ReadyPercent: 100}
 	for _, verdict := range Verdicts {

@@ -162,12 +162,12 @@ func TestTraps(t *testing.T) {
 		"an Application that is ready":  {readyApplication, said{observe.Ready, ""}},
 		"a GitRepo that is ready":       {readyRepo, said{observe.Ready, ""}},
 
-		"a stale observedGeneration":              {flux("generation: 2}", "generation: 3}"), said{observe.Progressing, "was changed, and its status is older"}},
+		"a stale observedGeneration":              {flux("generation: 2}", "generation: 3}"), said{observe.Progressing, "was changed after its status was written"}},
 		"a condition of an older generation":      {flux("observedGeneration: 2, last", "observedGeneration: 1, last"), said{observe.Progressing, "was changed"}},
 		"a status of an older generation":         {flux("  observedGeneration: 2\n", "  observedGeneration: 1\n"), said{observe.Progressing, "observed generation is 1"}},
-		"a generation that is none":               {flux("  observedGeneration: 2\n", "  observedGeneration: x\n"), said{observe.Unknown, "cannot be understood"}},
-		"no status at all":                        {flux(`type: Ready`, `type: Other`), said{observe.Progressing, "says nothing of itself yet"}},
-		"conditions that are none":                {flux(`conditions: [{type: Ready`, `conditions: [1, {type: 5`), said{observe.Progressing, "says nothing of itself yet"}},
+		"a generation that is none":               {flux("  observedGeneration: 2\n", "  observedGeneration: x\n"), said{observe.Unknown, "has conditions that cannot be read"}},
+		"no status at all":                        {flux(`type: Ready`, `type: Other`), said{observe.Progressing, "has no status yet"}},
+		"conditions that are none":                {flux(`conditions: [{type: Ready`, `conditions: [1, {type: 5`), said{observe.Progressing, "has no status yet"}},
 		"suspended":                               {flux("wait: true", "wait: true, suspend: true"), said{observe.Progressing, "is suspended"}},
 		"stalled":                                 {flux(`conditions: [`, `conditions: [{type: Stalled, status: "True", message: no such field, observedGeneration: 2}, `), said{observe.Failed, "has stalled: no such field"}},
 		"being deleted":                           {flux("namespace: flux-system,", `namespace: flux-system, deletionTimestamp: "2026-11-21T20:00:00Z",`), said{observe.Progressing, "is being deleted"}},
@@ -184,8 +184,8 @@ func TestTraps(t *testing.T) {
 		"a HelmRelease that does not wait":        {helm("spec: {chart: {spec", "spec: {upgrade: {disableWait: true}, chart: {spec"), said{observe.Unknown, "it has `disableWait`"}},
 		"a HelmRelease that failed":               {helm(`status: "True", reason: UpgradeSucceeded, message: upgraded`, `status: "False", reason: UpgradeFailed, message: timed out`), said{observe.Failed, "timed out"}},
 		"a HelmRelease whose chart is to come":    {helm(`status: "True", reason: UpgradeSucceeded, message: upgraded`, `status: "False", reason: ArtifactFailed, message: "HelmChart 'web' is not ready"`), said{observe.Progressing, "is not ready"}},
-		"a health older than the last sync":       {argo(`reconciledAt: "2026-11-21T20:30:00Z"`, `reconciledAt: "2026-11-21T20:05:00Z"`), said{observe.Progressing, "was synced at 2026-11-21T20:10:00Z, and its health is older"}},
-		"an Application that was changed":         {argo(`targetRevision: v1}`, `targetRevision: v2}`), said{observe.Progressing, "was changed, and its status is older"}},
+		"a health older than the last sync":       {argo(`reconciledAt: "2026-11-21T20:30:00Z"`, `reconciledAt: "2026-11-21T20:05:00Z"`), said{observe.Progressing, "was synced at 2026-11-21T20:10:00Z, and its health was determined before that"}},
+		"an Application that was changed":         {argo(`targetRevision: v1}`, `targetRevision: v2}`), said{observe.Progressing, "was changed after its status was written"}},
 		"a sync that succeeded, out of sync":      {argo("status: Synced", "status: OutOfSync"), said{observe.Progressing, "is out of sync"}},
 		"a sync state that is not known":          {argo("status: Synced", "status: Unknown"), said{observe.Unknown, "does not know whether it is in sync"}},
 		"a sync that runs":                        {argo("phase: Succeeded", "phase: Running"), said{observe.Progressing, "is being synced"}},
@@ -195,9 +195,9 @@ func TestTraps(t *testing.T) {
 		"an Application that is not healthy":      {argo("status: Healthy,", "status: Degraded, message: no space,"), said{observe.Failed, "is degraded: no space"}},
 		"an autoscaler that scales":               {argo("status: Healthy", "status: Progressing") + resources("HorizontalPodAutoscaler", "Progressing", "scaling"), said{observe.Progressing, "is progressing: HorizontalPodAutoscaler web/web (scaling)"}},
 		"a Deployment that is paused":             {argo("status: Healthy", "status: Suspended") + resources("Deployment", "Suspended", ""), said{observe.Progressing, "is suspended: Deployment web/web"}},
-		"objects that are missing":                {argo("status: Healthy", "status: Missing"), said{observe.Progressing, "has objects that are not there"}},
+		"objects that are missing":                {argo("status: Healthy", "status: Missing"), said{observe.Progressing, "has objects that do not exist"}},
 		"a health that is not known":              {argo("status: Healthy", "status: Unknown"), said{observe.Unknown, "does not know its health"}},
-		"no health":                               {argo("status: Healthy, ", ""), said{observe.Progressing, "says nothing of itself yet"}},
+		"no health":                               {argo("status: Healthy, ", ""), said{observe.Progressing, "has no status yet"}},
 		"an Application with an error":            {argo("status:\n  health", "status:\n  conditions: [{type: InvalidSpecError, message: no such project}, {type: SharedResourceWarning}]\n  health"), said{observe.Failed, "no such project"}},
 		"an Application with a warning":           {argo("status:\n  health", "status:\n  conditions: [{type: SharedResourceWarning, message: shared}]\n  health"), said{observe.Ready, ""}},
 		"an Application with several sources":     {severalSources(t), said{observe.Ready, ""}},
@@ -209,7 +209,7 @@ func TestTraps(t *testing.T) {
 		"a Bundle of an older commit":             {fleet("fleet.cattle.io/commit: effd5e", "fleet.cattle.io/commit: 000000"), said{observe.Progressing, "has commit 000000"}},
 		"a Bundle that waits for clusters":        {waiting(t), said{observe.Progressing, "is ready on 0 of 1 clusters"}},
 		"a Bundle that could not be applied":      {strings.ReplaceAll(readyRepo, `summary: {ready: 1, desiredReady: 1}`+"\n"+`  conditions: [{type: Ready, status: "True"`, `summary: {errApplied: 1, desiredReady: 1}`+"\n"+`  conditions: [{type: Ready, message: "ErrApplied(1)", status: "False"`), said{observe.Failed, "ErrApplied(1)"}},
-		"a BundleDeployment that is not deployed": {fleet("appliedDeploymentID: s-1:o-1", "appliedDeploymentID: s-0:o-1"), said{observe.Progressing, "has not deployed what it is to deploy yet"}},
+		"a BundleDeployment that is not deployed": {fleet("appliedDeploymentID: s-1:o-1", "appliedDeploymentID: s-0:o-1"), said{observe.Progressing, "has not deployed its present content yet"}},
 		"a BundleDeployment that failed":          {fleet(`{type: Deployed, status: "True"}`, `{type: Deployed, status: "False", message: no space}`), said{observe.Failed, "cannot be deployed: no space"}},
 		"a BundleDeployment that is not ready":    {fleet(`ready: true`, `ready: false`), said{observe.Progressing, "is not ready yet"}},
 		"a BundleDeployment that was edited":      {fleet(`nonModified: true`, `nonModified: false`), said{observe.Progressing, "were changed on the cluster"}},
@@ -281,7 +281,7 @@ func TestATransitionThatDoesNotMoveIsNotSinceWhenContentIsReady(t *testing.T) {
 func TestAnObjectThatIsNotThereIsNotReady(t *testing.T) {
 	t.Parallel()
 	got := judged(t, strings.Replace(readyKustomization, "name: web, namespace: flux-system, gen", "name: other, namespace: flux-system, gen", 1))
-	if got.Verdict != observe.Progressing || got.Message != "Kustomization flux-system/web is not there" {
+	if got.Verdict != observe.Progressing || got.Message != "Kustomization flux-system/web does not exist" {
 		t.Errorf("%+v", got.Status)
 	}
 }

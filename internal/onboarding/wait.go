@@ -81,7 +81,7 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 			continue
 		}
 		if objects[i].Part != agent.Install {
-			if said := observe.Judge(lives[i]); said.Verdict != observe.Ready {
+			if said := observe.StatusOf(lives[i]); said.Verdict != observe.Ready {
 				pending = append(pending, said.Message)
 			}
 			continue

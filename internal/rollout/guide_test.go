@@ -23,7 +23,7 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 		happen func()
 	}{
 		{"version 2 is wanted", func() {}},
-		{"nobody has said anything", func() {}},
+		{"there is no report yet", func() {}},
 		{"canary is ready", func() { s.report("canary", rollout.Ready) }},
 		{"region has failed", func() { s.report("region", rollout.Failed) }},
 		{"version 3 is wanted", func() { s.want("3") }},

@@ -41,10 +41,10 @@ type Folder struct {
 // Key is the key of the assignment.
 func (f *Folder) Key() string { return f.Host + "/" + f.DeploymentTarget }
 
-// Input is all that verdicts are made of.
+// Input is everything that verdicts depend on.
 type Input struct {
 	Time time.Time
-	// About says whose folders they are.
+	// About identifies the assignment whose folders they are.
 	About About
 	// Tip is the commit at which the folders are.
 	Tip string
@@ -52,8 +52,8 @@ type Input struct {
 	Types map[string]string
 	// Folders are what was written, in any order.
 	Folders []Folder
-	// OwnerLabels and HostLabels, by host, are the labels that the owner's objects have; none where nobody
-	// looks for objects that are left over.
+	// OwnerLabels and HostLabels, by host, are the labels that the owner's objects have; empty where left-over
+	// objects are not looked for.
 	OwnerLabels []string
 	HostLabels  map[string]string
 	// Reports are by cluster. A cluster without one is unknown.
@@ -85,7 +85,7 @@ type ClusterResult struct {
 	Status
 	// Assignments are in the order of their keys.
 	Assignments []AssignmentResult
-	// Leftover are objects that the cluster still has, and Git has not.
+	// Leftover are objects that the cluster still has and Git does not have any more.
 	Leftover []ObjectName
 }
 
@@ -98,11 +98,11 @@ type AssignmentResult struct {
 	// Known says that it is known what content the cluster has.
 	Known bool
 	Status
-	// Edited are objects that are not as Git has them, though the cluster has its content.
+	// Edited are objects that differ from Git although the cluster has applied the wanted commit.
 	Edited []ObjectName
 }
 
-// Observe judges every assignment on every cluster.
+// Observe derives the verdict of every assignment on every cluster.
 func Observe(in Input) *Result {
 	byHost := map[string][]*Folder{}
 	for i := range in.Folders {
@@ -114,49 +114,49 @@ func Observe(in Input) *Result {
 	names := slices.Sorted(maps.Keys(in.Types))
 	result := &Result{About: in.About, Time: in.Time, Tip: in.Tip, folders: in.Folders, Clusters: make([]ClusterResult, len(names))}
 	parallel.Each(len(names), func(i int) {
-		j := judge{in: &in, report: in.Reports[names[i]]}
+		e := evaluation{in: &in, report: in.Reports[names[i]]}
 		if _, ok := in.Reports[names[i]]; !ok {
-			j.report.Unknown = "nobody has said anything of this cluster"
+			e.report.Unknown = "there is no report about this cluster"
 		}
-		result.Clusters[i] = j.cluster(names[i], in.Types[names[i]], byHost)
+		result.Clusters[i] = e.cluster(names[i], in.Types[names[i]], byHost)
 	})
 	result.trees = in.trees(result, byHost)
 	return result
 }
 
-// judge is the judgement of one cluster.
-type judge struct {
+// evaluation derives the verdicts of one cluster.
+type evaluation struct {
 	in     *Input
 	report Report
 }
 
-func (j *judge) cluster(name, clusterType string, byHost map[string][]*Folder) ClusterResult {
+func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Folder) ClusterResult {
 	c := ClusterResult{Name: name, Type: clusterType, Behind: -1}
 	for _, host := range Hosts(clusterType, name) {
-		applied, known := j.report.applied(host)
-		if commit := j.in.Commits[applied.Commit]; known && c.Commit == "" && applied.Commit != "" {
+		applied, known := e.report.applied(host)
+		if commit := e.in.Commits[applied.Commit]; known && c.Commit == "" && applied.Commit != "" {
 			c.Commit = cmp.Or(commit.ID, applied.Commit)
 			if commit.ID != "" {
 				c.Behind, c.BehindSince = commit.Behind, commit.Since
 			}
 		}
-		c.Leftover = append(append(c.Leftover, applied.ToPrune...), j.leftover(host, byHost[host])...)
+		c.Leftover = append(append(c.Leftover, applied.ToPrune...), e.leftover(host, byHost[host])...)
 		for _, folder := range byHost[host] {
-			c.Assignments = append(c.Assignments, j.assignment(folder, applied, known))
+			c.Assignments = append(c.Assignments, e.assignment(folder, applied, known))
 		}
 	}
 	slices.SortFunc(c.Assignments, func(a, b AssignmentResult) int { return cmp.Compare(a.Key, b.Key) })
 	slices.SortFunc(c.Leftover, compareNames)
 	c.Leftover = slices.Compact(c.Leftover)
-	c.Status = j.overall(&c)
+	c.Status = e.overall(&c)
 	return c
 }
 
 // leftover are the owner's objects that a host has, and that are in none of its folders.
-func (j *judge) leftover(host string, folders []*Folder) []ObjectName {
+func (e *evaluation) leftover(host string, folders []*Folder) []ObjectName {
 	var left []ObjectName
-	for _, one := range j.report.labelled {
-		if one.host == j.in.HostLabels[host] && slices.Contains(j.in.OwnerLabels, one.owner) &&
+	for _, one := range e.report.labelled {
+		if one.host == e.in.HostLabels[host] && slices.Contains(e.in.OwnerLabels, one.owner) &&
 			!slices.ContainsFunc(folders, func(f *Folder) bool { return slices.Contains(f.Objects, one.ObjectName) }) {
 			left = append(left, one.ObjectName)
 		}
@@ -165,35 +165,35 @@ func (j *judge) leftover(host string, folders []*Folder) []ObjectName {
 }
 
 // overall is the worst of what is known of a cluster.
-func (j *judge) overall(c *ClusterResult) Status {
-	if len(c.Assignments) == 0 && j.report.Unknown != "" {
-		return j.status(Unknown, time.Time{}, j.report.Unknown)
+func (e *evaluation) overall(c *ClusterResult) Status {
+	if len(c.Assignments) == 0 && e.report.Unknown != "" {
+		return e.status(Unknown, time.Time{}, e.report.Unknown)
 	}
 	status := Status{Verdict: Ready}
 	for _, a := range c.Assignments {
 		status = worst(status, a.Status)
 	}
-	if len(c.Assignments) == 0 { // there is nothing to judge but those that follow its folders
-		for _, host := range slices.Sorted(maps.Keys(j.report.Applied)) {
-			if applied := j.report.Applied[host]; !applied.NoFolder || len(j.report.Applied) == 1 {
+	if len(c.Assignments) == 0 { // only the objects that follow its folders have a status
+		for _, host := range slices.Sorted(maps.Keys(e.report.Applied)) {
+			if applied := e.report.Applied[host]; !applied.NoFolder || len(e.report.Applied) == 1 {
 				status = worst(status, applied.Status)
 			}
 		}
-		status = j.status(status.Verdict, status.Since, status.Message)
+		status = e.status(status.Verdict, status.Since, status.Message)
 	}
 	if status.Verdict == Ready {
 		status.Message = ""
 	}
 	if status.Verdict == Ready && len(c.Leftover) > 0 {
-		status = j.status(Progressing, status.Since, "still has what was removed: "+nameList(c.Leftover))
+		status = e.status(Progressing, status.Since, "still has what was removed: "+nameList(c.Leftover))
 	}
 	return status
 }
 
 // status is a verdict that always has a time.
-func (j *judge) status(verdict Verdict, since time.Time, message string) Status {
+func (e *evaluation) status(verdict Verdict, since time.Time, message string) Status {
 	if since.IsZero() {
-		since = j.in.Time
+		since = e.in.Time
 	}
 	return Status{verdict, since, message}
 }
@@ -207,60 +207,60 @@ func nameList(names []ObjectName) string {
 	return wording.List(texts, 3)
 }
 
-// short is a commit as people write it.
+// short is the short form of a commit's id.
 func short(commit string) string { return commit[:min(7, len(commit))] }
 
 // treeAt is the tree of a folder at a commit that a report names.
-func (j *judge) treeAt(name string, folder *Folder) (tree string, known bool) {
-	commit, ok := j.in.Commits[name]
+func (e *evaluation) treeAt(name string, folder *Folder) (tree string, known bool) {
+	commit, ok := e.in.Commits[name]
 	if !ok || commit.ID == "" {
 		return "", false
 	}
 	return commit.Trees[folder.Host][folder.DeploymentTarget], true
 }
 
-// assignment judges what is known of one assignment on the cluster.
-func (j *judge) assignment(folder *Folder, applied Applied, follows bool) AssignmentResult {
+// assignment derives the verdict of one assignment on the cluster.
+func (e *evaluation) assignment(folder *Folder, applied Applied, follows bool) AssignmentResult {
 	a := AssignmentResult{Key: folder.Key(), Folder: folder}
 	switch {
 	case !follows:
-		reason := j.report.Unknown
+		reason := e.report.Unknown
 		if reason == "" {
 			reason = fmt.Sprintf("nothing on the cluster follows the folder %s", folder.Host)
 		}
-		a.Status = j.status(Unknown, time.Time{}, reason)
+		a.Status = e.status(Unknown, time.Time{}, reason)
 		return a
-	case applied.Commit != "" && j.in.Commits[applied.Commit].ID == "":
-		reason := cmp.Or(j.in.Commits[applied.Commit].Missing, "the branch does not have commit "+short(applied.Commit))
-		a.Status = j.status(Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
+	case applied.Commit != "" && e.in.Commits[applied.Commit].ID == "":
+		reason := cmp.Or(e.in.Commits[applied.Commit].Missing, "the branch does not have commit "+short(applied.Commit))
+		a.Status = e.status(Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
 		return a
 	}
 	for _, commit := range applied.Besides {
-		if tree, known := j.treeAt(commit, folder); !known || tree != folder.Tree {
+		if tree, known := e.treeAt(commit, folder); !known || tree != folder.Tree {
 			reason := "the hub itself has applied nothing of the folder yet"
 			if commit != "" {
 				reason = "the hub itself has commit " + short(commit)
 			}
-			a.Status = j.status(Behind, folder.Changed, reason)
+			a.Status = e.status(Behind, folder.Changed, reason)
 			return a
 		}
 	}
-	a.Tree, a.Known = j.treeAt(applied.Commit, folder)
-	a.Commit = j.in.Commits[applied.Commit].ID
+	a.Tree, a.Known = e.treeAt(applied.Commit, folder)
+	a.Commit = e.in.Commits[applied.Commit].ID
 	if a.Known && a.Tree == folder.Tree {
-		j.upToDate(&a, applied)
+		e.upToDate(&a, applied)
 		return a
 	}
-	if tree, known := j.treeAt(applied.Attempted, folder); known && tree == folder.Tree {
-		j.arriving(&a, applied)
+	if tree, known := e.treeAt(applied.Attempted, folder); known && tree == folder.Tree {
+		e.arriving(&a, applied)
 		return a
 	}
-	a.Status = j.status(Behind, folder.Changed, j.whyBehind(applied))
+	a.Status = e.status(Behind, folder.Changed, e.whyBehind(applied))
 	return a
 }
 
-// whyBehind says what a cluster has, and what keeps it there where it says so.
-func (j *judge) whyBehind(applied Applied) string {
+// whyBehind says what a cluster has applied, and why it has not applied more, where that is known.
+func (e *evaluation) whyBehind(applied Applied) string {
 	text := "has applied nothing yet"
 	if applied.Commit != "" {
 		text = "has commit " + short(applied.Commit)
@@ -271,68 +271,68 @@ func (j *judge) whyBehind(applied Applied) string {
 	return text
 }
 
-// arriving judges an assignment whose wanted content is being applied, or could not be.
-func (j *judge) arriving(a *AssignmentResult, applied Applied) {
-	commit := j.in.Commits[applied.Attempted].ID
+// arriving derives the verdict of an assignment whose wanted content is being applied, or could not be.
+func (e *evaluation) arriving(a *AssignmentResult, applied Applied) {
+	commit := e.in.Commits[applied.Attempted].ID
 	message := fmt.Sprintf("commit %s is being applied: %s", short(commit), applied.Message)
 	wanted := func() { a.Commit, a.Tree, a.Known = commit, a.Folder.Tree, true }
 	if applied.Verdict == Failed {
 		wanted()
-		a.Status = j.status(Failed, latest(applied.Since, a.Folder.Changed),
+		a.Status = e.status(Failed, latest(applied.Since, a.Folder.Changed),
 			fmt.Sprintf("commit %s cannot be applied: %s", short(commit), applied.Message))
 		return
 	}
 	// Some objects come before others, and others wait for these.
-	said, all := j.objects(a.Folder, applied)
+	said, all := e.objects(a.Folder, applied)
 	if !all || len(a.Folder.Objects) == 0 || slices.ContainsFunc(a.Folder.Objects, func(name ObjectName) bool {
 		_, arrived := slices.BinarySearchFunc(applied.Arrived, name, compareNames)
 		return !arrived
 	}) {
-		a.Status = j.status(Behind, a.Folder.Changed, message)
+		a.Status = e.status(Behind, a.Folder.Changed, message)
 		return
 	}
 	wanted()
 	if said.Verdict == Ready {
 		said = Status{Progressing, said.Since, message}
 	}
-	a.Status = j.status(said.Verdict, latest(said.Since, a.Folder.Changed), said.Message)
+	a.Status = e.status(said.Verdict, latest(said.Since, a.Folder.Changed), said.Message)
 }
 
-// upToDate judges an assignment whose wanted content the cluster has.
-func (j *judge) upToDate(a *AssignmentResult, applied Applied) {
-	said, _ := j.objects(a.Folder, applied)
-	if tree, known := j.treeAt(applied.Compared, a.Folder); known && tree == a.Tree {
+// upToDate derives the verdict of an assignment whose wanted content the cluster has.
+func (e *evaluation) upToDate(a *AssignmentResult, applied Applied) {
+	said, _ := e.objects(a.Folder, applied)
+	if tree, known := e.treeAt(applied.Compared, a.Folder); known && tree == a.Tree {
 		a.Edited = edited(a.Folder, applied.OutOfSync)
 	}
 	if len(a.Edited) > 0 && worse(Progressing, said.Verdict) < 0 {
-		said = Status{Progressing, j.in.Time, "is not as in Git: " + nameList(a.Edited)}
+		said = Status{Progressing, e.in.Time, "differs from Git: " + nameList(a.Edited)}
 	}
 	since := latest(said.Since, a.Folder.Changed)
 	if said.Verdict == Ready {
-		since, said.Message = latest(since, j.arrived(a, applied)), ""
+		since, said.Message = latest(since, e.arrived(a, applied)), ""
 	}
-	a.Status = j.status(said.Verdict, since, said.Message)
+	a.Status = e.status(said.Verdict, since, said.Message)
 }
 
-// objects is what the objects say that reconcile an assignment, the worst of it; where there are none, what
-// the root says. all is whether every one of them was found.
-func (j *judge) objects(folder *Folder, applied Applied) (said Status, all bool) {
-	if j.report.said == nil || len(folder.Objects) == 0 {
+// objects is the worst status of the objects that reconcile an assignment; where there are none, the status of
+// the root. all is whether every one of them was found.
+func (e *evaluation) objects(folder *Folder, applied Applied) (said Status, all bool) {
+	if e.report.said == nil || len(folder.Objects) == 0 {
 		return applied.Status, true
 	}
 	said, all = Status{Verdict: Ready}, true
 	for _, name := range folder.Objects {
-		one, found := j.report.find(name)
-		reason, unlisted := j.report.unserved[name.Kind]
+		one, found := e.report.find(name)
+		reason, unlisted := e.report.unserved[name.Kind]
 		switch {
 		case found:
 			said = worst(said, one)
-		case j.report.isHub && name.Kind != "ApplicationSet": // it is on the cluster itself, and what follows the folder knows of it
+		case e.report.isHub && name.Kind != "ApplicationSet": // it is on the cluster itself, and what follows the folder knows of it
 			said = worst(said, applied.Status)
 		case unlisted:
-			said, all = worst(said, Status{Unknown, time.Time{}, fmt.Sprintf("%s cannot be seen: %s", name, reason)}), false
+			said, all = worst(said, Status{Unknown, time.Time{}, fmt.Sprintf("%s cannot be read: %s", name, reason)}), false
 		default:
-			said, all = worst(said, Status{Progressing, time.Time{}, fmt.Sprintf("%s is not there", name)}), false
+			said, all = worst(said, Status{Progressing, time.Time{}, fmt.Sprintf("%s does not exist", name)}), false
 		}
 	}
 	return said, all
@@ -352,11 +352,11 @@ func edited(folder *Folder, outOfSync []ObjectName) []ObjectName {
 
 // arrived is when the content of an assignment came to the cluster, where the history shows one commit
 // without it and a later one that has it; else zero.
-func (j *judge) arrived(a *AssignmentResult, applied Applied) time.Time {
+func (e *evaluation) arrived(a *AssignmentResult, applied Applied) time.Time {
 	var at time.Time
 	for i := 1; i < len(applied.History); i++ {
-		before, known := j.treeAt(applied.History[i-1].Commit, a.Folder)
-		after, alsoKnown := j.treeAt(applied.History[i].Commit, a.Folder)
+		before, known := e.treeAt(applied.History[i-1].Commit, a.Folder)
+		after, alsoKnown := e.treeAt(applied.History[i].Commit, a.Folder)
 		if known && alsoKnown && before != after && after == a.Tree {
 			at = latest(at, applied.History[i].Time)
 		}
@@ -364,7 +364,7 @@ func (j *judge) arrived(a *AssignmentResult, applied Applied) time.Time {
 	return at
 }
 
-// Evidence is what rollouts decide by.
+// Evidence returns the result in the form that rollouts use.
 func (r *Result) Evidence() *Evidence {
 	e := &Evidence{About: r.About, Time: r.Time.UTC().Truncate(time.Second), Tip: r.Tip, Clusters: make(map[string]Cluster, len(r.Clusters)), Trees: r.trees}
 	for i := range r.Clusters {
