@@ -256,7 +256,7 @@ func Duration(text string, most time.Duration) (duration time.Duration, problem 
 	case err != nil:
 		return 0, fmt.Sprintf("%q is not a duration such as \"90s\", \"30m\" or \"72h\"", text)
 	case duration < 0:
-		return 0, fmt.Sprintf("%q is less than nothing", text)
+		return 0, fmt.Sprintf("%q is negative", text)
 	case duration > most:
 		return 0, fmt.Sprintf("%q is longer than %d hours", text, int(most.Hours()))
 	}

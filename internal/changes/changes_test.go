@@ -236,7 +236,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 		},
 		"something that is not the content of a file": {
 			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Drift: "by hand, since commit 1a2b3c4d"},
-			changes.Notes{}, "something besides the content of its files, on large: 1 assignment, by hand, since commit 1a2b3c4d",
+			changes.Notes{}, "file modes or links, on large: 1 assignment, by hand, since commit 1a2b3c4d",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,8 +281,8 @@ func TestNotesAreLines(t *testing.T) {
 		Total: 24, HandedOver: "dev", Adopted: []string{"small/b", "large/a"}, Mended: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
 	}), []string{
 		"no assignment changes; none is added; none is removed; 24 in all",
-		`owner "dev" hands its folders over as they are: nothing is removed`,
-		"2 folders of others or of nobody are taken over: large/a, small/b",
+		`owner "dev" hands over its folders unchanged: nothing is removed`,
+		"2 folders of others or without an owner are taken over: large/a, small/b",
 		"marker or record repaired, on small",
 		`stage edge waits\nfor 3 clusters`,
 	})

@@ -50,7 +50,7 @@ func newDiffer() *differ {
 		known: map[[sha256.Size]byte]*fileDiff{}, same: map[string]*fileDiff{},
 		newFile: &fileDiff{keys: []keyChange{{text: "new file"}}},
 		oldFile: &fileDiff{keys: []keyChange{{text: "file removed"}}},
-		noFile:  &fileDiff{keys: []keyChange{{text: "something besides the content of its files"}}},
+		noFile:  &fileDiff{keys: []keyChange{{text: "file modes or links"}}},
 	}
 }
 

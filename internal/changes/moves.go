@@ -149,10 +149,10 @@ func (s *summary) moveText(sign string, m *move) string {
 func (s *summary) ownership() []string {
 	var lines []string
 	if s.notes.HandedOver != "" {
-		lines = append(lines, "owner "+quoted(s.notes.HandedOver)+" hands its folders over as they are: nothing is removed")
+		lines = append(lines, "owner "+quoted(s.notes.HandedOver)+" hands over its folders unchanged: nothing is removed")
 	}
 	if n := len(s.notes.Adopted); n > 0 {
-		lines = append(lines, counted(n, "folder")+" of others or of nobody "+isOrAre(n)+" taken over: "+
+		lines = append(lines, counted(n, "folder")+" of others or without an owner "+isOrAre(n)+" taken over: "+
 			names(slices.Sorted(slices.Values(s.notes.Adopted)), "folder"))
 	}
 	return lines

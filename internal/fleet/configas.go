@@ -70,7 +70,7 @@ func (o *object) targetForms(target *DeploymentTarget) {
 func (o *object) configAs(attribute string) ConfigAs {
 	forms := o.sortedTexts(attribute)
 	if given, isList := o.fields[attribute].([]any); isList && len(given) == 0 {
-		o.report(attribute, `is empty: name a form, or leave it out for ["configmap"]`)
+		o.report(attribute, `is empty: give at least one form, or remove it for ["configmap"]`)
 	}
 	seen := map[string]bool{}
 	for _, form := range forms {
@@ -94,7 +94,7 @@ func (o *object) configAs(attribute string) ConfigAs {
 			o.report(attribute, "%q: a key is empty", form)
 		}
 		if seen[name] {
-			o.report(attribute, "%q stands twice", name)
+			o.report(attribute, "%q appears twice", name)
 		}
 		seen[name] = true
 	}

@@ -72,9 +72,9 @@ func TestValuesOfConfigMapsAreBounded(t *testing.T) {
 	for name, test := range map[string]struct{ text, err string }{
 		"aliases of 59 KiB":       {"a: &a [" + strings.Repeat("x", 40_000) + "]\nb: [" + strings.Repeat("*a,", 6_500) + "]", "its aliases make it larger than 1 MiB, which is the most that a ConfigMap can hold"},
 		"a value too large":       {strings.Repeat("x", 1<<20+1), "is larger than 1 MiB, which is the most that a ConfigMap can hold"},
-		"more than is read":       {"[" + strings.Repeat("1,", 200_000) + "]", "holds more than 100000 keys and values"},
+		"more than is read":       {"[" + strings.Repeat("1,", 200_000) + "]", "has more than 100000 keys and values"},
 		"a large list":            {"[" + strings.Repeat("1,", 200_000) + "1]", ""},
-		"a large list of no JSON": {"[" + strings.Repeat("1,", 200_000) + `"\/"]`, "holds more than 100000 keys and values"},
+		"a large list of no JSON": {"[" + strings.Repeat("1,", 200_000) + `"\/"]`, "has more than 100000 keys and values"},
 		"a text just so long":     {strings.Repeat("x", 1<<20), ""},
 		"a table":                 {strings.Repeat("a, b - c\n", 100_000), ""},
 		"a key of a file":         {"-----BEGIN KEY-----\n" + strings.Repeat(strings.Repeat("x", 64)+"\n", 15_000), ""},
@@ -146,7 +146,7 @@ func TestReadingControlPlanesIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for name, test := range map[string]struct{ before, unit, err string }{
 		"empty documents":        {"", "---\n", ""},
-		"small documents":        {"", "a\n---\n", "are the most that are read of one text: split it"},
+		"small documents":        {"", "a\n---\n", "but one text may have 4000 at most: split it"},
 		"documents of no kind":   {"", "a: b\n---\n" + strings.Repeat("# c\n", 70), "has no kind"},
 		"unknown attributes":     {"kind: Namespace\nname: a\n", "xxxxxxxx%d: 1\n", "unknown attribute"},
 		"in an object of a name": {"kind: Namespace\nname: " + long + "\n", "y%d: 1\n", "unknown attribute"},

@@ -147,10 +147,10 @@ func (p *controlPlane) document(document document) {
 	case read != nil:
 		read(o)
 	case apiVersion == "":
-		p.report(o.path, "kind %s is not one that a control plane may hold; without apiVersion those are "+
+		p.report(o.path, "kind %s is not allowed in a control plane; without apiVersion the kinds are "+
 			"Application, Cluster, Namespace and TargetPolicy", kind)
 	default:
-		p.report(o.path, "kind %s of %s is not one that a control plane may hold; those are Kalypso's (%s), and ConfigMap",
+		p.report(o.path, "kind %s of %s is not allowed in a control plane; the kinds are Kalypso's (%s), and ConfigMap",
 			kind, apiVersion, kalypsoGroup)
 	}
 }
@@ -326,7 +326,7 @@ func (p *controlPlane) kalypsoPolicy(o *object) {
 			t.finish()
 		})
 		if s.fields["clusterTypeSelector"] == nil {
-			s.report("clusterTypeSelector", "is required: a policy without it goes nowhere")
+			s.report("clusterTypeSelector", "is required: a policy without it selects no host")
 		}
 		s.attribute("clusterTypeSelector", func(c *object) {
 			policy.ClusterTypeSelector = c.labelSelector("labelSelector")
@@ -394,7 +394,7 @@ func (p *controlPlane) configMap(o *object) {
 		for _, key := range slices.Sorted(maps.Keys(values.fields)) {
 			text, ok := values.fields[key].(string)
 			if !ok {
-				p.report(values.path.Key(key), "must be a string, not %s: write quotes around it", kindOf(values.fields[key]))
+				p.report(values.path.Key(key), "must be a string, not %s: put it in quotes", kindOf(values.fields[key]))
 			}
 			if err := checkConfigMapValue(text); err != nil {
 				p.report(values.path.Key(key), "%s", err)

@@ -104,23 +104,23 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 		documents string
 		want      []string // without what names the document
 	}{
-		"an unknown kind":        {kalypsoDocument("Assignment", "a", "{}"), []string{": kind Assignment of scheduler.kalypso.io/v1alpha1 is not one that a control plane may hold"}},
-		"another group's":        {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}", []string{": kind Deployment of apps/v1 is not one that a control plane may hold"}},
-		"a list":                 {"apiVersion: v1\nkind: List\nitems: []", []string{": kind List of v1 is not one"}},
-		"no such model":          {"kind: Deployment\nname: a", []string{": kind Deployment is not one that a control plane may hold; without apiVersion those are Application, Cluster, Namespace and TargetPolicy"}},
+		"an unknown kind":        {kalypsoDocument("Assignment", "a", "{}"), []string{": kind Assignment of scheduler.kalypso.io/v1alpha1 is not allowed in a control plane"}},
+		"another group's":        {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}", []string{": kind Deployment of apps/v1 is not allowed in a control plane"}},
+		"a list":                 {"apiVersion: v1\nkind: List\nitems: []", []string{": kind List of v1 is not allowed"}},
+		"no such model":          {"kind: Deployment\nname: a", []string{": kind Deployment is not allowed in a control plane; without apiVersion the kinds are Application, Cluster, Namespace and TargetPolicy"}},
 		"no kind":                {"apiVersion: v1\nname: a", []string{": has no kind"}},
 		"no metadata":            {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nspec: {}", []string{".metadata: is required"}},
 		"no spec":                {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspecs: {}", []string{".spec: is required", `.specs: did you mean "spec"?`}},
 		"a misspelt attribute":   {kalypsoDocument("ClusterType", "a", "{reconcile: flux}"), []string{`.spec.reconcile: did you mean "reconciler"?`}},
 		"an unknown template":    {kalypsoDocument("ClusterType", "a", "{reconciler: arc-flux}"), []string{`.spec.reconciler: no template of type reconciler is called "arc-flux"`}},
-		"a label without quotes": {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {version: 1.10, on: yes}}\nspec: {}", []string{`.metadata.labels["version"]: must be a string, not a number: write quotes around it`, `.metadata.labels["true"]: must be a string, not a bool: write quotes around it`}},
+		"a label without quotes": {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {version: 1.10, on: yes}}\nspec: {}", []string{`.metadata.labels["version"]: must be a string, not a number: put it in quotes`, `.metadata.labels["true"]: must be a string, not a bool: put it in quotes`}},
 		"two of a name":          {kalypsoDocument("ClusterType", "a", "{}") + kalypsoDocument("ClusterType", "a", "{}"), []string{`.metadata.name: "a" is also the name of documents[0] document 1 (line 2, ClusterType "a")`}},
 		"a workload": {
 			kalypsoDocument("Workload", "a", "{target: x, deploymentTargets: [{name: t, environment: dev}, {name: t, environment: dev, label: {}, manifests: {repo: 'https://x', version: 1.10}}, {environment: dev, manifests: {repo: 'https://x'}}]}"),
 			[]string{
 				`.spec.target: unknown attribute`, `.spec.deploymentTargets[0].manifests: is required`, `.spec.deploymentTargets[1].label: did you mean "labels"?`,
 				`.spec.deploymentTargets[1].name: "t" is the name of two deployment targets of environment "dev"`,
-				`.spec.deploymentTargets[1].manifests.version: must be a string, not a number: write quotes around it`,
+				`.spec.deploymentTargets[1].manifests.version: must be a string, not a number: put it in quotes`,
 				`.spec.deploymentTargets[2].name: is required`,
 			},
 		},
@@ -137,7 +137,7 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 		"a schema":   {kalypsoDocument("ConfigSchema", "a", "{schema: '{'}"), []string{".spec.schema: is not JSON"}},
 		"a key that says no label": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config}\ndata: {-.b.A: u, a.-.B: v, a..C: w}", []string{
 			`.data: labels "-.b" of a key: "-" is not the key of a label`, `.data: labels "a.-" of a key: "-" is not the value of a label`}},
-		"a value without quotes":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: 1, B: null}", []string{`.data["A"]: must be a string, not a number: write quotes around it`, `.data["B"]: must be a string, not null`}},
+		"a value without quotes":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: 1, B: null}", []string{`.data["A"]: must be a string, not a number: put it in quotes`, `.data["B"]: must be a string, not null`}},
 		"a registration's":        {kalypsoDocument("WorkloadRegistration", "a", "{workspace: 'A b'}"), []string{`.spec.workspace: "A b" is not a DNS label`}},
 		"a model's attribute":     {"kind: Application\nname: a\nrepo_url: https://x\nmetadat: {}", []string{`.metadat: did you mean "metadata"?`}},
 		"a model without a repo":  {"kind: Application\nname: a", []string{".repo_url: is required"}},

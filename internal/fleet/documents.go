@@ -20,7 +20,7 @@ const maxDocuments = 4_000
 func (d *decoder) documents(path *Path, text string) []document {
 	parts := SplitYAML(text)
 	if len(parts) > maxDocuments {
-		d.report(path, "holds %d YAML documents, and %d are the most that are read of one text: split it", len(parts), maxDocuments)
+		d.report(path, "has %d YAML documents, but one text may have %d at most: split it", len(parts), maxDocuments)
 		return nil
 	}
 	var documents []document

@@ -47,7 +47,7 @@ func CheckFormat(format string) error {
 		format = "1"
 	}
 	return fmt.Errorf("fleet was made by another version of the provider (its format is %q, this version takes %q): "+
-		"make it anew with provider::flotilla::fleet or control_plane of this version", format, Format)
+		"make it again with provider::flotilla::fleet or control_plane of this version", format, Format)
 }
 
 // adoptManifests fills in the manifests that are known.

@@ -154,7 +154,7 @@ func (r *jsonReader) object(depth int) (any, error) {
 			return nil, err
 		}
 		if _, twice := object[key]; twice {
-			return nil, fmt.Errorf("key %q stands twice, the second time at offset %d", key, r.at)
+			return nil, fmt.Errorf("key %q appears twice, the second time at offset %d", key, r.at)
 		}
 		if !r.take(':') {
 			return nil, errSyntax

@@ -24,8 +24,8 @@ func TestParseJSONRefuses(t *testing.T) {
 		`{"a":1 "b"}`:               "invalid character",
 		`{1:1}`:                     "invalid character",
 		`{"a":1} {"b":2}`:           "text follows the JSON value at offset 8",
-		`{"a":1,"b":{"c":1,"c":2}}`: `key "c" stands twice, the second time at offset 21`,
-		`{"a":1,"\u0061":2}`:        `key "a" stands twice`,
+		`{"a":1,"b":{"c":1,"c":2}}`: `key "c" appears twice, the second time at offset 21`,
+		`{"a":1,"\u0061":2}`:        `key "a" appears twice`,
 		`{"a":1}x`:                  "text follows",
 		"nul":                       "unexpected EOF",
 		"nulL":                      "invalid character 'L'",
@@ -116,7 +116,7 @@ func slowNext(decoder *json.Decoder, depth int) (any, error) {
 				return nil, errors.New("a key is not a string")
 			}
 			if _, twice := object[key]; twice {
-				return nil, errors.New("a key stands twice")
+				return nil, errors.New("a key appears twice")
 			}
 			if object[key], err = slowNext(decoder, depth+1); err != nil {
 				return nil, err

@@ -190,9 +190,9 @@ var agentNamespaces = map[string]string{
 func checkNamespace(name string) string {
 	switch agent, isAgents := agentNamespaces[name]; {
 	case isAgents:
-		return fmt.Sprintf("is where %s itself is, which the quota and the network policy of a workspace could stop: choose another namespace", agent)
+		return fmt.Sprintf("is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace", agent)
 	case strings.HasPrefix(name, "kube-"):
-		return "is one of Kubernetes' own, which the quota and the network policy of a workspace could stop: choose another namespace"
+		return "is a namespace of Kubernetes itself, which a workspace's quota and network policy could stop: choose another namespace"
 	}
 	return CheckLabelName(name)
 }
@@ -210,7 +210,7 @@ func (d *decoder) targetPolicy(o *object) belonging {
 		Effect:                   o.oneOf("effect", "schedule", "schedule", "exclude"),
 	}
 	if o.fields["cluster_type_selector"] == nil && o.fields["cluster_selector"] == nil {
-		o.report("cluster_type_selector", "a target policy without a host selector goes nowhere: "+
+		o.report("cluster_type_selector", "a target policy without a host selector selects no host: "+
 			"give cluster_type_selector or cluster_selector; {} matches every host")
 	}
 	belongs := d.whereabouts(o)

@@ -51,7 +51,7 @@ func (o *object) manifests() Manifests {
 	m.Path, m.Chart, m.Version = set["path"], set["chart"], set["version"]
 	for _, other := range []string{"branch", "commit", "version"} {
 		if isSet(m.Tag) && isSet(set[other]) {
-			o.report("tag", "excludes %s: a revision is one of the two", other)
+			o.report("tag", "cannot be set together with %s: give one of the two", other)
 		}
 	}
 	if m.Storage == "helm" && m.Chart == "" {

@@ -48,7 +48,7 @@ type estimate struct {
 
 func (e *estimate) add(bytes int) error {
 	if e.memory += bytes; e.memory > e.limit {
-		return fmt.Errorf("has too much in too few bytes: it would take more than %d MiB of memory to read its %d bytes", e.limit>>20, len(e.text))
+		return fmt.Errorf("is too complex: reading it would take more than %d MiB of memory for its %d bytes", e.limit>>20, len(e.text))
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (e *estimate) value(t reflect.Type, depth int) error {
 	case strings.IndexByte(`{["tf-0123456789`, c) < 0:
 		return errSyntax
 	}
-	return fmt.Errorf("has something else than what belongs there at offset %d", start)
+	return fmt.Errorf("has an unexpected character at offset %d", start)
 }
 
 func (e *estimate) list(t reflect.Type, depth int) error {

@@ -29,7 +29,7 @@ func hostileModels() map[string][]string {
 	free := func(element string) string {
 		return nearlyMiB(`{"environment":"dev","cluster_types":[{"name":"a","parameters":{"a":[`, element, `]}}]}`)
 	}
-	const tooMuch = "has too much in too few bytes: it would take more than 48 MiB of memory"
+	const tooMuch = "is too complex: reading it would take more than 48 MiB of memory"
 	return map[string][]string{
 		tooMuch: {
 			list("workspaces", "{}"), list("cluster_types", "{}"), list("clusters", "{}"), list("workloads", "{}"), list("workloads", "null"),
@@ -46,8 +46,8 @@ func hostileModels() map[string][]string {
 		"nested deeper than 1000 levels":                                 {free(nested("[", "", "]", 1_001)), free(nested(`{"a":`, "0", "}", 100_000))},
 		"longer than the 1000 that a number may have":                    {free(strings.Repeat("1", 1_001))},
 		`has an unknown attribute "lables"`:                              {`{"environment":"dev","lables":{}}`, `{"clusters":[{"lables":1}]}`},
-		"has something else than what belongs there at offset 13":        {`{"clusters":[0,0]}`, `{"clusters":["a"]}`, `{"clusters":[true]}`, `{"clusters":[[]]}`},
-		"has something else than what belongs there at offset 12":        {`{"clusters":{}}`},
+		"has an unexpected character at offset 13":        {`{"clusters":[0,0]}`, `{"clusters":["a"]}`, `{"clusters":[true]}`, `{"clusters":[[]]}`},
+		"has an unexpected character at offset 12":        {`{"clusters":{}}`},
 		"invalid character 'x'":                                          {`{"clusters":x}`, `{"clusters":[{"name":x}]}`},
 		"unexpected EOF":                                                 {`{"clusters":[`, `{"clusters":[{"name":"`, `{"a`, `{"clusters"`, `{"clusters":[{}`, `{"clusters":`},
 		"invalid character":                                              {`{"clusters" 1}`, `{"clusters":[{} {}]}`, `{1:2}`, `{"clusters":[{"labels":{"\x":""}}]}`, `{"clusters":[]]`, "{\"environment\":\"\n\"}"},
@@ -71,9 +71,9 @@ func TestAHostileModelTakesNeitherMemoryNorTime(t *testing.T) {
 func TestHostileManifestsTakeNeitherMemoryNorTime(t *testing.T) {
 	value := fleet.Value{Format: fleet.Format, Environment: "dev", Model: `{"environment":"dev","workloads":[{"name":"a","deployment_targets":[{"name":"b"}]}]}`}
 	for text, want := range map[string]string{
-		nearlyMiB(`{"parameters":{"a":[`, `{"":0}`, `]}}`):         "has too much in too few bytes: it would take more than 48 MiB of memory",
+		nearlyMiB(`{"parameters":{"a":[`, `{"":0}`, `]}}`):         "is too complex: reading it would take more than 48 MiB of memory",
 		`{"parameters":{"a":` + nested("[", "", "]", 2_000) + `}}`: "nested deeper than 1000 levels",
-		`{"repo":1}`:         "has something else than what belongs there at offset 8",
+		`{"repo":1}`:         "has an unexpected character at offset 8",
 		"{\"repo\":\"a\"}\n": "",
 		`{"repo":"a","parameters":{"a":1e9999999999}}`: "",
 	} {

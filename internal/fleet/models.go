@@ -97,7 +97,7 @@ func (p *controlPlane) modelPolicy(o *object) {
 		"name": "cluster", "cluster_type": "cluster-type",
 	})
 	if o.fields["cluster_selector"] == nil {
-		o.report("cluster_selector", "is required: a policy without it goes nowhere")
+		o.report("cluster_selector", "is required: a policy without it selects no host")
 	}
 	if o.fields["app_selector"] == nil {
 		o.report("app_selector", "is required")
@@ -105,8 +105,8 @@ func (p *controlPlane) modelPolicy(o *object) {
 	switch operation := o.text("operation"); operation {
 	case "", "CREATE":
 	case "PURGE":
-		o.report("operation", "a policy that purges undoes at one time what those before it did, and a fleet is the same whenever it is read: "+
-			"leave it out, and take what it purges out of the policies that select it")
+		o.report("operation", "a policy that purges removes at one time what earlier policies did, but a fleet does not depend on time: "+
+			"remove the policy, and remove what it purges from the policies that select it")
 	default:
 		o.report("operation", "must be CREATE or PURGE, not %.80q", operation)
 	}

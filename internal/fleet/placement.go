@@ -34,7 +34,7 @@ func (o *object) placement(attribute string) *Placement {
 	o.attribute(attribute, func(p *object) {
 		placement = &Placement{NumberOfHosts: p.integer("number_of_hosts", 0, 1, math.MaxInt32)}
 		if p.fields["number_of_hosts"] == nil {
-			p.report("number_of_hosts", "is required: without it, a policy goes to every host that it selects")
+			p.report("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
 		}
 		p.objects("prefer", func(preference *object) {
 			selector := preference.selector("selector")

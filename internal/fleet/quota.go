@@ -84,7 +84,7 @@ func checkQuotaName(name string) string {
 			return fmt.Sprintf("%q is not a resource of a class of storage, which are %s%s", name, strings.Join(of, ", "), DidYouMean(after, of))
 		}
 	case !strings.HasPrefix(before, "requests."):
-		return fmt.Sprintf(`%q limits nothing: an extended resource is "requests.%s"`, name, strings.TrimPrefix(name, "limits."))
+		return fmt.Sprintf(`%q has no effect: an extended resource is written "requests.%s"`, name, strings.TrimPrefix(name, "limits."))
 	}
 	return ""
 }
@@ -92,7 +92,7 @@ func checkQuotaName(name string) string {
 func checkCounted(name, counted string) string {
 	kind, group, _ := strings.Cut(counted, ".")
 	if known, isKubernetes := countedResources[group]; isKubernetes && !slices.Contains(known, kind) {
-		return fmt.Sprintf("%q counts nothing: Kubernetes has no such resource%s", name, DidYouMean(name, countedNames()))
+		return fmt.Sprintf("%q has no effect: Kubernetes has no such resource%s", name, DidYouMean(name, countedNames()))
 	}
 	if CheckSubdomainName(counted) != "" {
 		return fmt.Sprintf(`%q is not a resource such as "count/deployments.apps"`, name)

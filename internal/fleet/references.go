@@ -165,7 +165,7 @@ func (d *decoder) checkWorkloads() {
 			}
 			owners[fullName] = workload.name
 			if len(fullName) > maxLabelName {
-				d.report(target.path, "its full name %q has %d characters: more than the %d of a Kubernetes label",
+				d.report(target.path, "its full name %q has %d characters, and a Kubernetes label may have %d: choose shorter names",
 					fullName, len(fullName), maxLabelName)
 			}
 		}

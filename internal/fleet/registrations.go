@@ -115,7 +115,7 @@ func (p *registrationReader) register(o *object) {
 		return
 	}
 	if other, ok := p.places[place]; ok && place.URL != "" {
-		p.report(o.path.Attribute("spec").Attribute("workload"), "leads to the same place as %s: what is there would be read twice", other)
+		p.report(o.path.Attribute("spec").Attribute("workload"), "has the same repository, ref and path as %s: the files would be read twice; remove one of them", other)
 		return
 	}
 	p.places[place] = o.path

@@ -58,7 +58,7 @@ func TestRegistrationsInACircleEnd(t *testing.T) {
 		}
 	}
 	_, _, findings = fleet.DecodeRegistrations(documents, nil)
-	wantFindings(t, findings, `documents[0] document 3 (line 11, WorkloadRegistration "again").spec.workload: leads to the same place as documents[0] document 1 (line 1, WorkloadRegistration "a")`)
+	wantFindings(t, findings, `documents[0] document 3 (line 11, WorkloadRegistration "again").spec.workload: has the same repository, ref and path as documents[0] document 1 (line 1, WorkloadRegistration "a")`)
 	got, _, _ := fleet.DecodeRegistrations([]any{registrationA}, []any{followed})
 	if len(got) != 0 {
 		t.Errorf("got %v of what was followed", got)

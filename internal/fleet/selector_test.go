@@ -33,7 +33,7 @@ func TestSelectorsAreCheckedWithTheirPosition(t *testing.T) {
 		"{expression: 'a, b in (c'}":                                     {`.expression: at character 4, "b in (c"`},
 		"{expression: 'größe=1'}":                                        {`.expression: at character 1, "größe=1"`},
 		"{expression: 'ä, größe in'}":                                    {`.expression: at character 1`},
-		"{expression: 7}":                                                {`.expression: must be a string, not a number: write quotes around it`},
+		"{expression: 7}":                                                {`.expression: must be a string, not a number: put it in quotes`},
 	} {
 		t.Run(selector, func(t *testing.T) {
 			_, findings := fleet.Decode(input(t, smallInput+"target_policies: [{name: p, cluster_type_selector: "+selector+"}]"))

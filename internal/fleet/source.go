@@ -30,14 +30,14 @@ func checkManifestsRepo(storage, repo string) string {
 	authority, _, _ := strings.Cut(rest, "/")
 	userinfo, _, hasUser := strings.Cut(authority, "@")
 	if hasScheme && hasUser && (strings.Contains(userinfo, ":") || strings.HasPrefix(scheme, "http")) {
-		return "holds credentials: manifests are written to the repository in clear, take them out of the URL"
+		return "has credentials: manifests are written to the repository unencrypted, so remove them from the URL"
 	}
 	schemes, known := repoSchemes[storage]
 	switch {
 	case !known: // of a storage that is not known yet, or none
 		return ""
 	case strings.ContainsAny(repo, " \\"):
-		return "holds a space or a backslash, which no URL does"
+		return "has a space or a backslash, which a URL cannot have"
 	case !hasScheme && storage == "git" && scpLike.MatchString(repo):
 		return ""
 	case !hasScheme && storage == "git":
@@ -61,17 +61,17 @@ var scpLike = regexp.MustCompile(`^(?:[\w.+-]+@)?[\w.-]{2,}:[^:/][^:]*$|^(?:[\w.
 func checkRef(name string) string {
 	switch {
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }):
-		return `holds a space or one of ~^:?*[\, which no name of git does`
+		return `has a space or one of ~^:?*[\, which Git does not allow in names`
 	case strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.Contains(name, "//"):
-		return `holds "..", "@{" or "//", which no name of git does`
+		return `has "..", "@{" or "//", which Git does not allow in names`
 	case name == "@" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") || strings.HasSuffix(name, "."):
-		return `is "@", begins with "-" or "/", or ends with "/" or ".", which no name of git does`
+		return `is "@", begins with "-" or "/", or ends with "/" or ".", which Git does not allow in names`
 	case strings.HasPrefix(name, "refs/"):
-		return `is given without "refs/heads/" or "refs/tags/"`
+		return `begins with "refs/heads/" or "refs/tags/": remove that`
 	}
 	for component := range strings.SplitSeq(name, "/") {
 		if strings.HasPrefix(component, ".") || strings.HasSuffix(component, ".lock") {
-			return `has a part that begins with "." or ends with ".lock", which no name of git has`
+			return `has a part that begins with "." or ends with ".lock", which Git does not allow in names`
 		}
 	}
 	return ""
@@ -100,13 +100,13 @@ var ociTag = regexp.MustCompile(`^\w[\w.-]{0,127}$`)
 func checkSourcePath(path string) string {
 	switch {
 	case strings.HasPrefix(path, "/"):
-		return `must be relative to the root of what is fetched, without a "/" before it: "." is the root`
+		return `must be relative to the root of the source, without a "/" at its beginning: "." is the root`
 	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }):
 		return "holds a backslash or a control character"
 	case strings.Contains(path, "://"):
-		return "is a URL, and must be a path inside of what is fetched"
+		return "is a URL, but must be a path within the source"
 	case slices.Contains(strings.Split(path, "/"), ".."):
-		return `leaves what is fetched: it must not hold ".."`
+		return `leads out of the source: it must not have ".."`
 	}
 	return ""
 }
@@ -127,7 +127,7 @@ func Warnings(f *Fleet) Findings {
 			}
 			warnings = append(warnings, Finding{
 				Path:    path.Key(target.Name).Attribute("manifests").Attribute("version").String(),
-				Message: "the chart has no version: whatever is newest is deployed, at any time and everywhere at once",
+				Message: "the chart has no version: each new version is deployed at once and everywhere; set version",
 			})
 		}
 	}

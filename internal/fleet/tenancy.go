@@ -65,7 +65,7 @@ func (o *object) argocdProject(attribute string) *ArgocdProject {
 		})
 	}
 	if project.Render && project.Name == "default" {
-		o.report(attribute, `"default" is Argo CD's own project, which everybody may use: choose another name to have one rendered`)
+		o.report(attribute, `"default" is Argo CD's own project, which all Applications may use: choose another name to have one rendered`)
 	}
 	if project.Name == "" {
 		return nil

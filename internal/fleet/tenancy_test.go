@@ -52,12 +52,12 @@ func TestFormsOfConfiguration(t *testing.T) {
 		"['values:global.platform', substitute]": {fleet.ConfigAs{"substitute", "values:global.platform"}, nil},
 		"['configmap:settings']":                 {fleet.ConfigAs{"configmap:settings"}, nil},
 		"null":                                   {nil, nil},
-		"[]":                                     {nil, []string{at + "is empty: name a form"}},
+		"[]":                                     {nil, []string{at + "is empty: give at least one form"}},
 		"[value]":                                {fleet.ConfigAs{"value"}, []string{at + `"value" is not one of configmap, configmap:<name>, values, values:<key>, substitute; did you mean "values"?`}},
 		"['substitute:x']":                       {fleet.ConfigAs{"substitute:x"}, []string{at + `"substitute:x" is not one of`}},
 		"['configmap:A b']":                      {fleet.ConfigAs{"configmap:A b"}, []string{at + `"configmap:A b": the name of the ConfigMap is not a DNS subdomain`}},
 		"['values:a..b']":                        {fleet.ConfigAs{"values:a..b"}, []string{at + `"values:a..b": a key is empty`}},
-		"[values, 'values:a']":                   {fleet.ConfigAs{"values", "values:a"}, []string{at + `"values" stands twice`}},
+		"[values, 'values:a']":                   {fleet.ConfigAs{"values", "values:a"}, []string{at + `"values" appears twice`}},
 		"values":                                 {nil, []string{at + "must be a list, not a string"}},
 	} {
 		t.Run(forms, func(t *testing.T) {

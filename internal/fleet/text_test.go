@@ -21,8 +21,8 @@ func TestTextsAreWrittenAsTexts(t *testing.T) {
 			value any
 			want  string
 		}{
-			{json.Number("1.10"), "not a number: write quotes around it, since 1.10 would become 1.1"},
-			{true, "not a bool: write quotes around it"},
+			{json.Number("1.10"), "not a number: put it in quotes, since 1.10 would become 1.1"},
+			{true, "not a bool: put it in quotes"},
 		} {
 			changed, path, at := clone(whole), "", 0
 			walk("", changed, func(where string, value any, replace func(any)) {
@@ -48,7 +48,7 @@ func TestTextsAreWrittenAsTexts(t *testing.T) {
 }
 
 func TestTextsOfDocumentsAreWrittenAsTexts(t *testing.T) {
-	const hint = "write quotes around it"
+	const hint = "put it in quotes"
 	for name, test := range map[string]struct{ document, want string }{
 		"a version": {
 			"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: w}\nspec: {deploymentTargets: [{name: t, environment: dev, manifests: {repo: 'https://x', storage: helm, chart: c, version: 1.10}}]}",
@@ -96,12 +96,12 @@ func TestQuotasNameWhatThereIs(t *testing.T) {
 		"limit.cpu":                                         `is not a resource that a quota can limit; did you mean "limits.cpu"?`,
 		"pod":                                               `is not a resource that a quota can limit; did you mean "pods"?`,
 		"deployments":                                       "is not a resource that a quota can limit",
-		"count/deployment.apps":                             `counts nothing: Kubernetes has no such resource; did you mean "count/deployments.apps"?`,
-		"count/deployments":                                 `counts nothing: Kubernetes has no such resource; did you mean "count/deployments.apps"?`,
-		"count/":                                            "counts nothing",
+		"count/deployment.apps":                             `has no effect: Kubernetes has no such resource; did you mean "count/deployments.apps"?`,
+		"count/deployments":                                 `has no effect: Kubernetes has no such resource; did you mean "count/deployments.apps"?`,
+		"count/":                                            "has no effect",
 		"count/a b.example.com":                             `is not a resource such as "count/deployments.apps"`,
-		"nvidia.com/gpu":                                    `limits nothing: an extended resource is "requests.nvidia.com/gpu"`,
-		"limits.nvidia.com/gpu":                             `limits nothing: an extended resource is "requests.nvidia.com/gpu"`,
+		"nvidia.com/gpu":                                    `has no effect: an extended resource is written "requests.nvidia.com/gpu"`,
+		"limits.nvidia.com/gpu":                             `has no effect: an extended resource is written "requests.nvidia.com/gpu"`,
 		"gold.storageclass.storage.k8s.io/storage": `is not a resource of a class of storage, which are persistentvolumeclaims, requests.storage`,
 		"a b": `"a b" is not a resource such as "limits.cpu"`,
 	} {

@@ -34,7 +34,7 @@ func ParseYAML(text string) (any, error) {
 			continue
 		}
 		if only != nil {
-			return nil, fmt.Errorf("holds more than one YAML document, the second from line %d", part.Line)
+			return nil, fmt.Errorf("has more than one YAML document, the second from line %d", part.Line)
 		}
 		only = &part
 	}
@@ -84,7 +84,7 @@ func CheckYAML(text string) error {
 		return tooLarge("is larger than %s, which is the most that Kubernetes stores as one object", sizeText(maxDocument))
 	}
 	if valuesAtMost(text) > maxValues {
-		return tooLarge("holds more than %d keys and values", maxValues)
+		return tooLarge("has more than %d keys and values", maxValues)
 	}
 	if !mayHaveAliases(text) {
 		return nil

@@ -37,9 +37,9 @@ func TestYAMLReader(t *testing.T) {
 		"an alias":                {"a: &x [1]\nb: *x", map[string]any{"a": []any{json.Number("1")}, "b": []any{json.Number("1")}}, ""},
 		"a date":                  {"a: 2001-01-01", map[string]any{"a": "2001-01-01"}, ""},
 
-		"two documents":              {"a: b\n---\nc: d", nil, "holds more than one YAML document, the second from line 3"},
-		"one behind an end marker":   {"a: b\n...\nc: d", nil, "holds more than one YAML document, the second from line 3"},
-		"one behind other line ends": {"a: b\u2028---\u2028c: d", nil, "holds more than one YAML document, the second from line 3"},
+		"two documents":              {"a: b\n---\nc: d", nil, "has more than one YAML document, the second from line 3"},
+		"one behind an end marker":   {"a: b\n...\nc: d", nil, "has more than one YAML document, the second from line 3"},
+		"one behind other line ends": {"a: b\u2028---\u2028c: d", nil, "has more than one YAML document, the second from line 3"},
 		"a key twice":                {"a: 1\nb: 2\na: 3", nil, `invalid YAML, line 3: key "a" already set in map`},
 		"a key twice, behind a mark": {"# c\n---\na: 1\na: 3", nil, `invalid YAML, line 4: key "a" already set in map`},
 		"a key twice deep inside":    {"a:\r\n  b: 1\r\n  b: 2", nil, `invalid YAML, line 3: key "b" already set in map`},
@@ -73,17 +73,17 @@ func TestReadingYAMLIsBounded(t *testing.T) {
 	const size = 1<<20 - 8
 	long := strings.Repeat("x", 20_000)
 	for name, test := range map[string]struct{ before, unit, after, err string }{
-		"a list":                 {"[", "1,", "]", "holds more than 100000 keys and values"},
-		"maps":                   {"[", "{},", "]", "holds more than 100000 keys and values"},
-		"maps of one":            {"[", "{a: },", "]", "holds more than 100000 keys and values"},
-		"JSON":                   {"[", `{"a":0},`, "]", "holds more than 100000 keys and values"},
-		"a map":                  {"{", "? a,", "}", "holds more than 100000 keys and values"},
-		"a block":                {"", "- a:\n", "", "holds more than 100000 keys and values"},
-		"empty items":            {"", "-\n", "", "holds more than 100000 keys and values"},
-		"items in items":         {"", "- ", "", "holds more than 100000 keys and values"},
-		"brackets":               {"", "[", "", "holds more than 100000 keys and values"},
-		"braces":                 {"", "{", "", "holds more than 100000 keys and values"},
-		"questions":              {"", "? ", "", "holds more than 100000 keys and values"},
+		"a list":                 {"[", "1,", "]", "has more than 100000 keys and values"},
+		"maps":                   {"[", "{},", "]", "has more than 100000 keys and values"},
+		"maps of one":            {"[", "{a: },", "]", "has more than 100000 keys and values"},
+		"JSON":                   {"[", `{"a":0},`, "]", "has more than 100000 keys and values"},
+		"a map":                  {"{", "? a,", "}", "has more than 100000 keys and values"},
+		"a block":                {"", "- a:\n", "", "has more than 100000 keys and values"},
+		"empty items":            {"", "-\n", "", "has more than 100000 keys and values"},
+		"items in items":         {"", "- ", "", "has more than 100000 keys and values"},
+		"brackets":               {"", "[", "", "has more than 100000 keys and values"},
+		"braces":                 {"", "{", "", "has more than 100000 keys and values"},
+		"questions":              {"", "? ", "", "has more than 100000 keys and values"},
 		"words":                  {"", "a ", "", ""},
 		"lines":                  {"", "a\n", "", ""},
 		"a block scalar":         {"|\n", " a,\n", "", ""},
@@ -96,7 +96,7 @@ func TestReadingYAMLIsBounded(t *testing.T) {
 		"anchors":                {"", "&a ", "", ""},
 		"tabs":                   {"a:\n", "\t", "b", "found character that cannot start any token"},
 		"a list before the end":  {"a: [", strings.Repeat("1,", 10) + strings.Repeat(" ", 500), "", "did not find"},
-		"aliases of a long text": {"a: &a " + long + "\nb:\n", "- *a\n", "", "holds more than 100000 keys and values"},
+		"aliases of a long text": {"a: &a " + long + "\nb:\n", "- *a\n", "", "has more than 100000 keys and values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := test.before + strings.Repeat(test.unit, (size-len(test.before)-len(test.after))/len(test.unit)) + test.after

@@ -101,7 +101,7 @@ func TestWindowsThatCannotBeAreFoundAllAtOnce(t *testing.T) {
 		"zone":          {[]any{window("allow", "0 0 * * *", "1h", "Europe/Berln")}, []string{`"Europe/Berln" is not a time zone`}},
 		"local":         {[]any{window("allow", "0 0 * * *", "1h", "Local")}, []string{`"Local" is not a time zone`}},
 		"zero":          {[]any{window("allow", "0 0 * * *", "0s", "")}, []string{"must be longer than 0"}},
-		"negative":      {[]any{window("allow", "0 0 * * *", "-1h", "")}, []string{`"-1h" is less than nothing`}},
+		"negative":      {[]any{window("allow", "0 0 * * *", "-1h", "")}, []string{`"-1h" is negative`}},
 		"long":          {[]any{window("allow", "0 0 * * *", "9000h", "")}, []string{"is longer than 8784 hours"}},
 		"no duration":   {[]any{window("allow", "0 0 * * *", "an hour", "")}, []string{"is not a duration such as"}},
 		"several wrong": {[]any{window("allow", "x", "y", "z")}, []string{"[0].schedule", "[0].duration", "[0].time_zone"}},

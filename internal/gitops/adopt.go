@@ -86,7 +86,7 @@ func (s *staging) recordOf(owner Owner, host string) (hostRecord, error) {
 func (c *change) adoptedTexts() []string {
 	var texts []string
 	for _, a := range c.adopted {
-		from := "nobody"
+		from := "no owner"
 		switch {
 		case a.OwnerPath != "":
 			from = a.Owner + " at " + a.OwnerPath

@@ -98,33 +98,33 @@ func TestWhatIsWrongWithAServerIsAReason(t *testing.T) {
 		"429":                        {status(429, "too many"), kube.ReasonServer, "the API server answers 429 Too Many Requests: too many"},
 		"400":                        {status(400, "bad"), kube.ReasonServer, "the API server answers 400 Bad Request: bad"},
 		"400, not of Kubernetes": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "canary-token-3f9a", 400) }, kube.ReasonGarbage,
-			"the API server answers 400 Bad Request, and not as an API server of Kubernetes does; is its URL right?"},
+			"the API server answers 400 Bad Request, which is not the answer of a Kubernetes API server; check its URL"},
 		"502 of a proxy": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }, kube.ReasonServer, "the API server answers 502 Bad Gateway"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://evil.example/x", http.StatusFound)
 		}, kube.ReasonUnreachable, `the API server redirects to "https://evil.example", and redirects are not followed; the host must be the URL of the API server itself`},
 		"a redirect to nowhere":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) }, kube.ReasonUnreachable, "the API server redirects, and redirects"},
-		"a web page":             {text("text/html", "<html>"), kube.ReasonGarbage, "the API server does not answer as an API server of Kubernetes does; is its URL right?"},
-		"404 of a web server":    {func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }, kube.ReasonGarbage, "the API server does not answer as"},
-		"404, a web page":        {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", 404) }, kube.ReasonGarbage, "the API server answers 404 Not Found, and not as"},
-		"garbage":                {asJSON("garbage"), kube.ReasonGarbage, "the API server does not answer as"},
-		"a list":                 {asJSON("[]"), kube.ReasonGarbage, "the API server does not answer as"},
-		"an empty object":        {asJSON("{}"), kube.ReasonGarbage, "the API server does not answer as"},
-		"another kind":           {asJSON(`{"kind":"Status","apiVersion":"v1","status":"Failure"}`), kube.ReasonGarbage, "the API server does not answer as"},
-		"items that are none":    {asJSON(head + `"items":{}}`), kube.ReasonGarbage, "the API server does not answer as"},
-		"an item that is none":   {asJSON(head + `"items":[5]}`), kube.ReasonGarbage, "the API server does not answer as"},
-		"an item without a name": {asJSON(head + `"items":[{}]}`), kube.ReasonGarbage, "the API server does not answer as"},
-		"metadata that is none":  {asJSON(head + `"metadata":5}`), kube.ReasonGarbage, "the API server does not answer as"},
-		"half of a list":         {asJSON(head + `"items":[{"metadata":{"name":"a"}},{"meta`), kube.ReasonIncomplete, "the API server broke off in the middle of its answer"},
-		"a list without its end": {asJSON(head + `"items":[{"metadata":{"name":"a"}}]`), kube.ReasonIncomplete, "the API server broke off in the middle of its answer"},
-		"nothing":                {asJSON(""), kube.ReasonIncomplete, "the API server broke off in the middle of its answer"},
+		"a web page":             {text("text/html", "<html>"), kube.ReasonGarbage, "the API server does not answer like a Kubernetes API server; check its URL"},
+		"404 of a web server":    {func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }, kube.ReasonGarbage, "the API server does not answer like"},
+		"404, a web page":        {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", 404) }, kube.ReasonGarbage, "the API server answers 404 Not Found, which is not"},
+		"garbage":                {asJSON("garbage"), kube.ReasonGarbage, "the API server does not answer like"},
+		"a list":                 {asJSON("[]"), kube.ReasonGarbage, "the API server does not answer like"},
+		"an empty object":        {asJSON("{}"), kube.ReasonGarbage, "the API server does not answer like"},
+		"another kind":           {asJSON(`{"kind":"Status","apiVersion":"v1","status":"Failure"}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"items that are none":    {asJSON(head + `"items":{}}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"an item that is none":   {asJSON(head + `"items":[5]}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"an item without a name": {asJSON(head + `"items":[{}]}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"metadata that is none":  {asJSON(head + `"metadata":5}`), kube.ReasonGarbage, "the API server does not answer like"},
+		"half of a list":         {asJSON(head + `"items":[{"metadata":{"name":"a"}},{"meta`), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
+		"a list without its end": {asJSON(head + `"items":[{"metadata":{"name":"a"}}]`), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
+		"nothing":                {asJSON(""), kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
 		"a connection that ends": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, kube.ReasonIncomplete, "the API server closed the connection before it answered"},
 		"a body that ends": {func(w http.ResponseWriter, r *http.Request) {
 			asJSON(head+`"items":[`)(w, r)
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
-		}, kube.ReasonIncomplete, "the API server broke off in the middle of its answer"},
-		"pages that never end":    {func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "again", "a") }, kube.ReasonGarbage, "the API server lists kustomizations.kustomize.toolkit.fluxcd.io in pages that never end"},
+		}, kube.ReasonIncomplete, "the API server closed the connection in the middle of its answer"},
+		"pages that never end":    {func(w http.ResponseWriter, _ *http.Request) { answerList(w, "Kustomization", "v1", "again", "a") }, kube.ReasonGarbage, "the API server lists kustomizations.kustomize.toolkit.fluxcd.io in too many pages"},
 		"a list that always ends": {status(410, "expired"), kube.ReasonServer, "the API server does not finish a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestOneObjectIsRead(t *testing.T) {
 		{configMaps, "gone", false, true, ""},
 		{applications, "x", false, false, ""},
 		{configMaps, "forbidden", false, false, "does not let these credentials get configmaps (403 Forbidden): no"},
-		{configMaps, "page", false, false, "does not answer as"},
+		{configMaps, "page", false, false, "does not answer like"},
 	} {
 		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (bool, error) {
 			object, served, err := client.Get(ctx, c.kind, "a", c.name)

@@ -39,9 +39,9 @@ func (c Cluster) Check(unknown ...string) []Problem {
 	byHost := c.attributesOfHost(given, isUnknown("exec"))
 	switch {
 	case given("kubeconfig", c.Kubeconfig) && len(byHost) > 0:
-		found.add(byHost[0], "is given beside kubeconfig: a cluster has either a kubeconfig or a host")
+		found.add(byHost[0], "cannot be set together with kubeconfig: a cluster has either a kubeconfig or a host")
 	case given("host", c.Host) && given("context", c.Context):
-		found.add("context", "is for a kubeconfig, and this cluster has a host")
+		found.add("context", "is for a kubeconfig, but this cluster has a host")
 	case given("kubeconfig", c.Kubeconfig) || given("host", c.Host):
 	case given("context", c.Context):
 		found.add("kubeconfig", "is missing: context chooses one of its contexts")
@@ -102,7 +102,7 @@ func (c Cluster) checkHost(found *problems, isUnknown func(string) bool) {
 			given bool
 		}{{"token", c.Token != ""}, {"client_certificate", c.ClientCertificate != ""}, {"exec", c.Exec != nil}} {
 			if credential.given {
-				found.add(credential.name, "would be sent over plain http, where everybody on the way can read it; the host must begin with https://")
+				found.add(credential.name, "would be sent over plain http, where it can be read on the way; the host must begin with https://")
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func checkServer(found *problems, at, server string) {
 	case address.Hostname() == "":
 		found.add(at, "has no name of a server; it must be a URL such as \"https://api.example.com:6443\"")
 	case address.User != nil:
-		found.add(at, "has credentials in it; they belong into token, client_certificate or exec")
+		found.add(at, "has credentials in it; move them to token, client_certificate or exec")
 	case address.RawQuery != "" || address.Fragment != "":
 		found.add(at, "has a query or a fragment; it must be a URL such as \"https://api.example.com:6443\"")
 	}
@@ -194,7 +194,7 @@ func pemProblem(text, kind string) string {
 		return fmt.Sprintf("must be PEM of type %s, and is of type %s", kind, wording.OneLine(block.Type))
 	}
 	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil && strings.HasPrefix(string(decoded), "-----BEGIN") {
-		return "must be PEM, and is base64 of it; use base64decode()"
+		return "must be PEM, but is base64 of it; use base64decode()"
 	}
 	return fmt.Sprintf("must be PEM, beginning with \"-----BEGIN %s-----\"", kind)
 }

@@ -62,7 +62,7 @@ func (c *Client) exchange(ctx context.Context, method, path, contentType string,
 	for try := 1; ; try++ {
 		request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 		if err != nil {
-			return nil, nil, failf(ReasonConfiguration, "the URL of the API server cannot be asked")
+			return nil, nil, failf(ReasonConfiguration, "the URL of the API server cannot be used")
 		}
 		if body == nil {
 			request.Body, request.GetBody = http.NoBody, nil
@@ -172,7 +172,7 @@ func (c *Client) isGenuine() {
 }
 
 func notKubernetes() error {
-	return serverf(ReasonGarbage, "does not answer as an API server of Kubernetes does; is its URL right?")
+	return serverf(ReasonGarbage, "does not answer like a Kubernetes API server; check its URL")
 }
 
 // isJSON says whether an answer is what was asked for.

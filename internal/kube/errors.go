@@ -109,7 +109,7 @@ func leaving(whole, ctx context.Context, err error, options Options, scrubber fu
 	case err == nil:
 		return nil
 	case whole.Err() != nil && (ctx.Err() != nil || errors.As(err, &known)):
-		return &Error{Reason: ReasonCanceled, text: "it was not asked to the end: " + ended(whole), kind: whole.Err()}
+		return &Error{Reason: ReasonCanceled, text: "the requests were not completed: " + ended(whole), kind: whole.Err()}
 	case errors.As(err, &known) && known.Reason == ReasonTimeout:
 		return &Error{Reason: ReasonTimeout, text: scrubber().Scrub(known.text), kind: context.DeadlineExceeded}
 	case ctx.Err() != nil || isTimeout(err):
@@ -222,7 +222,7 @@ func refusal(response *http.Response, said status, verb string, kind Kind) error
 	case code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
 		return saying(serverf(ReasonServer, "answers %s", httpStatus(code)), words)
 	case said.Kind != "Status":
-		return serverf(ReasonGarbage, "answers %s, and not as an API server of Kubernetes does; is its URL right?", httpStatus(code))
+		return serverf(ReasonGarbage, "answers %s, which is not the answer of a Kubernetes API server; check its URL", httpStatus(code))
 	}
 	return saying(serverf(ReasonServer, "answers %s", httpStatus(response.StatusCode)), words)
 }

@@ -65,11 +65,11 @@ func (c *commands) release() { <-c.slots }
 func (c *commands) signIn(ctx context.Context, made *config) (secrets []string, err error) {
 	info, err := made.execInfo()
 	if err != nil {
-		return nil, saying(failf(ReasonConfiguration, "the exec command cannot be told about its cluster"), err.Error())
+		return nil, saying(failf(ReasonConfiguration, "the description of the cluster for the exec command cannot be encoded"), err.Error())
 	}
 	key, err := json.Marshal([]any{made.exec, info})
 	if err != nil {
-		return nil, saying(failf(ReasonConfiguration, "the exec command cannot be told about its cluster"), err.Error())
+		return nil, saying(failf(ReasonConfiguration, "the description of the cluster for the exec command cannot be encoded"), err.Error())
 	}
 	credential, err := c.once(ctx, string(key), func() (*clientauthentication.ExecCredentialStatus, error) {
 		return made.exec.run(ctx, info, made.installHint)
@@ -155,7 +155,7 @@ func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthen
 	case ctx.Err() != nil:
 		return nil, failf(ReasonTimeout, "the exec command %q was stopped: it did not end in time", e.Command)
 	case errors.As(err, &exit):
-		return nil, failf(ReasonCommand, "the exec command %q fails (%s); run it by hand to see what it says", e.Command, exit.ProcessState)
+		return nil, failf(ReasonCommand, "the exec command %q fails (%s); run it by hand to see its output", e.Command, exit.ProcessState)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return nil, saying(failf(ReasonCommand, "the exec command %q cannot be run", e.Command), err.Error())
 	case printed.over:
@@ -169,7 +169,7 @@ func (e *Exec) missing(err error, installHint string) error {
 		return saying(failf(ReasonCommand, "the exec command %q is not installed", e.Command), installHint)
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return failf(ReasonCommand, "the exec command %q may not be run", e.Command)
+		return failf(ReasonCommand, "the exec command %q may not be executed; check its permissions", e.Command)
 	}
 	return failf(ReasonCommand, "the exec command %q is not installed where Terraform runs", e.Command)
 }

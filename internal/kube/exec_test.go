@@ -100,7 +100,7 @@ func TestWhatIsWrongWithACommandIsAReason(t *testing.T) {
 		reason kube.Reason
 		want   string
 	}{
-		"fails":               {`echo "canary-printed-9d"; echo "canary-said-3e $FLOTILLA_CANARY" >&2; exit 3`, kube.ReasonCommand, `the exec command "sh" fails (exit status 3); run it by hand to see what it says`},
+		"fails":               {`echo "canary-printed-9d"; echo "canary-said-3e $FLOTILLA_CANARY" >&2; exit 3`, kube.ReasonCommand, `the exec command "sh" fails (exit status 3); run it by hand to see its output`},
 		"prints nothing":      {`true`, kube.ReasonCommand, `the exec command "sh" prints no ExecCredential`},
 		"prints garbage":      {`echo canary-printed-9d`, kube.ReasonCommand, `the exec command "sh" prints no ExecCredential`},
 		"prints another kind": {`echo '{"kind":"Secret","status":{"token":"canary-printed-9d"}}'`, kube.ReasonCommand, `the exec command "sh" prints no ExecCredential`},

@@ -60,11 +60,11 @@ func parseKubeconfig(found *problems, text string) *api.Config {
 		found.add("kubeconfig", "is larger than 8 MiB")
 		return nil
 	case !strings.Contains(trimmed, "\n") && !strings.HasPrefix(trimmed, "{"):
-		found.add("kubeconfig", "must be the text of a kubeconfig, and is a single line; file() reads the file at a path")
+		found.add("kubeconfig", "must be the text of a kubeconfig, but is a single line; use file() to read the file at a path")
 		return nil
 	}
 	if hasAliases(text) {
-		found.add("kubeconfig", "has YAML aliases in it; write out what they stand for")
+		found.add("kubeconfig", "has YAML aliases in it; replace them by their values")
 		return nil
 	}
 	config, err := clientcmd.Load([]byte(text))
@@ -148,11 +148,11 @@ func (k *kubeconfig) checkFiles(found *problems) {
 		{"tokenFile", "token", k.user.TokenFile},
 	} {
 		if file.path != "" && !filepath.IsAbs(file.path) {
-			found.add(file.attribute, "is the relative path %q, and a text has no folder; write an absolute path, or %s", file.path, file.instead)
+			found.add(file.attribute, "is the relative path %q, but the text of a kubeconfig has no folder; write an absolute path, or %s", file.path, file.instead)
 		}
 	}
 	if exec := k.user.Exec; exec != nil && exec.Command != "" && filepath.Base(exec.Command) != exec.Command && !filepath.IsAbs(exec.Command) {
-		found.add("exec.command", "is the relative path %q, and a text has no folder; write an absolute path, or a name that is in PATH", exec.Command)
+		found.add("exec.command", "is the relative path %q, but the text of a kubeconfig has no folder; write an absolute path, or a name that is in PATH", exec.Command)
 	}
 }
 
@@ -175,10 +175,10 @@ func (k *kubeconfig) checkUser(found *problems) {
 		}
 	}
 	if (user.Token != "" || user.TokenFile != "") && (user.Username != "" || user.Password != "") {
-		found.add("token", "is given beside username and password; only one of them can be used")
+		found.add("token", "cannot be set together with username and password; use one of them")
 	}
 	if user.AuthProvider != nil {
-		found.add("auth-provider", "is %q, and Flotilla runs no auth providers; use exec, with a command such as kubelogin", user.AuthProvider.Name)
+		found.add("auth-provider", "is %q, but Flotilla does not run auth providers; use exec, with a command such as kubelogin", user.AuthProvider.Name)
 	}
 	if exec := user.Exec; exec != nil {
 		if exec.Command == "" {
@@ -186,14 +186,14 @@ func (k *kubeconfig) checkUser(found *problems) {
 		}
 		checkAPIVersion(found, "exec.apiVersion", exec.APIVersion, false)
 		if exec.InteractiveMode == api.AlwaysExecInteractiveMode {
-			found.add("exec.interactiveMode", "is %q, and Terraform has no terminal for the command; it must be Never or IfAvailable", exec.InteractiveMode)
+			found.add("exec.interactiveMode", "is %q, but Terraform has no terminal for the command; it must be Never or IfAvailable", exec.InteractiveMode)
 		}
 	}
 	if plainServer(k.cluster.Server) && (user.Token != "" || user.TokenFile != "" || user.Exec != nil || user.Password != "" || certificate) {
-		found.add("server", "is reached over plain http, where everybody on the way can read the credentials; it must begin with https://")
+		found.add("server", "is reached over plain http, where the credentials can be read on the way; it must begin with https://")
 	}
 	if user.Impersonate == "" && (user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0) {
-		found.add("as", "is missing: whom as-uid, as-groups and as-user-extra are about")
+		found.add("as", "is missing: the user for as-uid, as-groups and as-user-extra")
 	}
 }
 

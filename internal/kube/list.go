@@ -127,7 +127,7 @@ func (c *Client) listVersion(ctx context.Context, kind Kind, version string, opt
 			break
 		}
 		if limit == 0 {
-			return nil, serverf(ReasonServer, "does not finish a list of %s: it says that the list has expired", kind)
+			return nil, serverf(ReasonServer, "does not finish a list of %s: its list has expired each time", kind)
 		}
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 			return page.items, nil
 		}
 		if seen[token] || limit == 0 {
-			return nil, serverf(ReasonGarbage, "lists %s in pages that never end", kind)
+			return nil, serverf(ReasonGarbage, "lists %s in too many pages", kind)
 		}
 		seen[token] = true
 		query.Set("continue", token)

@@ -152,13 +152,13 @@ func readObject(response *http.Response, kind Kind) (*unstructured.Unstructured,
 func broken(err error, kind Kind) error {
 	switch {
 	case errors.Is(err, errTooLarge):
-		return serverf(ReasonIncomplete, "has more %s than are read (%d objects, %d MiB)", kind, maxObjects, maxAnswer>>20)
+		return serverf(ReasonIncomplete, "has more %s than can be read (%d objects, %d MiB)", kind, maxObjects, maxAnswer>>20)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return serverf(ReasonIncomplete, "broke off in the middle of its answer")
+		return serverf(ReasonIncomplete, "closed the connection in the middle of its answer")
 	case errors.Is(err, errNoObjects), errors.Is(err, errSyntax):
 		return notKubernetes()
 	case isTimeout(err):
 		return err
 	}
-	return saying(serverf(ReasonIncomplete, "broke off in the middle of its answer"), cause(err))
+	return saying(serverf(ReasonIncomplete, "closed the connection in the middle of its answer"), cause(err))
 }

@@ -99,7 +99,7 @@ func TestARealServerRefusesInItsWords(t *testing.T) {
 		},
 		"another authority": {kube.Cluster{Host: server.Host, ClusterCACertificate: certificate, Token: server.Token}, kube.ReasonUnreachable, "the API server cannot be reached: its certificate is not trusted: x509: "},
 		"another name":      {kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, TLSServerName: "api.example.com", Token: server.Token}, kube.ReasonUnreachable, "the API server cannot be reached: its certificate is not trusted: x509: "},
-		"another path":      {kube.Cluster{Host: server.Host + "/k8s/clusters/c-1", ClusterCACertificate: server.CA, Token: server.Token}, kube.ReasonGarbage, "the API server does not answer as"},
+		"another path":      {kube.Cluster{Host: server.Host + "/k8s/clusters/c-1", ClusterCACertificate: server.CA, Token: server.Token}, kube.ReasonGarbage, "the API server does not answer like"},
 	} {
 		_, err := askOne(t, c.cluster, time.Minute)
 		if err == nil || kube.ReasonOf(err) != c.reason || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "canary") {

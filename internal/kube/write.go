@@ -93,7 +93,7 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 	}
 	answer, err := c.about(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", body)
 	if errors.Is(err, errNoObject) { // which no apply is told of a kind that is there
-		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which %s is", ref.Kind, ref.APIVersion, ref)
+		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
 	if err != nil {
 		return Applied{}, c.leave(err)
@@ -181,7 +181,7 @@ func (c *Client) aboutWithin(ctx context.Context, ref Ref, verb, method string, 
 		return answered{}, err
 	}
 	if !served {
-		return answered{}, serverf(ReasonNoKind, "has no kind %s of %s, which %s is", ref.Kind, ref.APIVersion, ref)
+		return answered{}, serverf(ReasonNoKind, "has no kind %s of %s, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
 	namespace := ref.Namespace
 	if !resource.Namespaced {
@@ -226,20 +226,20 @@ func refusedObject(response *http.Response, said *status, verb string, ref Ref) 
 	code := response.StatusCode
 	switch {
 	case isNotFound(response, said) && (verb == "apply") && said.Details.Kind == "namespaces" && ref.Kind != "Namespace":
-		return serverf(ReasonNoNamespace, "has no namespace %s, where %s is to be", ref.Namespace, ref)
+		return serverf(ReasonNoNamespace, "has no namespace %s, which is the namespace of %s", ref.Namespace, ref)
 	case isNotFound(response, said):
 		return errNoObject
 	case said.Kind != "Status":
 	case hasCause(said, "NamespaceTerminating"):
-		return serverf(ReasonTerminating, "cannot take %s: the namespace %s is being removed", ref, ref.Namespace)
+		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
 	case code == http.StatusForbidden && said.Reason == "Forbidden" && strings.Contains(said.Message, "because it is being terminated"):
-		return serverf(ReasonTerminating, "cannot take %s: the namespace %s is being removed", ref, ref.Namespace)
+		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
 	case code == http.StatusForbidden && !isDenial(said.Message) && strings.Contains(said.Message, "User "):
 		return saying(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), said.Message)
 	case code == http.StatusConflict && hasCause(said, "FieldManagerConflict"):
 		return conflicted(said, ref)
 	case code == http.StatusConflict && verb == "delete":
-		return serverf(ReasonReplaced, "has another %s by now", ref)
+		return serverf(ReasonReplaced, "has another object with the name of %s by now", ref)
 	case code == http.StatusBadRequest, code == http.StatusForbidden, code == http.StatusUnprocessableEntity, code == http.StatusConflict, code == http.StatusRequestEntityTooLarge:
 		return saying(serverf(ReasonRefused, "refuses %s", ref), said.Message)
 	case isDenial(said.Message), code == http.StatusInternalServerError &&

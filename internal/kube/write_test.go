@@ -118,7 +118,7 @@ func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
 	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
 		ref := kube.RefOf(ours)
 		err := c.Delete(ctx, ref, kube.DeleteOptions{UID: "another"})
-		if want := "the API server has another ConfigMap kube-delete/a by now"; kube.ReasonOf(err) != kube.ReasonReplaced || err.Error() != want {
+		if want := "the API server has another object with the name of ConfigMap kube-delete/a by now"; kube.ReasonOf(err) != kube.ReasonReplaced || err.Error() != want {
 			t.Errorf("the error is %v", err)
 		}
 		if live, err := c.Patch(ctx, ref, map[string]any{"data": map[string]any{"b": "c"}}); err != nil || fmt.Sprint(live.Object["data"]) != "map[b:c]" {
@@ -153,7 +153,7 @@ func TestAKindIsFoundOnceItsDefinitionIsThere(t *testing.T) {
 	boat := anObject(t, `{"apiVersion":"kube-write.flotilla.example/v1","kind":"Boat","metadata":{"name":"a","namespace":"default"}}`)
 	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
 		_, err := c.Apply(ctx, boat, kube.ApplyOptions{})
-		if want := "the API server has no kind Boat of kube-write.flotilla.example/v1, which Boat default/a is"; kube.ReasonOf(err) != kube.ReasonNoKind || err.Error() != want {
+		if want := "the API server has no kind Boat of kube-write.flotilla.example/v1, which is the kind of Boat default/a"; kube.ReasonOf(err) != kube.ReasonNoKind || err.Error() != want {
 			t.Errorf("the error is %v", err)
 		}
 		if _, err := c.Apply(ctx, anObject(t, aDefinition), kube.ApplyOptions{}); err != nil {
@@ -198,11 +198,11 @@ func TestWhatCannotBeAppliedSaysWhy(t *testing.T) {
 	}{
 		"a namespace that is not there": {
 			administrator, aConfigMap(t, "kube-nowhere", "a", "b"), kube.ReasonNoNamespace,
-			"the API server has no namespace kube-nowhere, where ConfigMap kube-nowhere/a is to be",
+			"the API server has no namespace kube-nowhere, which is the namespace of ConfigMap kube-nowhere/a",
 		},
 		"a namespace that is being removed": {
 			administrator, aConfigMap(t, "kube-terminating", "a", "b"), kube.ReasonTerminating,
-			"the API server cannot take ConfigMap kube-terminating/a: the namespace kube-terminating is being removed",
+			"the API server cannot create ConfigMap kube-terminating/a: the namespace kube-terminating is being removed",
 		},
 		"a name that nothing can have": {
 			administrator, aConfigMap(t, "default", "A_B", "b"), kube.ReasonRefused, `the API server refuses ConfigMap default/A_B: ConfigMap "A_B" is invalid: metadata.name`,
@@ -264,15 +264,15 @@ func TestNoErrorOfAnObjectHasASecretInIt(t *testing.T) {
 		"a quota":                     {status(403, "Forbidden", `configmaps "a" is forbidden: exceeded quota`, ""), kube.ReasonRefused, `the API server refuses ConfigMap default/a: configmaps "a" is forbidden: exceeded quota ***`},
 		"a conflict":                  {status(409, "Conflict", "Apply failed", `{"reason":"FieldManagerConflict","field":".data.a","message":"conflict with \"x\" with subresource \"scale\" using v1 at 2026-01-01T00:00:00Z"},{"reason":"FieldManagerConflict","field":".data.b","message":"no words that are known"}`), kube.ReasonConflict, `ConfigMap default/a is managed by others: "no words that are known" has data.b; "x" has data.a`},
 		"another code":                {status(410, "Gone", "gone", ""), kube.ReasonServer, "the API server answers 410 Gone: gone ***"},
-		"no Kubernetes":               {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "<html>%s", hidden) }, kube.ReasonGarbage, "the API server does not answer as"},
+		"no Kubernetes":               {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "<html>%s", hidden) }, kube.ReasonGarbage, "the API server does not answer like"},
 		"no object": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, "[%s]", body)
-		}, kube.ReasonGarbage, "the API server does not answer as"},
+		}, kube.ReasonGarbage, "the API server does not answer like"},
 		"half an object": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, "{%s:", body)
-		}, kube.ReasonIncomplete, "the API server broke off"},
+		}, kube.ReasonIncomplete, "the API server closed the connection in"},
 		"a page of a proxy": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, hidden, http.StatusBadGateway) }, kube.ReasonServer, "the API server answers 502 Bad Gateway"},
 	} {
 		err := one(t, refusing(t, c.answer), func(ctx context.Context, client *kube.Client) error {

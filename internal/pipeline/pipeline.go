@@ -141,7 +141,7 @@ func (r *Result) warn(ofRendering fleet.Findings) []Finding {
 		unselected = append(unselected, fmt.Sprintf("%q: %s", unscheduled.DeploymentTarget, unscheduled.Reason))
 	}
 	warnings.join("Target policies that assign nothing", idle)
-	warnings.join("Deployment targets that go nowhere", unselected)
+	warnings.join("Deployment targets without a host", unselected)
 	for _, warning := range r.Schedule.Warnings {
 		warnings.add("Questionable target policy", warning.String())
 	}

@@ -28,7 +28,7 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	appliedAgent(t, w, configuration)
 	api.replace()
 	plan := appliedAgent(t, w, configuration)
-	if got := agentLines(plan); !slices.Equal(got, []string{`cluster "edge-1" is another one by now: everything is applied anew`}) {
+	if got := agentLines(plan); !slices.Equal(got, []string{`cluster "edge-1" was replaced by another one: everything is applied again`}) {
 		t.Errorf("the plan has %q", got)
 	}
 	api.mu.Lock()

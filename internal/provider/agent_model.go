@@ -66,7 +66,7 @@ func recallAgent(ctx context.Context, private privateState, diagnostics *diag.Di
 	text, diags := private.GetKey(ctx, agentMemoryKey)
 	diagnostics.Append(diags...)
 	if text != nil && json.Unmarshal(text, m) != nil {
-		diagnostics.AddWarning("Private state cannot be read", "What was put onto the cluster is taken from what is there instead.")
+		diagnostics.AddWarning("Private state cannot be read", "What was applied to the cluster is read from the cluster instead.")
 		return &agentMemory{}
 	}
 	return m
@@ -94,7 +94,7 @@ func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
 	case m.Reconciler.IsUnknown() || m.Hub.IsUnknown():
 	case isHub && m.Hub.ValueString() == "":
 		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent",
-			`hub is required with reconciler = "argocd-hub": the name of the cluster that has Argo CD, as the provider's clusters has it.`)
+			`hub is required with reconciler = "argocd-hub": the name of the cluster that has Argo CD, an entry of the provider's clusters.`)
 	case !isHub && !m.Hub.IsNull():
 		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is for reconciler = "argocd-hub" only.`)
 	case isHub && m.Hub.ValueString() == m.Cluster.ValueString() && !m.Cluster.IsUnknown():

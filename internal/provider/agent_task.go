@@ -145,11 +145,11 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 	lines := onboarding.Changes(former, after, before.Drift.Findings, before.Records)
 	for _, where := range slices.Sorted(maps.Keys(before.Drift.Clusters)) {
 		if known := before.UIDs[where]; known != "" && known != before.Drift.Clusters[where] {
-			lines = []string{fmt.Sprintf("cluster %q is another one by now: everything is applied anew", t.nameOf(where))}
+			lines = []string{fmt.Sprintf("cluster %q was replaced by another one: everything is applied again", t.nameOf(where))}
 		}
 	}
 	if former != nil && !m.SecretsVersion.Equal(prior.SecretsVersion) {
-		lines = append(lines, "credentials_wo is applied anew")
+		lines = append(lines, "credentials_wo is applied again")
 	}
 	if former != nil && len(lines) == 0 {
 		m.Changes, m.Found, m.Objects = prior.Changes, prior.Found, prior.Objects
@@ -213,9 +213,9 @@ func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.O
 		case failure.Cause == onboarding.CauseNoKind:
 			// Something else may bring it in the same run.
 			t.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
-				t.said(failure)+" Where something else brings it before this is applied, all is well; the apply fails otherwise.")
+				t.said(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
 		case isAway(failure):
-			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be asked", t.said(failure)+" What is planned was not tried there.")
+			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be reached", t.said(failure)+" The plan was not tried on the cluster.")
 		default:
 			t.addFailure(failure)
 		}
@@ -255,8 +255,8 @@ func (t *agentTask) addFailure(failure *onboarding.Failure) {
 	at, text := path.Root(t.attributeOf(failure)), t.said(failure)
 	switch failure.Cause {
 	case onboarding.CauseForeign:
-		t.diagnostics.AddAttributeError(path.Root("force"), "Somebody else manages this object",
-			text+" Leave it to whom it belongs, with another name or namespace here; or set force = true to take the fields over.")
+		t.diagnostics.AddAttributeError(path.Root("force"), "Object has another manager",
+			text+" Use another name or namespace here to leave the object to its manager, or set force = true to take over its fields.")
 		return
 	case onboarding.CauseNoKind:
 		t.diagnostics.AddAttributeError(path.Root("install"), "Agent is not installed", text)
@@ -268,13 +268,13 @@ func (t *agentTask) addFailure(failure *onboarding.Failure) {
 		t.diagnostics.AddAttributeError(at, "Cluster refuses an object", text)
 		return
 	case onboarding.CauseForbidden:
-		t.diagnostics.AddAttributeError(at, "Credentials of the cluster do not suffice", text)
+		t.diagnostics.AddAttributeError(at, "Credentials of the cluster lack permissions", text)
 		return
 	case onboarding.CauseTime:
 		t.diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", text+" The next apply goes on from there; to allow more, set timeouts.")
 		return
 	}
-	t.diagnostics.AddAttributeError(at, "Cluster cannot be asked", text)
+	t.diagnostics.AddAttributeError(at, "Cluster cannot be reached", text)
 }
 
 func (t *agentTask) addError(err error) {
@@ -333,9 +333,9 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 		t.addMissing(missing)
 	case waits:
 		t.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known",
-			"How the cluster is reached is still not known: the provider's clusters depends on something that this apply has not made before this resource.")
+			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created before this resource.")
 	case !known:
-		t.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "Something of the configuration is still not known.")
+		t.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "A part of the configuration is still not known.")
 	}
 	if t.diagnostics.HasError() {
 		return nil
@@ -381,7 +381,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 
 func (t *agentTask) warnOf(notes []string) {
 	if len(notes) > 0 {
-		t.diagnostics.AddAttributeWarning(path.Root("cluster"), "Something stays on the cluster",
+		t.diagnostics.AddAttributeWarning(path.Root("cluster"), "Objects stay on the cluster",
 			fmt.Sprintf("Cluster %q: %s.", t.model.Cluster.ValueString(), wording.List(notes, wording.Named)))
 	}
 }
@@ -436,8 +436,8 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 	})
 	if err != nil {
 		for _, failure := range onboarding.FailuresOf(err) {
-			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be asked",
-				t.said(failure)+" It is taken to have what it was given.")
+			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be reached",
+				t.said(failure)+" The state keeps what was applied last.")
 		}
 		return &after
 	}
@@ -452,7 +452,7 @@ func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
 	targets, waits, missing := t.targets()
 	gone := func(why string) {
 		t.diagnostics.AddAttributeWarning(path.Root("cluster"), "Cluster is gone", fmt.Sprintf(
-			"%s It is taken to be gone, and its agent with it. Should it come back, it follows its folders as before.", why))
+			"%s It is treated as gone, and its agent with it. If the cluster comes back, it follows its folders as before.", why))
 	}
 	if len(missing) > 0 || waits {
 		gone(fmt.Sprintf("Cluster %q is not among the provider's clusters.", t.names()[0].name.ValueString()))

@@ -165,7 +165,7 @@ func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
 		t.Errorf("another credential of the same version is %q", agentLines(plan))
 	}
 	plan := appliedAgent(t, w, at(2, "second"))
-	if got := agentLines(plan); !slices.Equal(got, []string{"credentials_wo is applied anew"}) || password() == before {
+	if got := agentLines(plan); !slices.Equal(got, []string{"credentials_wo is applied again"}) || password() == before {
 		t.Errorf("the plan has %q, and the password is the same: %v", got, password() == before)
 	}
 }
@@ -181,7 +181,7 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 	if _, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 {
 		t.Errorf("of a cluster that is not known yet it is said %s", said)
 	}
-	if _, said := w.Plan(t.Context(), onCluster(away, attributes)); said.Err() != nil || !said.Has("Cluster cannot be asked") {
+	if _, said := w.Plan(t.Context(), onCluster(away, attributes)); said.Err() != nil || !said.Has("Cluster cannot be reached") {
 		t.Errorf("of a cluster that is away it is said %s", said)
 	}
 	if _, said := w.Apply(t.Context(), onCluster(away, attributes)); said.Err() == nil || !strings.Contains(said.String(), `Cluster "edge-1": the API server cannot be reached: dial 127.0.0.1:1: connect: connection refused.`) {
@@ -194,7 +194,7 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 
 	appliedAgent(t, w, onCluster(theCluster(server), attributes))
 	plan, said := w.Plan(t.Context(), onCluster(away, attributes))
-	if said.Err() != nil || !plan.Empty() || !said.Has("Cluster cannot be asked") {
+	if said.Err() != nil || !plan.Empty() || !said.Has("Cluster cannot be reached") {
 		t.Errorf("of a refresh of a cluster that is away it is said %s, and planned %q", said, agentLines(plan))
 	}
 	if plan, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 || !plan.Empty() {

@@ -30,7 +30,7 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 		}
 		for _, name := range []string{"forge", "api_url", "branch", "title", "labels", "reviewers", "merge"} {
 			if mode == "push" && o.Has(name) {
-				o.Report(name, "with mode = \"push\" there is nothing else to set")
+				o.Report(name, "mode = \"push\" has no other settings; remove them, or set mode = \"pull_request\"")
 			}
 		}
 	})

@@ -55,7 +55,7 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 			summary = "Repository does not exist"
 		}
 		if creates {
-			diagnostics.AddAttributeWarning(at, summary, detail+" If this run creates it, all is well; else apply will fail.")
+			diagnostics.AddAttributeWarning(at, summary, detail+" If this run creates it, the apply succeeds; otherwise it fails.")
 			return
 		}
 		diagnostics.AddAttributeError(at, summary, detail)
@@ -66,7 +66,7 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 	case errors.Is(err, gitops.ErrUnplanned):
 		diagnostics.AddAttributeError(at, "Repository has changed since the plan", detail+" Nothing was written: plan again.")
 	case errors.Is(err, delivery.ErrDuplicate):
-		diagnostics.AddAttributeError(path.Root("name"), "Two assignments of one name", detail)
+		diagnostics.AddAttributeError(path.Root("name"), "Two assignments have the same name", detail)
 	case errors.Is(err, git.ErrRefused):
 		diagnostics.AddAttributeError(at, "Repository refuses the commit", detail+" Nothing was written.")
 	default:
@@ -84,9 +84,9 @@ func addForgeError(diagnostics *diag.Diagnostics, err error) bool {
 		{forge.ErrUnauthorized, "Git host refuses the credentials"},
 		{forge.ErrRateLimited, "Git host limits requests"},
 		{forge.ErrNotMergeable, "Pull request cannot be merged"},
-		{forge.ErrHeadMoved, "Pull request moved"},
+		{forge.ErrHeadMoved, "Pull request has another head"},
 		{forge.ErrNotOwned, "Pull request does not belong to this assignment"},
-		{forge.ErrReviewer, "Reviewer is not possible"},
+		{forge.ErrReviewer, "Reviewer cannot be requested"},
 		{forge.ErrUnreachable, "Git host cannot be reached"},
 		{forge.ErrNotFound, "Repository or pull request does not exist"},
 		{forge.ErrRefused, "Git host refuses the pull request"},

@@ -34,7 +34,7 @@ func (t *task) checkAbout() {
 		}
 	}
 	t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
-		"It is of %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
+		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
 }
 
 func aboutOf(owner delivery.Owner) observe.About {
@@ -58,7 +58,7 @@ func (t *task) checkEvidence(in rollout.Input) {
 	}
 	if in.Now.Before(last) {
 		t.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what is deployed", fmt.Sprintf(
-			"The evidence is of %s, and the last change of %s: it proves nothing of what changed since. Read it anew, and see that the clocks are right.",
+			"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the clocks are right.",
 			in.Now.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
 	}
 }
@@ -117,8 +117,8 @@ func (t *task) hasCommit(ctx context.Context, id string) bool {
 	}
 	if found[id].ID == "" {
 		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
-			"It was gathered at a commit that branch %q of this repository does not have: %s. "+
-				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it anew if the branch was written anew.",
+			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+
+				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
 			t.intent.Owner.Location.Branch, found[id].Reason))
 		return false
 	}

@@ -50,12 +50,12 @@ func (m *assignmentModel) decodeSteps(diagnostics *diag.Diagnostics) steps {
 	case m.Evidence.IsNull():
 		if isRollout {
 			diagnostics.AddAttributeError(path.Root("evidence"), "No evidence",
-				"A rollout needs evidence: set evidence = data.flotilla_compliance.….evidence. With feedback = {} nobody is asked, and time counts.")
+				"A rollout needs evidence: set evidence = data.flotilla_compliance.….evidence. With feedback = {} no cluster is asked, and only time counts.")
 		}
 		for _, hold := range s.holds {
 			if !hold.Until.IsZero() {
 				diagnostics.AddAttributeError(path.Root("holds"), "Invalid holds",
-					"What until means is known by the time of the evidence: set evidence = data.flotilla_compliance.….evidence, or leave until out.")
+					"until is compared with the time of the evidence: set evidence = data.flotilla_compliance.….evidence, or remove until.")
 				break
 			}
 		}
@@ -102,7 +102,7 @@ func (t *task) step(ctx context.Context) bool {
 		return false
 	}
 	for _, note := range out.Notes {
-		t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Something to know of the rollout", sentence(note))
+		t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout may not do what you expect", sentence(note))
 	}
 	t.outcome, t.decisions = out, out.Decisions
 	return t.checkMove(ctx)
@@ -122,7 +122,7 @@ func (t *task) checkMove(ctx context.Context) bool {
 		return true
 	}
 	t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
-		"%s.\n\nAt another location, what waits would be nowhere until its turn comes. Let the rollout finish first, expedite it, or move without rollout and holds.",
+		"%s.\n\nAt the new location, folders that wait would be missing until the rollout writes them. Let the rollout finish first, expedite it, or move without rollout and holds.",
 		sentenceOf(t.outcome.Lines())))
 	return false
 }
@@ -247,8 +247,8 @@ func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
 		for _, commit := range out.Missing {
 			hosts, err := t.connection.delivery.AsOf(ctx, owner, commit)
 			if errors.Is(err, git.ErrCommit) {
-				t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot go back", sentence(fmt.Sprintf(
-					"what failed stays where it is, since what was there before is not in the history any more: %s. Set rollback_to, or write newer content", err)))
+				t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", sentence(fmt.Sprintf(
+					"the failed content stays, because the content before it is not in the history any more: %s. Set rollback_to, or write newer content", err)))
 				return out
 			}
 			if err != nil {

@@ -186,7 +186,7 @@ func (t *task) plan(ctx context.Context) {
 	case complete:
 		t.model.Changes = linesValue(lines)
 	default:
-		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes, as far as they are known", wording.Lines(lines, changes.MaxLines))
+		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes that are known so far", wording.Lines(lines, changes.MaxLines))
 	}
 }
 
@@ -218,7 +218,7 @@ func (t *task) takeOver() {
 	}
 	t.model.Commit = types.StringUnknown()
 	t.diagnostics.AddAttributeWarning(path.Root("name"), "A replacement was interrupted", fmt.Sprintf(
-		"The state has another object of the assignment %q. It goes from the state, and the folders stay.", t.known.Owner.Name))
+		"The state has another object of the assignment %q. It is removed from the state, and the folders stay.", t.known.Owner.Name))
 }
 
 // keepSpelling keeps the location as the state has it where the configuration says the same in other words:
@@ -242,7 +242,7 @@ func (t *task) check() {
 		return
 	}
 	if err := t.connection.delivery.Planned(t.intent.Owner); err != nil {
-		t.diagnostics.AddAttributeError(path.Root("name"), "Two assignments of one name", sentence(err.Error()))
+		t.diagnostics.AddAttributeError(path.Root("name"), "Two assignments have the same name", sentence(err.Error()))
 	}
 }
 
@@ -358,7 +358,7 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 		head, err := t.connection.delivery.CloseFormer(ctx, t.known, t.intent.Owner, t.intent.Settings)
 		if err != nil {
 			t.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", sentence(fmt.Sprintf(
-				"everything is delivered as it is now wanted, but the request from branch %q could not be closed: %s", head, err)))
+				"everything is delivered, but the former pull request from branch %q could not be closed: %s. Close it by hand", head, err)))
 		}
 	}
 	t.model.Deployed = deployedValue(t.intent.After)
@@ -442,7 +442,7 @@ func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentM
 	for i := range outlook.Problems {
 		if problem := &outlook.Problems[i]; !problem.Warning {
 			problem.Detail += "\n\nAn object that an interrupted replacement has left deposed is in no configuration: \"terraform state rm\" " +
-				"forgets it, and \"terraform import\" takes the assignment back."
+				"removes it from the state, and \"terraform import\" imports the assignment again."
 		}
 	}
 	addProblems(diagnostics, outlook.Problems)

@@ -33,7 +33,7 @@ func TestBadFleetIsRefusedAtPlan(t *testing.T) {
 		"unknown template":    {`cluster_types = [{ name = "drone", reconciler = "flex" }]`, `no template of type reconciler is called "flex"; did you mean "flux"?`},
 		"unknown workspace":   {`workloads = [{ name = "app", workspace = "nobody", deployment_targets = { t = { environment = "dev", manifests = { repo = "https://r" } } } }]`, `no workspace of environment "dev" is called "nobody"`},
 		"unknown environment": {`environments = ["dev", "stage"], cluster_types = [{ name = "drone", environment = "sage" }]`, `no environment is called "sage"; did you mean "stage"?`},
-		"no host selector":    {`target_policies = [{ name = "p" }]`, `a target policy without a host selector goes nowhere`},
+		"no host selector":    {`target_policies = [{ name = "p" }]`, `a target policy without a host selector selects no host`},
 		"bad expression":      {`target_policies = [{ name = "p", cluster_type_selector = { expression = "a=b, region in" } }]`, `at character 6, "region in"`},
 		"two at once":         {`clusters = [{ nam = "c" }], workloads = [{ name = "B" }]`, `clusters[0].cluster_type: is required clusters[0].nam: unknown attribute; did you mean "name"? clusters[0].name: is required`},
 	} {
@@ -119,7 +119,7 @@ func TestBadControlPlaneNamesDocumentAndLine(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ text, want string }{
 		"invalid YAML":  {"kind: A\n---\nkind: [\n", `documents["x.yaml"]: document 2, line`},
-		"refused kind":  {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", `kind Deployment of apps/v1 is not one that a control plane may hold`},
+		"refused kind":  {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", `kind Deployment of apps/v1 is not allowed in a control plane`},
 		"misspelt spec": {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: x}\nspec: {reconcilr: flux}\n", `unknown attribute; did you mean "reconciler"?`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestBadDeploymentIsRefusedAtPlanAndNothingIsWritten(t *testing.T) {
 		"protection":        {small{extra: `protection = { max_remvoed = 3 }`}, `max_remvoed: unknown attribute; did you mean "max_removed"?`},
 		"delivery":          {small{extra: `delivery = { mode = "mail" }`}, `mode: must be one of push, pull_request, not "mail"`},
 		"misspelt delivery": {small{extra: `delivery = { mode = "pull_request", lables = [] }`}, `lables: unknown attribute; did you mean "labels"?`},
-		"delivery by push":  {small{extra: `delivery = { mode = "push", merge = "now" }`}, `there is nothing else to set`},
+		"delivery by push":  {small{extra: `delivery = { mode = "push", merge = "now" }`}, `has no other settings`},
 		"path":              {small{path: "../up"}, `Invalid GitOps repository`},
 	} {
 		t.Run(name, func(t *testing.T) {

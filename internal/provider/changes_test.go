@@ -86,7 +86,7 @@ func TestChangesNameTheObjectOfTheFleetThatMadeThem(t *testing.T) {
 			func(*testing.T, string) (any, map[string]any) { return fleetOf(nil), map[string]any{"name": "dev-eu"} },
 			[]string{
 				"no assignment changes; none is added; none is removed; 3 in all",
-				`owner "dev" hands its folders over as they are: nothing is removed`,
+				`owner "dev" hands over its folders unchanged: nothing is removed`,
 			},
 		},
 	} {

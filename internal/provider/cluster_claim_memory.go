@@ -43,7 +43,7 @@ func recallClaim(ctx context.Context, private privateState, diagnostics *diag.Di
 	}
 	m := &claimMemory{}
 	if err := json.Unmarshal(text, m); err != nil {
-		diagnostics.AddError("Private state cannot be read", sentence("what the claim has written is not known; import it anew: "+err.Error()))
+		diagnostics.AddError("Private state cannot be read", sentence("what the claim has written is not known; import it again: "+err.Error()))
 		return nil
 	}
 	return m

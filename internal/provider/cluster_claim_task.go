@@ -146,7 +146,7 @@ func (t *claimTask) checkTwice() {
 		return // the same resource has been planned with its state
 	}
 	if err := t.connection.delivery.PlannedClaim(t.at); err != nil {
-		t.diagnostics.AddAttributeError(path.Root("name"), "Two claims of one name", sentence(err.Error()))
+		t.diagnostics.AddAttributeError(path.Root("name"), "Two claims have the same name", sentence(err.Error()))
 		return
 	}
 	if t.prior == nil {
@@ -180,12 +180,12 @@ func (t *claimTask) isRecorded(clusters []string) bool {
 func (t *claimTask) warn(kept claim.Decision) {
 	if len(kept.Gone) > 0 {
 		t.diagnostics.AddAttributeWarning(fleetPath, "Clusters of the claim have left the fleet", fmt.Sprintf(
-			"The claim %q lets go of %s, which the fleet does not have, and takes others of the pool for what is missing.",
+			"The claim %q releases %s, which the fleet does not have any more, and takes other clusters of the pool instead.",
 			t.at.Name, wording.List(kept.Gone, wording.Named)))
 	}
 	if len(kept.Lost) > 0 {
-		t.diagnostics.AddAttributeWarning(path.Root("clusters"), "Clusters of the claim are another's", fmt.Sprintf(
-			"By the records, another claim has %s, too: the claim %q lets go of them, and takes others of the pool.",
+		t.diagnostics.AddAttributeWarning(path.Root("clusters"), "Clusters belong to another claim", fmt.Sprintf(
+			"According to the records, another claim has %s, too: the claim %q releases them, and takes other clusters of the pool.",
 			wording.List(kept.Lost, wording.Named), t.at.Name))
 	}
 }
@@ -229,7 +229,7 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 	})
 	if len(claim.Keep(s).Clusters) < s.Number && len(unreadable) > 0 {
 		t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
-			"Nobody can tell which clusters are free: %s. The next apply of the claims writes them anew.", wording.List(unreadable, wording.Named)))
+			"It is not known which clusters are free: %s. The next apply of their claims writes the records again.", wording.List(unreadable, wording.Named)))
 	}
 }
 
@@ -250,15 +250,15 @@ func (t *claimTask) checkHolder(found gitops.Claim) {
 	case own, t.model.Adopt.IsUnknown():
 	case t.model.Adopt.ValueBool():
 		t.diagnostics.AddAttributeWarning(path.Root("adopt"), "A claim is taken over", fmt.Sprintf(
-			"The record of the claim %q has %s, and no state that had it keeps it.", t.at.Name, has))
+			"The record of the claim %q has %s. A state that had the claim before loses it.", t.at.Name, has))
 	default:
-		addHeld(t.diagnostics, fmt.Sprintf("there is a record of a claim %q already, which this state does not have: it has %s", t.at.Name, has))
+		addHeld(t.diagnostics, fmt.Sprintf("there is already a record of a claim %q that is not in this state; it has %s", t.at.Name, has))
 	}
 }
 
 func addHeld(diagnostics *diag.Diagnostics, detail string) {
 	diagnostics.AddAttributeError(path.Root("name"), "Claim belongs to another state", sentence(detail)+
-		" If another state has it, choose another name. If its state was lost, or another one has taken it over by mistake, import it or set adopt = true.")
+		" If another state has the claim, choose another name. If its state was lost, or another state took the claim over by mistake, import it or set adopt = true.")
 }
 
 // promisedError is the error of an apply whose plan promised clusters that others have taken since.
@@ -347,13 +347,13 @@ func addClaimError(ctx context.Context, diagnostics *diag.Diagnostics, err error
 		diagnostics.AddAttributeError(path.Root("pool"), "The pool is empty", sentence(err.Error()))
 	case errors.As(err, &short):
 		diagnostics.AddAttributeError(path.Root("number"), "The pool has too few clusters", sentence(err.Error())+
-			" What another claim is to let go of must be applied first.")
+			" If another claim shall release clusters, apply that first.")
 	case errors.As(err, &promised):
 		diagnostics.AddAttributeError(path.Root("clusters"), "Repository has changed since the plan", sentence(err.Error())+" Nothing was written: plan again.")
 	case errors.Is(err, gitops.ErrClaimHeld):
 		addHeld(diagnostics, err.Error())
 	case errors.Is(err, gitops.ErrClaimUnreadable):
-		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", sentence(err.Error())+" The next apply of the claims writes them anew.")
+		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", sentence(err.Error())+" The next apply of their claims writes the records again.")
 	default:
 		addRepositoryError(ctx, diagnostics, err, false)
 	}

@@ -172,7 +172,7 @@ func TestTwoStatesOfOneNameAreToldApart(t *testing.T) {
 	base := claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3"))
 	apply(t, first, claims(base))
 	refusedClaim(t, second, claims(base), "Claim belongs to another state",
-		`There is a record of a claim "web" already, which this state does not have: it has pool-1, pool-2. If another state has it, choose another name.`)
+		`There is already a record of a claim "web" that is not in this state; it has pool-1, pool-2. If another state has the claim, choose another name.`)
 	apply(t, second, claims(with(base, "name", "api", "number", 1)))
 	if got := namesIn(second.State.Values(claimAddress)); got != "pool-3" {
 		t.Errorf("the second state has %q", got)
@@ -181,7 +181,7 @@ func TestTwoStatesOfOneNameAreToldApart(t *testing.T) {
 	// Taken over, it is the other's, and the one that had it hears of it and releases nothing.
 	third := providertest.New(startProvider)
 	plan, said := third.Plan(t.Context(), claims(with(base, "adopt", true)))
-	if said.Err() != nil || !words(`The record of the claim "web" has pool-1, pool-2, and no state that had it keeps it.`).MatchString(said.String()) || namesIn(plan.Change(claimAddress).After) != "unknown" {
+	if said.Err() != nil || !words(`The record of the claim "web" has pool-1, pool-2. A state that had the claim before loses it.`).MatchString(said.String()) || namesIn(plan.Change(claimAddress).After) != "unknown" {
 		t.Errorf("said is %s", said)
 	}
 	apply(t, third, claims(with(base, "adopt", true)))
@@ -193,7 +193,7 @@ func TestTwoStatesOfOneNameAreToldApart(t *testing.T) {
 	}
 	refusedClaim(t, first, claims(base), "Claim belongs to another state")
 	before := commitsOn(t, url, "prod")
-	if _, said := first.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil || !said.Has("Claim is another's") {
+	if _, said := first.Apply(t.Context(), claims(), providertest.Destroy()); said.Err() != nil || !said.Has("Claim belongs to another holder") {
 		t.Errorf("said is %s", said)
 	}
 	if after := commitsOn(t, url, "prod"); after != before {
@@ -242,7 +242,7 @@ func TestDriftOfAClaimShowsInThePlan(t *testing.T) {
 				removeFile(t, claimRecordOf(folder, "web"))
 				writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"clusters":[{"name":"pool-1"}]}`)
 			},
-			plan: "unknown", want: "pool-2 pool-3", says: `By the records, another claim has pool-1, too: the claim "web" lets go of them`,
+			plan: "unknown", want: "pool-2 pool-3", says: `According to the records, another claim has pool-1, too: the claim "web" releases them`,
 		},
 		"it lists another": {
 			change: func(t *testing.T, folder string) {
@@ -345,7 +345,7 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 		want       []string
 	}{
 		"too many": {with(base, "number", 3), []string{"The pool has too few clusters",
-			`3 clusters are wanted, and the pool of 3 clusters has 1 free: claim "api" has pool-`, `claim "web" has pool-`, "must be applied first"}},
+			`3 clusters are wanted, and the pool of 3 clusters has 1 free: claim "api" has pool-`, `claim "web" has pool-`, "apply that first"}},
 		"nothing selected": {with(base, "pool", map[string]any{"match_labels": map[string]any{"state": "new"}}),
 			[]string{"The pool is empty", "1 cluster is wanted, and the pool selects no cluster of the fleet"}},
 		"no clusters":         {with(base, "fleet", poolFleet()), []string{"The pool is empty"}},
@@ -366,10 +366,10 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 			refusedClaim(t, providertest.New(startProvider), claims(test.attributes), test.want...)
 		})
 	}
-	refusedClaim(t, providertest.New(startProvider), claims(base, base), "Two claims of one name")
+	refusedClaim(t, providertest.New(startProvider), claims(base, base), "Two claims have the same name")
 
 	byHandOn(t, url, "prod", func(folder string) { writeFile(t, claimRecordOf(folder, "api"), "{}") })
-	refusedClaim(t, providertest.New(startProvider), claims(base), "Record of a claim cannot be read", "Nobody can tell which clusters are free: prod/.flotilla/.claims/api.json")
+	refusedClaim(t, providertest.New(startProvider), claims(base), "Record of a claim cannot be read", "It is not known which clusters are free: prod/.flotilla/.claims/api.json")
 }
 
 func TestAClaimOfWhatIsNotKnownYet(t *testing.T) {

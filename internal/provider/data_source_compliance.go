@@ -44,31 +44,31 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 	const verdict = "`ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`."
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "What clusters report of what an assignment has written: which of them have it, which are ready, and why others are not. " +
-			"Nobody who does not answer is an error: that is `unknown`, with a reason. It changes nothing.\n\n" +
+			"A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\n" +
 			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that the " +
-			"branch has: however many commits others have made since. Ready is what the agent's own conditions say, as kstatus reads them.",
+			"branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by the rules of kstatus.",
 		Attributes: map[string]schema.Attribute{
 			"name":        schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
 			"fleet":       modelAttribute(""),
 			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
 			"feedback": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "Where to hear from clusters, any of the following. Of several that speak about a cluster, the first one in this order is believed. " +
-					"Empty: nobody is asked, everything is `unknown`, and `evidence` still has its time.\n\n" +
+				MarkdownDescription: "Where reports of clusters come from, any of the following. Where several have a report about a cluster, the first one in this order wins. " +
+					"Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.\n\n" +
 					"* `clusters`: `true` asks every cluster of the fleet that the provider's `clusters` knows, or `{deadline, parallel}` with how long one of them " +
 					"may take (`\"8s\"`) and how many are asked at once (256).\n" +
 					"* `hub`: the name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster whose " +
 					"`destination.name` is its name.\n" +
 					"* `reports`: `[{cluster, commit, ready, since, message}]` from any other source.\n" +
-					"* `commit_statuses`: `true`, or `{context, commits, forge, api_url}`: what agents told the Git host about commits. `context` says which " +
+					"* `commit_statuses`: `true`, or `{context, commits, forge, api_url}`: what agents reported to the Git host about commits. `context` says which " +
 					"cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`; unset: " +
-					"`\"flotilla/{cluster}/{host}\"`, or what Flux and Argo CD call it by themselves, where that holds the name of the cluster. `commits` is how many are looked at, from the newest back, until every cluster was heard (10). `forge` and `api_url` as in an " +
-					"assignment's `delivery`. A success is taken for ready: what reports it has to wait for health.",
+					"`\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they have the name of the cluster. `commits` is how many are read, from the newest back, until every cluster has a status (10). `forge` and `api_url` as in an " +
+					"assignment's `delivery`. A success counts as ready, so what reports it has to wait for health.",
 			},
 			"wait": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "`{ready_percent, timeout}`: ask again and again until so many clusters are ready (100), for so long (`\"15m\"`). Running out is an error " +
-					"that names what is not ready. For pipelines that want it: nothing needs it.",
+				MarkdownDescription: "`{ready_percent, timeout}`: repeat until this share of the clusters is ready (100), for this time at most (`\"15m\"`). Running out is an error " +
+					"that names what is not ready. It is for pipelines that have to wait; rollouts do not need it.",
 			},
 			"timeouts": readTimeoutAttribute(),
 			"time":     computedText("When it was asked, RFC 3339."),
@@ -78,7 +78,7 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"clusters": number("How many there are."), "ready": number("How many are ready."), "progressing": number("How many are progressing."),
 					"failed": number("How many have failed."), "behind": number("How many are behind."), "unknown": number("Of how many nothing is known."),
 					"ready_percent": number("Share that is ready, from 0 to 100, rounded down; 100 where there are no clusters."),
-					"behind_since":  computedText("From when on the cluster is behind that is so for the longest time; null where none is."),
+					"behind_since":  computedText("Since when the cluster that is behind for the longest time is behind; null where none is."),
 				},
 			},
 			"clusters": schema.MapAttribute{
@@ -87,29 +87,29 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"* `cluster_type`: name of its type.\n" +
 					"* `verdict`: the worst of its assignments: " + verdict + "\n" +
 					"* `commit`: commit of the branch that it has applied; null where that is not known.\n" +
-					"* `commits_behind`: how many commits the branch is ahead of that, whoever made them; null where that is not known.\n" +
+					"* `commits_behind`: how many commits the branch is ahead of that, of any author; null where that is not known.\n" +
 					"* `behind_since`: when the first of those was made; null for none.\n" +
-					"* `since`: from when on the verdict is as it is.\n" +
-					"* `message`: the reason, in the words of the cluster where it has some.",
+					"* `since`: since when the cluster has this verdict.\n" +
+					"* `message`: the reason; the cluster's own text where there is one.",
 			},
 			"assignments": schema.MapAttribute{
 				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceAssignmentTypes},
 				MarkdownDescription: "Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
 					"something is known:\n\n" +
 					"* `verdict`: the worst of all clusters.\n" +
-					"* `since`, `message`: from when on, and why, on the first of those.\n" +
+					"* `since`, `message`: since when, and why, on the first of these clusters.\n" +
 					"* `clusters`: names of the clusters on which it is not ready.",
 			},
 			"drift": schema.ListAttribute{
 				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceDriftTypes},
-				MarkdownDescription: "Where what the fleet wants, what Git has and what clusters have are not the same. What an apply would change in a folder is in " +
+				MarkdownDescription: "Differences between what the fleet wants, what Git has and what clusters have. What an apply would change in a folder is in " +
 					"`changes` of the assignment, and in `flotilla_diff`.\n\n" +
 					"* `assignment`: key of the assignment; null for objects of none.\n" +
 					"* `wanted`: whether the fleet has it.\n" +
 					"* `git`: tree of its folder on the branch; null for none.\n" +
 					"* `deployed`: tree that the clusters have; null for none.\n" +
 					"* `clusters`: names of the clusters; empty where fleet and Git differ.\n" +
-					"* `objects`: objects on them that are not as Git has them.\n" +
+					"* `objects`: objects on them that differ from Git.\n" +
 					"* `reason`: what differs.",
 			},
 			"evidence": computedText("All of it as JSON, for rollouts."),
@@ -130,7 +130,7 @@ func (*complianceDataSource) ValidateConfig(ctx context.Context, req datasource.
 	checkOwnerName(name, &resp.Diagnostics)
 	from := decodeFeedback(asked, &resp.Diagnostics)
 	if goal := decodeWait(wait, &resp.Diagnostics); goal != nil && from.isEmpty() && !asked.IsUnknown() && !asked.IsUnderlyingValueUnknown() && !holdsUnknown(plain(asked)) {
-		resp.Diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "Nobody is asked, so that nothing would ever be ready: `feedback` is empty.")
+		resp.Diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
 	}
 }
 
@@ -302,7 +302,7 @@ func (wallClock) Sleep(ctx context.Context, d time.Duration) {
 // warn tells what somebody should act on, besides what is in verdicts.
 func (*complianceDataSource) warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
 	if names := answer.NotAsked; len(names) > 0 {
-		diagnostics.AddAttributeWarning(path.Root("feedback"), "Clusters are not asked", fmt.Sprintf(
+		diagnostics.AddAttributeWarning(path.Root("feedback"), "Clusters cannot be asked", fmt.Sprintf(
 			"The provider's clusters have no entry for %s of the fleet, which stay unknown: %s.",
 			wording.Count(len(names), "cluster", "clusters"), wording.List(names, wording.Named)))
 	}

@@ -181,7 +181,7 @@ func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
 		"a report of a stranger":         {reports(map[string]any{"cluster": "drone-3"}), `reports[0]: no cluster of this fleet is called "drone-3"; did you mean "drone-1"?`},
 		"a report that is perhaps ready": {reports(map[string]any{"cluster": "drone-1", "ready": "yes"}), "reports[0].ready: must be true or false, not a string."},
 		"a report of some time":          {reports(map[string]any{"cluster": "drone-1", "since": "yesterday"}), "reports[0].since: \"yesterday\" is not a time such as"},
-		"a wait for nobody":              {map[string]any{"wait": map[string]any{}}, "Nobody is asked, so that nothing would ever be ready"},
+		"a wait for nobody":              {map[string]any{"wait": map[string]any{}}, "so no cluster would ever be ready"},
 		"a misspelt attribute of wait":   {map[string]any{"wait": map[string]any{"percent": 1}}, `percent: unknown attribute.`},
 		"a wait for more than all":       {map[string]any{"wait": map[string]any{"ready_percent": 101}}, "ready_percent: must be a whole number from 1 to 100, not 101."},
 		"a name that is none":            {map[string]any{"name": "Dev!"}, `"Dev!"`},
@@ -204,7 +204,7 @@ func TestComplianceTellsOnceWhomItDoesNotKnow(t *testing.T) {
 		"drone-1": map[string]any{"host": "https://127.0.0.1:1", "token": "t"},
 		"drone-2": map[string]any{"host": "https://127.0.0.1:1", "token": "t"},
 	}}, map[string]any{"feedback": map[string]any{"clusters": true}})
-	if said.Err() != nil || strings.Count(said.String(), "large-1") != 1 || !strings.Contains(said.String(), "Clusters are not asked") {
+	if said.Err() != nil || strings.Count(said.String(), "large-1") != 1 || !strings.Contains(said.String(), "Clusters cannot be asked") {
 		t.Errorf("it says %s", said)
 	}
 	if got := verdicts(values); got != "unknown unknown unknown" {

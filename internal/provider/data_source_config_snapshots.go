@@ -32,7 +32,7 @@ func (*configSnapshotsDataSource) Schema(_ context.Context, _ datasource.SchemaR
 	attributes["fleet"] = valuedFleetAttribute()
 	attributes["key"] = schema.StringAttribute{
 		Optional:            true,
-		MarkdownDescription: "Only assignments with a value at this JSON pointer, such as `/DATABASE_URL`: who uses it.",
+		MarkdownDescription: "Only assignments with a value at this JSON pointer, such as `/DATABASE_URL`.",
 	}
 	attributes["snapshots"] = schema.MapNestedAttribute{
 		Computed:            true,

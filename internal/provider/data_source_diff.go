@@ -59,7 +59,7 @@ func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, res
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "What an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
 			"who may see them. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
-			"down where the fleet is large. It does not look at `delivery`: what a pull request proposes and nobody has merged is part of the difference.",
+			"down where the fleet is large. It does not look at `delivery`: what an open pull request proposes is part of the difference.",
 		Attributes: attributes,
 	}
 }

@@ -52,7 +52,7 @@ func (d *historyDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 					"subject":      computedText("First line of its message."),
 					"assignments": schema.ListAttribute{
 						Computed: true, ElementType: types.StringType,
-						MarkdownDescription: "Assignments that made it; empty where somebody changed folders by hand.",
+						MarkdownDescription: "Assignments that made it; empty where folders were changed by hand.",
 					},
 					"changes": schema.ListNestedAttribute{
 						Computed:            true,

@@ -44,9 +44,9 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 		return schema.StringAttribute{Optional: true, MarkdownDescription: what}
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "What is where on a branch of a GitOps repository, of all owners (`flotilla_assignment` resources, whoever has their " +
-			"state), read from the records that they keep there: what runs on this cluster, where this workload runs, since when; and " +
-			"which clusters are claimed. No cluster is asked, and of the repository's files the records alone are read.",
+		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` resources, in whichever " +
+			"state), read from their records: what runs on a cluster, where a workload runs, since when; and " +
+			"which clusters are claimed. No cluster is asked, and only the records are read.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
@@ -55,20 +55,20 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 			},
 			"owner":        only("Only assignments of owners of this name."),
 			"host":         only("Only assignments on this host: a cluster type, or `clusters/<cluster>`."),
-			"cluster":      only("Only assignments on this cluster, or on its cluster type, which the records tell unless `cluster_type` does."),
+			"cluster":      only("Only assignments on this cluster, or on its cluster type, which is read from the records unless `cluster_type` is set."),
 			"cluster_type": only("Only assignments on this cluster type and its clusters; with `cluster`, the type of that cluster."),
 			"workload":     only("Only assignments of this workload."),
-			"workspace": only("Only assignments of workloads of this workspace. What versions before records told it have written is left out, " +
-				"until the host is written anew."),
+			"workspace": only("Only assignments of workloads of this workspace. Records of early versions of the provider lack it and are left out, " +
+				"until the host is written again."),
 			"limit": schema.Int64Attribute{
 				Optional: true, MarkdownDescription: fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory),
 			},
 			"timeouts": readTimeoutAttribute(),
-			"commit":   computedText("Id of the commit at which the branch was looked at; null where there is no such branch."),
-			"complete": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `assignments` has all that were asked for."},
+			"commit":   computedText("Id of the commit at which the branch was read; null where there is no such branch."),
+			"complete": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `assignments` is complete, or was cut at `limit`."},
 			"owners": schema.ListNestedAttribute{
 				Computed:            true,
-				MarkdownDescription: "All owners that were found, by path and name, whatever is narrowed to.",
+				MarkdownDescription: "All owners that were found, by path and name, whatever the filters are.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"path": computedText("Path of the owner in the repository; null for the root."),
 					"name": computedText("Name of the owner."),
@@ -76,8 +76,8 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 			},
 			"claims": schema.ListNestedAttribute{
 				Computed: true,
-				MarkdownDescription: "All claims (`flotilla_cluster_claim` resources, whoever has their state) that were found, by path and name, " +
-					"whatever is narrowed to.",
+				MarkdownDescription: "All claims (`flotilla_cluster_claim` resources, in whichever state) that were found, by path and name, " +
+					"whatever the filters are.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"path":        computedText("Path of the claim in the repository; null for the root."),
 					"name":        computedText("Name of the claim."),
@@ -106,11 +106,11 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 					"config_version": computedText("Version of the configuration; null where the record does not say."),
 					"tree":           computedText("Id of the tree that the folder has, as its owner wrote it."),
 					"changed":        computedText("When the folder changed last, RFC 3339; null where the record does not say."),
-					"commit": computedText("Id of the commit that changed it then; null where the newest commits of the branch do not tell, as after a " +
+					"commit": computedText("Id of the commit that changed it then; null where it is not among the newest commits of the branch, as after a " +
 						"pull request that was squashed."),
 					"objects": schema.ListNestedAttribute{
 						Computed:            true,
-						MarkdownDescription: "What reconciles it: the objects that tell the agent what to do.",
+						MarkdownDescription: "The objects that the agent reconciles it by.",
 						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 							"kind":      computedText("Kind of the object."),
 							"namespace": computedText("Namespace of the object; null where it has none."),
@@ -244,7 +244,7 @@ func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Locatio
 	narrowing := m.narrowing()
 	for _, name := range slices.Sorted(maps.Keys(narrowing)) {
 		if value := narrowing[name]; !value.IsNull() && value.ValueString() == "" {
-			diagnostics.AddAttributeError(path.Root(name), "Empty name", "Leave the attribute out, or set it to null, to narrow nothing by it.")
+			diagnostics.AddAttributeError(path.Root(name), "Empty name", "Remove the attribute, or set it to null, for no filter.")
 		}
 	}
 	if !m.Host.IsNull() && (!m.Cluster.IsNull() || !m.ClusterType.IsNull()) {
@@ -270,7 +270,7 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 			named, more = named[:maxDiagnostics], fmt.Sprintf(" and %d more", len(named)-maxDiagnostics)
 		}
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read",
-			fmt.Sprintf("What these files record is not in the inventory: %s%s. The next apply of their owners writes them anew.", strings.Join(named, ", "), more))
+			fmt.Sprintf("The inventory lacks what these files record: %s%s. The next apply of their owners writes them again.", strings.Join(named, ", "), more))
 	}
 	var owners []string
 	for _, owner := range found.Owners {
@@ -290,7 +290,7 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 			diagnostics.AddAttributeWarning(path.Root("cluster"), "No record of this cluster", sentence(fmt.Sprintf("no record is of a cluster %q%s", name, near)))
 		} else {
 			diagnostics.AddAttributeWarning(path.Root("cluster"), "Cluster type is not known", fmt.Sprintf(
-				"No record tells the type of cluster %q, so that what it has by its type is not in the inventory. Set cluster_type.", name))
+				"No record names the type of cluster %q, so the inventory lacks what it gets by its type. Set cluster_type.", name))
 		}
 	}
 	if len(found.Assignments) > 0 {

@@ -58,7 +58,7 @@ func TestTheInventoryIsWhatOwnersHaveWritten(t *testing.T) {
 		"an owner":                         {map[string]any{"owner": "prod"}, "prod:clusters/store-1/app-edge prod:drone/app-core", true, ""},
 		"a host":                           {map[string]any{"host": "clusters/store-1"}, "dev:clusters/store-1/app-edge prod:clusters/store-1/app-edge", true, ""},
 		"a cluster with its type":          {map[string]any{"cluster": "store-1", "owner": "dev"}, "dev:clusters/store-1/app-edge dev:drone/app-core", true, ""},
-		"a cluster that has nothing":       {map[string]any{"cluster": "other"}, "", true, `No record tells the type of cluster "other"`},
+		"a cluster that has nothing":       {map[string]any{"cluster": "other"}, "", true, `No record names the type of cluster "other"`},
 		"a cluster that is misspelt":       {map[string]any{"cluster": "store-l"}, "", true, `No record is of a cluster "store-l"; did you mean "store-1"?`},
 		"a cluster of a type":              {map[string]any{"cluster": "other", "cluster_type": "drone", "owner": "dev"}, "dev:drone/app-core", true, ""},
 		"a cluster type with its clusters": {map[string]any{"cluster_type": "drone", "owner": "dev"}, "dev:clusters/store-1/app-edge dev:drone/app-core", true, ""},
@@ -161,7 +161,7 @@ func TestTheInventoryOfWhatIsNotThere(t *testing.T) {
 	_, said = w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{
 		"gitops_repo": map[string]any{"url": "http://" + listener.Addr().String() + "/x.git", "branch": "dev"}, "timeouts": map[string]any{"read": "200ms"},
 	})
-	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms", is over`) {
+	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms" allows`) {
 		t.Errorf("of a server that is silent: said is %s", said)
 	}
 }

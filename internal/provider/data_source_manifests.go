@@ -40,7 +40,7 @@ func (*manifestsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 	}
 	attributes["name"] = schema.StringAttribute{
 		Optional: true,
-		MarkdownDescription: "Name of the `flotilla_assignment`, which is in a label of what reconcilers are told. Unset: the name of the fleet's " +
+		MarkdownDescription: "Name of the `flotilla_assignment`, which is in a label of reconciler objects. Unset: the name of the fleet's " +
 			"environment.",
 	}
 	attributes["files"] = schema.MapAttribute{
@@ -48,7 +48,7 @@ func (*manifestsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 		MarkdownDescription: "Content by path, `<host>/<deployment target>/<file>`.",
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The files that `flotilla_assignment` writes: to look at, to test, to feed elsewhere. They are in the state: narrow " +
+		MarkdownDescription: "The files that `flotilla_assignment` writes: to read, to test, or for other tools. They are in the state: narrow " +
 			"them down where the fleet is large.",
 		Attributes: attributes,
 	}

@@ -40,18 +40,18 @@ func (*repositoryFilesDataSource) Schema(_ context.Context, _ datasource.SchemaR
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. Nothing is checked " +
 			"out, and nothing is kept on disk. The provider's `git` says how repositories are reached.\n\n" +
-			"Only folders below which something may match are looked into, and only files that match are fetched, where the server filters, as " +
+			"Only folders below which something may match are read, and only files that match are fetched, where the server filters, as " +
 			"GitHub, GitLab, Gitea and every repository on this machine do. A server that filters files but not folders (GitLab) sends the " +
-			"names of all files of the commit besides; one that does not filter sends the whole commit, without its past.\n\n" +
-			"All that matches has to be text. A file that is not UTF-8, one that is kept in Git LFS, a symbolic link and a submodule are errors that " +
-			"name it, so that nothing is left out without a word: narrow `include`, or name them in `exclude`. What is in submodules is not read.\n\n" +
-			"Where the repository, or what is read of it, is known only after an apply, so are the files: then nothing that is made of them is in the plan.",
+			"names of all files of the commit, too; one that does not filter sends the whole commit, without its history.\n\n" +
+			"All files that match have to be text. A file that is not UTF-8, one in Git LFS, a symbolic link and a submodule are errors that " +
+			"name it, so that no file is silently missing: narrow `include`, or name them in `exclude`. Files in submodules are not read.\n\n" +
+			"Where the repository, or what is read of it, is known only after an apply, so are the files: then the plan does not show what depends on them.",
 		Attributes: map[string]schema.Attribute{
 			"url": schema.StringAttribute{Required: true, MarkdownDescription: "Where the repository is: https, ssh, or a path on this machine."},
 			"ref": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "A branch, a tag, or the full id of a commit. Default: the repository's default branch. `refs/heads/…` and `refs/tags/…` " +
-					"tell a branch from a tag of the same name. A commit that no branch and no tag leads to is read where the server gives it.",
+					"distinguish a branch from a tag of the same name. A commit that no branch and no tag contains is read where the server gives it.",
 			},
 			"path": schema.StringAttribute{
 				Optional:            true,
@@ -171,8 +171,8 @@ func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *d
 		return
 	}
 	if !d.connection.canAsk() && (errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound)) {
-		diagnostics.AddAttributeError(at, "Credentials are not known yet", detail+" It was asked without those of the provider's git that are known only "+
-			"after an apply. Apply what they come from first, with -target, or give them by the environment.")
+		diagnostics.AddAttributeError(at, "Credentials are not known yet", detail+" The request was made without those credentials of the provider's git that are known only "+
+			"after an apply. Apply what they come from first, with -target, or set the environment variables.")
 		return
 	}
 	switch {
@@ -180,7 +180,7 @@ func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *d
 		diagnostics.AddAttributeError(at, refusesCredentials, detail+setCredentials)
 	case errors.Is(err, git.ErrNotFound):
 		if strings.HasPrefix(strings.ToLower(address), "http") {
-			detail += " A Git host says the same of one that is private, when it is asked without the credentials for it: see the provider's git."
+			detail += " A Git host answers the same for a private repository without credentials for it: see the provider's git."
 		}
 		diagnostics.AddAttributeError(at, "Repository does not exist", detail)
 	case errors.Is(err, git.ErrUnreachable):
@@ -188,7 +188,7 @@ func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *d
 	case errors.Is(err, git.ErrHostKey):
 		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
 	case errors.Is(err, git.ErrTooLarge):
-		diagnostics.AddAttributeError(at, "Repository is too large", detail+" Its server leaves nothing out, and sends the whole commit.")
+		diagnostics.AddAttributeError(at, "Repository is too large", detail+" Its server cannot filter, and sends the whole commit.")
 	default:
 		diagnostics.AddAttributeError(at, "Repository cannot be read", detail)
 	}

@@ -196,7 +196,7 @@ func TestFunctions(t *testing.T) {
 		"merge by key":           {`provider::flotilla::merge([{ c = [{ id = "a", x = 1 }] }, { c = [{ id = "a", y = 2 }] }], { lists = "merge", list_key = "id" })`, `{"c":[{"id":"a","x":1,"y":2}]}`, ""},
 		"merge misspelt option":  {`provider::flotilla::merge([], { list = "append" })`, "", `unknown attribute; did you mean "lists"?`},
 		"merge of no objects":    {`provider::flotilla::merge(["a"])`, "", `element 0 must be an object`},
-		"merge with two options": {`provider::flotilla::merge([], {}, {})`, "", `there is one object of options at most`},
+		"merge with two options": {`provider::flotilla::merge([], {}, {})`, "", `there may be only one object of options`},
 		"selector matches":       {`provider::flotilla::selector_matches({ expression = "a in (b, c), !d" }, { a = "b" })`, `true`, ""},
 		"selector does not":      {`provider::flotilla::selector_matches({ match_labels = { a = "c" } }, { a = "b" })`, `false`, ""},
 		"empty selector":         {`provider::flotilla::selector_matches({}, {})`, `true`, ""},

@@ -42,7 +42,7 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 		"delivery, null attributes":     {"delivery", map[string]any{"mode": "push", "forge": nil, "labels": nil}, "-"},
 		"delivery, a misspelt key":      {"delivery", map[string]any{"mod": "push"}, `did you mean "mode"?`},
 		"delivery, another mode":        {"delivery", map[string]any{"mode": "email"}, "mode: must be one of push, pull_request, not \"email\""},
-		"delivery, push with a forge":   {"delivery", map[string]any{"mode": "push", "forge": "gitea"}, "there is nothing else to set"},
+		"delivery, push with a forge":   {"delivery", map[string]any{"mode": "push", "forge": "gitea"}, "has no other settings"},
 		"delivery, another forge":       {"delivery", pull(map[string]any{"forge": "svn"}), "forge: must be one of"},
 		"delivery, another merge":       {"delivery", pull(map[string]any{"merge": "later"}), "merge: must be one of"},
 		"delivery, a wrong branch":      {"delivery", pull(map[string]any{"branch": "a b"}), `branch "a b"`},

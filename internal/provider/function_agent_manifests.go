@@ -31,12 +31,12 @@ func (agentManifestsFunction) Definition(_ context.Context, _ function.Definitio
 			"The object's keys are `cluster`, `cluster_type` and `gitops_repo` (`{url, branch, path}`), which are required, and:\n\n" +
 			"* `reconciler`: `flux` (default), `argocd`, `argocd-hub` or `fleet`, as the cluster type has it. For `argocd-hub` the objects are for the hub.\n" +
 			"* `credentials`: for reading the repository: `{token, bearer_token, username, password, ssh_private_key, ssh_passphrase, ssh_known_hosts, " +
-			"ca_certificates, github_app}`, with `github_app = {id, installation_id, private_key, url}`. **They are in the result, as a Secret**, and nothing secret " +
-			"is unless you give it: mark them as sensitive, and the result is.\n" +
-			"* `credentials_secret`: in place of these, the name of a Secret that is there, in the namespace of the agent and the form that it wants.\n" +
-			"* `install`: the agent's own manifests, if nobody else brings them: a text, or a list or map of texts.\n" +
-			"* `feedback`: what the agent tells the Git host of commits: `{forge, url, api_url, context, token | github_app | secret}`. `forge` is `github`, `gitlab`, " +
-			"`gitea`, `forgejo` or `azure`; `context` is `\"flotilla/{cluster}/{host}\"` unless told otherwise. For Flux, and for Argo CD in the cluster.\n" +
+			"ca_certificates, github_app}`, with `github_app = {id, installation_id, private_key, url}`. **They are in the result, as a Secret**, which is not " +
+			"marked as sensitive by itself: mark the credentials as sensitive, and the result is, too.\n" +
+			"* `credentials_secret`: in place of these, the name of an existing Secret in the namespace of the agent, in the form that the agent reads.\n" +
+			"* `install`: the agent's own manifests, if it is not installed otherwise: a text, or a list or map of texts.\n" +
+			"* `feedback`: how the agent reports to the Git host about commits: `{forge, url, api_url, context, token | github_app | secret}`. `forge` is `github`, `gitlab`, " +
+			"`gitea`, `forgejo` or `azure`; `context` is `\"flotilla/{cluster}/{host}\"` by default. For Flux, and for Argo CD in the cluster.\n" +
 			"* `environment`, `registration`: for `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, token | client_certificate, client_key | " +
 			"exec | aws, tls_server_name, insecure, labels}`, with `exec = {command, args, env, api_version}` and `aws = {cluster_name, role_arn}`.\n" +
 			"* `name` (`flotilla`), `namespace` (the agent's), `interval` (`\"1m\"`), `timeout` (`\"5m\"`).\n\n" +

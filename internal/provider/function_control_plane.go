@@ -27,7 +27,7 @@ func (controlPlaneFunction) Definition(_ context.Context, _ function.DefinitionR
 		Summary: "Makes a fleet of YAML documents",
 		MarkdownDescription: "Reads the YAML that a control plane is kept in, and returns a fleet as `fleet` does. It knows Kalypso's kinds " +
 			"(`ClusterType`, `Workload`, `WorkloadRegistration`, `SchedulingPolicy`, `Template`, `ConfigSchema`; `Environment`, " +
-			"`GitOpsRepo` and `BaseRepo` are passed over), `ConfigMap` with the label `platform-config: \"true\"`, and the JSON models " +
+			"`GitOpsRepo` and `BaseRepo` are ignored), `ConfigMap` with the label `platform-config: \"true\"`, and the JSON models " +
 			"`Application`, `Cluster`, `Namespace` and `TargetPolicy`. Any other kind is an error.\n\n" +
 			"Names, versions, tags, refs and labels are text, and must be in quotes where YAML would read a number or a bool. A document may " +
 			"have 1.5 MiB, and 1 MiB with its aliases expanded, as may a value of a `ConfigMap`.\n\n" +
@@ -40,8 +40,8 @@ func (controlPlaneFunction) Definition(_ context.Context, _ function.DefinitionR
 			function.DynamicParameter{
 				Name: "documents", AllowUnknownValues: true,
 				MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents. A map's keys, such as file names, appear in errors. In " +
-					"place of a text may stand what a registration leads to, `{name, documents}`: the name of a `WorkloadRegistration`, and the texts that were " +
-					"read where it leads to. Workloads in them are of its workspace.",
+					"place of a text, an object `{name, documents}` has the files of a registration: the name of a `WorkloadRegistration`, and the texts that were " +
+					"read from its repository. Workloads in them belong to its workspace.",
 			},
 		},
 		Return: fleetReturn(),

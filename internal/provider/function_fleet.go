@@ -42,7 +42,7 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 			"Unknown keys are errors, wherever they are. An unknown value makes only its container's entry of `config` unknown, or its " +
 			"deployment target's entry of `manifests`, or its constraint's entry of `constraints`; an unknown name or label makes `model` unknown, and so do a `namespace`, which decides who may share a cluster, and the " +
 			"`parameters` of a cluster type. A fleet that another version " +
-			"of the provider made is an error where its `format` is another one.\n\n" +
+			"of the provider made is an error if its `format` differs.\n\n" +
 			"Call it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply while the " +
 			"resource has any change pending.",
 		Parameters: []function.Parameter{

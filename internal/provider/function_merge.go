@@ -28,7 +28,7 @@ func (mergeFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 		Summary: "Merges objects deeply",
 		MarkdownDescription: "Merges a list of objects as config containers are merged: objects deeply, the later winning, `null` removing a " +
 			"key. Options are `{lists, list_key}`: lists are replaced (`lists = \"replace\"`, the default), appended (`append`), or merged " +
-			"(`merge`) by the objects in them that have the same `list_key`, which is `name` unless told otherwise.",
+			"(`merge`) by the objects in them that have the same `list_key`, which is `name` by default.",
 		Parameters: []function.Parameter{
 			function.DynamicParameter{Name: "objects", AllowUnknownValues: true, MarkdownDescription: "List of objects, in the order of merging."},
 		},
@@ -54,7 +54,7 @@ func (mergeFunction) Run(ctx context.Context, req function.RunRequest, resp *fun
 	case 1:
 		given = plain(optionsArguments[0])
 	default:
-		resp.Error = function.NewArgumentFuncError(2, "there is one object of options at most")
+		resp.Error = function.NewArgumentFuncError(2, "there may be only one object of options")
 		return
 	}
 	options, known, findings := fleet.DecodeMerge(given)

@@ -31,12 +31,12 @@ func (registrationsFunction) Metadata(_ context.Context, _ function.MetadataRequ
 // Definition describes the function.
 func (registrationsFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = function.Definition{
-		Summary: "Lists where Kalypso's workload registrations lead to",
+		Summary: "Lists the repositories of Kalypso's workload registrations",
 		MarkdownDescription: "Reads Kalypso's `WorkloadRegistration`s out of YAML documents, and returns a map of them by name, for the `for_each` of " +
-			"`flotilla_repository_files`: `{name, workspace, labels, url, ref, path}`. Documents of other kinds are passed over: `control_plane` says " +
-			"whether they may be there. Two registrations of one name, or that lead to the same place, are an error.\n\n" +
-			"What they lead to may hold registrations again. Those come with a second call, over what was read, that is told what was followed " +
-			"before: it returns only what leads elsewhere, so that registrations in a circle come to an end.\n\n" +
+			"`flotilla_repository_files`: `{name, workspace, labels, url, ref, path}`. Documents of other kinds are ignored: `control_plane` checks " +
+			"whether they are allowed. Two registrations with the same name, or with the same repository, ref and path, are an error.\n\n" +
+			"The files of a registration may have further registrations. A second call over these files, with `followed`, the results of the calls " +
+			"before, returns only new ones, so that registrations in a circle come to an end.\n\n" +
 			"```terraform\nlocals {\n  first  = provider::flotilla::registrations(data.flotilla_repository_files.main.files)\n" +
 			"  second = provider::flotilla::registrations(local.files_of_first, local.first)\n}\n```",
 		Parameters: []function.Parameter{
@@ -47,7 +47,7 @@ func (registrationsFunction) Definition(_ context.Context, _ function.Definition
 		},
 		VariadicParameter: function.DynamicParameter{
 			Name: "followed", AllowUnknownValues: true, AllowNullValue: true,
-			MarkdownDescription: "What was followed before: results of this function, or objects with `url`, `ref` and `path`.",
+			MarkdownDescription: "Registrations that were followed before: results of this function, or objects with `url`, `ref` and `path`.",
 		},
 		Return: function.MapReturn{ElementType: registrationType},
 	}

@@ -98,7 +98,7 @@ func TestARenameIsOneCommitWithoutAnyFolder(t *testing.T) {
 	o.w.name, o.w.way, o.w.protection = "dev-eu", 2, "none"
 	plan, before, after := o.applied(t)
 	unchanged(t, before, after, 1)
-	if text := changesOf(plan); !strings.Contains(text, `"dev" hands its folders over as they are: nothing is removed`) {
+	if text := changesOf(plan); !strings.Contains(text, `"dev" hands over its folders unchanged: nothing is removed`) {
 		t.Errorf("the plan says %q", text)
 	}
 	if slices.Contains(slices.Collect(maps.Values(after.owners)), "dev") {
@@ -172,7 +172,7 @@ func TestTwoAssignmentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
 		second := *o.w
 		second.way = way
 		o.wants[addresses[1]] = &second
-		o.refused(t, "Two assignments of one name")
+		o.refused(t, "Two assignments have the same name")
 	}
 }
 

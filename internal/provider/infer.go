@@ -63,7 +63,7 @@ func scalarFromPlain(typ attr.Type, value any) (attr.Value, error) {
 		case string:
 			return basetypes.NewStringValue(value), nil
 		}
-		return nil, fmt.Errorf("wants a string, got %v", value)
+		return nil, fmt.Errorf("must be a string, not %v", value)
 	case basetypes.NumberType:
 		switch value := value.(type) {
 		case nil:
@@ -71,7 +71,7 @@ func scalarFromPlain(typ attr.Type, value any) (attr.Value, error) {
 		case json.Number:
 			return numberValue(value)
 		}
-		return nil, fmt.Errorf("wants a number, got %v", value)
+		return nil, fmt.Errorf("must be a number, not %v", value)
 	}
 	return nil, fmt.Errorf("no attribute has the type %s", typ)
 }

@@ -162,7 +162,7 @@ func TestPromotionOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		at, want   string
 	}{
 		"soak":        {map[string]any{"soak": "a day"}, "soak", "is not a duration"},
-		"negative":    {map[string]any{"soak": "-1h", "now": "2026-01-01T00:00:00Z"}, "soak", "is less than nothing"},
+		"negative":    {map[string]any{"soak": "-1h", "now": "2026-01-01T00:00:00Z"}, "soak", "is negative"},
 		"now":         {map[string]any{"now": "yesterday"}, "now", "is not a time"},
 		"no now":      {map[string]any{"soak": "1h"}, "now", "is required with soak and windows"},
 		"windows":     {map[string]any{"now": "2026-01-01T00:00:00Z", "windows": []any{map[string]any{"kind": "allow", "schedule": "0 0 30 2 *", "duration": "1h"}}}, "windows", "names a date that does not exist"},

@@ -36,8 +36,8 @@ func clustersAttribute() schema.Attribute {
 	return schema.DynamicAttribute{
 		Optional: true, Sensitive: true,
 		MarkdownDescription: "How to reach the clusters of the fleet, by their names: `{<name> = {…}}`. Only what asks clusters needs it, " +
-			"such as `flotilla_compliance`. It gets into no state. What is not known yet, such as the host of a cluster that this apply " +
-			"creates, makes a cluster that cannot be asked yet, and no error. Keys of a cluster, with the meaning that they have in the " +
+			"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply " +
+			"creates, is no error: the cluster cannot be asked yet. Keys of a cluster, with the meaning that they have in the " +
 			"provider hashicorp/kubernetes:\n\n" +
 			"* `host`: URL of the API server, such as `https://api.example.com:6443`.\n" +
 			"* `cluster_ca_certificate`: PEM text of the certificates that are trusted; default: those of the machine.\n" +
@@ -45,7 +45,7 @@ func clustersAttribute() schema.Attribute {
 			"* `client_certificate`, `client_key`: PEM text of a certificate and its private key.\n" +
 			"* `exec`: `{api_version, command, args, env}`: a command that prints a credential, as in a kubeconfig. It is run when the " +
 			"cluster is asked; clusters with equal commands share one run.\n" +
-			"* `proxy_url`: URL of a proxy for http, https or socks5; default: what the environment says (`HTTPS_PROXY`, `NO_PROXY`).\n" +
+			"* `proxy_url`: URL of a proxy for http, https or socks5; default: from the environment (`HTTPS_PROXY`, `NO_PROXY`).\n" +
 			"* `tls_server_name`: name that the server's certificate must have; default: that of `host`.\n" +
 			"* `kubeconfig`: the text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths.\n" +
 			"* `context`: which of its contexts; default: its current one.\n\n" +
@@ -249,7 +249,7 @@ func (m *clusterMistakes) report(diagnostics *diag.Diagnostics) {
 		}
 		message := sentence(at + " " + mistake.message)
 		if others := names[1:]; len(others) > 0 {
-			message += fmt.Sprintf(" The same is wrong with %s: %s.", wording.Count(len(others), "other cluster", "other clusters"), wording.List(others, wording.Named))
+			message += fmt.Sprintf(" The same error is in %s: %s.", wording.Count(len(others), "other cluster", "other clusters"), wording.List(others, wording.Named))
 		}
 		diagnostics.AddAttributeError(path.Root("clusters"), "Invalid clusters", message)
 	}

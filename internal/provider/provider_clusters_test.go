@@ -72,7 +72,7 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 		"env, no map":            {clusters: exec(map[string]any{"env": []any{"hunter2"}}), want: `clusters["eu-1"].exec.env must be a map of texts`},
 		"env of a number":        {clusters: exec(map[string]any{"env": map[string]any{"A": true}}), want: `clusters["eu-1"].exec.env["A"] must be a text`},
 		"a command of nothing":   {clusters: exec(map[string]any{"command": nil}), want: `clusters["eu-1"].exec.command is missing`},
-		"both ways":              {clusters: host(map[string]any{"kubeconfig": aKubeconfig}), want: `clusters["eu-1"].host is given beside kubeconfig`},
+		"both ways":              {clusters: host(map[string]any{"kubeconfig": aKubeconfig}), want: `clusters["eu-1"].host cannot be set together with kubeconfig`},
 		"a context, not there":   {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": "us-2"}), want: `clusters["eu-1"].context is "us-2", which the kubeconfig does not have; did you mean "us-1"?`},
 		"a path":                 {clusters: one(map[string]any{"kubeconfig": "~/.kube/hunter2"}), want: `clusters["eu-1"].kubeconfig must be the text of a kubeconfig, and is a single line`},
 		"no YAML":                {clusters: one(map[string]any{"kubeconfig": "a: b\nhunter2: [\n"}), want: `clusters["eu-1"].kubeconfig cannot be read: it is no YAML or JSON of the kind Config`},
@@ -114,7 +114,7 @@ func TestEveryMistakeInTheProvidersClustersIsSaid(t *testing.T) {
 	if len(said) != 6 {
 		t.Errorf("said is %s", said)
 	}
-	want := `clusters["many-00"] has the unknown attribute "tokn"; did you mean "token"? The same is wrong with 49 other clusters: many-01, many-02,`
+	want := `clusters["many-00"] has the unknown attribute "tokn"; did you mean "token"? The same error is in 49 other clusters: many-01, many-02,`
 	if !strings.Contains(said.String(), want) {
 		t.Errorf("said is %s, want %q", said, want)
 	}

@@ -38,16 +38,16 @@ var (
 func gitAttribute() schema.Attribute {
 	return schema.DynamicAttribute{
 		Optional: true, Sensitive: true,
-		MarkdownDescription: "How to reach GitOps repositories, and who commits. Local repositories need nothing of it. Secrets that come " +
-			"from the environment, or from ephemeral values, get into no plan and no state. Keys:\n\n" +
+		MarkdownDescription: "How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come " +
+			"from the environment, or from ephemeral values, are in no plan and no state. Keys:\n\n" +
 			"* `token`: access token; wins over a password. Default: `FLOTILLA_GIT_TOKEN`.\n" +
-			"* `username`, `password`: user name for a password, or for a token where the Git host wants a certain one. Default: " +
+			"* `username`, `password`: user name for a password, or for a token where the Git host requires a certain one. Default: " +
 			"`FLOTILLA_GIT_USERNAME` and `FLOTILLA_GIT_PASSWORD`.\n" +
 			"* `ssh_private_key`, `ssh_passphrase`: PEM text of the private key for ssh, and its passphrase. Default: " +
 			"`FLOTILLA_SSH_PRIVATE_KEY`, else the agent, and `FLOTILLA_SSH_PASSPHRASE`.\n" +
 			"* `ssh_known_hosts`: host keys, as in a known_hosts file; unset: those of the user and the machine. A host key is always checked.\n" +
-			"* `credentials`: `[{url, token, username, password, ssh_private_key, ssh_passphrase, ssh_known_hosts}]`: what only repositories " +
-			"get whose URL begins with `url`, such as `https://git.example.com/platform`; the longest wins. For them the keys above mean nothing.\n" +
+			"* `credentials`: `[{url, token, username, password, ssh_private_key, ssh_passphrase, ssh_known_hosts}]`: credentials for repositories " +
+			"whose URL begins with `url`, such as `https://git.example.com/platform`; the longest `url` wins. The keys above are not used for them.\n" +
 			"* `ca_certificates`: PEM text of certificates that are trusted beside the machine's.\n" +
 			"* `signing_key`, `signing_passphrase`: private key that signs commits: OpenPGP, armored, or ssh. Default: " +
 			"`FLOTILLA_SIGNING_KEY` and `FLOTILLA_SIGNING_PASSPHRASE`.\n" +
@@ -163,7 +163,7 @@ func (s *gitSettings) decodeOrigins(value any, diagnostics *diag.Diagnostics) {
 func checkOrigin(text map[string]string) string {
 	address := text["url"]
 	if address == "" {
-		return "url is missing: what URLs of repositories begin with, such as \"https://git.example.com/platform\""
+		return "url is missing: the beginning of the URLs of repositories, such as \"https://git.example.com/platform\""
 	}
 	if err := git.CheckCredentialsURL(address); err != nil {
 		return err.Error()
@@ -174,9 +174,9 @@ func checkOrigin(text map[string]string) string {
 		switch {
 		case text[key] == "" || isSSH == strings.HasPrefix(key, "ssh_"):
 		case isSSH:
-			return key + " is for http and https, and this url is of ssh"
+			return key + " is for http and https, but this url is for ssh"
 		default:
-			return key + " is for ssh, and this url is not"
+			return key + " is for ssh, but this url is not"
 		}
 	}
 	return ""

@@ -365,7 +365,7 @@ func TestFormerRequestThatCannotBeClosedIsTold(t *testing.T) {
 	_, said := w.Apply(t.Context(), value(""))
 	for _, text := range []string{
 		"Warning: A former pull request may still be open",
-		`Everything is delivered as it is now wanted, but the request from branch "flotilla/dev/dev" could not be closed:`, "not today",
+		`Everything is delivered, but the former pull request from branch "flotilla/dev/dev" could not be closed:`, "not today",
 	} {
 		if said.Err() != nil || !words(text).MatchString(said.String()) {
 			t.Errorf("the apply does not say %q:\n%s", text, said)

@@ -37,9 +37,9 @@ func (r *agentResource) Metadata(_ context.Context, req resource.MetadataRequest
 func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	replace := []planmodifier.String{stringplanmodifier.RequiresReplace()}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own: puts the objects of its agent " +
-			"onto it, by server-side apply as field manager `flotilla`, through the provider's `clusters`. What is changed or deleted there shows " +
-			"up in the next plan by name, and apply puts it right; what somebody else applies is a conflict that names the manager. A cluster that " +
+		MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the objects of its agent " +
+			"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. What is changed or deleted there shows " +
+			"up in the next plan by name, and the next apply repairs it; a field with another manager is a conflict that names the manager. A cluster that " +
 			"cannot be reached, or is not known yet, is no error at plan. One that is recreated is onboarded again.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": schema.StringAttribute{
@@ -76,7 +76,7 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"name": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "What the objects are called, or begins what they are called. Default: `flotilla`.",
+				MarkdownDescription: "Name of the objects, or the beginning of their names. Default: `flotilla`.",
 			},
 			"namespace": schema.StringAttribute{
 				Optional:            true,
@@ -84,15 +84,15 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"interval": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "How often the agent looks at the repository, a duration such as `\"30s\"`. Default: `1m`.",
+				MarkdownDescription: "How often the agent reads the repository, a duration such as `\"30s\"`. Default: `1m`.",
 			},
 			"timeout": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "How long the agent gives what came of a commit to become ready. Default: `5m`.",
+				MarkdownDescription: "How long the agent waits for the objects of a commit to become ready. Default: `5m`.",
 			},
 			"install": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "The agent's own manifests, if nobody else brings them: a text of YAML documents, such as the output of `flux install --export` or " +
+				MarkdownDescription: "The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install --export` or " +
 					"Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
 			},
 			"credentials_wo": schema.DynamicAttribute{
@@ -104,19 +104,19 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"credentials_wo_version": schema.Int64Attribute{
 				Optional:            true,
-				MarkdownDescription: "Any number; another one applies `credentials_wo` anew.",
+				MarkdownDescription: "Any number; another one applies `credentials_wo` again.",
 			},
 			"credentials": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "`{secret}`: the name of a Secret in the agent's namespace that is there already, in the form that the agent wants, in place of " +
+				MarkdownDescription: "`{secret}`: the name of an existing Secret in the agent's namespace, in the form that the agent reads, in place of " +
 					"`credentials_wo`.",
 			},
 			"feedback": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "What makes the agent report to the Git host, for `commit_statuses` of `flotilla_compliance`: `{forge, context, url, api_url, secret}`. " +
-					"`forge` is `github`, `gitlab`, `gitea`, `forgejo` or `azure` (unset: by the Git host's name); `context` tells clusters and their folders apart, " +
-					"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where they are others than " +
-					"follow from `gitops_repo`; `secret` is the name of a Secret that is there, in place of `credentials_wo.feedback`.",
+					"`forge` is `github`, `gitlab`, `gitea`, `forgejo` or `azure` (unset: by the Git host's name); `context` distinguishes clusters and their folders, " +
+					"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where these do not " +
+					"follow from `gitops_repo`; `secret` is the name of an existing Secret, in place of `credentials_wo.feedback`.",
 			},
 			"wait": schema.BoolAttribute{
 				Optional: true,
@@ -125,10 +125,10 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"on_destroy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What a destroy does: `keep` (default) takes pruning off what follows the folders, sees that it is off, and then removes that, the " +
-					"credentials and the feedback: everything runs on. `delete` removes what the agent has applied, waits until that is gone, and then " +
-					"the agent itself, as far as it came by `install`. Neither touches what was there before, nor a namespace that a deployment target " +
-					"sets by name or in which others have something. Apply it before the destroy. A cluster that is gone is no error.",
+				MarkdownDescription: "What a destroy does: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
+					"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and then " +
+					"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
+					"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy. A cluster that is gone is no error.",
 			},
 			"force": schema.BoolAttribute{
 				Optional:            true,
@@ -137,11 +137,11 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			"timeouts": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "How long operations may take, waiting included: `{create, read, update, delete}`, each a duration such as `\"90s\"`. Default: `20m`; " +
-					"`read`, which is also a plan's look at the cluster, takes a minute at most.",
+					"`read`, which also bounds how long a plan reads the cluster, is a minute at most.",
 			},
 			"objects": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "What the cluster, and the hub, have of the agent, by name: `applied`, or what has become of it since.",
+				MarkdownDescription: "The objects of the agent on the cluster, and on the hub, by name: `applied`, or how they differ now.",
 			},
 			"found": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,

@@ -44,7 +44,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 		Version: assignmentVersion,
 		MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the outcome to a GitOps repository: one commit per " +
 			"apply, or none when nothing changed. It owns the folders that it wrote, and nothing else; a file changed, removed or " +
-			"added by hand in one of them shows up in the next plan, and apply puts it right.",
+			"added by hand in one of them shows up in the next plan, and the next apply repairs it.",
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Required: true,
@@ -61,7 +61,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Required: true,
 				MarkdownDescription: "Where to write: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`. A local path or " +
 					"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
-					"two locations are the same when the one has the commit of the other. A really different location is written first; then " +
+					"two locations are the same when the one has the commit of the other. A different location is written first; then " +
 					"the old one is cleared, which the plan shows and protection holds.",
 			},
 			"delivery": schema.DynamicAttribute{
@@ -75,8 +75,8 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"adopt": schema.BoolAttribute{
 				Optional: true,
 				MarkdownDescription: "Take over folders that another assignment's records list, or that hold something else and are in " +
-					"nobody's records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
-					"does not want. The plan names them. A folder that is as wanted already, and in nobody's records, needs no telling.",
+					"no records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
+					"does not want. The plan names them. A folder without a record that is as wanted already needs no `adopt`.",
 			},
 			"protection": schema.DynamicAttribute{
 				Optional: true,
@@ -90,38 +90,38 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"on_destroy": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What a destroy does, or a removal from the configuration, or a change of `gitops_repo` at the old location: " +
-					"`delete` (default) removes the folders; `keep` leaves them and lets go of them, so that any assignment may have " +
-					"them later. Protection does not hold what is kept. Apply it before the destroy.",
+					"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
+					"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy.",
 			},
 			"rollback_to": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Full id of a commit of the branch, as `flotilla_history` gives it: while it is set, the folders are what " +
-					"that commit has of this assignment, and the fleet is not looked at. The plan shows what goes back, protection " +
-					"holds it, and drift shows against it. Without it the next apply goes forth to what the fleet comes to.",
+					"that commit has of this assignment, and the fleet is not used. The plan shows what is rolled back, protection " +
+					"holds it, and drift shows against it. Without it the next apply writes what the fleet wants.",
 			},
 			"rollout": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "Lets a change go on only where it has proven itself: `{stages, on_failure, progress_deadline, unknown, windows, " +
+				MarkdownDescription: "Writes a change to one stage after the other, each when the one before has proven it: `{stages, on_failure, progress_deadline, unknown, windows, " +
 					"approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, " +
-					"ready_percent, max_failed, soak, approval}`; hosts that no stage names are a last stage. Each deployment target goes its own " +
-					"way: it enters a stage when all before are proven for its content. `on_failure` is `halt` (default) or `roll_back`, " +
-					"`unknown` `wait` (default) or `skip` for clusters that say nothing. `approvals` are `<deployment target>@<content>` as " +
+					"ready_percent, max_failed, soak, approval}`; hosts that no stage selects are a last stage. Each deployment target has its own " +
+					"rollout: it enters a stage when all stages before are proven for its content. `on_failure` is `halt` (default) or `roll_back`, " +
+					"`unknown` `wait` (default) or `skip` for clusters without a report. `approvals` are `<deployment target>@<content>` as " +
 					"`rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything goes at once.",
 			},
 			"holds": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "Folders that stay as they are until somebody lifts the hold: a list of `{deployment_targets, hosts, reason, until}`. " +
-					"Without names it is of all. `until` is a time, and is over by the time of the evidence.",
+				MarkdownDescription: "Folders that stay as they are until the hold is removed: a list of `{deployment_targets, hosts, reason, until}`. " +
+					"Without names it holds all. `until` is a time, which is compared with the time of the evidence.",
 			},
 			"evidence": schema.StringAttribute{
 				Optional: true, WriteOnly: true,
 				MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and location gives it. It is write-only: in no state, and no difference in a plan. " +
-					"Its time is the time of the rollout: no clock is read but when windows are looked at before writing.",
+					"Its time is the time of the rollout: a clock is read only to check windows before writing.",
 			},
 			"timeouts": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "How long operations may take, connecting included: `{create, read, update, delete}`, each a duration " +
-					"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which is also a plan's look at the repository.",
+					"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which also bounds how long a plan reads the repository.",
 			},
 			"commit_message": schema.StringAttribute{
 				Optional:            true,
@@ -135,12 +135,12 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"deployed": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "By host, a hash of all that this assignment has there.",
+				MarkdownDescription: "By host, a hash of everything that this assignment has there.",
 			},
 			"rolling_out": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve. " +
-					"Where very many are under way, those that are equally far are one entry.",
+					"Where very many are under way, those with equal progress are one entry.",
 			},
 			"rolled_out": schema.BoolAttribute{
 				Computed:            true,
@@ -148,7 +148,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"commit": schema.StringAttribute{
 				Computed:            true,
-				MarkdownDescription: "The last commit of this owner, or the one at which everything was found to be in place.",
+				MarkdownDescription: "The last commit of this owner, or the one at which everything was found as wanted.",
 			},
 			"pull_request": schema.StringAttribute{
 				Computed:            true,
@@ -280,7 +280,7 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 	if known.Drift.Gone {
 		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone",
-			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything anew, where there is one by then.", known.Owner.Location.URL))
+			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.", known.Owner.Location.URL))
 	}
 	state.Deployed = deployedValue(known.Current())
 	state.Changes = types.ListValueMust(types.StringType, nil)

@@ -38,11 +38,11 @@ func (r *clusterClaimResource) Metadata(_ context.Context, req resource.Metadata
 // Schema keeps the pool and the fleet out of the state: nothing follows from a change of them alone.
 func (r *clusterClaimResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Takes clusters of a pool that nobody has claimed. What it has is recorded in the GitOps repository, in a commit " +
+		MarkdownDescription: "Takes clusters of a pool that are not claimed yet. Its clusters are recorded in the GitOps repository, in a commit " +
 			"that is pushed as a compare-and-swap, so that no two claims at one location (repository, branch and path) ever have the same cluster, " +
 			"whichever states they are in. A destroy releases them. `flotilla_inventory` lists all claims.\n\n" +
 			"A claim keeps what it has, also when the pool does not select a cluster any more. Wanting more, it takes the first free clusters by " +
-			"name; wanting fewer, it lets go of those that it took last. A cluster that has left the fleet is let go, which the plan says, and " +
+			"name; wanting fewer, it releases those that it took last. A cluster that has left the fleet is released, which the plan says, and " +
 			"another one replaces it.",
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
@@ -69,12 +69,12 @@ func (r *clusterClaimResource) Schema(_ context.Context, _ resource.SchemaReques
 				Required: true,
 				MarkdownDescription: "Where claims are recorded: `{url, branch, path}`. Claims of one pool must be at one location: those at another know " +
 					"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
-					"the branch is protected, give claims another one. At a really different location the claim is made anew, and the old one is released.",
+					"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released.",
 			},
 			"adopt": schema.BoolAttribute{
 				Optional: true,
 				MarkdownDescription: "Take over the record of a claim of this name that this state does not know, which is an error otherwise: that of a " +
-					"state that was lost, or, by mistake, another state's. The one that had it says so in its next plan. A replacement with " +
+					"state that was lost, or, by mistake, that of another state, whose next plan then reports it. A replacement with " +
 					"`create_before_destroy` needs it, too.",
 			},
 			"commit_message": schema.StringAttribute{
@@ -84,7 +84,7 @@ func (r *clusterClaimResource) Schema(_ context.Context, _ resource.SchemaReques
 			"timeouts": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "How long operations may take, connecting included: `{create, read, update, delete}`, each a duration " +
-					"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which is also a plan's look at the repository.",
+					"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which also bounds how long a plan reads the repository.",
 			},
 			"clusters": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
@@ -206,7 +206,7 @@ func (r *clusterClaimResource) Read(ctx context.Context, req resource.ReadReques
 	}
 	if seen.Gone {
 		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone", fmt.Sprintf(
-			"There is no repository at %q any more. The next apply records the claim anew, where there is one by then.", at.URL))
+			"There is no repository at %q any more. The next apply records the claim again, if the repository exists by then.", at.URL))
 	}
 	state.Clusters = namesValue(seen.Clusters)
 	memory.see(seen)
@@ -261,8 +261,8 @@ func (r *clusterClaimResource) Delete(ctx context.Context, req resource.DeleteRe
 	case err != nil:
 		addClaimError(ctx, &resp.Diagnostics, err)
 	case foreign:
-		resp.Diagnostics.AddAttributeWarning(path.Root("name"), "Claim is another's", fmt.Sprintf(
-			"The record of the claim %q is not this object's any more: it stays as it is.", state.Name.ValueString()))
+		resp.Diagnostics.AddAttributeWarning(path.Root("name"), "Claim belongs to another holder", fmt.Sprintf(
+			"The record of the claim %q belongs to another object now, and is not changed.", state.Name.ValueString()))
 	}
 }
 

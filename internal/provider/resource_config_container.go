@@ -15,7 +15,7 @@ var configContainerResource = newStateOnly(object{
 		Description: "config container",
 		MarkdownDescription: "Labelled configuration values of the platform. A container reaches every assignment that has all of its " +
 			"labels, on the host or on the deployment target; the labels `environment`, `workspace`, `workload`, `deployment-target`, " +
-			"`cluster-type` and `cluster` are every assignment's.",
+			"`cluster-type` and `cluster` are labels of every assignment.",
 		Attributes: map[string]schema.Attribute{
 			"name":        nameAttribute("Name of the container, a DNS subdomain."),
 			"environment": environmentAttribute(true),

@@ -21,7 +21,7 @@ var configSchemaResource = newStateOnly(object{
 			"schema": schema.StringAttribute{
 				Required: true,
 				MarkdownDescription: "Text of the JSON Schema, of draft 4 to 2020-12. Nothing is fetched for it: a remote `$ref` is an error. " +
-					"It may have 4,000 objects and booleans.",
+					"It may have up to 4,000 objects and booleans.",
 			},
 		},
 	},

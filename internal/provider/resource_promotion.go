@@ -37,8 +37,8 @@ func newPromotionResource() resource.Resource {
 var promotionSchema = schema.Schema{
 	Description: "promotion",
 	MarkdownDescription: "Lets a value through to the next environment once it has proven itself: a commit of a control plane, a map of " +
-		"versions, anything. While `open` is true for the candidate, for the soak time, without a break, the plan shows " +
-		"`promoted = A -> B`. A gate that closes later takes nothing back; a new candidate starts again. It touches nothing but state.",
+		"versions, or any other value. When `open` has been true for the candidate, for the soak time, without a break, the plan shows " +
+		"`promoted = A -> B`. A gate that closes later reverts nothing; a new candidate starts again. It changes nothing but the state.",
 	Attributes: map[string]schema.Attribute{
 		"candidate": schema.DynamicAttribute{
 			Required:            true,
@@ -55,16 +55,16 @@ var promotionSchema = schema.Schema{
 		},
 		"soak": schema.StringAttribute{
 			Optional:            true,
-			MarkdownDescription: "How long the gate must be open for the candidate, a duration such as `\"24h\"`. Default: not at all.",
+			MarkdownDescription: "How long the gate must be open for the candidate, a duration such as `\"24h\"`. Default: no wait.",
 		},
 		"windows": schema.DynamicAttribute{
 			Optional: true,
 			MarkdownDescription: "When values are let through: a list of `{kind, schedule, duration, time_zone}`. `kind` is `allow` or `deny`, " +
-				"which wins; `schedule` is a cron schedule of five fields that says when the window begins, by the clock on the wall of `time_zone` (default `UTC`).",
+				"which wins; `schedule` is a cron schedule of five fields that says when the window begins, in the local time of `time_zone` (default `UTC`).",
 		},
 		"approval": schema.BoolAttribute{
 			Optional:            true,
-			MarkdownDescription: "Whether somebody must approve each candidate.",
+			MarkdownDescription: "Whether each candidate needs an approval.",
 		},
 		"approvals": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,

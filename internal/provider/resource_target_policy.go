@@ -19,14 +19,14 @@ var targetPolicyResource = newStateOnly(object{
 			"cluster_selector":           selectorAttribute("Clusters with matching labels: their own and their type's, their own winning."),
 			"tolerations": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "List of `{key, operator, value, effect}`: the taints that do not keep this policy's deployment targets off, " +
+				MarkdownDescription: "List of `{key, operator, value, effect}`: the taints of hosts that this policy ignores, " +
 					"by Kubernetes' rules. `operator` is `Equal` (default) or `Exists`.",
 			},
 			"placement": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "`{number_of_hosts, prefer = [{selector, weight}], spread = [{key, max_skew}]}`: goes to some of the hosts that " +
-					"are selected, for each deployment target anew. Hosts of more weight come first; `spread` keeps the numbers of hosts for " +
-					"each value of a label at most `max_skew` apart. A host that comes or goes moves as little as possible. Unset: to every host.",
+					"are selected, for each deployment target separately. Hosts of more weight come first; `spread` keeps the numbers of hosts for " +
+					"each value of a label at most `max_skew` apart. When a host is added or removed, as few deployment targets as possible move. Unset: every host.",
 			},
 			"effect": defaultAttribute("schedule", "`exclude` removes what other policies assign."),
 		},

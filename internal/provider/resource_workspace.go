@@ -14,8 +14,8 @@ var workspaceResource = newStateOnly(object{
 			"renders role bindings, quota and network policy into every namespace of the team.",
 		Attributes: map[string]schema.Attribute{
 			"name":               nameAttribute("Name of the workspace, a DNS label."),
-			"contributor_groups": namesAttribute("Groups that may change what is in the team's namespaces."),
-			"reader_groups":      namesAttribute("Groups that may look at what is in the team's namespaces."),
+			"contributor_groups": namesAttribute("Groups that may change objects in the team's namespaces."),
+			"reader_groups":      namesAttribute("Groups that may read objects in the team's namespaces."),
 			"environments":       namesAttribute("Environments that the team may deploy to. Unset: all."),
 			"resource_quota": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,

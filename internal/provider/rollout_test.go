@@ -346,11 +346,11 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		"of another fleet":   {map[string]any{"rollout": ringRollout(nil), "evidence": strings.ReplaceAll(fine, "canary", "somewhere")}, "evidence", "None of the clusters"},
 		"of another assignment": {
 			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Owner = "edge" })}, "evidence",
-			`It is of the assignment "edge" of environment "dev", on branch "dev" at path "clusters/all". This is the assignment "dev" of`,
+			`The evidence is about the assignment "edge" of environment "dev", on branch "dev" at path "clusters/all". This is the assignment "dev" of`,
 		},
 		"of another environment": {
 			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Environment = "prod" })}, "evidence",
-			`It is of the assignment "dev" of environment "prod"`,
+			`The evidence is about the assignment "dev" of environment "prod"`,
 		},
 		"of another branch": {
 			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.About.Branch = "main" })}, "evidence", `on branch "main"`,
@@ -360,7 +360,7 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		},
 		"of another repository": {
 			map[string]any{"rollout": ringRollout(nil), "evidence": evidence(func(e *observe.Evidence) { e.Tip = strings.Repeat("e", 40) })}, "evidence",
-			`It was gathered at a commit that branch "dev" of this repository does not have`,
+			`The evidence was gathered at a commit that branch "dev" of this repository does not have`,
 		},
 		"a misspelt key":       {map[string]any{"rollout": map[string]any{"stage": []any{}}, "evidence": fine}, "rollout", `did you mean "stages"?`},
 		"a host of a stage":    {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},

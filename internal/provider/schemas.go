@@ -22,12 +22,12 @@ func nameAttribute(what string) schema.StringAttribute {
 func labelsAttribute() schema.DynamicAttribute {
 	return schema.DynamicAttribute{
 		Optional:            true,
-		MarkdownDescription: "Kubernetes labels, a map of texts, which selectors and config containers match. Numbers and bools want quotes.",
+		MarkdownDescription: "Kubernetes labels, a map of texts, which selectors and config containers match. Numbers and bools must be in quotes.",
 	}
 }
 
 func descriptionAttribute() schema.StringAttribute {
-	return schema.StringAttribute{Optional: true, MarkdownDescription: "What it is for; nothing is computed from it."}
+	return schema.StringAttribute{Optional: true, MarkdownDescription: "Description for people; nothing is computed from it."}
 }
 
 func environmentAttribute(optional bool) schema.StringAttribute {
@@ -51,7 +51,7 @@ func defaultAttribute(value, what string) schema.StringAttribute {
 func taintsAttribute() schema.DynamicAttribute {
 	return schema.DynamicAttribute{
 		Optional: true,
-		MarkdownDescription: "List of `{key, value, effect}`: keeps deployment targets off unless their policy tolerates it, " +
+		MarkdownDescription: "List of `{key, value, effect}`: keeps deployment targets away unless their policy tolerates it, " +
 			"by Kubernetes' rules. `effect` is `NoSchedule`.",
 	}
 }

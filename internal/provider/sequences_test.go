@@ -308,7 +308,7 @@ func (s *sequence) sane(said providertest.Diagnostics) {
 	for _, diagnostic := range said {
 		if diagnostic.Error && !slices.Contains([]string{
 			"Mass deletion", "Nothing would be left", "A host would lose everything", "Folder does not belong to this assignment",
-			"Two assignments of one name", "Another assignment has this name", "Repository has changed since the plan",
+			"Two assignments have the same name", "Another assignment has this name", "Repository has changed since the plan",
 		}, diagnostic.Summary) {
 			s.t.Errorf("said is %s", diagnostic)
 		}

@@ -30,7 +30,7 @@ func TestANumberInPlaceOfALabelIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []any{1.1, true} {
 		_, said := providertest.New(startProvider).Plan(t.Context(), described(map[string]any{"version": wrong}))
-		if count := strings.Count(said.String(), "write quotes around it"); count != len(described(nil).Resources) {
+		if count := strings.Count(said.String(), "put it in quotes"); count != len(described(nil).Resources) {
 			t.Errorf("%d errors: %s", count, said)
 		}
 	}

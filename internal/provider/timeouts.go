@@ -87,7 +87,7 @@ func addEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) boo
 			detail = sentence(err.Error()) + " Nothing was written."
 		}
 		diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", fmt.Sprintf(
-			"The time for this, timeouts.%s = %q, is over: %s\n\nTo allow more, set timeouts = { %s = %q }.",
+			"The operation took longer than timeouts.%s = %q allows: %s\n\nTo allow more, set timeouts = { %s = %q }.",
 			over.operation, short(over.after), detail, over.operation, short(2*over.after)))
 		return true
 	}
@@ -103,7 +103,7 @@ func written(err error) string {
 	case errors.Is(err, git.ErrUnknown):
 		return "The next plan shows whether anything was written."
 	}
-	return "The branch was as before when it was last read, so that nothing was written; should a slow server still take the commit, " +
+	return "The branch was unchanged when it was last read, so nothing was written then; if a slow server still accepts the commit, " +
 		"the next plan shows it."
 }
 

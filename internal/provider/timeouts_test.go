@@ -63,7 +63,7 @@ func TestTimeoutSaysWhichHowLongAndHowToRaiseIt(t *testing.T) {
 			testSteps(t, resource.TestCase{
 				Steps: []resource.TestStep{{
 					Config:      small{extra: `timeouts = { read = "250ms" }`}.config(repo),
-					ExpectError: words(`The time for this, timeouts.read = "250ms", is over:`),
+					ExpectError: words(`The operation took longer than timeouts.read = "250ms" allows:`),
 				}, {
 					Config:      small{extra: `timeouts = { read = "250ms" }`}.config(repo),
 					ExpectError: words(`Nothing was written. To allow more, set timeouts = { read = "500ms" }.`),
@@ -98,10 +98,10 @@ func proxied(t *testing.T, repo repository) (through repository, stalled *atomic
 func TestTimeoutOfAWriteSaysThatNothingWasWritten(t *testing.T) {
 	t.Parallel()
 	repo, stalled := proxied(t, giteaRepository(t))
-	const nothing = `The branch was as before when it was last read, so that nothing was written; should a slow server still take the commit, the next plan shows it.`
+	const nothing = `The branch was unchanged when it was last read, so nothing was written then; if a slow server still accepts the commit, the next plan shows it.`
 	// Where the time ran out in between, a busy machine decides.
 	over := func(operation string) *regexp.Regexp {
-		before := words(fmt.Sprintf(`The time for this, timeouts.%s = "1s", is over: repository %q:`, operation, repo.url))
+		before := words(fmt.Sprintf(`The operation took longer than timeouts.%s = "1s" allows: repository %q:`, operation, repo.url))
 		after := words(fmt.Sprintf(`%s To allow more, set timeouts = { %s = "2s" }.`, nothing, operation))
 		return regexp.MustCompile(before.String() + `[\s\S]*` + after.String())
 	}

@@ -143,7 +143,7 @@ func fromPlain(typ attr.Type, value any) (attr.Value, error) {
 		}
 		object, ok := value.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("wants an object, got %v", value)
+			return nil, fmt.Errorf("must be an object, not %v", value)
 		}
 		elements := make(map[string]attr.Value, len(object))
 		for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -176,7 +176,7 @@ func elementsFromPlain(typ attr.Type, value any) ([]attr.Value, error) {
 	}
 	list, ok := value.([]any)
 	if !ok {
-		return nil, fmt.Errorf("wants a list, got %v", value)
+		return nil, fmt.Errorf("must be a list, not %v", value)
 	}
 	elements := make([]attr.Value, len(list))
 	for i := range list {

@@ -201,15 +201,15 @@ func (a *arranger) order(host *host, assignment *schedule.Assignment) {
 		switch {
 		case other.ManifestsPending:
 		case host.reconciler == "flux" && isChart(own) != isChart(&other.Manifests):
-			reason = "Flux orders Kustomizations among each other and HelmReleases among each other, and these are one of each"
+			reason = "Flux can order Kustomizations and it can order HelmReleases, but not one with the other"
 		case host.reconciler == "fleet" && own.Storage == "git":
-			reason = "Rancher Fleet orders nothing before a GitRepo"
+			reason = "Rancher Fleet cannot apply anything before a GitRepo"
 		case host.reconciler == "argocd" && dependency.Host != assignment.Host:
-			reason = "Argo CD orders what one Application brings, and these come from the cluster type and from the cluster"
+			reason = "Argo CD orders the objects of one Application, but these belong to two: one of the cluster type and one of the cluster"
 		case host.reconciler == argoHub:
-			reason = "Argo CD on a hub orders ApplicationSets, and waits for nothing that they make"
+			reason = "Argo CD on a hub orders ApplicationSets, but does not wait for their Applications"
 		case host.reconciler == "zarf":
-			reason = "a Zarf package is deployed when somebody does it"
+			reason = "a Zarf package is deployed by hand"
 		}
 		if reason != "" {
 			a.add(&a.warnings, path, "deployment target %q requires %q, and is deployed without waiting for it: %s",

@@ -272,7 +272,7 @@ func TestAProjectIsRenderedForOneWorkspace(t *testing.T) {
 		{Name: "a", ArgocdProject: &fleet.ArgocdProject{Name: "shared"}}, {Name: "b", ArgocdProject: &fleet.ArgocdProject{Name: "shared", Render: true}},
 	}
 	_, findings := render.Compile(f)
-	if want := `workspaces["a"].argocd_project: project "shared" is rendered for workspace "b", and allows what is that workspace's own: choose another`; findings.Error() != want {
+	if want := `workspaces["a"].argocd_project: project "shared" is rendered for workspace "b", and allows only what belongs to that workspace: choose another name`; findings.Error() != want {
 		t.Errorf("findings %v, want %s", findings, want)
 	}
 }
@@ -285,13 +285,13 @@ func TestOrderThatNobodyKeepsIsAWarning(t *testing.T) {
 	}{
 		"Flux, two Kustomizations": {"flux", neighbour{}, neighbour{}, ""},
 		"Flux, two charts":         {"flux", neighbour{manifests: helmChart}, neighbour{manifests: ociChart}, ""},
-		"Flux, one of each":        {"flux", neighbour{}, neighbour{manifests: helmChart}, "Flux orders Kustomizations among each other and HelmReleases among each other, and these are one of each"},
+		"Flux, one of each":        {"flux", neighbour{}, neighbour{manifests: helmChart}, "Flux can order Kustomizations and it can order HelmReleases, but not one with the other"},
 		"Flux, from the type":      {"flux", neighbour{hosts: []string{"clusters/drone-1"}}, neighbour{}, ""},
 		"Argo CD":                  {"argocd", neighbour{}, neighbour{manifests: helmChart}, ""},
-		"Argo CD, from the type":   {"argocd", neighbour{hosts: []string{"clusters/drone-1", "clusters/drone-2"}}, neighbour{}, "Argo CD orders what one Application brings, and these come from the cluster type and from the cluster"},
+		"Argo CD, from the type":   {"argocd", neighbour{hosts: []string{"clusters/drone-1", "clusters/drone-2"}}, neighbour{}, "Argo CD orders the objects of one Application, but these belong to two: one of the cluster type and one of the cluster"},
 		"Rancher Fleet, HelmOps":   {"fleet", neighbour{manifests: helmChart}, neighbour{}, ""},
-		"Rancher Fleet, a GitRepo": {"fleet", neighbour{}, neighbour{manifests: helmChart}, "Rancher Fleet orders nothing before a GitRepo"},
-		"Zarf":                     {"zarf", neighbour{}, neighbour{}, "a Zarf package is deployed when somebody does it"},
+		"Rancher Fleet, a GitRepo": {"fleet", neighbour{}, neighbour{manifests: helmChart}, "Rancher Fleet cannot apply anything before a GitRepo"},
+		"Zarf":                     {"zarf", neighbour{}, neighbour{}, "a Zarf package is deployed by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.api.requires = []string{"db"}

@@ -217,7 +217,7 @@ func (c *check) json(content []byte) {
 	object, ok := value.(map[string]any)
 	if !ok || (object["apiVersion"] == nil && object["kind"] == nil) {
 		if isArgo(c.reconciler) {
-			c.report(1, "is no Kubernetes document, and Argo CD takes every file that ends in .json for one: use another content_type")
+			c.report(1, "is not a Kubernetes document, but Argo CD reads every file that ends in .json as one: use another content_type")
 		}
 		return
 	}
@@ -373,7 +373,7 @@ func (c *check) configMap(node *yaml.Node) {
 		}
 	}
 	if size > maxConfigMap {
-		c.reportKey(node.Line, largest, "the ConfigMap's values are %d bytes, and Kubernetes takes %d; the largest is %q, with %d",
+		c.reportKey(node.Line, largest, "the ConfigMap's values have %d bytes, and Kubernetes accepts %d; the largest is %q, with %d",
 			size, maxConfigMap, largest, largestSize)
 	}
 }
@@ -410,7 +410,7 @@ func (c *check) keys(node *yaml.Node, depth int) {
 				c.report(key.Line, "a key is not a string")
 			}
 			if first, twice := seen[key.Value]; twice && key.Kind == yaml.ScalarNode {
-				c.report(key.Line, "key %q stands twice, first in line %d", key.Value, first)
+				c.report(key.Line, "key %q appears twice, first in line %d", key.Value, first)
 			}
 			seen[key.Value] = key.Line
 		}

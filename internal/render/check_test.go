@@ -45,7 +45,7 @@ func TestCheckFindsWhatAClusterWouldRefuse(t *testing.T) {
 		"an alias":              {"a: *secret\n", ": is not YAML: a value that starts with \"*\" must be in quotes"},
 		"an open quote":         {"a: \"b\n", ", line 2: is not YAML: found unexpected end of stream"},
 		"the second document":   {"a: 1\n---\nb: [", ", line 3: is not YAML: did not find expected node content"},
-		"a key that is twice":   {"a: 1\nb: 2\na: 3\n", `, line 3: key "a" stands twice, first in line 1`},
+		"a key that is twice":   {"a: 1\nb: 2\na: 3\n", `, line 3: key "a" appears twice, first in line 1`},
 		"no kind":               {"apiVersion: v1\n", ", line 1: has no kind"},
 		"no apiVersion":         {"kind: ConfigMap\n", ", line 1: has no apiVersion"},
 		"an empty kind":         {"apiVersion: v1\nkind: \"\"\n", ", line 1: has no kind"},
@@ -62,7 +62,7 @@ func TestCheckFindsWhatAClusterWouldRefuse(t *testing.T) {
 		"a label's value":       {configMap("  labels:", "    a: b c"), `, line 6: labels["a"]: "b c" is not the value of a label`},
 		"data that is no text":  {configMap("data:", "  PORT: 80"), `, line 6: data["PORT"] is not a string: put it in quotes`},
 		"data that is a list":   {configMap("data:", "  PORT: []"), `, line 6: data["PORT"] is not a string: put it in quotes`},
-		"too much data":         {configMap(`data: {"a": "{{ repeat 600000 "x" }}", "b": "{{ repeat 600000 "x" }}"}`), ", line 1: the ConfigMap's values are 1200000 bytes, and Kubernetes takes 1048576; the largest is \"a\", with 600000"},
+		"too much data":         {configMap(`data: {"a": "{{ repeat 600000 "x" }}", "b": "{{ repeat 600000 "x" }}"}`), ", line 1: the ConfigMap's values have 1200000 bytes, and Kubernetes accepts 1048576; the largest is \"a\", with 600000"},
 		"a key with a space":    {configMap("data:", "  my key: x"), `, line 6: key "my key" cannot be one of a ConfigMap: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`},
 		"a key of dots":         {configMap("data:", "  ..: x"), `, line 6: key ".." cannot be one of a ConfigMap`},
 		"a long key":            {configMap(`data: {"{{ repeat 254 "x" }}": x}`), `, line 5: key "` + strings.Repeat("x", 254) + `" cannot be one of a ConfigMap`},
@@ -120,7 +120,7 @@ func TestCheckReadsJSON(t *testing.T) {
 		`[1]`:                       "",
 		"{\n\"a\": 1,\n}":           ", line 3: is not JSON: invalid character '}'",
 		"{\"a\": {{ .Namespace }}}": ", line 1: is not JSON: invalid character 'd'",
-		`{"a": 1, "a": 2}`:          `is not JSON: key "a" stands twice`,
+		`{"a": 1, "a": 2}`:          `is not JSON: key "a" appears twice`,
 		`{"a": 1} x`:                "is not JSON: text follows the JSON value",
 		`{"apiVersion": "v1", "kind": "ConfigMap"}`:                                                 ", line 1: has no metadata.name",
 		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": 1}}`:    `data["a"] is not a string`,
@@ -167,7 +167,7 @@ func TestRenderedYAMLIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 40_000)
 	for content, want := range map[string]string{
 		"a: 1\n---\nb: &b " + long + "\nc: [" + strings.Repeat("*b, ", 100) + "]\n": "platform-config.yaml, line 3: its aliases make it larger than 1 MiB",
-		"a: 1\n---\nb: [" + strings.Repeat("1, ", 110_000) + "]\n":                  "platform-config.yaml, line 3: holds more than 100000 keys and values",
+		"a: 1\n---\nb: [" + strings.Repeat("1, ", 110_000) + "]\n":                  "platform-config.yaml, line 3: has more than 100000 keys and values",
 		"a: &a 1\nb: *a\n": "",
 	} {
 		if got := check(content).Error(); !strings.Contains(got, want) || want == "" && got != "" {

@@ -211,7 +211,7 @@ func (c *compiler) argocdProjects(f *fleet.Fleet) {
 			var root *fleet.Path
 			c.findings = append(c.findings, fleet.Finding{
 				Path: root.Attribute("workspaces").Key(team.Name).Attribute("argocd_project").String(),
-				Message: fmt.Sprintf("project %q is rendered for workspace %q, and allows what is that workspace's own: choose another",
+				Message: fmt.Sprintf("project %q is rendered for workspace %q, and allows only what belongs to that workspace: choose another name",
 					team.ArgocdProject.Name, owner),
 			})
 		}

@@ -47,10 +47,10 @@ func TestFormsOfConfigurationThatDoNotFit(t *testing.T) {
 		want       string
 	}{
 		"values without a chart": {deployment{configAs: fleet.ConfigAs{"values"}}, at + `"values" is for charts, which these manifests are not`},
-		"values for Zarf":        {deployment{reconciler: "zarf", manifests: helmChart, configAs: fleet.ConfigAs{"values"}}, at + `"values" is nothing that reconciler "zarf" can do, which cluster type "drone" has`},
-		"variables of a chart":   {deployment{manifests: helmChart, configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is for manifests that are no chart`},
-		"variables for Argo CD":  {deployment{reconciler: "argocd", configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is nothing that reconciler "argocd" can do, which cluster type "drone" has`},
-		"a variable's name":      {substitute(map[string]any{"a-b": "x"}), `deployment target "hello-dev": config_as "substitute": key "a-b" cannot be a variable: letters, digits and _ can, and no digit comes first`},
+		"values for Zarf":        {deployment{reconciler: "zarf", manifests: helmChart, configAs: fleet.ConfigAs{"values"}}, at + `"values" is not possible with reconciler "zarf" of cluster type "drone"`},
+		"variables of a chart":   {deployment{manifests: helmChart, configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is for manifests other than charts`},
+		"variables for Argo CD":  {deployment{reconciler: "argocd", configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is not possible with reconciler "argocd" of cluster type "drone"`},
+		"a variable's name":      {substitute(map[string]any{"a-b": "x"}), `deployment target "hello-dev": config_as "substitute": key "a-b" cannot be a variable: use letters, digits and _, and no digit at the beginning`},
 		"a list":                 {substitute(map[string]any{"a": []any{"x"}}), `deployment target "hello-dev": config_as "substitute": the value of key "a" is an object or a list, and Flux substitutes text`},
 		"several lines":          {substitute(map[string]any{"a": "x\ny"}), `deployment target "hello-dev": config_as "substitute": the value of key "a" has several lines, which Flux would join`},
 		"a template of one's own": {
@@ -101,7 +101,7 @@ func TestConfigurationThatNoConfigMapTakesIsReportedAtItsContainer(t *testing.T)
 		templates, subject := deployment{
 			configType: configType, config: map[string]any{"a": strings.Repeat("x", 600_000), "b": strings.Repeat("y", 600_001)},
 		}.compile(t)
-		want := `the configuration of deployment target "hello-dev" is larger than 1 MiB, which is what Kubernetes takes; its largest key is "b"`
+		want := `the configuration of deployment target "hello-dev" is larger than 1 MiB, which is the limit of Kubernetes; its largest key is "b"`
 		if _, err := templates.Render(subject); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -120,10 +120,10 @@ func TestReconcilersOfKubernetesWantManifests(t *testing.T) {
 		"YAML for Argo CD":     {"argocd", "yaml", "a: 1\n", "has no apiVersion"},
 		"YAML for Zarf":        {"zarf", "yaml", "a: 1\n", ""},
 		"JSON for Flux":        {"flux", "json", `{"a": 1}`, ""},
-		"JSON for Argo CD":     {"argocd", "json", `{"a": 1}`, "is no Kubernetes document, and Argo CD takes every file that ends in .json for one"},
+		"JSON for Argo CD":     {"argocd", "json", `{"a": 1}`, "is not a Kubernetes document, but Argo CD reads every file that ends in .json as one"},
 		"a ConfigMap":          {"argocd", "json", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}`, ""},
 		"something else":       {"argocd", "env", "A=1", ""},
-		"a list for Argo CD":   {"argocd", "json", `[1]`, "is no Kubernetes document"},
+		"a list for Argo CD":   {"argocd", "json", `[1]`, "is not a Kubernetes document"},
 		"nothing but comments": {"flux", "yaml", "# nothing\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

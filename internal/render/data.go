@@ -147,7 +147,7 @@ func (d *data) substitute(target *fleet.DeploymentTarget) (map[string]any, error
 		text, isScalar := textOf(d.config[key])
 		switch {
 		case !variable.MatchString(key):
-			return nil, problemf("config_as \"substitute\": key %q cannot be a variable: letters, digits and _ can, and no digit comes first", key)
+			return nil, problemf("config_as \"substitute\": key %q cannot be a variable: use letters, digits and _, and no digit at the beginning", key)
 		case !isScalar:
 			return nil, problemf("config_as \"substitute\": the value of key %q is an object or a list, and Flux substitutes text", key)
 		case strings.ContainsAny(text, "\n\r"):

@@ -88,7 +88,7 @@ func (e *engine) print(source string, value any) any {
 func (e *engine) text(source string, value any) any {
 	e.need(false, source, value)
 	if holdsNil(value) {
-		panic(problemf("%s holds a null, which only toYaml and toJson can write", source))
+		panic(problemf("%s has a null, which only toYaml and toJson can write", source))
 	}
 	return value
 }
@@ -116,7 +116,7 @@ func (e *engine) take(shallow bool, value any) any {
 func (e *engine) step() string {
 	e.turns++
 	if e.turns > maxTurns {
-		panic(problemf("loops and calls of templates take more than %d turns", maxTurns))
+		panic(problemf("loops and calls of templates take more than %d steps", maxTurns))
 	}
 	return ""
 }

@@ -25,7 +25,7 @@ const (
 	readsClock       = "it reads the clock, or the time zone of the machine that renders"
 	differs          = "its result differs from run to run"
 	differsBySystem  = "its result differs between operating systems; use base, clean, dir, ext or isAbs"
-	hidesNothing     = "what it derives would be committed in clear"
+	hidesNothing     = "its result would be committed unencrypted"
 )
 
 // refused are the functions of sprig's that templates do not have, and why.

@@ -53,7 +53,7 @@ func TestRefusedFunctionIsAnErrorThatSaysWhy(t *testing.T) {
 		"{{ randAlphaNum 5 | quote }}":      `function "randAlphaNum" is not for templates: its result differs from run to run`,
 		"{{ genPrivateKey \"rsa\" }}":       `function "genPrivateKey" is not for templates`,
 		"{{ osBase .Manifests.path }}":      `use base, clean, dir, ext or isAbs`,
-		"{{ derivePassword 1 \"a\" }}":      `what it derives would be committed in clear`,
+		"{{ derivePassword 1 \"a\" }}":      `its result would be committed unencrypted`,
 		"{{ toYml .ConfigData }}":           `there is no function "toYml"; did you mean "toYaml"?`,
 		"{{ _need .ConfigData }}":           `there is no function "_need"`,
 		"{{ if .ConfigData }}":              `line 1: unexpected EOF`,

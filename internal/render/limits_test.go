@@ -12,10 +12,10 @@ import (
 
 func TestTemplatesThatNeverEndOrGrowAreErrorsThatNameTheLimit(t *testing.T) {
 	for template, want := range map[string]string{
-		`{{ range 1000000000000 }}{{ end }}`:                                "loops and calls of templates take more than 100000 turns",
-		`{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}`:    "loops and calls of templates take more than 100000 turns",
+		`{{ range 1000000000000 }}{{ end }}`:                                "loops and calls of templates take more than 100000 steps",
+		`{{ range until 1000 }}{{ range until 1000 }}{{ end }}{{ end }}`:    "loops and calls of templates take more than 100000 steps",
 		`{{ define "x" }}{{ template "x" . }}{{ end }}{{ template "x" . }}`: "templates call each other more than 100 levels deep",
-		`{{ define "x" }}{{ if lt (len .) 60 }}{{ template "x" (append . 1) }}{{ template "x" (append . 1) }}{{ end }}{{ end }}{{ template "x" list }}`: "take more than 100000 turns",
+		`{{ define "x" }}{{ if lt (len .) 60 }}{{ template "x" (append . 1) }}{{ template "x" (append . 1) }}{{ end }}{{ end }}{{ template "x" list }}`: "take more than 100000 steps",
 		`{{ $t := "{{ tpl .ConfigData.loop . }}" }}{{ tpl $t . }}`:                                                                                      "templates call each other more than 100 levels deep",
 		`{{ until 2000000000 | len }}`:                                                                      "a list of numbers is larger than 1 MiB",
 		`{{ untilStep 0 9223372036854775807 1 | len }}`:                                                     "a list of numbers is larger than 1 MiB",
@@ -43,7 +43,7 @@ func TestTemplatesThatNeverEndOrGrowAreErrorsThatNameTheLimit(t *testing.T) {
 		`{{ $x := list 1 }}{{ range until 2000 }}{{ $x = list $x }}{{ end }}{{ $x }}`:                       "a value is nested deeper than 1000 levels",
 		`{{ $x := repeat 1000000 "a" }}{{ range until 100 }}{{ $y := len $x }}{{ end }}`:                    "functions work on more than 64 MiB",
 		`{{ $x := repeat 1000000 "a" }}{{ range until 10 }}{{ $x }}{{ end }}`:                               "writes more than 4 MiB into one file",
-		`{{ range until 100000 }}{{ range until 100000 }}x{{ end }}{{ end }}`:                               "turns",
+		`{{ range until 100000 }}{{ range until 100000 }}x{{ end }}{{ end }}`:                               "steps",
 		`{{ $x := repeat 1000000 "a" }}{{ range until 10 }}{{ $y := tpl (printf "%s%d" $x .) $ }}{{ end }}`: "functions work on more than 64 MiB",
 		`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $d }}`:                                                 "a value is nested deeper than 1000 levels",
 		`{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ toYaml $d }}`:                                          "a value is nested deeper than 1000 levels",

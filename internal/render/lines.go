@@ -19,7 +19,7 @@ var (
 func toEnv(values map[string]any) (string, error) {
 	return toLines(values, func(key, text string) (string, error) {
 		if !variableName.MatchString(key) {
-			return "", problemf("key %q cannot be the name of an environment variable: letters, digits and _ can", key)
+			return "", problemf("key %q cannot be the name of an environment variable: use letters, digits and _", key)
 		}
 		if strings.ContainsRune(text, 0) {
 			return "", problemf("the value of key %q holds a null character, which an environment variable cannot", key)

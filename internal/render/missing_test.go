@@ -91,9 +91,9 @@ func TestPrintingAMissingValueIsAnErrorThatNamesIt(t *testing.T) {
 		`{{ tpl .ConfigData.NOPE . }}`:                                                    `.ConfigData.NOPE has no value`,
 		`{{ set . "Namespace" "" | len }}{{ unset . "Namespace" | len }}{{ .Namespace }}`: `.Namespace has no value`,
 		`{{ $_ := unset .Manifests "repo" }}{{ .Manifests.repo | quote }}`:                `.Manifests.repo has no value`,
-		`{{ fromJson "{\"a\":null}" | quote }}`:                                           `holds a null`,
-		`{{ fromJson "{\"a\":null}" | toString }}`:                                        `holds a null`,
-		`{{ fromJson "{\"a\":null}" }}`:                                                   `holds a null`,
+		`{{ fromJson "{\"a\":null}" | quote }}`:                                           `has a null`,
+		`{{ fromJson "{\"a\":null}" | toString }}`:                                        `has a null`,
+		`{{ fromJson "{\"a\":null}" }}`:                                                   `has a null`,
 		`{{ (fromJson "{\"a\":null}").a }}`:                                               `(fromJson "{\"a\":null}").a has no value`,
 	} {
 		got, err := text(t, template)

@@ -34,14 +34,14 @@ func (p *fieldParameter) isOf(reconciler string) bool {
 }
 
 const (
-	byManifests = "the deployment target's manifests say this"
-	byNamespace = "the deployment target's namespace says this"
-	byName      = "the deployment target's name says this"
+	byManifests = "the deployment target's manifests set this"
+	byNamespace = "the deployment target's namespace sets this"
+	byName      = "the deployment target's name sets this"
 )
 
 var fieldParameters = []fieldParameter{
 	{
-		name: "kustomization", kind: "Kustomization", reconciler: "flux", manifests: "manifests that are no chart",
+		name: "kustomization", kind: "Kustomization", reconciler: "flux", manifests: "manifests other than charts",
 		of:      func(m *fleet.Manifests) bool { return !isChart(m) },
 		decided: map[string]string{"path": byManifests, "sourceRef": byManifests, "targetNamespace": byNamespace},
 		account: "serviceAccountName", added: "dependsOn",
@@ -219,14 +219,14 @@ func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
 			c.decided(path, fields, field, parameter.decided[field])
 		}
 		if team != nil && parameter.account != "" && team.serviceAccount != "" {
-			c.decided(path, fields, parameter.account, "the workspace's service_account says this")
+			c.decided(path, fields, parameter.account, "the workspace's service_account sets this")
 		}
 		if team != nil && parameter.name == "application" && team.argocdProject != "" {
-			c.decided(path, fields, "project", "the workspace's argocd_project says this")
+			c.decided(path, fields, "project", "the workspace's argocd_project sets this")
 		}
 	}
 	if _, given := parameters[projectParameter]; given && team != nil && team.argocdProject != "" {
-		c.report(c.path.Attribute(projectParameter), "cannot be set: the workspace's argocd_project says this")
+		c.report(c.path.Attribute(projectParameter), "cannot be set: the workspace's argocd_project sets this")
 	}
 }
 
@@ -252,7 +252,7 @@ func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field,
 func (c *parameterCheck) useful(parameters map[string]any, manifests *fleet.Manifests) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if parameter := fieldParameterOf(name); parameter != nil && !parameter.of(manifests) {
-			c.report(c.path.Attribute(name), "is for %s, which these are not", parameter.manifests)
+			c.report(c.path.Attribute(name), "is for %s, and these manifests are something else", parameter.manifests)
 		}
 	}
 	if _, given := parameters[valuesParameter]; given && !isChart(manifests) {
@@ -331,7 +331,7 @@ func (c *parameterCheck) forms(path *fleet.Path, target *fleet.DeploymentTarget)
 		c.report(path, `"values" is for charts, which these manifests are not`)
 	}
 	if target.Manifests.ConfigAs.Substitute() && isChart(&target.Manifests) {
-		c.report(path, `"substitute" is for manifests that are no chart`)
+		c.report(path, `"substitute" is for manifests other than charts`)
 	}
 }
 
@@ -350,7 +350,7 @@ func formProblem(host *host, assignment *schedule.Assignment) error {
 	}
 	return fleet.Findings{{
 		Path: targetPath(assignment.Target).Attribute("config_as").String(),
-		Message: fmt.Sprintf("%q is nothing that reconciler %q can do, which cluster type %q has", form, host.reconciler,
+		Message: fmt.Sprintf("%q is not possible with reconciler %q of cluster type %q", form, host.reconciler,
 			assignment.Host.ClusterType.Name),
 	}}
 }

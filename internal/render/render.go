@@ -173,7 +173,7 @@ func tooLarge(subject Subject) error {
 		container = subject.Origin(largest)
 	}
 	var root *fleet.Path
-	finding := fleet.Finding{Message: fmt.Sprintf("the configuration of deployment target %q is larger than %d MiB, which is what Kubernetes takes; "+
+	finding := fleet.Finding{Message: fmt.Sprintf("the configuration of deployment target %q is larger than %d MiB, which is the limit of Kubernetes; "+
 		"its largest key is %q", subject.Assignment.Target.Name, maxConfigMap>>20, largest)}
 	if container != "" {
 		finding.Path = root.Attribute("config_containers").Key(container).Attribute("data").Key(largest).String()

@@ -42,7 +42,7 @@ func TestSettingsThatCannotBeAreFoundAllAtOnce(t *testing.T) {
 		"a fraction":         {stages(map[string]any{"name": "a", "percent": number64("1.5")}), []string{"must be a whole number"}},
 		"a text":             {stages(map[string]any{"name": "a", "percent": "10"}), []string{"must be a whole number, not a string"}},
 		"negative":           {stages(map[string]any{"name": "a", "max_failed": number64("-1")}), []string{"max_failed"}},
-		"soak":               {stages(map[string]any{"name": "a", "soak": "-1h"}), []string{`stages["a"].soak: "-1h" is less than nothing`}},
+		"soak":               {stages(map[string]any{"name": "a", "soak": "-1h"}), []string{`stages["a"].soak: "-1h" is negative`}},
 		"selector":           {stages(map[string]any{"name": "a", "cluster_selector": map[string]any{"match_lables": map[string]any{}}}), []string{`stages["a"].cluster_selector.match_lables`}},
 		"on_failure":         {with(one(), "on_failure", "rollback"), []string{`did you mean "roll_back"?`}},
 		"unknown":            {with(one(), "unknown", "ignore"), []string{"must be one of wait, skip"}},

@@ -145,7 +145,7 @@ func (c *clashes) findings() fleet.Findings {
 		target := one.second.Target
 		finding := fleet.Finding{
 			Path: fmt.Sprintf("workloads[%q].deployment_targets[%q]", target.Workload.Name, target.Target.Name),
-			Message: fmt.Sprintf("deployment target %q is assigned to %s and to %s%s, which would have it twice: assign it to one of them",
+			Message: fmt.Sprintf("deployment target %q is assigned to %s and to %s%s, where it would run twice: assign it to one of them",
 				target.Name, describeHost(one.first.Host), describeHost(one.second.Host), more),
 		}
 		if one.first.Target != target {

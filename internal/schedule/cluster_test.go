@@ -74,12 +74,12 @@ func TestNothingOnAClusterSharesANamespaceByAccident(t *testing.T) {
 		"a target that comes twice": {
 			"", "drone: b-c, clusters/drone-a: b-c, clusters/drone-b: b-c, clusters/large-1: b-c",
 			[]string{`workloads["b"].deployment_targets["c"]: deployment target "b-c" is assigned to cluster type "drone" and to ` +
-				`cluster "drone-a" (and 1 more), which would have it twice: assign it to one of them`},
+				`cluster "drone-a" (and 1 more), where it would run twice: assign it to one of them`},
 		},
 		"a target of a set namespace that comes twice": {
 			"b: shared", "drone: b-c, clusters/drone-a: b-c",
 			[]string{`workloads["b"].deployment_targets["c"]: deployment target "b-c" is assigned to cluster type "drone" and to ` +
-				`cluster "drone-a", which would have it twice: assign it to one of them`},
+				`cluster "drone-a", where it would run twice: assign it to one of them`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

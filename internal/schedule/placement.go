@@ -38,7 +38,7 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 		if !matches && len(p.hosts) > 0 && len(findings) == 0 {
 			s.warnings = append(s.warnings, fleet.Finding{
 				Path:    fmt.Sprintf("target_policies[%q].placement.prefer[%d].selector", p.Name, i),
-				Message: fmt.Sprintf("none of the hosts that the policy selects has %s: the weight counts for nothing", requirements),
+				Message: fmt.Sprintf("none of the hosts that the policy selects has %s: the weight has no effect", requirements),
 			})
 		}
 	}
@@ -52,7 +52,7 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 		if !found && len(p.hosts) > 0 {
 			s.warnings = append(s.warnings, fleet.Finding{
 				Path: fmt.Sprintf("target_policies[%q].placement.spread[%d].key", p.Name, i),
-				Message: fmt.Sprintf("none of the hosts that the policy selects has label %q: they are spread over nothing%s",
+				Message: fmt.Sprintf("none of the hosts that the policy selects has label %q: the spread has no effect%s",
 					spread.Key, fleet.DidYouMean(spread.Key, s.labelKeys(p.hosts))),
 			})
 		}

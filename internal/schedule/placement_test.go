@@ -68,7 +68,7 @@ func TestPlacementTakesWhatThereIsWithAWarning(t *testing.T) {
 		t.Errorf("on %q, want both hosts", got)
 	}
 	result, _ := schedule.Schedule(f)
-	want := `target_policies["some"].placement.number_of_hosts: wants 3 hosts, and the policy selects 2: takes them all`
+	want := `target_policies["some"].placement.number_of_hosts: wants 3 hosts, but the policy selects 2: all of them are used`
 	if len(result.Warnings) != 1 || result.Warnings[0].String() != want {
 		t.Errorf("warnings %v, want %s", result.Warnings, want)
 	}
@@ -82,9 +82,9 @@ func TestPlacementByLabelsThatNoHostHasIsTold(t *testing.T) {
 		want     []string
 	}{
 		"hosts without them": {"{}", []string{
-			`target_policies["p"].placement.prefer[1].selector: none of the hosts that the policy selects has size=huge: the weight counts for nothing`,
+			`target_policies["p"].placement.prefer[1].selector: none of the hosts that the policy selects has size=huge: the weight has no effect`,
 			`target_policies["p"].placement.spread[0].key: none of the hosts that the policy selects has label "regoin": ` +
-				`they are spread over nothing; did you mean "region"?`,
+				`the spread has no effect; did you mean "region"?`,
 		}},
 		"no hosts at all": {"{match_labels: {size: tiny}}", nil},
 	} {

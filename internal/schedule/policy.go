@@ -55,7 +55,7 @@ func (s *scheduler) warnOfFewHosts(p *policy) {
 	if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
 		s.warnings = append(s.warnings, fleet.Finding{
 			Path:    fmt.Sprintf("target_policies[%q].placement.number_of_hosts", p.Name),
-			Message: fmt.Sprintf("wants %d hosts, and the policy selects %d: takes them all", wanted, len(p.hosts)),
+			Message: fmt.Sprintf("wants %d hosts, but the policy selects %d: all of them are used", wanted, len(p.hosts)),
 		})
 	}
 }

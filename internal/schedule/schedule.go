@@ -178,7 +178,7 @@ func (s *scheduler) require(assignments []*Assignment) {
 			if len(there) == 0 {
 				s.findings = append(s.findings, fleet.Finding{
 					Path: fmt.Sprintf("workloads[%q].requires", assignment.Target.Workload.Name),
-					Message: fmt.Sprintf("deployment target %q is assigned to host %q, where nothing of workload %q is, which it requires",
+					Message: fmt.Sprintf("deployment target %q is assigned to host %q, but workload %q, which it requires, has no deployment target there",
 						assignment.Target.Name, assignment.Host.Name, name),
 				})
 			}

@@ -270,14 +270,14 @@ workloads:
 		},
 		"apart": {
 			"drone: app-live, large: cache-live, drone: database-live", []string{"database-live"},
-			[]string{`workloads["app"].requires: deployment target "app-live" is assigned to host "drone", where nothing of workload "cache" is, which it requires`},
+			[]string{`workloads["app"].requires: deployment target "app-live" is assigned to host "drone", but workload "cache", which it requires, has no deployment target there`},
 		},
 		"on the cluster's type": {
 			"clusters/drone-1: app-live, drone: cache-live, clusters/drone-1: database-live", []string{"cache-live", "database-live"}, nil,
 		},
 		"on a cluster of the type": {
 			"drone: app-live, clusters/drone-1: cache-live, drone: database-live", []string{"database-live"},
-			[]string{`workloads["app"].requires: deployment target "app-live" is assigned to host "drone", where nothing of workload "cache" is, which it requires`},
+			[]string{`workloads["app"].requires: deployment target "app-live" is assigned to host "drone", but workload "cache", which it requires, has no deployment target there`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
