@@ -101,7 +101,7 @@ func TestAnAmbiguityIsOneFindingForAllItsAssignments(t *testing.T) {
 			assign("small", "hi", labels{"region": "west", "size": "small"}, nil).
 			assign("small", "other", labels{"region": "west", "size": "small"}, nil)
 	}
-	sentence := `config container "b": /A is ambiguous: the containers "a" and "b" have equal priority and as many labels, and disagree; ` +
+	sentence := `config container "b": /A is ambiguous: the containers "a" and "b" have equal priority and equally many labels, and give different values; ` +
 		`raise the priority of the one that should win (assignment "small/hello-test" and 2 more)`
 	for onConflict, want := range map[string]struct{ findings, warnings string }{
 		"":         {sentence, ""},

@@ -14,14 +14,14 @@ import (
 func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, error) {
 	bare := *f
 	bare.ConfigSchemas = nil
-	engine, err := newEngine(&bare, nil)
+	mergeIndex, err := newMergeIndex(&bare, nil)
 	if err != nil {
 		return nil, err
 	}
-	reached := engine.reach(&bare, assignments)
+	reached := mergeIndex.reach(&bare, assignments)
 	sets := make([][]string, len(reached.sets))
 	for i, members := range reached.sets {
-		sets[i] = engine.names(members)
+		sets[i] = mergeIndex.names(members)
 	}
 	matched := make([][]string, len(assignments))
 	for i, set := range reached.set {
@@ -30,7 +30,7 @@ func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, erro
 	return matched, nil
 }
 
-func (e *engine) names(members []int32) []string {
+func (e *mergeIndex) names(members []int32) []string {
 	names := make([]string, len(members))
 	for i, member := range members {
 		names[i] = e.containers[member].name
@@ -56,8 +56,8 @@ func (s *Snapshot) ProvenanceOf(pointer string) map[string]Origin {
 
 // DecidedBy returns the name of the container that decides what is at the JSON pointer: where a value is,
 // the one that it comes from (of several, the one that was merged last), and where none is, the one that
-// removed it, or put something else in the place of what it would be part of. It is empty where no
-// container says anything about the place.
+// removed it, or that replaced the object it would be part of. It is empty where no container has the
+// node.
 func (s *Snapshot) DecidedBy(pointer string) string {
 	if pointer == "" {
 		return ""
@@ -66,8 +66,8 @@ func (s *Snapshot) DecidedBy(pointer string) string {
 		return from
 	}
 	for _, member := range slices.Backward(s.members) {
-		if s.engine.containers[member].ends(pointer) {
-			return s.engine.containers[member].name
+		if s.mergeIndex.containers[member].ends(pointer) {
+			return s.mergeIndex.containers[member].name
 		}
 	}
 	return ""

@@ -44,7 +44,7 @@ func TestMatchRefusesWhatTheFleetWould(t *testing.T) {
 	equal(t, "error", err, `lists is "zip", and must be one of replace, append, merge`)
 }
 
-func TestEachPlaceIsDecidedByOneContainer(t *testing.T) {
+func TestEachNodeIsDecidedByOneContainer(t *testing.T) {
 	t.Parallel()
 	g := dev().
 		container("a", nil, `{"A":1,"B":{"x":1,"y":{"z":2}},"C":{"x":1},"D":[1,2],"E":{"x":1},"F":null,"a/b":{"c~d":1}}`).
@@ -60,7 +60,7 @@ func TestEachPlaceIsDecidedByOneContainer(t *testing.T) {
 	}
 }
 
-func TestProvenanceOfAPlace(t *testing.T) {
+func TestProvenanceOfANode(t *testing.T) {
 	t.Parallel()
 	g := dev().
 		container("a", nil, `{"A":1,"B":{"x":1,"y":{"z":2}},"BB":1}`).

@@ -14,16 +14,16 @@ import (
 
 // checks are the schemas of a fleet. Schemas of the same text are one.
 type checks struct {
-	engine  *engine
-	schemas []*schema        // nil where the text is no schema
-	named   []int            // by config schema: its schema
-	own     map[string][]int // by a deployment target's full name
-	invalid []Finding
+	mergeIndex *mergeIndex
+	schemas    []*schema        // nil where the text is no schema
+	named      []int            // by config schema: its schema
+	own        map[string][]int // by a deployment target's full name
+	invalid    []Finding
 }
 
 // newChecks reads all schemas of the fleet.
-func newChecks(f *fleet.Fleet, e *engine, assignments []*schedule.Assignment) *checks {
-	made := &checks{engine: e, own: map[string][]int{}}
+func newChecks(f *fleet.Fleet, e *mergeIndex, assignments []*schedule.Assignment) *checks {
+	made := &checks{mergeIndex: e, own: map[string][]int{}}
 	var texts []string
 	numbers := map[string]int{}
 	number := func(text string) int {
@@ -132,7 +132,7 @@ func (c *checks) run(f *fleet.Fleet, assignments []*schedule.Assignment, reached
 		}
 	})
 
-	suppliers := &suppliers{engine: c.engine, found: map[string][]int{}}
+	suppliers := &suppliers{mergeIndex: c.mergeIndex, found: map[string][]int{}}
 	for i, assignment := range assignments {
 		set := reached.set[i]
 		if len(broken[set]) == 0 {
@@ -189,7 +189,7 @@ func (c *checks) meetings(assignments []*schedule.Assignment, reached *reach) []
 	return meets
 }
 
-// checker checks snapshots, one at a time. It remembers the verdict on each value.
+// checker checks snapshots, one at a time. It remembers the result for each value.
 type checker struct {
 	*checks
 	present  []*value // by key; nil between snapshots
@@ -206,7 +206,7 @@ type verdict struct {
 
 func newChecker(c *checks) *checker {
 	return &checker{
-		checks: c, present: make([]*value, len(c.engine.keys)), verdicts: map[verdict][]violation{}, met: map[int][]bool{},
+		checks: c, present: make([]*value, len(c.mergeIndex.keys)), verdicts: map[verdict][]violation{}, met: map[int][]bool{},
 	}
 }
 
@@ -251,12 +251,12 @@ func (c *checker) checkSeparately(s *schema, snapshot *Snapshot) []violation {
 	}
 	if s.closed || s.others != nil {
 		for _, field := range snapshot.fields {
-			name := c.engine.keys[field.key]
+			name := c.mergeIndex.keys[field.key]
 			if s.root.Properties[name] != nil {
 				continue
 			}
 			if s.closed {
-				found = append(found, violation{pointer: "/" + escapePointer(name), message: "is not a key that is allowed"})
+				found = append(found, violation{pointer: "/" + escapePointer(name), message: "is not an allowed key"})
 				continue
 			}
 			found = append(found, c.checkValue(s, s.others, field.key, field.value)...)
@@ -270,7 +270,7 @@ func (c *checker) checkValue(s *schema, sub *jsonschema.Schema, key int, one *va
 	if found, known := c.verdicts[about]; known {
 		return found
 	}
-	pointer := "/" + escapePointer(c.engine.keys[key])
+	pointer := "/" + escapePointer(c.mergeIndex.keys[key])
 	c.verdicts[about] = s.checkOne(sub, pointer, one)
 	return c.verdicts[about]
 }
@@ -299,7 +299,7 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 	texts := map[string]string{}
 	var found []violation
 	for _, field := range snapshot.fields {
-		pointer := "/" + escapePointer(c.engine.keys[field.key])
+		pointer := "/" + escapePointer(c.mergeIndex.keys[field.key])
 		if text, ok := field.value.clean.(string); ok && field.value.text {
 			texts[pointer] = text
 		}
@@ -317,7 +317,7 @@ func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 		}
 		read := maps.Clone(values)
 		for _, field := range snapshot.fields {
-			name := c.engine.keys[field.key]
+			name := c.mergeIndex.keys[field.key]
 			if reading, ok := readings["/"+escapePointer(name)]; ok {
 				read[name] = reading
 			}

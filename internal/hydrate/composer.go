@@ -12,37 +12,37 @@ import (
 )
 
 // composer composes snapshots, one at a time. It goes through the containers from the last to the first, and
-// looks at each step of each once: the first value that it meets at a place is the one that remains there.
-// So the work for a set of containers is little more than reading it, however different the sets are. What
-// several sets come to is kept: objects that were merged of the same parts are one value.
+// reads each step once: the first value that it meets at a node is the one that remains there. So the work for
+// a set of containers is little more than reading it. Objects that are merged from the same parts are kept and
+// used again.
 type composer struct {
-	*engine
-	turn     uint32        // the number of the snapshot at hand
-	met      []meeting     // by place
-	columns  [][]entryFrom // by place that is merged as a whole: what remains, the last first
-	touched  numberSet     // the places that were met
-	order    []int32       // the same, in order
-	doubtful numberSet     // the top-level places at which containers of equal rank give different values
-	merged   map[string]*value
-	fields   []entry
-	buffer   []byte
+	*mergeIndex
+	generation uint32        // the number of the snapshot that is being composed
+	met        []meeting     // by node
+	columns    [][]entryFrom // by node that is merged as a whole: what remains, the last first
+	touched    numberSet     // the nodes that were met
+	order      []int32       // the same, in order
+	doubtful   numberSet     // the top-level nodes at which containers of equal rank give different values
+	merged     map[string]*value
+	fields     []entry
+	buffer     []byte
 
 	name, wholeName []byte
 }
 
-// meeting is what the snapshot at hand has at a place so far.
+// meeting is what the snapshot that is being composed has at a node so far.
 type meeting struct {
-	turn  uint32 // of an older snapshot: nothing yet
-	state state
-	rank  int32  // of the container that was met last, or that had the last word
-	value *value // what remains; at a place merged as a whole, what was met last
+	generation uint32 // of an older snapshot: nothing yet
+	state      state
+	rank       int32  // of the container that was met last, or that decided
+	value      *value // what remains; at a node merged as a whole, what was met last
 }
 
-// state is what further containers can do at a place.
+// state is what further containers can do at a node.
 type state uint8
 
 const (
-	decided  state = iota // nothing: a value stands
+	decided  state = iota // nothing: the node has its value
 	open                  // objects are merged by their parts
 	closed                // nothing: something below the objects was no object
 	combined              // values are merged as a whole
@@ -54,19 +54,19 @@ type entryFrom struct {
 	value *value
 }
 
-func newComposer(e *engine) *composer {
+func newComposer(e *mergeIndex) *composer {
 	return &composer{
-		engine: e, met: make([]meeting, len(e.places)), columns: make([][]entryFrom, e.wholes),
-		touched: newNumberSet(len(e.places)), doubtful: newNumberSet(len(e.places)), merged: map[string]*value{},
+		mergeIndex: e, met: make([]meeting, len(e.nodes)), columns: make([][]entryFrom, e.wholes),
+		touched: newNumberSet(len(e.nodes)), doubtful: newNumberSet(len(e.nodes)), merged: map[string]*value{},
 	}
 }
 
-// snapshot composes what the containers, in merge order, give together, and finds the places where
+// snapshot composes what the containers, in merge order, give together, and finds the nodes where
 // only their names decide.
 func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
-	made := &Snapshot{Known: true, engine: c.engine, members: members}
+	made := &Snapshot{Known: true, mergeIndex: c.mergeIndex, members: members}
 	certain := 0 // the rank from which on no unknown value can resolve an ambiguity
-	c.turn++
+	c.generation++
 	for i := len(members) - 1; i >= 0; i-- {
 		member := members[i]
 		one := &c.containers[member]
@@ -84,8 +84,8 @@ func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 	}
 	var ambiguities []ambiguity
 	c.order = c.doubtful.drain(c.order[:0])
-	for _, place := range c.order {
-		for _, found := range c.ambiguities(c.places[place].name, members) {
+	for _, node := range c.order {
+		for _, found := range c.ambiguities(c.nodes[node].name, members) {
 			if c.ranks[found.containers[0]] >= certain {
 				ambiguities = append(ambiguities, found)
 			}
@@ -102,9 +102,9 @@ func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 func (c *composer) take(one *container, from int, rank int32) {
 	for at := 0; at < len(one.steps); {
 		step := &one.steps[at]
-		met := &c.met[step.place]
+		met := &c.met[step.node]
 		enter := false
-		if met.turn != c.turn {
+		if met.generation != c.generation {
 			enter = c.meet(step, met, from, rank)
 		} else {
 			enter = c.meetAgain(step, met, from, rank)
@@ -117,23 +117,23 @@ func (c *composer) take(one *container, from int, rank int32) {
 	}
 }
 
-// meet is for the first container that has the place. It returns whether its parts are to be looked at.
+// meet is for the first container that has the node. It returns whether its parts are to be looked at.
 func (c *composer) meet(step *step, met *meeting, from int, rank int32) bool {
-	c.touched.add(step.place)
-	*met = meeting{c.turn, decided, rank, step.value}
+	c.touched.add(step.node)
+	*met = meeting{c.generation, decided, rank, step.value}
 	if step.value == nil {
 		met.state = open
 		return true
 	}
-	if whole := c.places[step.place].whole; whole >= 0 {
+	if whole := c.nodes[step.node].whole; whole >= 0 {
 		met.state = combined
 		c.columns[whole] = append(c.columns[whole][:0], entryFrom{from, step.value})
 	}
 	return false
 }
 
-// meetAgain is for containers further down. Who has the same rank as the one above it, and gives another
-// value, makes the place doubtful: whether that does any harm is a longer question.
+// meetAgain is for containers further down. One with the same rank as the container above it and another value
+// makes the node doubtful; ambiguities finds out later whether that matters.
 func (c *composer) meetAgain(step *step, met *meeting, from int, rank int32) bool {
 	differs := met.rank == rank && (step.value == nil || met.value == nil || step.value.id != met.value.id)
 	switch met.state {
@@ -147,7 +147,7 @@ func (c *composer) meetAgain(step *step, met *meeting, from int, rank int32) boo
 		differs = differs && step.value == nil
 	case decided:
 	case combined, ended:
-		column := &c.columns[c.places[step.place].whole]
+		column := &c.columns[c.nodes[step.node].whole]
 		if met.state == combined && c.combine(step.value.raw, (*column)[len(*column)-1].value.raw) {
 			*column = append(*column, entryFrom{from, step.value})
 		} else {
@@ -156,12 +156,12 @@ func (c *composer) meetAgain(step *step, met *meeting, from int, rank int32) boo
 		met.rank, met.value = rank, step.value
 	}
 	if differs {
-		c.doubtful.add(c.places[step.place].top)
+		c.doubtful.add(c.nodes[step.node].top)
 	}
 	return false
 }
 
-// ambiguities looks into a key at which containers of equal rank give different values.
+// ambiguities examines a key for which containers of equal rank give different values.
 func (c *composer) ambiguities(key string, members []int32) []ambiguity {
 	var column []contribution
 	for _, member := range members {
@@ -177,12 +177,12 @@ func (c *composer) ambiguities(key string, members []int32) []ambiguity {
 // finish makes the values of a snapshot of what was met.
 func (c *composer) finish(made *Snapshot) {
 	c.fields, c.buffer = c.fields[:0], append(c.buffer[:0], '{')
-	for place, value := range c.each(c.order) {
+	for node, value := range c.each(c.order) {
 		if len(c.fields) > 0 {
 			c.buffer = append(c.buffer, ',')
 		}
-		c.buffer = append(append(c.buffer, place.json...), value.json...)
-		c.fields = append(c.fields, entry{place.key, value})
+		c.buffer = append(append(c.buffer, node.json...), value.json...)
+		c.fields = append(c.fields, entry{node.key, value})
 	}
 	made.fields = slices.Clone(c.fields)
 	c.buffer = append(c.buffer, '}')
@@ -191,16 +191,16 @@ func (c *composer) finish(made *Snapshot) {
 	made.Version = hex.EncodeToString(sum[:8])
 }
 
-// What stands in the name of merged values for a place that has no value of a container.
+// Marks in the name of merged values for a node without a value of a container.
 const (
 	nothing  = math.MinInt32
 	anObject = math.MinInt32 + 1
-	wholes   = math.MaxUint32 // in place of a place's number
+	wholes   = math.MaxUint32 // in place of a node's number
 )
 
-// remaining returns what remains at the first of the places, of which the others are parts, or nil.
-func (c *composer) remaining(places []int32) *value {
-	met := &c.met[places[0]]
+// remaining returns what remains at the first of the nodes, of which the others are parts, or nil.
+func (c *composer) remaining(nodes []int32) *value {
+	met := &c.met[nodes[0]]
 	switch met.state {
 	case decided:
 		if met.value.raw == nil {
@@ -208,68 +208,68 @@ func (c *composer) remaining(places []int32) *value {
 		}
 		return met.value
 	case combined, ended:
-		return c.combination(c.columns[c.places[places[0]].whole])
+		return c.combination(c.columns[c.nodes[nodes[0]].whole])
 	}
 	c.name = c.name[:0]
-	for _, place := range places {
+	for _, node := range nodes {
 		id := anObject
-		switch met := &c.met[place]; met.state {
+		switch met := &c.met[node]; met.state {
 		case decided:
 			id = met.value.id
 		case combined, ended:
 			id = nothing
-			if value := c.combination(c.columns[c.places[place].whole]); value != nil {
+			if value := c.combination(c.columns[c.nodes[node].whole]); value != nil {
 				id = value.id
 			}
 		}
-		c.name = binary.LittleEndian.AppendUint32(c.name, uint32(place))
+		c.name = binary.LittleEndian.AppendUint32(c.name, uint32(node))
 		c.name = binary.LittleEndian.AppendUint32(c.name, uint32(int32(id)))
 	}
 	if known := c.merged[string(c.name)]; known != nil {
 		return known
 	}
 	name := string(c.name)
-	made := c.object(places[1:])
+	made := c.object(nodes[1:])
 	made.id = -1 - len(c.merged)
 	c.merged[name] = made
 	return made
 }
 
-// object makes a value of what remains at places, which are the parts of one.
+// object makes a value of what remains at nodes, which are the parts of one.
 func (c *composer) object(parts []int32) *value {
 	object := make(map[string]any, len(parts))
 	made, json := &value{raw: object, clean: object}, []byte{'{'}
-	for place, part := range c.each(parts) {
+	for node, part := range c.each(parts) {
 		if len(object) > 0 {
 			json = append(json, ',')
 		}
-		json = append(append(json, place.json...), part.json...)
-		object[place.name] = part.clean
+		json = append(append(json, node.json...), part.json...)
+		object[node.name] = part.clean
 		made.extreme = made.extreme || part.extreme
 	}
 	made.json = string(append(json, '}'))
 	return made
 }
 
-// each yields the values that remain at places of which none is a part of another before it in the list
+// each yields the values that remain at nodes of which none is a part of another before it in the list
 // but those that follow it.
-func (c *composer) each(places []int32) iter.Seq2[*place, *value] {
-	return func(yield func(*place, *value) bool) {
-		for len(places) > 0 {
-			first, count := &c.places[places[0]], 1
-			for count < len(places) && places[count] < first.end {
+func (c *composer) each(nodes []int32) iter.Seq2[*node, *value] {
+	return func(yield func(*node, *value) bool) {
+		for len(nodes) > 0 {
+			first, count := &c.nodes[nodes[0]], 1
+			for count < len(nodes) && nodes[count] < first.end {
 				count++
 			}
-			if value := c.remaining(places[:count]); value != nil && !yield(first, value) {
+			if value := c.remaining(nodes[:count]); value != nil && !yield(first, value) {
 				return
 			}
-			places = places[count:]
+			nodes = nodes[count:]
 		}
 	}
 }
 
-// combination returns what the values of a place that is merged as a whole come to, or nil. The last
-// comes first.
+// combination returns the merged value of a node whose values are merged as a whole, or nil. The last
+// value comes first.
 func (c *composer) combination(column []entryFrom) *value {
 	if column[0].value.raw == nil {
 		return nil

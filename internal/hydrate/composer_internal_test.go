@@ -10,7 +10,7 @@ import (
 )
 
 // TestTheComposerAgreesWithTracing composes random containers as a composer does, from the last to the first
-// and with what it remembers, and place after place with a trace of each key.
+// and with what it remembers, and node after node with a trace of each key.
 func TestTheComposerAgreesWithTracing(t *testing.T) {
 	t.Parallel()
 	ambiguities := 0
@@ -33,20 +33,20 @@ func TestTheComposerAgreesWithTracing(t *testing.T) {
 				config[name] = text
 			}
 		}
-		engine, err := newEngine(f, config)
+		mergeIndex, err := newMergeIndex(f, config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		composer := newComposer(engine)
+		composer := newComposer(mergeIndex)
 		for range 6 { // what is remembered between snapshots must not matter
 			var members []int32
-			for i := range engine.containers {
+			for i := range mergeIndex.containers {
 				if random.IntN(3) > 0 {
 					members = append(members, int32(i))
 				}
 			}
 			snapshot, got := composer.snapshot(members)
-			values, want, known := traced(engine, members)
+			values, want, known := traced(mergeIndex, members)
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Fatalf("seed %d: ambiguities %v, want %v\n%v", seed, got, want, config)
 			}
@@ -61,7 +61,7 @@ func TestTheComposerAgreesWithTracing(t *testing.T) {
 	}
 }
 
-func traced(e *engine, members []int32) (values map[string]any, found []ambiguity, known bool) {
+func traced(e *mergeIndex, members []int32) (values map[string]any, found []ambiguity, known bool) {
 	values, known = map[string]any{}, true
 	certain := 0
 	for _, member := range members {
@@ -140,14 +140,14 @@ func FuzzCompose(f *testing.F) {
 		for name, priority := range map[string]json.Number{"a": "0", "b": "1", "c": "1"} {
 			made.ConfigContainers = append(made.ConfigContainers, fleet.ConfigContainer{Name: name, Priority: priority})
 		}
-		engine, err := newEngine(made, config)
+		mergeIndex, err := newMergeIndex(made, config)
 		if err != nil {
 			t.Skip("not three objects")
 		}
-		composer := newComposer(engine)
+		composer := newComposer(mergeIndex)
 		for _, members := range [][]int32{{0, 1, 2}, {1, 2}, {0, 2}, {0, 1, 2}} {
 			snapshot, got := composer.snapshot(members)
-			values, want, _ := traced(engine, members)
+			values, want, _ := traced(mergeIndex, members)
 			if fmt.Sprint(got) != fmt.Sprint(want) || snapshot.JSON != canonicalOf(t, values) {
 				t.Errorf("of %v: %s with ambiguities %v, want %s with %v", members, snapshot.JSON, got, canonicalOf(t, values), want)
 			}

@@ -14,7 +14,7 @@ const configMapType = "configmap"
 
 // checkConfigMapKeys finds the keys that Kubernetes would refuse. They are known before their values are:
 // unless a container that comes later removes a key, it stays.
-func (e *engine) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, found *collector) {
+func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, found *collector) {
 	refused := make([]bool, len(e.keys))
 	for number, key := range e.keys {
 		refused[number] = len(validation.IsConfigMapKey(key)) > 0
@@ -42,7 +42,7 @@ func (e *engine) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.Assi
 	}
 }
 
-func (e *engine) refusedKeys(members []int32, refused []bool) []Finding {
+func (e *mergeIndex) refusedKeys(members []int32, refused []bool) []Finding {
 	var findings []Finding
 	decided := map[int]bool{}
 	for _, member := range slices.Backward(members) {

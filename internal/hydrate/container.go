@@ -19,7 +19,7 @@ type container struct {
 	known   bool
 	data    map[string]any // as written, nulls included; nil where it is not known
 	entries []entry        // the data by top-level key, in the order of the keys
-	steps   []step         // the data by place, in their order
+	steps   []step         // the data by node, in their order
 	texts   bool           // values could only be strings where they were written
 }
 
@@ -53,26 +53,27 @@ func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
 	return labels
 }
 
-// engine is what all snapshots of a fleet are composed with. It does not change once it is made.
-type engine struct {
+// mergeIndex has the containers of a fleet, read and numbered in merge order, and the nodes of their data. All
+// snapshots are composed with it. It does not change after newMergeIndex.
+type mergeIndex struct {
 	merger
 	environment string
 	containers  []container // in merge order
-	ranks       []int       // of each container: the same where only the name decides; nil where that is welcome
+	ranks       []int       // of each container: equal where only the name decides; nil where that is no ambiguity
 	keys        []string    // the top-level keys of all containers, sorted
-	places      []place
-	wholes      int // how many places there are at which values are merged as a whole
+	nodes       []node
+	wholes      int // how many nodes have values that are merged as a whole
 }
 
-// newEngine reads the containers of the fleet. Its error names each container whose data is not a
+// newMergeIndex reads the containers of the fleet. Its error names each container whose data is not a
 // JSON object and each priority that is not a number.
-func newEngine(f *fleet.Fleet, config fleet.Config) (*engine, error) {
+func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 	options := f.HydrationOrDefault()
 	merging, err := newMerger(options)
 	if err != nil {
 		return nil, err
 	}
-	made := &engine{merger: merging, environment: f.Environment}
+	made := &mergeIndex{merger: merging, environment: f.Environment}
 	ordered, err := made.order(f.ConfigContainers, options)
 	if err != nil {
 		return nil, err
@@ -85,11 +86,11 @@ func newEngine(f *fleet.Fleet, config fleet.Config) (*engine, error) {
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
-	return made, made.indexPlaces()
+	return made, made.indexNodes()
 }
 
 // order returns the containers in merge order, and fills in their ranks.
-func (e *engine) order(containers []fleet.ConfigContainer, options fleet.Hydration) ([]*fleet.ConfigContainer, error) {
+func (e *mergeIndex) order(containers []fleet.ConfigContainer, options fleet.Hydration) ([]*fleet.ConfigContainer, error) {
 	byName := options.Precedence == "name"
 	type ranked struct {
 		*fleet.ConfigContainer

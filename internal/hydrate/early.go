@@ -26,15 +26,15 @@ func (c *checker) checkContainers(containers []int32, schemas []int) {
 			continue
 		}
 		if c.met[number] == nil {
-			c.met[number] = make([]bool, len(c.engine.containers))
+			c.met[number] = make([]bool, len(c.mergeIndex.containers))
 		}
 		for _, container := range containers {
 			if c.met[number][container] {
 				continue
 			}
 			c.met[number][container] = true
-			for _, entry := range c.engine.containers[container].entries {
-				for _, sub := range propertySchemas(schema.root, c.engine.keys[entry.key], 0) {
+			for _, entry := range c.mergeIndex.containers[container].entries {
+				for _, sub := range propertySchemas(schema.root, c.mergeIndex.keys[entry.key], 0) {
 					for _, found := range c.checkAlone(schema, sub, entry) {
 						c.alone = append(c.alone, ownViolation{int(container), number, found})
 					}
@@ -53,9 +53,9 @@ func (c *checker) checkAlone(s *schema, sub *jsonschema.Schema, entry entry) []v
 		if entry.value.extreme {
 			return nil
 		}
-		return c.checkMembers(s, sub, "/"+escapePointer(c.engine.keys[entry.key]), raw)
+		return c.checkMembers(s, sub, "/"+escapePointer(c.mergeIndex.keys[entry.key]), raw)
 	case []any:
-		if c.engine.lists != "replace" {
+		if c.mergeIndex.lists != "replace" {
 			return nil
 		}
 	}
@@ -78,7 +78,7 @@ func (c *checker) checkMembers(s *schema, sub *jsonschema.Schema, pointer string
 			case map[string]any:
 				found = append(found, c.checkMembers(s, below, at, member)...)
 			case []any:
-				if c.engine.lists == "replace" {
+				if c.mergeIndex.lists == "replace" {
 					wrong, _ := s.validate(below, clean(member), at)
 					found = append(found, wrong...)
 				}
@@ -142,7 +142,7 @@ func (c *checks) reportContainers(
 			c.eachSchema(f, assignment, reached.schemas[i], func(schema int, name string) {
 				for _, container := range snapshot.members {
 					for _, one := range broken[[2]int{int(container), schema}] {
-						finding := Finding{Container: c.engine.containers[container].name, Schema: name, Pointer: one.pointer, Message: one.message}
+						finding := Finding{Container: c.mergeIndex.containers[container].name, Schema: name, Pointer: one.pointer, Message: one.message}
 						yield(assignment.Key(), finding, snapshot.remains(one.pointer, int(container)), snapshot.Known)
 					}
 				}

@@ -10,12 +10,12 @@ import (
 // Finding is one thing that is wrong with values or schemas. It never holds a value: that may be a
 // secret.
 type Finding struct {
-	Assignment string // the key of the first assignment that it concerns; empty where that is no matter
+	Assignment string // the key of the first assignment that it concerns; empty where it concerns none
 	More       int    // how many further assignments it concerns
 	Container  string // the config container that the value comes from; empty where there is none
 	Schema     string // as in `config schema "net"`; empty where no schema is involved
 	Pointer    string // the JSON pointer of the value (RFC 6901); empty is the whole of the values
-	Message    string // what is wrong, said of the pointer where there is one
+	Message    string // what is wrong; its subject is the pointer where there is one
 }
 
 // String returns the whole sentence.
@@ -97,8 +97,8 @@ func (c *collector) sorted() []Finding {
 	return c.findings
 }
 
-// ambiguityFinding says that names alone decide what the value of a place is.
-func (e *engine) ambiguityFinding(found ambiguity) Finding {
+// ambiguityFinding says that only the names of containers decide the value of a node.
+func (e *mergeIndex) ambiguityFinding(found ambiguity) Finding {
 	names := make([]string, len(found.containers))
 	for i, container := range found.containers {
 		names[i] = fmt.Sprintf("%q", e.containers[container].name)
@@ -106,7 +106,7 @@ func (e *engine) ambiguityFinding(found ambiguity) Finding {
 	return Finding{
 		Container: e.containers[found.containers[len(found.containers)-1]].name,
 		Pointer:   found.pointer,
-		Message: fmt.Sprintf("is ambiguous: the containers %s have equal priority and as many labels, and disagree; "+
+		Message: fmt.Sprintf("is ambiguous: the containers %s have equal priority and equally many labels, and give different values; "+
 			"raise the priority of the one that should win", enumerate(names, "and")),
 	}
 }

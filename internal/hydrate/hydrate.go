@@ -15,7 +15,7 @@ import (
 type Result struct {
 	Snapshots      []*Snapshot // by assignment, in their order; assignments with the same containers share one
 	Findings       []Finding   // errors, sorted
-	Warnings       []Finding   // what does no harm as things are, and ambiguities where hydration.on_conflict is "warn", sorted
+	Warnings       []Finding   // what has no effect at present, and ambiguities where hydration.on_conflict is "warn", sorted
 	IdleContainers []string    // containers that reach no assignment, by name
 }
 
@@ -27,8 +27,8 @@ type Result struct {
 // They merge in the order of priority, number of labels, and name, the later winning (the
 // number of labels is no matter where hydration.precedence is "name"); see [Merge] for how.
 //
-// Containers of equal priority and specificity that give different values for the same place are an
-// ambiguity unless a container of higher rank decides that place anyway. Each schema whose labels
+// Containers of equal priority and specificity that give different values for the same node are an
+// ambiguity unless a container of higher rank decides that node anyway. Each schema whose labels
 // match, and the deployment target's own, is checked. Where values are not known yet, that waits,
 // except for ambiguities that no unknown value could resolve.
 //
@@ -39,22 +39,22 @@ type Result struct {
 // Where a cluster type's config_type is the built-in "configmap", keys that Kubernetes refuses in a
 // ConfigMap are errors.
 //
-// What a user can get wrong in values or schemas is in the result's findings. The error is about
+// Errors of the user in values or schemas are in the result's findings. The error is about
 // input that the fleet's own validation refuses: container data that is not a JSON object, a priority
 // that is not a number, unknown hydration options.
 func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assignment) (*Result, error) {
-	engine, err := newEngine(f, config)
+	mergeIndex, err := newMergeIndex(f, config)
 	if err != nil {
 		return nil, err
 	}
-	checks := newChecks(f, engine, assignments)
-	reached := engine.reach(f, assignments)
+	checks := newChecks(f, mergeIndex, assignments)
+	reached := mergeIndex.reach(f, assignments)
 
 	result := &Result{Snapshots: make([]*Snapshot, len(assignments))}
 	snapshots := make([]*Snapshot, len(reached.sets))
 	ambiguities := make([][]ambiguity, len(reached.sets))
 	parallel.EachWith(len(reached.sets), func() func(int) {
-		composer := newComposer(engine)
+		composer := newComposer(mergeIndex)
 		return func(i int) { snapshots[i], ambiguities[i] = composer.snapshot(reached.sets[i]) }
 	})
 	for i, set := range reached.set {
@@ -64,11 +64,11 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	errors, warnings, conflicts := newCollector(), newCollector(), newCollector()
 	for i, set := range reached.set {
 		for _, ambiguity := range ambiguities[set] {
-			conflicts.add(assignments[i].Key(), engine.ambiguityFinding(ambiguity))
+			conflicts.add(assignments[i].Key(), mergeIndex.ambiguityFinding(ambiguity))
 		}
 	}
 	checks.run(f, assignments, reached, snapshots, errors, warnings)
-	engine.checkConfigMapKeys(f, assignments, reached, errors)
+	mergeIndex.checkConfigMapKeys(f, assignments, reached, errors)
 	reached.warnOfIdleSchemas(f, warnings)
 	switch f.HydrationOrDefault().OnConflict {
 	case "warn":
@@ -77,9 +77,9 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 		errors.join(conflicts)
 	}
 	result.Findings, result.Warnings = errors.sorted(), warnings.sorted()
-	for container := range engine.containers {
+	for container := range mergeIndex.containers {
 		if !reached.any[container] {
-			result.IdleContainers = append(result.IdleContainers, engine.containers[container].name)
+			result.IdleContainers = append(result.IdleContainers, mergeIndex.containers[container].name)
 		}
 	}
 	slices.Sort(result.IdleContainers)

@@ -5,9 +5,9 @@ import (
 	"regexp"
 )
 
-// leniently checks values some of which, by pointer, could be nothing but text where they were
-// written. Where such a text breaks the schema, and reads as a number or a boolean, it may be that
-// instead; but where the schema asks for neither, its being text is not what is wrong.
+// leniently checks values some of which, by pointer, come from a source that has only text. Where such a text
+// breaks the schema, and reads as a number or a boolean, it is checked as that; but where the schema asks for
+// neither, the error is about the text.
 func (s *schema) leniently(texts map[string]string, check func(readings map[string]any) ([]violation, []leafError)) []violation {
 	found, leaves := check(nil)
 	readings := map[string]any{}

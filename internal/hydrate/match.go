@@ -30,7 +30,7 @@ type label struct{ key, value string }
 // side is what the host or the deployment target contributes to a match.
 type side struct {
 	has      []int32   // labels that any thing asks for
-	alone    []int32   // the things that ask for nothing else
+	alone    []int32   // the things that ask for these labels alone
 	partial  []partial // of a target's: the things that ask for some of these labels and for others
 	ofTarget bool      // partial is filled in
 }

@@ -45,7 +45,7 @@ func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, e
 	return result.(map[string]any), nil
 }
 
-// merger composes the values that several containers give for the same place.
+// merger composes the values that several containers give for the same node.
 type merger struct {
 	lists   string
 	listKey string
@@ -59,13 +59,13 @@ func newMerger(options fleet.Hydration) (merger, error) {
 	return merger{}, fmt.Errorf("lists is %q, and must be one of replace, append, merge", options.Lists)
 }
 
-// contribution is what one container, by its number in merge order, gives for one place.
+// contribution is what one container, by its number in merge order, gives for one node.
 type contribution struct {
 	from  int
 	value any
 }
 
-// compose returns what remains of the contributions to one place, which are in merge order and at
+// compose returns what remains of the contributions to one node, which are in merge order and at
 // least one, and whether anything remains. It reports to the trace, if there is one. The result may
 // share values with the contributions.
 func (m merger) compose(at *trace, all []contribution) (value any, remains bool) {
@@ -161,12 +161,12 @@ func (m merger) composeList(at *trace, run []contribution) []any {
 	}
 	merged := make([]any, len(elements))
 	for i, element := range elements {
-		place := at.child(strconv.Itoa(i))
+		node := at.child(strconv.Itoa(i))
 		if last := element[len(element)-1]; last.value == nil {
-			place.leaf(last.from)
+			node.leaf(last.from)
 			continue
 		}
-		merged[i], _ = m.compose(place, element)
+		merged[i], _ = m.compose(node, element)
 	}
 	if len(merged) == 0 {
 		at.leaf(run[len(run)-1].from)

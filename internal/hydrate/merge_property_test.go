@@ -14,7 +14,7 @@ const trials = 5_000
 
 var listModes = []string{"replace", "append", "merge"}
 
-// randomValue is made of few keys and values, so that places coincide.
+// randomValue is made of few keys and values, so that nodes coincide.
 func randomValue(random *rand.Rand, depth int, nulls bool) any {
 	choice := random.IntN(9)
 	switch {
@@ -70,7 +70,7 @@ func TestMergingStepByStepIsMergingAtOnce(t *testing.T) {
 	}
 }
 
-// Which of the objects are merged first is no matter as long as each place is of one type everywhere,
+// Which of the objects are merged first is no matter as long as each node is of one type everywhere,
 // nothing is removed, and names in a list differ.
 func TestMergeIsAssociativeWhereTypesAgree(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestMergeNeitherChangesNorSharesWhatItIsGiven(t *testing.T) {
 			again := merge(t, lists, objects...)
 			sharing := distinctContainers(again, map[string]bool{})
 			if !sharing {
-				t.Fatalf("%s: one value stands at two places of the result: %s", lists, text)
+				t.Fatalf("%s: one value stands at two nodes of the result: %s", lists, text)
 			}
 			equal(t, "merged again", canonical(t, again), text)
 		}
@@ -166,7 +166,7 @@ func scramble(value any) {
 	}
 }
 
-// distinctContainers says whether no list or object stands at two places of a value.
+// distinctContainers says whether no list or object stands at two nodes of a value.
 func distinctContainers(value any, seen map[string]bool) bool {
 	var members []any
 	var identity string

@@ -12,8 +12,8 @@ import (
 
 // suppliers finds the containers that could supply what a snapshot lacks.
 type suppliers struct {
-	engine *engine
-	found  map[string][]int // by pointer
+	mergeIndex *mergeIndex
+	found      map[string][]int // by pointer
 }
 
 // mostSuppliers bounds how many containers one message names.
@@ -23,7 +23,7 @@ const mostSuppliers = 3
 // or the containers that have it ask for labels that the assignment lacks, or there is none.
 func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *schedule.Assignment) string {
 	for _, member := range slices.Backward(snapshot.members) {
-		one := &s.engine.containers[member]
+		one := &s.mergeIndex.containers[member]
 		if value, has := lookUp(one.data, pointer); has && value == nil {
 			return fmt.Sprintf(", but config container %q removes it", one.name)
 		}
@@ -34,8 +34,8 @@ func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *sche
 	}
 	var all []supplier
 	for _, holder := range s.holders(pointer) {
-		one := &s.engine.containers[holder]
-		if lacks := lacking(one.labels, assignment, s.engine.environment); len(lacks) > 0 {
+		one := &s.mergeIndex.containers[holder]
+		if lacks := lacking(one.labels, assignment, s.mergeIndex.environment); len(lacks) > 0 {
 			all = append(all, supplier{one.name, lacks})
 		}
 	}
@@ -48,7 +48,7 @@ func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *sche
 	var offers []string
 	for i, one := range all {
 		if i == mostSuppliers {
-			offers = append(offers, fmt.Sprintf("%d more have it too", len(all)-mostSuppliers))
+			offers = append(offers, fmt.Sprintf("%d more have it, too", len(all)-mostSuppliers))
 			break
 		}
 		offers = append(offers, fmt.Sprintf("config container %q has it, but asks for %s",
@@ -63,8 +63,8 @@ func (s *suppliers) holders(pointer string) []int {
 		return holders
 	}
 	var holders []int
-	for i := range s.engine.containers {
-		if value, has := lookUp(s.engine.containers[i].data, pointer); has && value != nil {
+	for i := range s.mergeIndex.containers {
+		if value, has := lookUp(s.mergeIndex.containers[i].data, pointer); has && value != nil {
 			holders = append(holders, i)
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Snapshot) sourceOf(pointer string) string {
 	if from < 0 {
 		return ""
 	}
-	return s.engine.containers[from].name
+	return s.mergeIndex.containers[from].name
 }
 
 // leavesBelow traces the top-level key that the pointer leads to.

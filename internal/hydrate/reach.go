@@ -24,7 +24,7 @@ type idleSchema struct {
 	unknown fleet.Labels // those of its labels that no assignment has
 }
 
-func (e *engine) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
+func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
 	matcher := newMatcher(e.environment)
 	for i := range e.containers {
 		matcher.add(e.containers[i].labels)

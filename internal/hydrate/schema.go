@@ -47,14 +47,14 @@ var schemaDrafts = []string{
 	"json-schema.org/schema",
 }
 
-// schemaURL is the base of relative references. It is no place that could be read.
+// schemaURL is the base of relative references. It cannot be fetched.
 const schemaURL = "schema:///schema.json"
 
 // remoteError is a reference to what is outside of the schema.
 type remoteError struct{ url string }
 
 func (e *remoteError) Error() string {
-	return fmt.Sprintf("refers to %q, which is not part of it: nothing is fetched, put what it refers to under $defs",
+	return fmt.Sprintf("refers to %q, which is outside of it and is not fetched: put that schema under $defs",
 		strings.TrimPrefix(e.url, "schema:///"))
 }
 

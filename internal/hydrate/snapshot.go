@@ -9,14 +9,14 @@ type Snapshot struct {
 	Version string // 16 hexadecimal digits of the hash of JSON: equal values, equal version
 	JSON    string // the canonical JSON object of the values
 
-	engine  *engine
-	members []int32
-	fields  []entry // what remains, in the order of keys
+	mergeIndex *mergeIndex
+	members    []int32
+	fields     []entry // what remains, in the order of keys
 }
 
 // Containers returns the names of the containers that matched, in merge order.
 func (s *Snapshot) Containers() []string {
-	return s.engine.names(s.members)
+	return s.mergeIndex.names(s.members)
 }
 
 // Values returns the values by top-level key; nil where they are not known. The map is the caller's,
@@ -27,7 +27,7 @@ func (s *Snapshot) Values() map[string]any {
 	}
 	values := make(map[string]any, len(s.fields))
 	for _, field := range s.fields {
-		values[s.engine.keys[field.key]] = field.value.clean
+		values[s.mergeIndex.keys[field.key]] = field.value.clean
 	}
 	return values
 }
@@ -53,9 +53,9 @@ func (s *Snapshot) Provenance() map[string]Origin {
 }
 
 func (s *Snapshot) origin(leaf leaf) Origin {
-	origin := Origin{Container: s.engine.containers[leaf.from].name}
+	origin := Origin{Container: s.mergeIndex.containers[leaf.from].name}
 	for _, container := range leaf.lost {
-		origin.Overridden = append(origin.Overridden, s.engine.containers[container].name)
+		origin.Overridden = append(origin.Overridden, s.mergeIndex.containers[container].name)
 	}
 	return origin
 }
@@ -65,14 +65,14 @@ func (s *Snapshot) leaves(keys ...string) map[string]leaf {
 	to := &report{leaves: map[string]leaf{}}
 	columns := map[string][]contribution{}
 	for _, member := range s.members {
-		for key, value := range s.engine.containers[member].data {
+		for key, value := range s.mergeIndex.containers[member].data {
 			if len(keys) == 0 || slices.Contains(keys, key) {
 				columns[key] = append(columns[key], contribution{int(member), value})
 			}
 		}
 	}
 	for key, column := range columns {
-		s.engine.compose((&trace{to: to}).child(escapePointer(key)), column)
+		s.mergeIndex.compose((&trace{to: to}).child(escapePointer(key)), column)
 	}
 	return to.leaves
 }

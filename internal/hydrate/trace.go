@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// trace follows a composition from place to place and reports where values come from. A nil trace
+// trace follows a composition from node to node and reports where values come from. A nil trace
 // follows nothing and costs nothing.
 type trace struct {
 	to      *report
-	pointer string // JSON pointer of the place
+	pointer string // JSON pointer of the node
 	lost    []int  // containers that were overridden here or above, in merge order, perhaps twice
 }
 
@@ -26,7 +26,7 @@ type leaf struct {
 	lost []int // sorted, without from
 }
 
-// ambiguity is a place where only the names of containers decide what the value is.
+// ambiguity is a node where only the names of containers decide what the value is.
 type ambiguity struct {
 	pointer    string
 	containers []int // in merge order
@@ -39,7 +39,7 @@ func (t *trace) child(token string) *trace {
 	return &trace{to: t.to, pointer: t.pointer + "/" + token, lost: t.lost}
 }
 
-// reached reports the contributions to the place. Those before start are overridden.
+// reached reports the contributions to the node. Those before start are overridden.
 func (t *trace) reached(m merger, all []contribution, start int) {
 	if t == nil {
 		return
@@ -63,7 +63,7 @@ func (t *trace) leaf(from int) {
 	t.to.leaves[t.pointer] = leaf{from, lost}
 }
 
-// disagreement returns the containers of equal rank that would give another result at this place,
+// disagreement returns the containers of equal rank that would give another result at this node,
 // members aside, if their names were in another order. Where a container of higher rank has the last
 // word anyway there is no harm, and none are returned.
 func (m merger) disagreement(all []contribution, ranks []int) []int {

@@ -34,7 +34,7 @@ func (s *Snapshot) has(pointer string) bool {
 	if s.Known {
 		key, rest, nested := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
 		for _, field := range s.fields {
-			if pointer != "" && escapePointer(s.engine.keys[field.key]) != key {
+			if pointer != "" && escapePointer(s.mergeIndex.keys[field.key]) != key {
 				continue
 			}
 			if pointer == "" || !nested {
@@ -46,7 +46,7 @@ func (s *Snapshot) has(pointer string) bool {
 		return false
 	}
 	for _, member := range s.members {
-		if value, has := lookUp(s.engine.containers[member].data, pointer); has && value != nil {
+		if value, has := lookUp(s.mergeIndex.containers[member].data, pointer); has && value != nil {
 			return true
 		}
 	}

@@ -26,7 +26,7 @@ type violation struct {
 // leafError is an error of the validator that has no more detailed cause.
 type leafError struct{ pointer, keyword string }
 
-// validate returns the violations of a value, sorted, and all the places and keywords that had a part
+// validate returns the violations of a value, sorted, and all the nodes and keywords that had a part
 // in them, those of alternatives included. The pointers of both begin with prefix.
 func (s *schema) validate(sub *jsonschema.Schema, value any, prefix string) (found []violation, leaves []leafError) {
 	defer func() {
@@ -88,7 +88,7 @@ func (s *schema) collect(invalid *jsonschema.ValidationError, value any, prefix 
 		}
 	case keyword == "additionalProperties" && known:
 		for _, name := range s.additional(at, strings.TrimSuffix(path, "/additionalProperties")) {
-			add(pointer+"/"+escapePointer(name), "is not a key that is allowed", false)
+			add(pointer+"/"+escapePointer(name), "is not an allowed key", false)
 		}
 	case (keyword == "dependentRequired" || keyword == "dependencies") && known:
 		tokens := strings.Split(path, "/")

@@ -8,28 +8,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// place is somewhere in the values for which any container gives something: a key, or a key of an object
-// at another place. Places are numbered in the order in which they stand in canonical JSON, those of an
-// object right behind it.
-type place struct {
+// node is a key for which any container gives a value: a top-level key, or a key of an object at another node.
+// Nodes are numbered in the order of canonical JSON, those of an object right behind it.
+type node struct {
 	name  string
 	json  string // the name as JSON, and a colon
-	top   int32  // the top-level place that it is, or that it is part of
-	end   int32  // the first place that is not part of it
-	key   int    // of a top-level place: its number in the order of all keys
+	top   int32  // the top-level node that it is or belongs to
+	end   int32  // the first node that is not part of it
+	key   int    // of a top-level node: its number in the order of all keys
 	whole int32  // where values are merged as a whole, since lists combine there: a number of its own; else -1
 }
 
-// step is what a container gives for a place. The steps of what is part of an object follow it.
+// step is what a container gives for a node. The steps of what is part of an object follow it.
 type step struct {
-	place int32
+	node  int32
 	end   int32  // the first step that is not part of this one
 	value *value // nil for an object that is merged by its parts
 }
 
-// indexPlaces numbers the places of all containers, and brings their data into that order.
-func (e *engine) indexPlaces() error {
-	root := &placeTree{}
+// indexNodes numbers the nodes of all containers, and brings their data into that order.
+func (e *mergeIndex) indexNodes() error {
+	root := &nodeTree{}
 	for i := range e.containers {
 		root.add(e.containers[i].data, e.lists)
 	}
@@ -46,22 +45,22 @@ func (e *engine) indexPlaces() error {
 	return nil
 }
 
-// placeTree is the places of all containers while they are collected.
-type placeTree struct {
-	parts  map[string]*placeTree
+// nodeTree is the nodes of all containers while they are collected.
+type nodeTree struct {
+	parts  map[string]*nodeTree
 	number int32
 	whole  bool
 }
 
-// add collects the places of an object.
-func (t *placeTree) add(object map[string]any, lists string) {
+// add collects the nodes of an object.
+func (t *nodeTree) add(object map[string]any, lists string) {
 	for name, value := range object {
 		part := t.parts[name]
 		if part == nil {
 			if t.parts == nil {
-				t.parts = map[string]*placeTree{}
+				t.parts = map[string]*nodeTree{}
 			}
-			part = &placeTree{}
+			part = &nodeTree{}
 			t.parts[name] = part
 		}
 		switch value := value.(type) {
@@ -73,16 +72,16 @@ func (t *placeTree) add(object map[string]any, lists string) {
 	}
 }
 
-// number numbers what is part of a place of the tree.
-func (e *engine) number(tree *placeTree, top int32, atTop bool) error {
+// number numbers what is part of a node of the tree.
+func (e *mergeIndex) number(tree *nodeTree, top int32, atTop bool) error {
 	for _, name := range slices.Sorted(maps.Keys(tree.parts)) {
 		json, err := fleet.CanonicalJSON(name)
 		if err != nil {
 			return err
 		}
 		part := tree.parts[name]
-		part.number = int32(len(e.places))
-		made := place{name: name, json: json + ":", top: top, whole: -1}
+		part.number = int32(len(e.nodes))
+		made := node{name: name, json: json + ":", top: top, whole: -1}
 		if atTop {
 			made.top, made.key = part.number, len(e.keys)
 			e.keys = append(e.keys, name)
@@ -92,17 +91,17 @@ func (e *engine) number(tree *placeTree, top int32, atTop bool) error {
 			e.wholes++
 			part.parts = nil
 		}
-		e.places = append(e.places, made)
+		e.nodes = append(e.nodes, made)
 		if err := e.number(part, made.top, false); err != nil {
 			return err
 		}
-		e.places[part.number].end = int32(len(e.places))
+		e.nodes[part.number].end = int32(len(e.nodes))
 	}
 	return nil
 }
 
 // read fills in a container's entries and steps.
-func (e *engine) read(one *container, root *placeTree, values *values) error {
+func (e *mergeIndex) read(one *container, root *nodeTree, values *values) error {
 	one.entries = make([]entry, 0, len(one.data))
 	for _, name := range slices.Sorted(maps.Keys(one.data)) {
 		raw, part, at := one.data[name], root.parts[name], len(one.steps)
@@ -114,21 +113,21 @@ func (e *engine) read(one *container, root *placeTree, values *values) error {
 		if given == nil {
 			given = &value{raw: raw, extreme: isExtreme(raw)}
 		}
-		one.entries = append(one.entries, entry{e.places[part.number].key, given})
+		one.entries = append(one.entries, entry{e.nodes[part.number].key, given})
 	}
 	one.steps = slices.Clip(one.steps)
 	return nil
 }
 
-// appendSteps appends what a container gives for a place; texts says that strings could be nothing else
+// appendSteps appends what a container gives for a node; texts says that strings could be nothing else
 // where they were written.
-func appendSteps(steps []step, place *placeTree, raw any, texts bool, values *values) ([]step, error) {
+func appendSteps(steps []step, node *nodeTree, raw any, texts bool, values *values) ([]step, error) {
 	at := len(steps)
-	steps = append(steps, step{place: place.number})
+	steps = append(steps, step{node: node.number})
 	var err error
-	if object, isObject := raw.(map[string]any); isObject && !place.whole {
+	if object, isObject := raw.(map[string]any); isObject && !node.whole {
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if steps, err = appendSteps(steps, place.parts[name], object[name], false, values); err != nil {
+			if steps, err = appendSteps(steps, node.parts[name], object[name], false, values); err != nil {
 				return nil, err
 			}
 		}
