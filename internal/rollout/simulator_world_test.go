@@ -1,0 +1,292 @@
+package rollout_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// simCluster is a cluster of a host.
+type simCluster struct {
+	host   string
+	silent bool
+	// by key: what it has, since when it is as it is, and how it is
+	tree    map[rollout.Key]string
+	verdict map[rollout.Key]rollout.Verdict
+	since   map[rollout.Key]time.Time
+}
+
+// world is a fleet, its repository, its clusters and its rollouts.
+type world struct {
+	t      *testing.T
+	random *rand.Rand
+	now    time.Time
+	steps  int
+	quiet  bool // everybody is well, and nothing new comes
+	tally
+
+	settings rollout.Settings
+	rings    map[string]int // of hosts
+	percent  bool
+	hosts    map[string]*rollout.Host
+	clusters map[string]*simCluster
+	wanted   rollout.Trees
+	bad      map[string]bool // trees
+	holds    []rollout.Hold
+	targets  []string
+	requires map[string]string // a deployment target requires another
+
+	repo    rollout.Trees
+	records map[rollout.Key]rollout.Record
+	commits []rollout.Trees // by number
+	state   *rollout.State
+	lost    bool
+	closed  bool // windows
+	before  *rollout.Outcome
+
+	oracle map[string]*naive
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{
+		t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		rings: map[string]int{}, hosts: map[string]*rollout.Host{}, clusters: map[string]*simCluster{},
+		wanted: rollout.Trees{}, bad: map[string]bool{}, repo: rollout.Trees{}, records: map[rollout.Key]rollout.Record{},
+		requires: map[string]string{}, oracle: map[string]*naive{},
+	}
+	w.settings = rollout.Settings{RollBack: w.chance(2), SkipUnknown: w.chance(3)}
+	if w.chance(2) {
+		w.settings.ProgressDeadline = 3 * time.Hour
+	}
+	w.percent = w.chance(5)
+	for i := range 1 + w.random.IntN(3) {
+		stage := ring(t, i)
+		if w.chance(3) {
+			stage.MaxConcurrent = 1 + w.random.IntN(2)
+		}
+		if w.chance(4) {
+			stage.ReadyPercent = 50
+		}
+		if w.chance(5) {
+			stage.MaxFailed = 1
+		}
+		if w.chance(2) {
+			stage.Soak = time.Duration(w.random.IntN(90)) * time.Minute
+		}
+		stage.Approval = w.chance(8)
+		if w.percent && i == 0 {
+			stage = rollout.Stage{Name: "share", ReadyPercent: 100, Percent: 30}
+		}
+		w.settings.Stages = append(w.settings.Stages, stage)
+	}
+	for i := range 1 + w.random.IntN(3) {
+		w.targets = append(w.targets, fmt.Sprintf("t%d", i))
+		w.oracle[w.targets[i]] = newNaive()
+	}
+	if len(w.targets) > 1 && w.chance(3) {
+		w.requires["t0"] = "t1"
+	}
+	for range 2 + w.random.IntN(5) {
+		w.join()
+	}
+	w.commits = []rollout.Trees{{}}
+	if w.chance(2) { // it began without a rollout
+		for _, target := range w.targets {
+			w.arrive(target, false)
+		}
+		w.repo = w.wanted.Clone()
+		for _, key := range w.repo.Keys() {
+			w.records[key] = rollout.Record{Tree: w.repo[key.Host][key.DeploymentTarget], Changed: w.now}
+		}
+		w.commits = append(w.commits, w.repo.Clone())
+		w.state = &rollout.State{}
+	}
+	return w
+}
+
+// ring is a stage that selects hosts by a label.
+func ring(t *testing.T, number int) rollout.Stage {
+	t.Helper()
+	settings, _, findings := rollout.Decode(map[string]any{"stages": []any{map[string]any{
+		"name": fmt.Sprint(number), "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": fmt.Sprint(number)}},
+	}}})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	return settings.Stages[0]
+}
+
+// closedWindows are not open in the years of the simulation.
+func closedWindows(t *testing.T) gate.Windows {
+	t.Helper()
+	settings, _, findings := rollout.Decode(map[string]any{"stages": []any{}, "windows": []any{
+		map[string]any{"kind": "allow", "schedule": "0 0 29 2 *", "duration": "1h"},
+	}})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	return settings.Windows
+}
+
+func (w *world) chance(of int) bool { return w.random.IntN(of) == 0 }
+
+func (w *world) join() {
+	host := fmt.Sprintf("h%d", len(w.rings))
+	w.rings[host] = w.random.IntN(len(w.settings.Stages) + 1)
+	info := &rollout.Host{TypeLabels: fleet.Labels{"ring": fmt.Sprint(w.rings[host])}}
+	for i := range w.random.IntN(3) {
+		name := fmt.Sprintf("%s-%d", host, i)
+		info.Clusters = append(info.Clusters, name)
+		w.clusters[name] = &simCluster{
+			host: host, tree: map[rollout.Key]string{}, verdict: map[rollout.Key]rollout.Verdict{}, since: map[rollout.Key]time.Time{},
+		}
+	}
+	w.hosts[host], w.wanted[host] = info, map[string]string{}
+	for _, target := range w.targets {
+		if version := w.oracle[target].version; version != "" && !w.chance(4) {
+			w.wanted[host][target] = host + version
+		}
+	}
+}
+
+func (w *world) leave() {
+	if len(w.hosts) < 3 {
+		return
+	}
+	host := slices.Sorted(maps.Keys(w.hosts))[w.random.IntN(len(w.hosts))]
+	delete(w.hosts, host)
+	delete(w.wanted, host)
+	maps.DeleteFunc(w.clusters, func(_ string, c *simCluster) bool { return c.host == host })
+}
+
+// arrive brings new content, to all hosts of a target or to some, which now and then is bad.
+func (w *world) arrive(target string, mayBeBad bool) {
+	w.Contents++
+	version := fmt.Sprintf("-%s-%d", target, w.Contents)
+	bad := mayBeBad && w.chance(3)
+	w.oracle[target].version = version
+	all := w.chance(2) || w.quiet
+	for _, host := range slices.Sorted(maps.Keys(w.hosts)) {
+		_, has := w.wanted[host][target]
+		switch {
+		case has && w.chance(12) && mayBeBad:
+			delete(w.wanted[host], target)
+		case has && (all || w.chance(2)) || !has && w.chance(2):
+			w.wanted[host][target] = host + version
+			w.bad[host+version] = bad && !w.chance(3)
+		}
+	}
+}
+
+// live lets weeks pass, and in the end lets all become well.
+func (w *world) live() {
+	for range 12 + w.random.IntN(12) {
+		w.happen()
+		w.step()
+		if w.t.Failed() {
+			return
+		}
+	}
+	w.quiet = true
+	w.holds, w.bad = nil, map[string]bool{}
+	for _, target := range w.targets {
+		w.arrive(target, false)
+	}
+	// As the guide says: a run for each stage, and for each batch of one, and one to see the last proven. A
+	// target that requires another has to wait for that.
+	runs := 4
+	for _, stage := range w.settings.Stages {
+		runs++
+		if stage.MaxConcurrent > 0 {
+			runs += len(w.hosts) / stage.MaxConcurrent
+		}
+	}
+	runs *= len(w.targets)
+	for range runs {
+		w.step()
+		if w.t.Failed() {
+			return
+		}
+		if w.before.RolledOut {
+			break
+		}
+	}
+	if !w.before.RolledOut || !reflect.DeepEqual(w.repo, w.wanted) {
+		w.t.Errorf("after %d runs: %v\nwanted   %v\ndeployed %v", runs, w.before.Lines(), w.wanted, w.repo)
+		return
+	}
+	w.Finished++
+}
+
+func (w *world) happen() {
+	if w.chance(4) {
+		w.arrive(w.targets[w.random.IntN(len(w.targets))], true)
+	}
+	if w.chance(10) {
+		w.join()
+	}
+	if w.chance(14) {
+		w.leave()
+	}
+	if w.chance(12) && len(w.hosts) > 0 {
+		w.holds = []rollout.Hold{{DeploymentTargets: []string{w.targets[0]}, Hosts: []string{slices.Sorted(maps.Keys(w.hosts))[0]}}}
+	} else if w.chance(3) {
+		w.holds = nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.clusters)) {
+		if w.chance(15) {
+			w.clusters[name].silent = !w.clusters[name].silent
+		}
+	}
+}
+
+// pass lets an hour or so pass on the clusters.
+func (w *world) pass() {
+	w.now = w.now.Add(time.Duration(20+w.random.IntN(80)) * time.Minute)
+	if w.quiet {
+		w.now = w.now.Add(2 * time.Hour)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.clusters)) {
+		c := w.clusters[name]
+		c.silent = c.silent && !w.quiet
+		if !w.quiet && w.chance(6) {
+			continue // it is slow
+		}
+		for _, target := range w.targets {
+			key := rollout.Key{Host: c.host, DeploymentTarget: target}
+			tree := w.repo[c.host][target]
+			become := rollout.Ready
+			switch {
+			case w.bad[tree]:
+				become = rollout.Failed
+			case !w.quiet && w.chance(8):
+				become = rollout.Progressing
+			case !w.quiet && w.chance(25):
+				become = rollout.Failed
+			}
+			if c.tree[key] != tree || c.verdict[key] != become {
+				c.since[key] = w.now.Add(-10 * time.Minute)
+				if w.quiet {
+					c.since[key] = w.now.Add(-2 * time.Hour)
+				}
+			}
+			c.tree[key], c.verdict[key] = tree, become
+		}
+	}
+}
+
+func (w *world) report(cluster string, key rollout.Key) rollout.Report {
+	c := w.clusters[cluster]
+	if c == nil || c.silent || c.verdict[key] == "" {
+		return rollout.Report{Verdict: rollout.Unknown}
+	}
+	return rollout.Report{Known: true, Tree: c.tree[key], Verdict: c.verdict[key], Since: c.since[key]}
+}
