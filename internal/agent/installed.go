@@ -25,12 +25,12 @@ func (r *renderer) checkInstalled() {
 			r.mustRun(name, "without it nothing is reconciled")
 		}
 		if r.settings.Feedback != nil {
-			r.mustRun("notification-controller", "without it nobody is told anything")
+			r.mustRun("notification-controller", "without it nothing is reported")
 		}
 	case ArgoCD:
 		r.mustRun("argocd-repo-server", "without it no repository is read")
 		if r.settings.Feedback != nil {
-			r.mustRun("argocd-notifications-controller", "without it nobody is told anything")
+			r.mustRun("argocd-notifications-controller", "without it nothing is reported")
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (r *Report) writeFacts(b *strings.Builder) {
 	fact("Repository", report.Code(r.Repository.URL))
 	fact("Branch", report.Code(r.Repository.Branch))
 	fact("Path", report.Code(cmp.Or(r.Repository.Path, "/")))
-	commit, at, health := "none", "nobody was asked", "nobody was asked"
+	commit, at, health := "none", "no cluster was asked", "no cluster was asked"
 	if r.Commit != nil {
 		commit = report.Code(*r.Commit)
 	}

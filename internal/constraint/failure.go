@@ -25,7 +25,7 @@ func (e *expression) failure(err error) string {
 // failures are told by kind, by the beginnings of the interpreter's messages.
 var failures = []struct{ start, said string }{
 	{"too large: ", "what it would make is too large"},
-	{"lists.range: ", "what it would make is too large, or smaller than nothing"},
+	{"lists.range: ", "the result is too large, or negative"},
 	{"no such key", "there is no such key; test with has() or `in`, or use `[?…].orValue(…)`"},
 	{"no such field", "there is no such field"},
 	{"no such overload", "a function or operator does not take values of these types"},

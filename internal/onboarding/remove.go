@@ -190,7 +190,7 @@ func (r *remover) find(ctx context.Context, records []Record) ([]there, error) {
 		case record.Made && record.UID == string(live.GetUID()) || madeHere(live, r.uid):
 			found = append(found, there{record, live})
 		case record.Made:
-			r.note("%s stays: somebody else has made it anew", record.ID())
+			r.note("%s stays: it was made again by others", record.ID())
 		case record.Part == agent.Root:
 			r.note("%s stays, and goes on: it was there before", record.ID())
 		}
@@ -365,7 +365,7 @@ func (r *remover) deleteOne(ctx context.Context, one there) error {
 	if !isTerminating(one.live) {
 		err := r.cluster.Delete(ctx, one.Ref(), kube.DeleteOptions{UID: uid})
 		if kube.ReasonOf(err) == kube.ReasonReplaced {
-			r.note("%s stays: somebody else has made it anew", one.ID())
+			r.note("%s stays: it was made again by others", one.ID())
 			return nil
 		}
 		if err != nil {

@@ -117,7 +117,7 @@ func (s *standing) on(cluster string, key rollout.Key) observe.Status {
 		return content.Status
 	case content.Has(now, then):
 		return observe.Status{
-			Verdict: observe.Unknown, Since: s.Evidence.Time, Message: "has what the branch has now; nobody has asked since whether it is ready",
+			Verdict: observe.Unknown, Since: s.Evidence.Time, Message: "has what the branch has now; whether it is ready was not asked since",
 		}
 	}
 	return observe.Status{

@@ -46,7 +46,7 @@ func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
 			"evidence": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What clusters report: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it nobody was " +
+				MarkdownDescription: "What clusters report: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
 					"asked: there are no verdicts and no scores, and the page still says what runs where. The state keeps its hash.",
 			},
 			"rolling_out": schema.MapAttribute{
@@ -83,11 +83,11 @@ func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 					"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit),
 			},
 			"timeouts": readTimeoutAttribute(),
-			"html":     computedText("The page: one file that asks nobody for anything."),
-			"markdown": computedText("The page in short, for a comment on a pull request: the counts, and then what somebody should look at."),
+			"html":     computedText("The page: one file that makes no request."),
+			"markdown": computedText("The page in short, for a comment on a pull request: the counts, and then what needs attention."),
 			"health_score": schema.Int64Attribute{
 				Computed: true,
-				MarkdownDescription: "Health of the fleet, from 0 to 100; null where there is nothing to judge, since nobody was asked or nothing is deployed. " +
+				MarkdownDescription: "Health of the fleet, from 0 to 100; null where there is nothing to judge, since no cluster was asked or nothing is deployed. " +
 					"The guide to alerts has the formula.",
 			},
 			"health_grade": computedText("The same in a word: `good`, `fair` or `poor`; null where there is no score."),
@@ -106,7 +106,7 @@ func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 					"up_to_date": number("Assignments that the branch has as they are wanted."), "new": number("Assignments that the branch does not have yet."),
 					"changed":     number("Assignments that the branch has with other content."),
 					"removed":     number("Folders of the assignment on the branch that the fleet does not want any more."),
-					"unscheduled": number("Deployment targets that go nowhere."),
+					"unscheduled": number("Deployment targets that have no host."),
 					"rules":       number("Constraints of the fleet."), "rules_broken": number("Constraints that do not hold."),
 				},
 			},
@@ -279,7 +279,7 @@ func (q *overviewQuestion) checkTip(seen *overview.Seen, diagnostics *diag.Diagn
 	if found := seen.Past[evidence.Tip]; found.ID == "" {
 		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
 			"It was gathered at a commit that branch %q of this repository does not have: %s. "+
-				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it anew if the branch was written anew.",
+				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
 			q.in.Owner.Location.Branch, found.Reason))
 	}
 }

@@ -35,7 +35,7 @@ func (*schedulingDataSource) Metadata(_ context.Context, req datasource.Metadata
 func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	policies := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the target policies that decided it."}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Which deployment target goes to which host, and why; which go nowhere, and why not. Nothing is written or " +
+		MarkdownDescription: "Which deployment target goes to which host, and why; which have no host, and why not. Nothing is written or " +
 			"asked of any server.",
 		Attributes: map[string]schema.Attribute{
 			"fleet":       scheduledFleetAttribute(),
@@ -68,10 +68,10 @@ func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 			},
 			"unscheduled": schema.ListNestedAttribute{
 				Computed:            true,
-				MarkdownDescription: "Deployment targets of the environment that go nowhere.",
+				MarkdownDescription: "Deployment targets of the environment that have no host.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"deployment_target":  computedText("Full name of the deployment target."),
-					"reason":             computedText("Why it goes nowhere."),
+					"reason":             computedText("Why it has no host."),
 					"nearest_host":       computedText("The host that came nearest; null where no policy selects the deployment target."),
 					"failed_requirement": computedText("The first requirement that failed; null where there is none."),
 				}},

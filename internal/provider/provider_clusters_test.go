@@ -74,7 +74,7 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 		"a command of nothing":   {clusters: exec(map[string]any{"command": nil}), want: `clusters["eu-1"].exec.command is missing`},
 		"both ways":              {clusters: host(map[string]any{"kubeconfig": aKubeconfig}), want: `clusters["eu-1"].host cannot be set together with kubeconfig`},
 		"a context, not there":   {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": "us-2"}), want: `clusters["eu-1"].context is "us-2", which the kubeconfig does not have; did you mean "us-1"?`},
-		"a path":                 {clusters: one(map[string]any{"kubeconfig": "~/.kube/hunter2"}), want: `clusters["eu-1"].kubeconfig must be the text of a kubeconfig, and is a single line`},
+		"a path":                 {clusters: one(map[string]any{"kubeconfig": "~/.kube/hunter2"}), want: `clusters["eu-1"].kubeconfig must be the text of a kubeconfig, but is a single line`},
 		"no YAML":                {clusters: one(map[string]any{"kubeconfig": "a: b\nhunter2: [\n"}), want: `clusters["eu-1"].kubeconfig cannot be read: it is no YAML or JSON of the kind Config`},
 		"plain http":             {clusters: one(map[string]any{"host": "http://eu.example.com", "token": "hunter2"}), want: `clusters["eu-1"].token would be sent over plain http`},
 		"the key of nothing":     {clusters: host(map[string]any{"client_key": "hunter2"}), want: `clusters["eu-1"].client_key must be PEM`},

@@ -90,16 +90,16 @@ func clusterCanaries(t *testing.T) (secrets map[string]string, cells map[string]
 		return fmt.Sprintf("exec = { api_version = \"client.authentication.k8s.io/v1\", command = \"sh\", args = [\"-c\", %s, var.secret.argument], env = { S = var.secret.env, P = var.secret.printed } }",
 			strconv.Quote(script))
 	}
-	const notKubernetes = "does not answer as an API server of Kubernetes does"
+	const notKubernetes = "does not answer like a Kubernetes API server"
 	cells = map[string]clusterCell{
 		"words":           {at("403") + ", token = var.secret.token", "does not let these credentials"},
 		"refused":         {at("401") + ", token = var.secret.token", "refuses the credentials"},
 		"broken":          {at("500") + ", token = var.secret.token", "answers 500"},
 		"redirect":        {at("redirect") + ", token = var.secret.token", "redirects to"},
 		"page":            {at("page") + ", token = var.secret.token", notKubernetes},
-		"text":            {at("text") + ", token = var.secret.token", "answers 400 Bad Request, and not as"},
+		"text":            {at("text") + ", token = var.secret.token", "answers 400 Bad Request, which is not"},
 		"garbage":         {at("garbage") + ", token = var.secret.token", notKubernetes},
-		"half":            {at("half") + ", token = var.secret.token", "broke off"},
+		"half":            {at("half") + ", token = var.secret.token", "closed the connection in"},
 		"hang":            {at("hang") + ", token = var.secret.token", "did not answer within"},
 		"untrusted":       {fmt.Sprintf("host = %q, token = var.secret.token", server.URL), "is not trusted"},
 		"gone":            {`host = "https://127.0.0.1:1", token = var.secret.token`, "connection refused"},

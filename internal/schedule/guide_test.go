@@ -153,7 +153,7 @@ func decisionRows(result *schedule.Result) []string {
 		if unscheduled.FailedRequirement != "" && unscheduled.NearestHost != "" {
 			why += fmt.Sprintf("; nearest is `%s`, which lacks `%s`", unscheduled.NearestHost, unscheduled.FailedRequirement)
 		}
-		rows[unscheduled.DeploymentTarget] = []string{fmt.Sprintf("| `%s` | goes nowhere | %s |", unscheduled.DeploymentTarget, why)}
+		rows[unscheduled.DeploymentTarget] = []string{fmt.Sprintf("| `%s` | has no host | %s |", unscheduled.DeploymentTarget, why)}
 	}
 	var sorted []string
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
