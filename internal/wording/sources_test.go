@@ -1,0 +1,91 @@
+package wording_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// vague are words for people whom a message or a page does not name. What they mean has a name: another
+// assignment, another manager, no cluster.
+var vague = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever)\b`)
+
+// unclear are phrases of which readers whose first language is not English cannot guess the meaning, and the plain
+// ones for them.
+var unclear = map[string]*regexp.Regexp{
+	`"selects no host", "has no host"`: regexp.MustCompile(`(?i)\bgo(es)? nowhere\b`),
+	`"appears twice"`:                  regexp.MustCompile(`(?i)\bstands twice\b`),
+	`"negative", "0"`:                  regexp.MustCompile(`(?i)\bthan nothing\b`),
+	`"repairs it", "is repaired"`:      regexp.MustCompile(`(?i)\b(puts? it|is put|are put) right\b`),
+	`"releases", "no longer managed"`:  regexp.MustCompile(`(?i)\b(lets? go of|is let go)\b`),
+	`"rolls back", "is rolled back"`:   regexp.MustCompile(`(?i)\b(went|gone) back\b`),
+	`"Git host unreachable"`:           regexp.MustCompile(`(?i)(^|[^t ] ?)\bhost (is )?(unreachable|cannot be reached)`),
+	`"again"`:                          regexp.MustCompile(`(?i)\banew\b`),
+}
+
+// TestMessagesAndGuidesAreInPlainWords looks at what users read: the texts in the sources, which become
+// diagnostics, descriptions and commit messages, and the guides.
+func TestMessagesAndGuidesAreInPlainWords(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	check := func(at, text string) {
+		looked++
+		if word := vague.FindString(text); word != "" {
+			t.Errorf("%s: %q does not say who is meant: %.120s", at, word, text)
+		}
+		for plain, pattern := range unclear {
+			if phrase := pattern.FindString(text); phrase != "" {
+				t.Errorf("%s: write %s for %q: %.120s", at, plain, phrase, text)
+			}
+		}
+	}
+	eachFile(t, "..", ".go", func(path string, content []byte) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, content, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if text, ok := node.(*ast.BasicLit); ok && text.Kind == token.STRING && strings.Contains(text.Value, " ") {
+				check(files.Position(text.Pos()).String(), text.Value)
+			}
+			return true
+		})
+	})
+	for _, extension := range []string{".md", ".tmpl"} {
+		eachFile(t, filepath.Join("..", "..", "templates"), extension, func(path string, content []byte) {
+			for line := range strings.Lines(string(content)) {
+				check(path, line)
+			}
+		})
+	}
+	if looked < 5000 {
+		t.Errorf("only %d texts were found", looked)
+	}
+}
+
+// eachFile calls do for each file with this extension in a folder and below it.
+func eachFile(t *testing.T, folder, extension string, do func(path string, content []byte)) {
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != extension {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err == nil {
+			do(path, content)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
