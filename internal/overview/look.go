@@ -130,7 +130,7 @@ func (m *maker) setHistory() {
 			seen[change.DeploymentTarget] = true
 			first = append(first, one)
 		}
-		all := append(first, others...)
+		all := slices.Concat(first, others)
 		c.Changes = all[:min(maxChanges, len(all))]
 		m.out.Page.History = append(m.out.Page.History, c)
 	}

@@ -83,10 +83,10 @@ func (p *Progress) parseEnd(text string) error {
 		}
 		p.Content, text = content, before
 	}
-	switch {
-	case text == saidWentBack:
+	switch text {
+	case saidWentBack:
 		p.Failed, p.WentBack, p.WaitsFor = true, true, waitsForFix
-	case text == saidFailed:
+	case saidFailed:
 		p.Failed, p.WaitsFor = true, waitsForFix
 	default:
 		waits, ok := strings.CutPrefix(text, saidWaits)
