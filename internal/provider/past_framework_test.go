@@ -146,7 +146,7 @@ func TestSchedulingIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 
 var fleetType = tftypes.Object{AttributeTypes: map[string]tftypes.Type{
 	"format": tftypes.String, "environment": tftypes.String, "model": tftypes.String,
-	"config": tftypes.Map{ElementType: tftypes.String}, "manifests": tftypes.Map{ElementType: tftypes.String},
+	"config": tftypes.Map{ElementType: tftypes.String}, "constraints": tftypes.Map{ElementType: tftypes.String}, "manifests": tftypes.Map{ElementType: tftypes.String},
 }}
 
 func text(value string) tftypes.Value { return tftypes.NewValue(tftypes.String, value) }
