@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"os"
 	"runtime"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -18,10 +19,10 @@ var version = "dev"
 
 func main() {
 	debug := flag.Bool("debug", false, "serve for a debugger, and print how Terraform finds this process")
-	tell := flag.Bool("version", false, "print the version, and what this program is built for")
+	printVersion := flag.Bool("version", false, "print the version, and what this program is built for")
 	flag.Parse()
-	if *tell {
-		fmt.Printf("terraform-provider-flotilla %s %s/%s\n", version, runtime.GOOS, runtime.GOARCH)
+	if *printVersion {
+		fmt.Fprintf(os.Stdout, "terraform-provider-flotilla %s %s/%s\n", version, runtime.GOOS, runtime.GOARCH)
 		return
 	}
 	var options []tf6server.ServeOpt

@@ -52,7 +52,7 @@ func TestWhatIsWrongWithSettingsIsSaidAtItsAttribute(t *testing.T) {
 		`feedback: must have one of token, github_app and secret`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea"} },
 		`feedback.forge: must be one of github, gitlab`:           func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a"} },
 		`feedback.forge: must be one of github, gitlab, gitea, f`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a", Forge: "githab"} },
-		`feedback.context: context "a" has no {cluster}`:         func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a", Forge: "gitea", Context: "a"} },
+		`feedback.context: context "a" has no {cluster}`:          func(s *agent.Settings) { s.Feedback = &agent.Reporting{Token: "a", Forge: "gitea", Context: "a"} },
 		`feedback.context: has no {host}: the folder of`: func(s *agent.Settings) {
 			s.Feedback = &agent.Reporting{Token: "a", Forge: "gitea", Context: "a/{cluster}"}
 		},

@@ -19,5 +19,5 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Printf("%s: %d archives, checksums and manifest are what a registry takes\n", r.version, len(os.Args[3:]))
+	fmt.Fprintf(os.Stdout, "%s: %d archives, checksums and manifest are what a registry takes\n", r.version, len(os.Args[3:]))
 }
