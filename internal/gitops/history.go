@@ -215,13 +215,9 @@ func (w *walk) note(ids ...git.Hash) {
 	}
 }
 
-// record reads a record; one that is not here is noted.
+// record reads a record that is here; nil where there is none.
 func (w *walk) record(id git.Hash) map[string]folderRecord {
 	if id.IsZero() {
-		return nil
-	}
-	if !w.Has(id) {
-		w.missing = append(w.missing, id)
 		return nil
 	}
 	content, err := w.Blob(id)
@@ -236,8 +232,9 @@ func (w *walk) record(id git.Hash) map[string]folderRecord {
 }
 
 func (w *walk) changes(s step) []HistoryChange {
+	known := len(w.missing)
 	before, after := w.below(s.before, w.owner.Path), w.below(s.after, w.owner.Path)
-	if before == after || len(w.missing) > 0 && (before.IsZero() || after.IsZero()) {
+	if before == after || len(w.missing) > known {
 		return nil
 	}
 	owners := map[string]bool{w.owner.Name: true}
@@ -258,57 +255,83 @@ func (w *walk) changes(s step) []HistoryChange {
 	return changes
 }
 
-// changesOf compares the hosts of one owner whose record or folder differs.
+// changesOf compares the hosts of one owner whose record or folder differs. As long
+// as anything is missing, it only notes what has to be fetched, for all hosts: what
+// is not here yet would seem to have been removed.
 func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 	known := len(w.missing)
 	was, is := w.records(before, owner), w.records(after, owner)
 	if len(w.missing) > known {
-		return nil // what is not here yet would seem to have been removed
+		return nil
 	}
 	hosts := maps.Clone(was)
 	maps.Copy(hosts, is)
-	var changes []HistoryChange
+	var changed []hostChange
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		if w.filter.Host != "" && host != w.filter.Host {
 			continue
 		}
-		old, now := w.below(before, host), w.below(after, host)
-		if was[host] == is[host] && old == now || len(w.missing) > known && (old.IsZero() || now.IsZero()) {
+		known := len(w.missing)
+		c := hostChange{host: host, old: w.below(before, host), now: w.below(after, host), was: was[host], is: is[host]}
+		if len(w.missing) > known || c.was == c.is && c.old == c.now {
 			continue
 		}
-		if len(w.missing) > 0 { // all of this is looked at again: now it is only noted what has to be fetched for it
-			w.note(was[host], is[host])
-			w.entries(old)
-			w.entries(now)
-			continue
-		}
-		oldRecord, nowRecord := w.record(was[host]), w.record(is[host])
-		targets := maps.Clone(oldRecord)
-		if targets == nil {
-			targets = map[string]folderRecord{}
-		}
-		maps.Copy(targets, nowRecord)
-		for _, target := range slices.Sorted(maps.Keys(targets)) {
-			if w.filter.DeploymentTarget != "" && target != w.filter.DeploymentTarget {
-				continue
-			}
-			change := FolderChange{
-				Host: host, DeploymentTarget: target,
-				Before: oldRecord[target].ConfigVersion, After: nowRecord[target].ConfigVersion,
-			}
-			oldID, nowID := w.folder(old, oldRecord, target), w.folder(now, nowRecord, target)
-			switch {
-			case oldID == nowID, w.below(old, target) == w.below(now, target):
-				continue // or only its owner is another
-			case oldID.IsZero():
-				change.Action, change.Before = Added, ""
-			case nowID.IsZero():
-				change.Action, change.After = Removed, ""
-			default:
-				change.Action = Changed
-			}
+		w.note(c.was, c.is)
+		w.entries(c.old)
+		w.entries(c.now)
+		changed = append(changed, c)
+	}
+	if len(w.missing) > 0 {
+		return nil
+	}
+	var changes []HistoryChange
+	for _, c := range changed {
+		for _, change := range w.folders(c) {
 			changes = append(changes, HistoryChange{Owner: owner, FolderChange: change})
 		}
+	}
+	return changes
+}
+
+// hostChange is a host whose record or folder differs: the trees of the folder and
+// the ids of the record, before and after.
+type hostChange struct {
+	host     string
+	old, now git.Hash
+	was, is  git.Hash
+}
+
+// folders compares the folders that the records of a host list.
+func (w *walk) folders(c hostChange) []FolderChange {
+	oldRecord, nowRecord := w.record(c.was), w.record(c.is)
+	targets := map[string]bool{}
+	for target := range oldRecord {
+		targets[target] = true
+	}
+	for target := range nowRecord {
+		targets[target] = true
+	}
+	var changes []FolderChange
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		if w.filter.DeploymentTarget != "" && target != w.filter.DeploymentTarget {
+			continue
+		}
+		change := FolderChange{
+			Host: c.host, DeploymentTarget: target,
+			Before: oldRecord[target].ConfigVersion, After: nowRecord[target].ConfigVersion,
+		}
+		oldID, nowID := w.folder(c.old, oldRecord, target), w.folder(c.now, nowRecord, target)
+		switch {
+		case oldID == nowID, w.below(c.old, target) == w.below(c.now, target):
+			continue // or only its owner is another
+		case oldID.IsZero():
+			change.Action, change.Before = Added, ""
+		case nowID.IsZero():
+			change.Action, change.After = Removed, ""
+		default:
+			change.Action = Changed
+		}
+		changes = append(changes, change)
 	}
 	return changes
 }

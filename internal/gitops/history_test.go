@@ -3,6 +3,7 @@ package gitops_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -133,6 +134,29 @@ func TestHistoryGoesDeeperAsItHasTo(t *testing.T) {
 		r.git("update-ref", "refs/heads/main", at)
 		if got := history(t, r, dev, gitops.HistoryFilter{}); len(got.Commits) != 1 || got.Commits[0].Commit != first.Commit || !got.Complete {
 			t.Errorf("%s: %+v", serving.name, got)
+		}
+	}
+}
+
+// What a history of many hosts needs comes in a request for each level of trees, not in one for each host.
+func TestAHistoryOfManyHostsTakesFewRequests(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string][]string{"any object": anyObject, "no tree filter": noTreeFilter, "plain": nil} {
+		r := newRepository(t, serving{config: config, remote: overHTTP})
+		folders := map[string]gitops.Folder{}
+		for i := range 40 {
+			folders[fmt.Sprintf("type-%02d/app", i)] = version(rendered(t, "a", fmt.Sprint(i)), "v1")
+			folders[fmt.Sprintf("clusters/c%02d/app", i)] = version(rendered(t, "a", fmt.Sprint(i)), "v1")
+		}
+		apply(t, r, devEdit(t, folders))
+		count := &counter{next: backend(t, filepath.Dir(r.directory))}
+		history, err := gitops.NewClient().History(t.Context(), git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, requests := count.take()
+		if len(history.Commits) != 1 || len(history.Commits[0].Changes) != 80 || requests > 12 {
+			t.Errorf("%s: %d requests, %+v", name, requests, history)
 		}
 	}
 }
