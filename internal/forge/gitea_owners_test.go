@@ -80,10 +80,10 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 		_, err := p.host.Ensure(t.Context(), wanted(dev))
 		wantError(t, err, forge.ErrNotOwned, test.says)
 		pretended := &forge.PullRequest{Number: foreign.Number, Owner: "dev", Head: dev.Head}
-		wantError(t, p.host.Close(t.Context(), pretended), forge.ErrNotOwned, "is left alone")
-		wantError(t, p.host.Hold(t.Context(), pretended), forge.ErrNotOwned, "is left alone")
+		wantError(t, p.host.Close(t.Context(), pretended), forge.ErrNotOwned, "is not changed")
+		wantError(t, p.host.Hold(t.Context(), pretended), forge.ErrNotOwned, "is not changed")
 		_, err = p.host.Merge(t.Context(), pretended, head, forge.Now)
-		wantError(t, err, forge.ErrNotOwned, "is left alone")
+		wantError(t, err, forge.ErrNotOwned, "is not changed")
 		if got := p.pull(foreign.Number); got.State != "open" || got.Title != "By hand" || got.Body != test.body {
 			t.Errorf("%s: was changed: %+v", test.name, got)
 		}
@@ -106,7 +106,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 	wantError(t, p.host.Close(t.Context(), &elsewhere), forge.ErrNotOwned, "does not come from branch")
 	elsewhere = *ours
 	elsewhere.Owner = ""
-	wantError(t, p.host.Close(t.Context(), &elsewhere), forge.ErrNotOwned, "no assignment's")
+	wantError(t, p.host.Close(t.Context(), &elsewhere), forge.ErrNotOwned, "does not belong to an assignment")
 }
 
 func TestGiteaForksWithOurBranchAndMarkAreForeign(t *testing.T) {

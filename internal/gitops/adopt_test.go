@@ -95,7 +95,7 @@ func TestAdoptTakesAFolderThatIsInNobodysRecords(t *testing.T) {
 		if len(result.Adopted) != 1 || len(result.Changes) != 1 || result.Changes[0].Before != "" || result.Changes[0].After != "v1" {
 			t.Errorf("result = %+v", result)
 		}
-		if message := r.git("log", "-1", "--format=%B"); !strings.Contains(message, "Taken over:\n- drone/app from nobody\n") {
+		if message := r.git("log", "-1", "--format=%B"); !strings.Contains(message, "Taken over:\n- drone/app from no owner\n") {
 			t.Errorf("message = %q", message)
 		}
 		if files := r.files(); files["dev/drone/app/a"] != "1" || files["dev/drone/app/deep/a"] != "" || files["dev/drone/other/a"] != "by hand" {

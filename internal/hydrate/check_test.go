@@ -131,7 +131,7 @@ func TestAMissingKeyNamesTheContainersThatHaveIt(t *testing.T) {
 				container("3", labels{"x": "3"}, `{"DATABASE_URL":1}`).container("4", labels{"x": "4"}, `{"DATABASE_URL":1}`).
 				container("5", labels{"x": "5"}, `{"DATABASE_URL":1}`),
 			`/DATABASE_URL is required, and no container that matches has it; config container "1" has it, but asks for x=1; ` +
-				`config container "2" has it, but asks for x=2; config container "3" has it, but asks for x=3; 2 more have it too`},
+				`config container "2" has it, but asks for x=2; config container "3" has it, but asks for x=3; 2 more have it, too`},
 		"it was removed": {
 			dev().container("a", nil, `{"DATABASE_URL":1}`).container("b", labels{"edge": "true"}, `{"DATABASE_URL":null}`),
 			`/DATABASE_URL is required, but config container "b" removes it`},

@@ -29,10 +29,10 @@ func TestWhatIsWrongWithARepositoryThatIsReadIsSaidAtItsURL(t *testing.T) {
 		{t.Context(), false, "https://x/y", git.ErrUnauthorized, "Credentials are not known yet", "-target"},
 		{t.Context(), false, "https://x/y", git.ErrNotFound, "Credentials are not known yet", "-target"},
 		{t.Context(), false, "https://x/y", git.ErrUnreachable, "Repository cannot be reached", "unreachable"},
-		{t.Context(), true, "https://x/y", git.ErrNotFound, "Repository does not exist", "one that is private"},
+		{t.Context(), true, "https://x/y", git.ErrNotFound, "Repository does not exist", "a private repository without credentials"},
 		{t.Context(), true, "/x/y", git.ErrNotFound, "Repository does not exist", "not found."},
 		{t.Context(), true, "ssh://x/y", git.ErrHostKey, "Host key cannot be verified", "host key"},
-		{t.Context(), true, "https://x/y", git.ErrTooLarge, "Repository is too large", "leaves nothing out"},
+		{t.Context(), true, "https://x/y", git.ErrTooLarge, "Repository is too large", "cannot filter"},
 		{t.Context(), true, "https://x/y", errors.New("a tree is malformed"), "Repository cannot be read", "malformed"},
 		{ended, true, "https://x/y", context.Canceled, "Interrupted", "canceled"},
 	} {

@@ -39,7 +39,7 @@ func TestRepositoryFilesAreReadStrictly(t *testing.T) {
 		"too many":           {map[string]any{"url": at, "limits": map[string]any{"files": 1}}, "limits", "More than 1 files match"},
 		"too large":          {map[string]any{"url": at, "limits": map[string]any{"bytes": 10}}, "limits", "more than 10 bytes"},
 		"timeouts":           {map[string]any{"url": at, "timeouts": map[string]any{"reed": "1s"}}, "timeouts", `did you mean "read"?`},
-		"no time":            {map[string]any{"url": at, "timeouts": map[string]any{"read": "1ns"}}, "timeouts", `timeouts.read = "1ns", is over`},
+		"no time":            {map[string]any{"url": at, "timeouts": map[string]any{"read": "1ns"}}, "timeouts", `timeouts.read = "1ns" allows`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

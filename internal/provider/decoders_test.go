@@ -157,7 +157,7 @@ func TestHistoryHasADeadline(t *testing.T) {
 		"gitops_repo": map[string]any{"url": "http://" + listener.Addr().String() + "/x.git", "branch": "dev"},
 		"timeouts":    map[string]any{"read": "200ms"},
 	})
-	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms", is over`) {
+	if len(said) != 1 || said[0].At != `AttributeName("timeouts")` || !strings.Contains(said[0].Detail, `timeouts.read = "200ms" allows`) {
 		t.Errorf("said is %s", said)
 	}
 }

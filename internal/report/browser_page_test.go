@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -81,7 +82,11 @@ func TestPageInABrowser(t *testing.T) {
 		fragment := ask[string](first, `location.hash`)
 		second := openTab(t, browser, middle, look{fragment: fragment})
 		const shown = `document.getElementById('hits').textContent + document.getElementById('detail').textContent + document.querySelector('.grid').textContent`
-		if a, b := ask[string](first, shown), ask[string](second, shown); a != b {
+		a, b := ask[string](first, shown), ask[string](second, shown)
+		for end := time.Now().Add(patience / 4); a != b && time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // either may still be drawing
+			a, b = ask[string](first, shown), ask[string](second, shown)
+		}
+		if a != b {
 			t.Errorf("with %s:\n%s\nwant\n%s", fragment, b, a)
 		}
 		ask[bool](second, `(location.hash = '#q=nobody-has-this&verdict=nonsense&rows=nonsense&open=nonsense') && true`)
