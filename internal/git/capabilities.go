@@ -85,11 +85,14 @@ func (o *offer) restore(to *capability.List) {
 	}
 }
 
-// capabilities are those of the first line that has any; none where the
-// beginning is that of something else.
+// capabilities are those of the first line that has any, the line of HTTP that
+// names the service left out; none where the beginning is that of something else.
 func (o *offer) capabilities() *capability.List {
 	list := capability.NewList()
 	for lines := pktline.NewScanner(bytes.NewReader(o.begin)); lines.Scan(); {
+		if bytes.HasPrefix(lines.Bytes(), []byte("#")) {
+			continue
+		}
 		if _, text, ok := bytes.Cut(lines.Bytes(), []byte{0}); ok {
 			if list.Decode(text) != nil {
 				return capability.NewList()

@@ -27,7 +27,7 @@ func TestWhatIsDroppedOfAnAdvertisementIsPutBack(t *testing.T) {
 		"<html>":         "",
 		"0000":           "",
 		strings.Replace(azureOffer, " multi_ack ", " =ulti_ack ", 1): "multi_ack_detailed",
-		strings.Replace(azureOffer, "agent", "\x00", 1):              "multi_ack multi_ack_detailed",
+		strings.Replace(commitOffer, "git-", "g\x00t-", 1):           "multi_ack_detailed",
 	} {
 		said, list := &offer{}, capability.NewList()
 		for part := range strings.SplitAfterSeq(text, " ") {
@@ -45,6 +45,7 @@ func FuzzOffer(f *testing.F) {
 	f.Add([]byte(azureOffer))
 	f.Add([]byte(commitOffer))
 	f.Add([]byte("001e# service=git-upload-pack\n0000"))
+	f.Add([]byte(strings.Replace(commitOffer, "git-", "g\x00t-", 1)))
 	f.Add([]byte("0098" + strings.Repeat("0", 40) + " capabilities^{}\x00multi_ack thin-pack\n0000"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		said := &offer{}
