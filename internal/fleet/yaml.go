@@ -345,7 +345,10 @@ type YAMLDocument struct {
 // block scalars are indented, and quoted ones may not hold them. Documents of nothing but comments and
 // directives are left out.
 func SplitYAML(text string) []YAMLDocument {
-	text = lineBreaks.Replace(strings.TrimPrefix(text, "\ufeff"))
+	text = strings.TrimPrefix(text, "\ufeff")
+	if strings.Contains(text, "\r") {
+		text = lineBreaks.Replace(text)
+	}
 	var parts []YAMLDocument
 	start, startLine := 0, 1
 	cut := func(end, next, nextLine int) {
