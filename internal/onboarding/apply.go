@@ -17,11 +17,11 @@ import (
 // Clusters are those that an agent's objects are for.
 type Clusters map[agent.Where]Cluster
 
-// wheres are the clusters in the order in which they are written: a hub reaches what is on the cluster already.
-var wheres = []agent.Where{agent.OnCluster, agent.OnHub}
+// applyOrder are the clusters in the order in which they are written: a hub reaches what is on the cluster already.
+var applyOrder = []agent.Where{agent.OnCluster, agent.OnHub}
 
-// Order is what is to be on the clusters of an agent.
-type Order struct {
+// Wanted is what is to be on the clusters of an agent.
+type Wanted struct {
 	Objects []agent.Object
 	// Records are what was put there last, and UIDs which clusters those were.
 	Records []Record
@@ -32,8 +32,8 @@ type Order struct {
 	Following *Following
 }
 
-// Done is what was put onto the clusters.
-type Done struct {
+// Result is what was put onto the clusters.
+type Result struct {
 	Records []Record
 	UIDs    map[agent.Where]string
 	// Notes are sentences about what was left where it is, and why.
@@ -43,61 +43,61 @@ type Done struct {
 // Apply puts objects onto their clusters: looks at all of them first, and writes nothing where one of them cannot be.
 // Then stage by stage: definitions, until the API knows their kinds; namespaces; the rest, what follows the folders
 // last. What is there as it shall be is not written. Former objects that are wanted no more go at the end.
-func Apply(ctx context.Context, clusters Clusters, order Order) (Done, error) {
-	done := Done{UIDs: map[agent.Where]string{}}
+func Apply(ctx context.Context, clusters Clusters, wanted Wanted) (Result, error) {
+	result := Result{UIDs: map[agent.Where]string{}}
 	looks := map[agent.Where]Look{}
 	var failures Failures
-	for _, where := range wheres {
-		objects := at(order.Objects, where)
+	for _, where := range applyOrder {
+		objects := objectsOn(wanted.Objects, where)
 		cluster := clusters[where]
-		if cluster == nil || len(objects) == 0 && order.UIDs[where] == "" {
+		if cluster == nil || len(objects) == 0 && wanted.UIDs[where] == "" {
 			continue
 		}
-		look, found, err := lookAgain(ctx, cluster, where, objects, LookOptions{Force: order.Force})
+		look, found, err := lookForKinds(ctx, cluster, where, objects, LookOptions{Force: wanted.Force})
 		if err != nil {
-			return done, err
+			return result, err
 		}
-		looks[where], done.UIDs[where] = look, look.UID
+		looks[where], result.UIDs[where] = look, look.UID
 		failures = append(failures, found...)
 	}
 	if err := failures.orNil(); err != nil {
-		return done, err
+		return result, err
 	}
-	defined := definedKinds(order.Objects)
-	for _, where := range wheres {
-		objects := at(order.Objects, where)
+	defined := definedKinds(wanted.Objects)
+	for _, where := range applyOrder {
+		objects := objectsOn(wanted.Objects, where)
 		for len(objects) > 0 {
 			count := sameStep(objects)
-			a := &applier{cluster: clusters[where], look: looks[where], force: order.Force, defined: defined}
+			a := &applier{cluster: clusters[where], look: looks[where], force: wanted.Force, defined: defined}
 			records, err := a.step(ctx, objects[:count])
-			if done.Records = append(done.Records, records...); err != nil {
-				return done, err
+			if result.Records = append(result.Records, records...); err != nil {
+				return result, err
 			}
 			objects = objects[count:]
 		}
 	}
-	if order.Following != nil {
-		if err := order.Following.wait(ctx, clusters, order.Objects); err != nil {
-			return done, err
+	if wanted.Following != nil {
+		if err := wanted.Following.wait(ctx, clusters, wanted.Objects); err != nil {
+			return result, err
 		}
 	}
-	notes, err := retire(ctx, clusters, order, done.UIDs)
-	done.Notes = notes
-	return done, err
+	notes, err := removeFormer(ctx, clusters, wanted, result.UIDs)
+	result.Notes = notes
+	return result, err
 }
 
-// lookAgain looks, again where nothing is amiss but a kind that is not there: whoever brings it may have done so a moment
+// lookForKinds looks, again where nothing is amiss but a kind that is not there: whoever brings it may have done so a moment
 // ago.
-func lookAgain(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, Failures, error) {
+func lookForKinds(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, Failures, error) {
 	for try := 1; ; try++ {
 		look, err := LookAt(ctx, cluster, where, objects, options)
 		if err != nil {
 			return Look{}, nil, err
 		}
-		failures := Judge(where, objects, look)
+		failures := FindFailures(where, objects, look)
 		isMissing := slices.ContainsFunc(failures, func(f *Failure) bool { return f.Cause == CauseNoKind })
 		others := slices.ContainsFunc(failures, func(f *Failure) bool { return f.Cause != CauseNoKind })
-		if !isMissing || others || try == patience {
+		if !isMissing || others || try == kindAttempts {
 			return look, failures, nil
 		}
 		if wait.For(ctx, time.Second) != nil {
@@ -106,8 +106,8 @@ func lookAgain(ctx context.Context, cluster Cluster, where agent.Where, objects 
 	}
 }
 
-// patience is how often it is looked for kinds, once a second.
-const patience = 6
+// kindAttempts is how often it is looked for kinds, once a second.
+const kindAttempts = 6
 
 // sameStep is how many of the first objects are applied at once.
 func sameStep(objects []agent.Object) int {
@@ -133,7 +133,7 @@ func (a *applier) step(ctx context.Context, objects []agent.Object) ([]Record, e
 	kube.Each(len(objects), func(i int) {
 		record, err := a.one(ctx, &objects[i])
 		if err != nil {
-			failures[i] = asFailure(&objects[i], err)
+			failures[i] = failureOn(&objects[i], err)
 			return
 		}
 		records[i] = record
@@ -142,8 +142,8 @@ func (a *applier) step(ctx context.Context, objects []agent.Object) ([]Record, e
 	return records, failures.orNil()
 }
 
-func asFailure(object *agent.Object, err error) *Failure {
-	if failure, ok := ofWhere(object.Where, err).(*Failure); ok && failure.Cause != CauseCluster { //nolint:errorlint // made here, never wrapped
+func failureOn(object *agent.Object, err error) *Failure {
+	if failure, ok := asFailure(object.Where, err).(*Failure); ok && failure.Cause != CauseCluster { //nolint:errorlint // made here, never wrapped
 		return failure
 	}
 	return failureOf(object, err)
@@ -159,22 +159,22 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 		seen = Seen{}
 	}
 	record := RecordOf(object)
-	made := isMade(object, seen.Live, a.look.UID)
+	created := isCreated(object, seen.Live, a.look.UID)
 	live := seen.Live
 	if Find(object, seen).State != Same {
-		applied, err := a.patch(ctx, object, made, seen)
+		applied, err := a.patch(ctx, object, created, seen)
 		if err != nil {
 			return Record{}, err
 		}
-		if made && seen.Live == nil && !applied.Created && !object.Shared { // somebody else has made it in between
-			made = false
-			if applied, err = a.patch(ctx, object, made, seen); err != nil {
+		if created && seen.Live == nil && !applied.Created && !object.Shared { // somebody else has made it in between
+			created = false
+			if applied, err = a.patch(ctx, object, created, seen); err != nil {
 				return Record{}, err
 			}
 		}
 		live = applied.Object
 	}
-	record.UID, record.Made = string(live.GetUID()), made
+	record.UID, record.Created = string(live.GetUID()), created
 	if object.Stage == agent.Definitions {
 		return record, a.untilEstablished(ctx, object, live)
 	}
@@ -182,8 +182,8 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 }
 
 // patch applies an object; again while its kind was defined a moment ago and is not served yet.
-func (a *applier) patch(ctx context.Context, object *agent.Object, made bool, seen Seen) (kube.Applied, error) {
-	ready := prepared(object.Unstructured, made, a.look.UID)
+func (a *applier) patch(ctx context.Context, object *agent.Object, created bool, seen Seen) (kube.Applied, error) {
+	ready := prepared(object.Unstructured, created, a.look.UID)
 	options := kube.ApplyOptions{Force: seen.Force || a.force}
 	var applied kube.Applied
 	err := poll(ctx, func() (bool, error) {
@@ -210,23 +210,23 @@ func (a *applier) patch(ctx context.Context, object *agent.Object, made bool, se
 
 // untilGone waits until an object that is being deleted has gone.
 func (a *applier) untilGone(ctx context.Context, object *agent.Object, uid string) error {
-	waits := ""
+	blocker := ""
 	err := poll(ctx, func() (bool, error) {
 		live, err := a.cluster.Read(ctx, kube.RefOf(object.Unstructured))
 		if err != nil || live == nil || string(live.GetUID()) != uid {
 			return err == nil, err
 		}
-		waits = whatHolds(live)
+		blocker = blockerOf(live)
 		return false, nil
 	})
 	if err != nil {
-		return overdue(ctx, object.Where, object.ID().String(), fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), waits), err)
+		return overdue(ctx, object.Where, object.ID().String(), fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker), err)
 	}
 	return nil
 }
 
-// whatHolds says for whom an object that is being deleted waits.
-func whatHolds(live *unstructured.Unstructured) string {
+// blockerOf says for whom an object that is being deleted waits.
+func blockerOf(live *unstructured.Unstructured) string {
 	finalizers := live.GetFinalizers()
 	if live.GetKind() == "Namespace" && len(finalizers) == 0 {
 		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
@@ -246,7 +246,7 @@ func whatHolds(live *unstructured.Unstructured) string {
 
 // untilEstablished waits until the API knows the kinds of a definition.
 func (a *applier) untilEstablished(ctx context.Context, object *agent.Object, live *unstructured.Unstructured) error {
-	said := ""
+	reason := ""
 	err := poll(ctx, func() (bool, error) {
 		if isEstablished(live) {
 			return true, nil
@@ -258,11 +258,11 @@ func (a *applier) untilEstablished(ctx context.Context, object *agent.Object, li
 		if live = found; live == nil {
 			live = &unstructured.Unstructured{Object: map[string]any{}}
 		}
-		said = notAccepted(live)
+		reason = notAccepted(live)
 		return isEstablished(live), nil
 	})
 	if err != nil {
-		return overdue(ctx, object.Where, object.ID().String(), fmt.Sprintf("%s is not established%s", object.ID(), said), err)
+		return overdue(ctx, object.Where, object.ID().String(), fmt.Sprintf("%s is not established%s", object.ID(), reason), err)
 	}
 	return nil
 }
@@ -293,8 +293,8 @@ func conditionIs(live *unstructured.Unstructured, kind, status string) bool {
 // poll asks until the answer is yes, an error, or the end of the context.
 func poll(ctx context.Context, ask func() (bool, error)) error {
 	for interval := 50 * time.Millisecond; ; interval = min(2*interval, 2*time.Second) {
-		done, err := ask()
-		if err != nil || done {
+		result, err := ask()
+		if err != nil || result {
 			return err
 		}
 		if err := wait.For(ctx, interval); err != nil {

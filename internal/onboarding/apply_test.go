@@ -23,7 +23,7 @@ var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxc
 // drift is how objects are, as lines.
 func drift(ctx context.Context, t *testing.T, cluster onboarding.Cluster, objects []agent.Object) string {
 	t.Helper()
-	look, err := onboarding.LookAt(ctx, cluster, agent.OnCluster, objects, onboarding.LookOptions{Blind: true})
+	look, err := onboarding.LookAt(ctx, cluster, agent.OnCluster, objects, onboarding.LookOptions{SecretsUnknown: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +32,13 @@ func drift(ctx context.Context, t *testing.T, cluster onboarding.Cluster, object
 	return strings.Join(onboarding.Changes(objects, objects, found.Findings, nil), "\n")
 }
 
-func apply(ctx context.Context, t *testing.T, cluster onboarding.Cluster, order onboarding.Order) onboarding.Done {
+func apply(ctx context.Context, t *testing.T, cluster onboarding.Cluster, wanted onboarding.Wanted) onboarding.Result {
 	t.Helper()
-	done, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, order)
+	result, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return done
+	return result
 }
 
 func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
@@ -46,14 +46,14 @@ func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	objects := rendered(t, settings("drifting"))
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
-		for _, record := range done.Records {
-			if !record.Made || record.UID == "" {
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		for _, record := range result.Records {
+			if !record.Created || record.UID == "" {
 				t.Errorf("the record says %+v", record)
 			}
 		}
-		if got := drift(ctx, t, cluster, objects); got != "" || len(done.Records) != len(objects) || len(objects) != 5 {
-			t.Errorf("right after it, of %d objects with %d records, there is drift:\n%s", len(objects), len(done.Records), got)
+		if got := drift(ctx, t, cluster, objects); got != "" || len(result.Records) != len(objects) || len(objects) != 5 {
+			t.Errorf("right after it, of %d objects with %d records, there is drift:\n%s", len(objects), len(result.Records), got)
 		}
 		patch := `{"metadata":{"labels":{"others":"may"}},"spec":{"prune":false,"suspend":true}}`
 		if _, err := server.Client().Resource(kustomizations).Namespace("drifting").Patch(ctx, "flotilla-cluster", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
@@ -70,7 +70,7 @@ func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
 		if got := drift(ctx, t, cluster, objects); got != want {
 			t.Errorf("the drift is\n%s\nwant\n%s", got, want)
 		}
-		apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		if got := drift(ctx, t, cluster, objects); got != "" {
 			t.Errorf("after it was put right, there is drift:\n%s", got)
 		}
@@ -79,7 +79,7 @@ func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
 			t.Errorf("what others have added has gone: %v", live)
 		}
 		before := live.GetResourceVersion()
-		apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		if after := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "drifting", "flotilla-cluster"); after.GetResourceVersion() != before {
 			t.Error("what was as it shall be was written")
 		}
@@ -101,8 +101,8 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 `)
 	objects := rendered(t, settings("disputed"))
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		order := onboarding.Order{Objects: objects}
-		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, order)
+		wanted := onboarding.Wanted{Objects: objects}
+		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
 		failures := onboarding.FailuresOf(err)
 		want := `Kustomization disputed/flotilla-cluster: spec.interval, spec.path, spec.sourceRef.name are managed by "kubetest"`
 		if len(failures) != 1 || failures[0].Cause != onboarding.CauseForeign || failures[0].Text != want {
@@ -111,21 +111,21 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		if server.Get(t, "source.toolkit.fluxcd.io/v1", "GitRepository", "disputed", "flotilla") != nil {
 			t.Error("something was written although something could not be")
 		}
-		order.Force = true
-		done := apply(ctx, t, cluster, order)
-		made := map[string]bool{}
-		for _, record := range done.Records {
-			made[record.ID().String()] = record.Made
+		wanted.Force = true
+		result := apply(ctx, t, cluster, wanted)
+		created := map[string]bool{}
+		for _, record := range result.Records {
+			created[record.ID().String()] = record.Created
 		}
-		if made["Namespace disputed"] || made["Kustomization disputed/flotilla-cluster"] || !made["Kustomization disputed/flotilla-cluster-type"] {
-			t.Errorf("what was made is %v", made)
+		if created["Namespace disputed"] || created["Kustomization disputed/flotilla-cluster"] || !created["Kustomization disputed/flotilla-cluster-type"] {
+			t.Errorf("what was made is %v", created)
 		}
 		// The state is lost, and nothing is forgotten of who made what.
-		again := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
-		if !slices.Equal(again.Records, done.Records) {
-			t.Errorf("the records are\n%+v\nnot\n%+v", again.Records, done.Records)
+		again := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if !slices.Equal(again.Records, result.Records) {
+			t.Errorf("the records are\n%+v\nnot\n%+v", again.Records, result.Records)
 		}
-		if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Farewell{Records: again.Records, UIDs: again.UIDs, Delete: true}); err != nil {
+		if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Removal{Records: again.Records, UIDs: again.UIDs, Delete: true}); err != nil {
 			t.Error(err)
 		}
 		if server.Get(t, "v1", "Namespace", "", "disputed") == nil || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster") == nil {
@@ -160,16 +160,16 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 	objects := rendered(t, with)
 	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		look, err := onboarding.LookAt(ctx, cluster, agent.OnCluster, objects, onboarding.LookOptions{})
-		if failures := onboarding.Judge(agent.OnCluster, objects, look); err != nil || len(failures) > 0 {
+		if failures := onboarding.FindFailures(agent.OnCluster, objects, look); err != nil || len(failures) > 0 {
 			t.Errorf("what comes in stages cannot be applied: %v, %v", failures, err)
 		}
-		done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		if got := drift(ctx, t, cluster, objects); got != "" {
 			t.Errorf("right after it there is drift:\n%s", got)
 		}
 		boat := server.Apply(t, "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: theirs, namespace: default}\n")[0]
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: staged}\n")
-		farewell := onboarding.Farewell{Records: done.Records, UIDs: done.UIDs, Delete: true}
+		farewell := onboarding.Removal{Records: result.Records, UIDs: result.UIDs, Delete: true}
 		notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, farewell)
 		want := []string{
 			"Namespace staged stays: others have put something there that would go with it: ConfigMap staged/theirs",
@@ -202,7 +202,7 @@ func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
 		objects[i].SetAPIVersion(strings.Replace(objects[i].GetAPIVersion(), "toolkit.fluxcd.io/v1", "toolkit.fluxcd.io/v0", 1))
 	}
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Order{Objects: objects})
+		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Wanted{Objects: objects})
 		want := "the cluster has no kind GitRepository of source.toolkit.fluxcd.io/v0, which GitRepository bare/flotilla is: " +
 			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it\n" +
 			"the cluster has no kind Kustomization of kustomize.toolkit.fluxcd.io/v0, which Kustomization bare/flotilla-cluster-type is: " +
@@ -223,7 +223,7 @@ func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
 	server.Delete(t, "v1", "Namespace", "", "ending")
 	objects := rendered(t, settings("ending"))
 	within(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.Cluster) {
-		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Order{Objects: objects})
+		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Wanted{Objects: objects})
 		failures := onboarding.FailuresOf(err)
 		if len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "Namespace ending is still being deleted") || !strings.HasSuffix(err.Error(), ": it can be applied once it has gone") {
 			t.Errorf("the error is %v", err)
@@ -237,9 +237,9 @@ func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
 	}
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		release(ctx)
-		done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
-		if !done.Records[0].Made {
-			t.Errorf("the namespace was made, and its record says %+v", done.Records[0])
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+		if !result.Records[0].Created {
+			t.Errorf("the namespace was made, and its record says %+v", result.Records[0])
 		}
 	})
 }

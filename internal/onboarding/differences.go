@@ -37,7 +37,7 @@ func withoutServersFields(object *unstructured.Unstructured) map[string]any {
 		}
 		if annotations, ok := metadata["annotations"].(map[string]any); ok {
 			annotations = maps.Clone(annotations)
-			delete(annotations, madeAnnotation)
+			delete(annotations, createdAnnotation)
 			metadata["annotations"] = annotations
 			if len(annotations) == 0 {
 				delete(metadata, "annotations")

@@ -46,18 +46,18 @@ func Find(object *agent.Object, seen Seen) Finding {
 		return Finding{State: Gone}
 	case isTerminating(seen.Live):
 		return Finding{State: Terminating}
-	case seen.Tried == nil && isSecret(object):
+	case seen.DryRun == nil && isSecret(object):
 		if lost := lostData(prepared(object.Unstructured, false, ""), seen.Live); len(lost) > 0 {
 			return Finding{State: Changed, Fields: lost}
 		}
 		return Finding{State: Same}
-	case seen.Tried == nil:
+	case seen.DryRun == nil:
 		return Finding{State: Gone} // its kind has gone, and it with it
 	}
-	if differences := Differences(seen.Live, seen.Tried); len(differences) > 0 {
+	if differences := Differences(seen.Live, seen.DryRun); len(differences) > 0 {
 		return Finding{State: Changed, Fields: differences, By: managers}
 	}
-	if !sameOwnership(seen.Live, seen.Tried) {
+	if !sameOwnership(seen.Live, seen.DryRun) {
 		return Finding{State: Unmanaged}
 	}
 	return Finding{State: Same}
@@ -146,7 +146,7 @@ func Changes(before, after []agent.Object, drift map[string]Finding, records []R
 			switch id := records[i].ID().String(); {
 			case records[i].Partial:
 				removed = append(removed, id+" loses what Flotilla has set in it")
-			case records[i].Made:
+			case records[i].Created:
 				removed = append(removed, id+" is removed")
 			default:
 				removed = append(removed, id+" is left, since it was there before")

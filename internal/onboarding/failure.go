@@ -79,9 +79,9 @@ func FailuresOf(err error) Failures {
 	return Failures{{Cause: CauseCluster, Text: err.Error(), err: err}}
 }
 
-// Judge finds what keeps objects from being applied on one cluster, from what was seen there: nothing is to be written
+// FindFailures finds what keeps objects from being applied on one cluster, from what was seen there: nothing is to be written
 // where there is something.
-func Judge(where agent.Where, objects []agent.Object, look Look) Failures {
+func FindFailures(where agent.Where, objects []agent.Object, look Look) Failures {
 	defined := definedKinds(objects)
 	var found Failures
 	missing := map[string][]string{}
@@ -100,7 +100,7 @@ func Judge(where agent.Where, objects []agent.Object, look Look) Failures {
 			if len(missing[kind.String()]) == 1 {
 				found = append(found, &Failure{
 					Cause: CauseNoKind, Where: where, Part: object.Part, Name: id.String(),
-					Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s is: %s", object.GetKind(), object.GetAPIVersion(), id, whoBrings(kind.Group)),
+					Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s is: %s", object.GetKind(), object.GetAPIVersion(), id, installHint(kind.Group)),
 				})
 			}
 		}
@@ -142,8 +142,8 @@ func definedKinds(objects []agent.Object) map[string]bool {
 	return defined
 }
 
-// whoBrings says what brings the kinds of a group.
-func whoBrings(group string) string {
+// installHint says what brings the kinds of a group.
+func installHint(group string) string {
 	switch {
 	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
 		return "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it"
@@ -155,8 +155,8 @@ func whoBrings(group string) string {
 	return "nothing in install defines it"
 }
 
-// ofWhere is an error of a cluster as a failure. What is one already stays what it is.
-func ofWhere(where agent.Where, err error) error {
+// asFailure is an error of a cluster as a failure. What is one already stays what it is.
+func asFailure(where agent.Where, err error) error {
 	var several Failures
 	var one *Failure
 	switch {
@@ -181,7 +181,7 @@ func (f *Failure) Reason() kube.Reason { return kube.ReasonOf(f.err) }
 // overdue is the failure of what was waited for until the time was over; that of the error where that is not why.
 func overdue(ctx context.Context, where agent.Where, name, text string, err error) error {
 	if err != nil && ctx.Err() == nil {
-		return ofWhere(where, err)
+		return asFailure(where, err)
 	}
 	return &Failure{Cause: CauseTime, Where: where, Name: name, Text: text, err: ctx.Err()}
 }

@@ -14,9 +14,9 @@ import (
 type Seen struct {
 	// Live is the object as it is; nil when it is not there.
 	Live *unstructured.Unstructured
-	// Tried is what the cluster would make of it, by a dry run; nil where that could not be tried: its kind, or its
+	// DryRun is what the cluster would make of it, by a dry run; nil where that could not be tried: its kind, or its
 	// namespace, is not there yet.
-	Tried *unstructured.Unstructured
+	DryRun *unstructured.Unstructured
 	// Conflicts are fields that others have changed or manage.
 	Conflicts []kube.Conflict
 	// Force says that it must be applied by force, since what is in the way are changes of what is ours, or because
@@ -39,24 +39,24 @@ type Look struct {
 type LookOptions struct {
 	// Force takes over what others manage.
 	Force bool
-	// Blind says that nobody knows what is in Secrets: only who changed them is looked at.
-	Blind bool
+	// SecretsUnknown says that nobody knows what is in Secrets: only who changed them is looked at.
+	SecretsUnknown bool
 }
 
 // LookAt reads the objects that are for one cluster and tries what would become of them. Nothing is changed. The error is one of the
 // cluster as a whole.
 func LookAt(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, error) {
-	objects = at(objects, where)
+	objects = objectsOn(objects, where)
 	uid, err := Identify(ctx, cluster)
 	if err != nil {
-		return Look{}, ofWhere(where, err)
+		return Look{}, asFailure(where, err)
 	}
 	seen, errs := make([]Seen, len(objects)), make([]error, len(objects))
 	kube.Each(len(objects), func(i int) { seen[i], errs[i] = lookAt(ctx, cluster, &objects[i], uid, options) })
 	look := Look{UID: uid, Seen: make(map[agent.ID]Seen, len(objects))}
 	for i := range objects {
 		if errs[i] != nil {
-			return Look{}, ofWhere(where, errs[i])
+			return Look{}, asFailure(where, errs[i])
 		}
 		look.Seen[objects[i].ID()] = seen[i]
 	}
@@ -69,24 +69,24 @@ func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, uid stri
 	ref := kube.RefOf(object.Unstructured)
 	live, err := cluster.Read(ctx, ref)
 	if err != nil {
-		return ofObject(Seen{}, err)
+		return objectError(Seen{}, err)
 	}
 	seen := Seen{Live: live}
-	if isTerminating(live) || options.Blind && isSecret(object) {
+	if isTerminating(live) || options.SecretsUnknown && isSecret(object) {
 		return seen, nil
 	}
-	ready := prepared(object.Unstructured, isMade(object, live, uid), uid)
-	tried, err := cluster.Apply(ctx, ready, kube.ApplyOptions{DryRun: true})
+	ready := prepared(object.Unstructured, isCreated(object, live, uid), uid)
+	dryRun, err := cluster.Apply(ctx, ready, kube.ApplyOptions{DryRun: true})
 	if kube.ReasonOf(err) == kube.ReasonConflict {
 		seen.Conflicts = kube.ConflictsOf(err)
 		if seen.Force = options.Force || isDrift(live, seen.Conflicts); seen.Force {
-			tried, err = cluster.Apply(ctx, ready, kube.ApplyOptions{DryRun: true, Force: true})
+			dryRun, err = cluster.Apply(ctx, ready, kube.ApplyOptions{DryRun: true, Force: true})
 		}
 	}
 	if err != nil {
-		return ofObject(seen, err)
+		return objectError(seen, err)
 	}
-	seen.Tried = tried.Object
+	seen.DryRun = dryRun.Object
 	return seen, nil
 }
 
@@ -95,14 +95,14 @@ func isSecret(object *agent.Object) bool {
 	return object.Part == agent.Credential || object.GetKind() == "Secret" && object.GetAPIVersion() == "v1"
 }
 
-// isMade says whether an object is one that Flotilla made, or will make. One of which only some fields are ours belongs
+// isCreated says whether an object is one that Flotilla made, or will make. One of which only some fields are ours belongs
 // to others, whoever was first.
-func isMade(object *agent.Object, live *unstructured.Unstructured, uid string) bool {
-	return !object.Partial && (live == nil || madeHere(live, uid))
+func isCreated(object *agent.Object, live *unstructured.Unstructured, uid string) bool {
+	return !object.Partial && (live == nil || createdHere(live, uid))
 }
 
-// ofObject tells what a cluster says of an object from what it says of itself.
-func ofObject(seen Seen, err error) (Seen, error) {
+// objectError tells what a cluster says of an object from what it says of itself.
+func objectError(seen Seen, err error) (Seen, error) {
 	switch kube.ReasonOf(err) {
 	case kube.ReasonConflict, kube.ReasonRefused, kube.ReasonForbidden:
 		seen.Err = err
@@ -128,8 +128,8 @@ func isDrift(live *unstructured.Unstructured, conflicts []kube.Conflict) bool {
 	return !slices.ContainsFunc(conflicts, func(c kube.Conflict) bool { return !c.Updated && c.Manager != kube.FieldManager })
 }
 
-// at are the objects that are for one cluster.
-func at(objects []agent.Object, where agent.Where) []agent.Object {
+// objectsOn are the objects that are for one cluster.
+func objectsOn(objects []agent.Object, where agent.Where) []agent.Object {
 	var there []agent.Object
 	for _, object := range objects {
 		if object.Where == where {

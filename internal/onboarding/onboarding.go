@@ -39,8 +39,8 @@ type Record struct {
 	Type string `json:"type,omitempty"`
 	// UID is that of the object.
 	UID string `json:"uid,omitempty"`
-	// Made says that it was not there before.
-	Made bool `json:"made,omitempty"`
+	// Created says that it was not there before.
+	Created bool `json:"made,omitempty"`
 }
 
 // Ref names the object on its cluster.
@@ -63,9 +63,9 @@ func RecordOf(object *agent.Object) Record {
 }
 
 const (
-	// madeAnnotation is on objects that were made, not found: with the uid of the cluster on which that was, since a
+	// createdAnnotation is on objects that were made, not found: with the uid of the cluster on which that was, since a
 	// copy on another cluster was made by whoever copied it.
-	madeAnnotation = "flotilla.dev/made-on"
+	createdAnnotation = "flotilla.dev/made-on"
 	// The labels that internal/agent gives its objects.
 	clusterLabel     = "flotilla.dev/cluster"
 	typeLabel        = "flotilla.dev/cluster-type"
@@ -85,9 +85,9 @@ func Identify(ctx context.Context, cluster Cluster) (string, error) {
 	return string(live.GetUID()), nil
 }
 
-// madeHere says whether an object was made by Flotilla on this very cluster.
-func madeHere(live *unstructured.Unstructured, uid string) bool {
-	return live != nil && live.GetAnnotations()[madeAnnotation] == uid && uid != ""
+// createdHere says whether an object was made by Flotilla on this very cluster.
+func createdHere(live *unstructured.Unstructured, uid string) bool {
+	return live != nil && live.GetAnnotations()[createdAnnotation] == uid && uid != ""
 }
 
 // isOurs says whether Flotilla has applied an object.
@@ -101,15 +101,15 @@ func isOurs(live *unstructured.Unstructured) bool {
 }
 
 // prepared is an object as it is applied where there is a live one, or none.
-func prepared(object *unstructured.Unstructured, made bool, uid string) *unstructured.Unstructured {
+func prepared(object *unstructured.Unstructured, created bool, uid string) *unstructured.Unstructured {
 	ready := object.DeepCopy()
 	annotations := ready.GetAnnotations()
-	delete(annotations, madeAnnotation)
-	if made && uid != "" {
+	delete(annotations, createdAnnotation)
+	if created && uid != "" {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[madeAnnotation] = uid
+		annotations[createdAnnotation] = uid
 	}
 	ready.SetAnnotations(annotations)
 	if len(annotations) == 0 {

@@ -94,7 +94,7 @@ func TestWhatAnObjectBroughtIsFollowedWhereItGoesWithIt(t *testing.T) {
 		`{"kind":"Application",` + finalizers + `,"spec":{"destination":{"server":"https://store-17.example.com"}}}`:   false,
 		`{"kind":"Application","metadata":{},"spec":{"destination":{"server":"https://kubernetes.default.svc"}}}`:      false,
 	} {
-		if got := removesWhatItBrought(objectOf(t, object)); got != want {
+		if got := removesReconciled(objectOf(t, object)); got != want {
 			t.Errorf("%s: %v", object, got)
 		}
 	}
@@ -109,7 +109,7 @@ func TestAMarkToStayLeavesOtherOptionsAsTheyAre(t *testing.T) {
 		if keptByFlux(live) {
 			t.Errorf("%s is a mark for Flux", annotations)
 		}
-		patch := &unstructured.Unstructured{Object: keeping(live)}
+		patch := &unstructured.Unstructured{Object: keepPatch(live)}
 		if got := patch.GetAnnotations()["argocd.argoproj.io/sync-options"]; got != want || !keptByFlux(patch) || !keptByArgo(patch) {
 			t.Errorf("%s becomes %v", annotations, patch.GetAnnotations())
 		}

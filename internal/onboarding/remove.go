@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Farewell is how an agent's objects are taken away.
-type Farewell struct {
+// Removal is how an agent's objects are taken away.
+type Removal struct {
 	// Name is the cluster's, and Environment that of its fleet, by which hubs tell clusters apart.
 	Name, Environment string
 
@@ -29,31 +29,31 @@ type Farewell struct {
 }
 
 // Remove takes an agent's objects away, the hub's first. Notes say what was left where it is, and why.
-func Remove(ctx context.Context, clusters Clusters, farewell Farewell) (notes []string, err error) {
-	for _, where := range slices.Backward(wheres) {
+func Remove(ctx context.Context, clusters Clusters, removal Removal) (notes []string, err error) {
+	for _, where := range slices.Backward(applyOrder) {
 		cluster := clusters[where]
 		if cluster == nil {
 			continue
 		}
-		records := ofCluster(farewell.Records, where)
+		records := recordsOn(removal.Records, where)
 		uid, err := Identify(ctx, cluster)
 		if err != nil {
-			return notes, ofWhere(where, err)
+			return notes, asFailure(where, err)
 		}
-		if known := farewell.UIDs[where]; known != "" && known != uid {
+		if known := removal.UIDs[where]; known != "" && known != uid {
 			notes = append(notes, "another cluster is in its place by now, and nothing of that is touched")
 			continue
 		}
-		r := &remover{cluster: cluster, uid: uid, name: farewell.Name, environment: farewell.Environment, all: farewell.Delete}
+		r := &remover{cluster: cluster, uid: uid, name: removal.Name, environment: removal.Environment, removeAll: removal.Delete}
 		if err := r.remove(ctx, records); err != nil {
-			return append(notes, r.notes...), ofWhere(where, err)
+			return append(notes, r.notes...), asFailure(where, err)
 		}
 		notes = append(notes, r.notes...)
 	}
 	return notes, nil
 }
 
-func ofCluster(records []Record, where agent.Where) []Record {
+func recordsOn(records []Record, where agent.Where) []Record {
 	var found []Record
 	for i := range records {
 		if records[i].Where == where {
@@ -63,28 +63,28 @@ func ofCluster(records []Record, where agent.Where) []Record {
 	return found
 }
 
-// retire takes away what was applied before and is wanted no more. What it brought stays: something else follows the
+// removeFormer takes away what was applied before and is wanted no more. What it brought stays: something else follows the
 // same folders, or nothing does.
-func retire(ctx context.Context, clusters Clusters, order Order, uids map[agent.Where]string) (notes []string, err error) {
-	wanted := byID(order.Objects)
-	for _, where := range wheres {
+func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, uids map[agent.Where]string) (notes []string, err error) {
+	objects := byID(wanted.Objects)
+	for _, where := range applyOrder {
 		cluster := clusters[where]
-		if cluster == nil || order.UIDs[where] == "" || order.UIDs[where] != uids[where] {
+		if cluster == nil || wanted.UIDs[where] == "" || wanted.UIDs[where] != uids[where] {
 			continue
 		}
 		var former []Record
-		for _, record := range ofCluster(order.Records, where) {
-			if _, stays := wanted[record.ID()]; !stays {
+		for _, record := range recordsOn(wanted.Records, where) {
+			if _, stays := objects[record.ID()]; !stays {
 				former = append(former, record)
 			}
 		}
 		if len(former) == 0 {
 			continue
 		}
-		r := &remover{cluster: cluster, uid: uids[where], all: true, keepsContent: true}
+		r := &remover{cluster: cluster, uid: uids[where], removeAll: true, keepsContent: true}
 		err := r.remove(ctx, former)
 		if notes = append(notes, r.notes...); err != nil {
-			return notes, ofWhere(where, err)
+			return notes, asFailure(where, err)
 		}
 	}
 	return notes, nil
@@ -97,8 +97,8 @@ type remover struct {
 	name    string // of the cluster that leaves; "" where none does
 	// environment is that of the cluster.
 	environment string
-	// all goes; otherwise what follows the folders and credentials.
-	all bool
+	// removeAll goes; otherwise what follows the folders and credentials.
+	removeAll bool
 	// keepsContent leaves what was brought.
 	keepsContent bool
 	notes        []string
@@ -108,8 +108,8 @@ func (r *remover) note(format string, arguments ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, arguments...))
 }
 
-// there is an object that is to go.
-type there struct {
+// liveRecord is an object that is to go.
+type liveRecord struct {
 	*Record
 	live *unstructured.Unstructured
 }
@@ -122,16 +122,16 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 	if err != nil {
 		return err
 	}
-	var roots, rest []there
+	var roots, rest []liveRecord
 	for _, one := range found {
 		switch {
 		case one.Part == agent.Root:
 			roots = append(roots, one)
-		case r.all || goesAlways(one.Record):
+		case r.removeAll || isRemovedAlways(one.Record):
 			rest = append(rest, one)
 		}
 	}
-	if r.all && !r.keepsContent {
+	if r.removeAll && !r.keepsContent {
 		if err := r.unregister(ctx, rest); err != nil {
 			return err
 		}
@@ -147,8 +147,8 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 	if err := r.untilAllGone(ctx, left); err != nil {
 		return err
 	}
-	slices.SortStableFunc(rest, func(a, b there) int {
-		return cmp.Or(cmp.Compare(b.Stage, a.Stage), cmp.Compare(order[b.Part], order[a.Part]))
+	slices.SortStableFunc(rest, func(a, b liveRecord) int {
+		return cmp.Or(cmp.Compare(b.Stage, a.Stage), cmp.Compare(partOrder[b.Part], partOrder[a.Part]))
 	})
 	for len(rest) > 0 {
 		count := 1
@@ -167,41 +167,41 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 	return nil
 }
 
-// order is that in which parts are applied.
-var order = map[agent.Part]int{agent.Install: 0, agent.Credential: 1, agent.Source: 2, agent.Feedback: 3, agent.Root: 4}
+// partOrder is that in which parts are applied.
+var partOrder = map[agent.Part]int{agent.Install: 0, agent.Credential: 1, agent.Source: 2, agent.Feedback: 3, agent.Root: 4}
 
-// goesAlways says what goes with what follows the folders: credentials, what reads with them, and who would report.
+// isRemovedAlways says what goes with what follows the folders: credentials, what reads with them, and who would report.
 // What a project allows, others may live by.
-func goesAlways(record *Record) bool {
+func isRemovedAlways(record *Record) bool {
 	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && record.Kind == "GitRepository"
 }
 
 // find reads the objects, without those that were not made, or are others by now.
-func (r *remover) find(ctx context.Context, records []Record) ([]there, error) {
+func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
 	lives, errs := make([]*unstructured.Unstructured, len(records)), make([]error, len(records))
 	kube.Each(len(records), func(i int) { lives[i], errs[i] = r.cluster.Read(ctx, records[i].Ref()) })
-	var found []there
+	var found []liveRecord
 	for i := range records {
 		record := &records[i]
 		switch live := lives[i]; {
 		case errs[i] != nil:
 			return nil, errs[i]
 		case live == nil || record.Partial:
-		case record.Made && record.UID == string(live.GetUID()) || madeHere(live, r.uid):
-			found = append(found, there{record, live})
-		case record.Made:
+		case record.Created && record.UID == string(live.GetUID()) || createdHere(live, r.uid):
+			found = append(found, liveRecord{record, live})
+		case record.Created:
 			r.note("%s stays: it was made again by others", record.ID())
 		case record.Part == agent.Root:
 			r.note("%s stays, and goes on: it was there before", record.ID())
 		}
 	}
-	return r.unshared(ctx, found)
+	return r.withoutShared(ctx, found)
 }
 
 // release takes what Flotilla has set out of objects that are others'.
 func (r *remover) release(ctx context.Context, records []Record) error {
 	for i := range records {
-		if !records[i].Partial || !r.all && records[i].Part != agent.Feedback {
+		if !records[i].Partial || !r.removeAll && records[i].Part != agent.Feedback {
 			continue
 		}
 		live, err := r.cluster.Read(ctx, records[i].Ref())
@@ -220,7 +220,7 @@ func (r *remover) release(ctx context.Context, records []Record) error {
 
 // unregister has a hub's ApplicationSets remove what they have brought onto the cluster, while the hub can still reach
 // it: without the label of its type none of them is about it any more.
-func (r *remover) unregister(ctx context.Context, rest []there) error {
+func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	for _, one := range rest {
 		if one.Where != agent.OnHub || one.live.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || isTerminating(one.live) {
 			continue
@@ -248,9 +248,9 @@ func (r *remover) unregister(ctx context.Context, rest []there) error {
 	return nil
 }
 
-// unshared leaves out what agents of other clusters have, too.
-func (r *remover) unshared(ctx context.Context, found []there) ([]there, error) {
-	if !slices.ContainsFunc(found, func(one there) bool { return one.Shared }) {
+// withoutShared leaves out what agents of other clusters have, too.
+func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]liveRecord, error) {
+	if !slices.ContainsFunc(found, func(one liveRecord) bool { return one.Shared }) {
 		return found, nil
 	}
 	clusters, err := r.cluster.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
@@ -259,7 +259,7 @@ func (r *remover) unshared(ctx context.Context, found []there) ([]there, error) 
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(one there) bool {
+	return slices.DeleteFunc(found, func(one liveRecord) bool {
 		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
 			labels := other.GetLabels()
 			sameType := one.Type == "" || labels[typeLabel] == one.Type && labels[environmentLabel] == render.LabelValue(r.environment)
@@ -272,13 +272,13 @@ func withoutData(object *unstructured.Unstructured) { delete(object.Object, "dat
 
 // prepare takes pruning off what follows the folders, or puts it on, and returns when that is seen: on all of them, and
 // on what they have made themselves. It returns what they have brought and is to go with them.
-func (r *remover) prepare(ctx context.Context, roots []there) (*brought, error) {
-	change, left := withoutPruning, &brought{}
-	if r.all && !r.keepsContent {
+func (r *remover) prepare(ctx context.Context, roots []liveRecord) (*reconciled, error) {
+	change, left := withoutPruning, &reconciled{}
+	if r.removeAll && !r.keepsContent {
 		change = withPruning
 		var err error
 		if left, err = r.collect(ctx, roots); err == nil {
-			err = r.spareNamespaces(ctx, left)
+			err = r.keepNamespacesInUse(ctx, left)
 		}
 		if err != nil {
 			return nil, err
@@ -316,7 +316,7 @@ func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstru
 
 // generated says whether what a controller has made of a root has the change, too: Applications of an ApplicationSet,
 // Bundles of a GitRepo. Those that have it not yet get it, since their controller may be slow.
-func (r *remover) generated(ctx context.Context, root there, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
+func (r *remover) generated(ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
 	var kind kube.Kind
 	options := kube.ListOptions{Namespace: root.Namespace}
 	switch root.Kind {
@@ -332,24 +332,24 @@ func (r *remover) generated(ctx context.Context, root there, change func(*unstru
 	if err != nil {
 		return false, err
 	}
-	done := true
+	result := true
 	for _, live := range list.Items {
 		owned := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == root.live.GetUID() })
 		if root.Kind == "ApplicationSet" && !owned || isTerminating(live) {
 			continue
 		}
 		if patch := change(live); patch != nil {
-			done = false
+			result = false
 			if _, err := r.cluster.Patch(ctx, kube.RefOf(live), patch); err != nil {
 				return false, err
 			}
 		}
 	}
-	return done, nil
+	return result, nil
 }
 
 // delete deletes objects and waits until they have gone.
-func (r *remover) delete(ctx context.Context, group []there) error {
+func (r *remover) delete(ctx context.Context, group []liveRecord) error {
 	errs := make([]error, len(group))
 	kube.Each(len(group), func(i int) { errs[i] = r.deleteOne(ctx, group[i]) })
 	for _, err := range errs {
@@ -360,7 +360,7 @@ func (r *remover) delete(ctx context.Context, group []there) error {
 	return nil
 }
 
-func (r *remover) deleteOne(ctx context.Context, one there) error {
+func (r *remover) deleteOne(ctx context.Context, one liveRecord) error {
 	uid := string(one.live.GetUID())
 	if !isTerminating(one.live) {
 		err := r.cluster.Delete(ctx, one.Ref(), kube.DeleteOptions{UID: uid})
@@ -372,17 +372,17 @@ func (r *remover) deleteOne(ctx context.Context, one there) error {
 			return err
 		}
 	}
-	waits := ""
+	blocker := ""
 	err := poll(ctx, func() (bool, error) {
 		live, err := r.cluster.Read(ctx, one.Ref())
 		if err != nil || live == nil || string(live.GetUID()) != uid {
 			return err == nil, err
 		}
-		waits = whatHolds(live)
+		blocker = blockerOf(live)
 		return false, nil
 	})
 	if err != nil {
-		return overdue(ctx, one.Where, one.ID().String(), one.ID().String()+" was deleted, and is still there"+waits, err)
+		return overdue(ctx, one.Where, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 			of.Reconciler = c.reconciler
 			objects := rendered(t, of)
 			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-				done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+				result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 				// As their controller does: it holds what it would prune.
 				for _, object := range objects {
 					if object.Part == agent.Root {
@@ -55,7 +55,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 				var did []string
 				short, cancel := context.WithTimeout(ctx, 3*time.Second)
 				defer cancel()
-				farewell := onboarding.Farewell{Name: "store-17", Records: done.Records, UIDs: done.UIDs}
+				farewell := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs}
 				_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, farewell)
 				if err == nil || !strings.Contains(err.Error(), "was deleted, and is still there (its finalizers flotilla.dev/held wait for who set them)") {
 					t.Errorf("the error is %v", err)
@@ -111,7 +111,7 @@ func TestADestroyThatDeletesWaitsForWhatWasBrought(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	objects := rendered(t, settings("brought"))
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brought, namespace: brought}\n")
 		server.Restore(t, `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -121,7 +121,7 @@ status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
 `)
 		root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "brought", "flotilla-cluster")
 		server.SetStatus(t, root, map[string]any{"inventory": map[string]any{"entries": []any{map[string]any{"id": "brought_child_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}}}})
-		farewell := onboarding.Farewell{Name: "store-17", Records: done.Records, UIDs: done.UIDs, Delete: true}
+		farewell := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs, Delete: true}
 		short, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
 		_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: cluster}, farewell)
@@ -147,11 +147,11 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		clusters := onboarding.Clusters{agent.OnHub: cluster}
-		farewells := map[string]onboarding.Farewell{}
+		farewells := map[string]onboarding.Removal{}
 		var shared []kube.Ref
 		for _, name := range []string{"eu-1", "eu-2"} {
 			objects := rendered(t, hubSettings("shared-hub", name))
-			done, err := onboarding.Apply(ctx, clusters, onboarding.Order{Objects: objects})
+			result, err := onboarding.Apply(ctx, clusters, onboarding.Wanted{Objects: objects})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 					}
 				}
 			}
-			farewells[name] = onboarding.Farewell{Name: name, Environment: "dev", Records: done.Records, UIDs: done.UIDs, Delete: true}
+			farewells[name] = onboarding.Removal{Name: name, Environment: "dev", Records: result.Records, UIDs: result.UIDs, Delete: true}
 		}
 		there := func() (count int) {
 			for _, ref := range shared {

@@ -296,7 +296,7 @@ func (s *sequence) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: s.world}, onboarding.Order{Objects: objects, Records: s.records, UIDs: s.uids, Force: force})
+	result, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: s.world}, onboarding.Wanted{Objects: objects, Records: s.records, UIDs: s.uids, Force: force})
 	if inTheWay && !force {
 		s.conflicts++
 		for _, failure := range onboarding.FailuresOf(err) {
@@ -313,7 +313,7 @@ func (s *sequence) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.records, s.uids = done.Records, done.UIDs
+	s.records, s.uids = result.Records, result.UIDs
 	if force {
 		s.taken = map[kube.Ref]bool{}
 	}
@@ -335,9 +335,9 @@ func (s *sequence) apply(ctx context.Context) error {
 	if len(drift.Findings) > 0 {
 		return fmt.Errorf("it has not converged: %v", drift.Findings)
 	}
-	for i := range done.Records {
-		if ref := done.Records[i].Ref(); done.Records[i].Made == s.found[ref] {
-			return fmt.Errorf("%s is said to be made: %v, and found: %v", ref, done.Records[i].Made, s.found[ref])
+	for i := range result.Records {
+		if ref := result.Records[i].Ref(); result.Records[i].Created == s.found[ref] {
+			return fmt.Errorf("%s is said to be made: %v, and found: %v", ref, result.Records[i].Created, s.found[ref])
 		}
 	}
 	return nil
@@ -366,7 +366,7 @@ func (s *sequence) destroy(ctx context.Context) error {
 	s.say("destroy, with what it brought: %v", all)
 	records, uids := s.records, s.uids
 	s.records, s.uids = nil, nil
-	if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: s.world}, onboarding.Farewell{Name: "store-17", Records: records, UIDs: uids, Delete: all}); err != nil {
+	if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: s.world}, onboarding.Removal{Name: "store-17", Records: records, UIDs: uids, Delete: all}); err != nil {
 		return err
 	}
 	if uids[agent.OnCluster] != s.world.uid {

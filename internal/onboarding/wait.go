@@ -31,19 +31,19 @@ func (f *Following) wait(ctx context.Context, clusters Clusters, objects []agent
 		if err != nil {
 			return false, err
 		}
-		if said := notReady(objects, lives); len(said) > 0 {
-			pending = said
+		if waiting := notReady(objects, lives); len(waiting) > 0 {
+			pending = waiting
 			return false, nil
 		}
 		tip, err := f.Tip(ctx)
 		if err != nil {
 			return false, err
 		}
-		said, err := f.behind(ctx, clusters, lives, tip)
+		waiting, err := f.behind(ctx, clusters, lives, tip)
 		if err != nil {
 			return false, err // which may be the end of the time: what was not ready is known from before
 		}
-		pending = said
+		pending = waiting
 		return len(pending) == 0, nil
 	})
 	if err != nil {
@@ -81,8 +81,8 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 			continue
 		}
 		if objects[i].Part != agent.Install {
-			if said := observe.StatusOf(lives[i]); said.Verdict != observe.Ready {
-				pending = append(pending, said.Message)
+			if status := observe.StatusOf(lives[i]); status.Verdict != observe.Ready {
+				pending = append(pending, status.Message)
 			}
 			continue
 		}

@@ -30,8 +30,8 @@ func TestWaitingForArgoCDIsWaitingForWhatItHasBrought(t *testing.T) {
 	}
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		clusters := onboarding.Clusters{agent.OnCluster: cluster}
-		order := onboarding.Order{Objects: objects}
-		if _, err := onboarding.Apply(ctx, clusters, order); err != nil {
+		wanted := onboarding.Wanted{Objects: objects}
+		if _, err := onboarding.Apply(ctx, clusters, wanted); err != nil {
 			t.Error(err)
 		}
 		server.Apply(t, `
@@ -44,25 +44,25 @@ spec: {project: default, destination: {namespace: web}, source: {repoURL: "https
 			health(name, "Healthy")
 		}
 		health("web", "Progressing")
-		order.Following = &onboarding.Following{
+		wanted.Following = &onboarding.Following{
 			Location: observe.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
 			Cluster:  with.Cluster, ClusterType: with.ClusterType,
 		}
 		limited, end := context.WithCancel(ctx)
 		defer end()
 		asked := 0
-		order.Following.Tip = func(context.Context) (string, error) {
+		wanted.Following.Tip = func(context.Context) (string, error) {
 			if asked++; asked == 3 { // the time is over
 				end()
 			}
 			return commit, nil
 		}
-		_, err := onboarding.Apply(limited, clusters, order)
+		_, err := onboarding.Apply(limited, clusters, wanted)
 		if err == nil || !strings.Contains(err.Error(), "Application waited-for/web is progressing") {
 			t.Errorf("what is not ready is not waited for: %v", err)
 		}
 		health("web", "Healthy")
-		if _, err := onboarding.Apply(ctx, clusters, order); err != nil {
+		if _, err := onboarding.Apply(ctx, clusters, wanted); err != nil {
 			t.Errorf("what is ready is waited for: %v", err)
 		}
 	})

@@ -21,7 +21,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 	of := settings("followed")
 	objects := rendered(t, of)
 	const tip = "1111111111111111111111111111111111111111"
-	order := onboarding.Order{Objects: objects, Following: &onboarding.Following{
+	wanted := onboarding.Wanted{Objects: objects, Following: &onboarding.Following{
 		Location: observe.Location{URL: of.Repository.URL, Branch: of.Repository.Branch},
 		Cluster:  of.Cluster, ClusterType: of.ClusterType,
 		Tip: func(context.Context) (string, error) { return tip, nil },
@@ -29,7 +29,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		short, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		_, err := onboarding.Apply(short, onboarding.Clusters{agent.OnCluster: cluster}, order)
+		_, err := onboarding.Apply(short, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
 		if failures := onboarding.FailuresOf(err); len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "not ready in time: GitRepository followed/flotilla ") {
 			t.Errorf("the error is %v", err)
 		}
@@ -56,7 +56,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 		revision("2222222222222222222222222222222222222222")
 		short, cancel = context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		_, err = onboarding.Apply(short, onboarding.Clusters{agent.OnCluster: cluster}, order)
+		_, err = onboarding.Apply(short, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
 		if err == nil || !strings.Contains(err.Error(), "folder store: commit 1111111 has not been applied yet") {
 			t.Errorf("at another commit the error is %v", err)
 		}
@@ -65,8 +65,8 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 			time.Sleep(time.Second)
 			revision(tip)
 		})
-		if done := apply(ctx, t, cluster, order); len(done.Records) != len(objects) || slices.ContainsFunc(done.Records, func(r onboarding.Record) bool { return !r.Made }) {
-			t.Errorf("the records are %+v", done.Records)
+		if result := apply(ctx, t, cluster, wanted); len(result.Records) != len(objects) || slices.ContainsFunc(result.Records, func(r onboarding.Record) bool { return !r.Created }) {
+			t.Errorf("the records are %+v", result.Records)
 		}
 		later.Wait()
 	})

@@ -204,7 +204,7 @@ func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.O
 			if err != nil {
 				return err
 			}
-			failures = append(failures, onboarding.Judge(one.where, objects, look)...)
+			failures = append(failures, onboarding.FindFailures(one.where, objects, look)...)
 		}
 		return nil
 	})
@@ -344,14 +344,14 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 	if t.diagnostics.HasError() {
 		return nil
 	}
-	order := onboarding.Order{Objects: objects, Force: m.Force.ValueBool()}
+	order := onboarding.Wanted{Objects: objects, Force: m.Force.ValueBool()}
 	if before != nil {
 		order.Records, order.UIDs = before.Records, before.UIDs
 	}
 	if m.Wait.ValueBool() {
 		order.Following = t.following(settings)
 	}
-	var done onboarding.Done
+	var done onboarding.Result
 	err := connect(ctx, targets, t.asking(remaining(ctx)), hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
 		done, err = onboarding.Apply(ctx, clusters, order)
 		return err
@@ -367,7 +367,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 	}
 	var found []string
 	for i := range done.Records {
-		if !done.Records[i].Made {
+		if !done.Records[i].Created {
 			found = append(found, done.Records[i].ID().String())
 		}
 	}
@@ -426,7 +426,7 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 	var drift onboarding.Drift
 	err := connect(ctx, targets, t.asking(min(lookDeadline, remaining(ctx))), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
 		for _, one := range targets {
-			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: m.Force.ValueBool(), Blind: true})
+			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: m.Force.ValueBool(), SecretsUnknown: true})
 			if err != nil {
 				return err
 			}
@@ -464,7 +464,7 @@ func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
 			records = append(records, onboarding.RecordOf(&objects[i]))
 		}
 	}
-	farewell := onboarding.Farewell{Name: m.Cluster.ValueString(), Environment: m.Environment.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
+	farewell := onboarding.Removal{Name: m.Cluster.ValueString(), Environment: m.Environment.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
 	for len(targets) > 0 {
 		var notes []string
 		err := connect(ctx, targets, t.asking(remaining(ctx)), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // deletable leaves out definitions and namespaces that others have put something into: it would go with them.
-func (r *remover) deletable(ctx context.Context, group []there) ([]there, error) {
+func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveRecord, error) {
 	if group[0].Stage == agent.Rest {
 		return group, nil
 	}
@@ -39,7 +39,7 @@ func (r *remover) deletable(ctx context.Context, group []there) ([]there, error)
 			others[i], errs[i] = r.objectsIn(ctx, group[i].Name, kinds, nil)
 		}
 	})
-	var free []there
+	var free []liveRecord
 	for i, one := range group {
 		switch {
 		case errs[i] != nil:
@@ -74,11 +74,11 @@ func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstru
 
 // objectsIn are the objects in a namespace that neither controllers have put there by themselves, nor an agent; without
 // those that go with what was brought.
-func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource, b *brought) ([]string, error) {
+func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource, b *reconciled) ([]string, error) {
 	var found []string
 	lists, errs := make([]kube.List, len(kinds)), make([]error, len(kinds))
 	for i, kind := range kinds {
-		if kind.Namespaced && !isPassing(kind) {
+		if kind.Namespaced && !isTransient(kind) {
 			lists[i], errs[i] = r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Trim: onlyNames})
 		}
 	}
@@ -91,19 +91,19 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 				kinds[i].ObjectKind == "ServiceAccount" && one.GetName() == "default" || kinds[i].ObjectKind == "ConfigMap" && one.GetName() == "kube-root-ca.crt"
 		})
 		for _, item := range items {
-			switch b.claims(item) {
-			case ofBrought:
+			switch b.originOf(item) {
+			case fromReconciled:
 				continue
-			case ofOthers:
+			case fromOthers:
 				found = append(found, kube.RefOf(item).String())
 				continue
-			case unclaimed:
+			case originUnknown:
 			}
 			live, err := r.cluster.Read(ctx, kube.RefOf(item))
 			if err != nil {
 				return nil, err
 			}
-			if live != nil && !isOfAgents(live) {
+			if live != nil && !isWrittenByAgents(live) {
 				found = append(found, kube.RefOf(item).String())
 			}
 		}
@@ -117,15 +117,15 @@ var agentManagers = []string{
 	"kube-controller-manager", "kube-apiserver", kube.FieldManager,
 }
 
-// isOfAgents says whether an object was written by an agent's own controllers alone.
-func isOfAgents(live *unstructured.Unstructured) bool {
+// isWrittenByAgents says whether an object was written by an agent's own controllers alone.
+func isWrittenByAgents(live *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return !slices.ContainsFunc(agentManagers, func(prefix string) bool { return strings.HasPrefix(entry.Manager, prefix) })
 	}) && len(live.GetManagedFields()) > 0
 }
 
-// isPassing are kinds that come and go by themselves.
-func isPassing(kind kube.Resource) bool {
+// isTransient are kinds that come and go by themselves.
+func isTransient(kind kube.Resource) bool {
 	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" || kind.Group == "discovery.k8s.io" ||
 		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// brought is what follows the folders has applied on the cluster, and what that has applied in turn.
-type brought struct {
+// reconciled is what follows the folders has applied on the cluster, and what that has applied in turn.
+type reconciled struct {
 	// all has the objects with their group in place of their version, which may be another one where they are listed.
 	all map[kube.Ref]bool
-	// waited are those of Flux, which does not wait for them itself.
-	waited []kube.Ref
+	// awaited are those of Flux, which does not wait for them itself.
+	awaited []kube.Ref
 	// argo says that Argo CD removes some of them.
 	argo bool
 }
@@ -30,8 +30,8 @@ func withGroup(ref kube.Ref) kube.Ref {
 }
 
 // collect finds what roots on the cluster have brought. What a hub has brought is on another cluster.
-func (r *remover) collect(ctx context.Context, roots []there) (*brought, error) {
-	b := &brought{all: map[kube.Ref]bool{}}
+func (r *remover) collect(ctx context.Context, roots []liveRecord) (*reconciled, error) {
+	b := &reconciled{all: map[kube.Ref]bool{}}
 	for _, root := range roots {
 		if root.Where != agent.OnCluster {
 			continue
@@ -40,7 +40,7 @@ func (r *remover) collect(ctx context.Context, roots []there) (*brought, error) 
 			return nil, err
 		}
 	}
-	slices.SortFunc(b.waited, func(a, b kube.Ref) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(b.awaited, func(a, b kube.Ref) int { return strings.Compare(a.String(), b.String()) })
 	return b, nil
 }
 
@@ -49,8 +49,8 @@ const maxDepth = 5
 
 // follow collects the objects of an inventory, and of those among them that have one themselves and remove what is in it
 // when they go.
-func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b *brought, depth int) error {
-	if live == nil || depth > maxDepth || depth > 0 && !removesWhatItBrought(live) {
+func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b *reconciled, depth int) error {
+	if live == nil || depth > maxDepth || depth > 0 && !removesReconciled(live) {
 		return nil
 	}
 	b.argo = b.argo || live.GetKind() == "Application"
@@ -60,7 +60,7 @@ func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b
 		}
 		b.all[withGroup(ref)] = true
 		if live.GetKind() == "Kustomization" {
-			b.waited = append(b.waited, ref)
+			b.awaited = append(b.awaited, ref)
 		}
 		if ref.Kind != "Kustomization" && ref.Kind != "Application" {
 			continue
@@ -79,8 +79,8 @@ func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b
 	return nil
 }
 
-// removesWhatItBrought says whether what an object has applied goes with it, from this cluster.
-func removesWhatItBrought(live *unstructured.Unstructured) bool {
+// removesReconciled says whether what an object has applied goes with it, from this cluster.
+func removesReconciled(live *unstructured.Unstructured) bool {
 	if live.GetKind() == "Application" {
 		server, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "server")
 		name, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "name")
@@ -98,35 +98,35 @@ func removesWhatItBrought(live *unstructured.Unstructured) bool {
 	}
 }
 
-// claim is whose an object is, as far as its names and labels say.
-type claim int
+// origin is whose an object is, as far as its names and labels say.
+type origin int
 
 const (
-	unclaimed claim = iota
-	ofBrought       // it goes with what was brought
-	ofOthers        // another object has brought it, which stays
+	originUnknown  origin = iota
+	fromReconciled        // it goes with what was brought
+	fromOthers            // another object has brought it, which stays
 )
 
-// claims says whose an object is.
-func (b *brought) claims(object *unstructured.Unstructured) claim {
+// originOf says whose an object is.
+func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 	if b == nil {
-		return unclaimed
+		return originUnknown
 	}
 	if b.all[withGroup(kube.RefOf(object))] {
-		return ofBrought
+		return fromReconciled
 	}
 	labels := object.GetLabels()
 	if name := labels["helm.toolkit.fluxcd.io/name"]; name != "" {
 		release := kube.Ref{APIVersion: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: labels["helm.toolkit.fluxcd.io/namespace"], Name: name}
 		if b.all[release] {
-			return ofBrought
+			return fromReconciled
 		}
-		return ofOthers
+		return fromOthers
 	}
 	if labels["kustomize.toolkit.fluxcd.io/name"] != "" || object.GetAnnotations()["argocd.argoproj.io/tracking-id"] != "" {
-		return ofOthers
+		return fromOthers
 	}
-	return unclaimed
+	return originUnknown
 }
 
 const (
@@ -156,8 +156,8 @@ func optionsOf(text string) []string {
 	return options
 }
 
-// keeping is the merge patch after which no agent takes an object away.
-func keeping(live *unstructured.Unstructured) map[string]any {
+// keepPatch is the merge patch after which no agent takes an object away.
+func keepPatch(live *unstructured.Unstructured) map[string]any {
 	options := optionsOf(live.GetAnnotations()[argoOptions])
 	for _, option := range []string{"Prune=false", "Delete=false"} {
 		if !slices.Contains(options, option) {
@@ -169,9 +169,9 @@ func keeping(live *unstructured.Unstructured) map[string]any {
 	}}}
 }
 
-// spareNamespaces has the agent leave the namespaces in which others have something, which would go with them. Those
+// keepNamespacesInUse has the agent leave the namespaces in which others have something, which would go with them. Those
 // that deployment targets set by name are marked already.
-func (r *remover) spareNamespaces(ctx context.Context, b *brought) error {
+func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error {
 	var names []string
 	for ref := range b.all {
 		if ref.Kind == "Namespace" && ref.Group() == "" {
@@ -186,8 +186,8 @@ func (r *remover) spareNamespaces(ctx context.Context, b *brought) error {
 	if err != nil {
 		return err
 	}
-	kept, spared, errs := make([]bool, len(names)), make([]string, len(names)), make([]error, len(names))
-	kube.Each(len(names), func(i int) { kept[i], spared[i], errs[i] = r.spareNamespace(ctx, names[i], b, kinds, incomplete) })
+	kept, reasons, errs := make([]bool, len(names)), make([]string, len(names)), make([]error, len(names))
+	kube.Each(len(names), func(i int) { kept[i], reasons[i], errs[i] = r.keepIfInUse(ctx, names[i], b, kinds, incomplete) })
 	var marked []string
 	isNew := false
 	for i := range names {
@@ -196,16 +196,16 @@ func (r *remover) spareNamespaces(ctx context.Context, b *brought) error {
 			return errs[i]
 		case kept[i]:
 			marked = append(marked, names[i])
-		case spared[i] != "":
+		case reasons[i] != "":
 			isNew = true
-			r.note("Namespace %s stays: %s", names[i], spared[i])
+			r.note("Namespace %s stays: %s", names[i], reasons[i])
 		}
 	}
 	for _, name := range marked {
 		r.note("Namespace %s stays: it is marked so that agents leave it, as is every namespace that a deployment target sets by name", name)
 	}
 	if isNew && b.argo {
-		return wait.For(ctx, argoPatience)
+		return wait.For(ctx, argoMarkDelay)
 	}
 	return nil
 }
@@ -214,17 +214,17 @@ func (r *remover) spareNamespaces(ctx context.Context, b *brought) error {
 func (r *remover) allKinds(ctx context.Context) (kinds []kube.Resource, incomplete bool, err error) {
 	for try := 1; ; try++ {
 		kinds, incomplete, err = r.cluster.Resources(ctx)
-		if err != nil || !incomplete || try == patience || wait.For(ctx, time.Second) != nil {
+		if err != nil || !incomplete || try == kindAttempts || wait.For(ctx, time.Second) != nil {
 			return kinds, incomplete, err
 		}
 	}
 }
 
-// argoPatience is how long Argo CD is given to hear of a mark: it removes what it has last heard of.
-const argoPatience = 2 * time.Second
+// argoMarkDelay is how long Argo CD is given to hear of a mark: it removes what it has last heard of.
+const argoMarkDelay = 2 * time.Second
 
-// spareNamespace marks a namespace in which others have something, and says why. kept says that it is marked already.
-func (r *remover) spareNamespace(ctx context.Context, name string, b *brought, kinds []kube.Resource, incomplete bool) (kept bool, why string, err error) {
+// keepIfInUse marks a namespace in which others have something, and says why. kept says that it is marked already.
+func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, kinds []kube.Resource, incomplete bool) (kept bool, why string, err error) {
 	ref := kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
 	live, err := r.cluster.Read(ctx, ref)
 	switch {
@@ -245,13 +245,13 @@ func (r *remover) spareNamespace(ctx context.Context, name string, b *brought, k
 			return false, "", err
 		}
 	}
-	_, err = r.cluster.Patch(ctx, ref, keeping(live))
+	_, err = r.cluster.Patch(ctx, ref, keepPatch(live))
 	return false, why, err
 }
 
 // untilAllGone waits until what was brought has gone, but for what is marked to stay.
-func (r *remover) untilAllGone(ctx context.Context, b *brought) error {
-	left := b.waited
+func (r *remover) untilAllGone(ctx context.Context, b *reconciled) error {
+	left := b.awaited
 	err := poll(ctx, func() (bool, error) {
 		still, errs := make([]bool, len(left)), make([]error, len(left))
 		kube.Each(len(left), func(i int) {

@@ -84,15 +84,15 @@ func TestADestroyThatDeletesLeavesNamespacesThatOthersUse(t *testing.T) {
 				_, incomplete, err := cluster.Resources(ctx)
 				return err == nil && !incomplete
 			})
-			done := apply(ctx, t, cluster, onboarding.Order{Objects: objects})
+			result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 			for i := range objects {
 				if objects[i].Part == agent.Root && strings.HasSuffix(objects[i].GetName(), "-cluster") {
 					report(server.Get(t, objects[i].GetAPIVersion(), objects[i].GetKind(), of.Namespace, objects[i].GetName()))
 				}
 			}
 			var agents sync.WaitGroup
-			agents.Go(func() { play(ctx, cluster, done.Records) })
-			notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Farewell{Name: "store-17", Records: done.Records, UIDs: done.UIDs, Delete: true})
+			agents.Go(func() { play(ctx, cluster, result.Records) })
+			notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs, Delete: true})
 			agents.Wait()
 			if err != nil || !slices.Equal(notes, want) {
 				t.Errorf("the notes are\n%s\nwant\n%s\n%v", strings.Join(notes, "\n"), strings.Join(want, "\n"), err)
