@@ -200,7 +200,7 @@ func (w *world) onboard(t *testing.T, agent agent, variable string) {
 		theirs := w.foreign(t, ofWorkloads[used])
 		said := tf.run("destroy", "-auto-approve", "-no-color")
 		for _, want := range []string{
-			"Namespace " + ofWorkloads[used] + " stays: others have put something there that would go with it: ConfigMap " + ofWorkloads[used] + "/theirs",
+			"Namespace " + ofWorkloads[used] + " stays: it has objects of others, which would be removed with it: ConfigMap " + ofWorkloads[used] + "/theirs",
 			"Namespace " + ofWorkloads[shared] + " stays: ",
 		} {
 			if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(said, "│", "")), " "), want) {

@@ -14,35 +14,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
-// Clusters are those that an agent's objects are for.
+// Clusters are the clusters that an agent's objects are for: one, or one and its hub.
 type Clusters map[agent.Where]Cluster
 
-// applyOrder are the clusters in the order in which they are written: a hub reaches what is on the cluster already.
+// applyOrder is the order in which clusters are written: the hub last, since it reaches the cluster by what is applied there.
 var applyOrder = []agent.Where{agent.OnCluster, agent.OnHub}
 
-// Wanted is what is to be on the clusters of an agent.
+// Wanted says what should be on the clusters of an agent.
 type Wanted struct {
 	Objects []agent.Object
-	// Records are what was put there last, and UIDs which clusters those were.
+	// Records are the objects of the last apply, and UIDs the uids of the clusters that they were applied to.
 	Records []Record
 	UIDs    map[agent.Where]string
-	// Force takes over what others manage.
+	// Force takes over fields that others manage.
 	Force bool
-	// Following is what is waited for; nil for not waiting until the folders have been followed.
+	// Following says what to wait for after the apply; nil to wait for nothing.
 	Following *Following
 }
 
-// Result is what was put onto the clusters.
+// Result is what an apply has done. Where Apply fails, it has what was applied until then.
 type Result struct {
 	Records []Record
 	UIDs    map[agent.Where]string
-	// Notes are sentences about what was left where it is, and why.
+	// Notes are sentences about objects that were not removed, and why.
 	Notes []string
 }
 
-// Apply puts objects onto their clusters: looks at all of them first, and writes nothing where one of them cannot be.
-// Then stage by stage: definitions, until the API knows their kinds; namespaces; the rest, what follows the folders
-// last. What is there as it shall be is not written. Former objects that are wanted no more go at the end.
+// Apply applies objects to their clusters. It looks at all of them first, and writes nothing where one of them cannot be
+// applied. Then it works stage by stage: definitions, until the API serves their kinds; namespaces; the rest, with the
+// objects that follow the folders last. An object that is as wanted is not written. Objects of the last apply that are
+// not wanted any more are removed at the end.
 func Apply(ctx context.Context, clusters Clusters, wanted Wanted) (Result, error) {
 	result := Result{UIDs: map[agent.Where]string{}}
 	looks := map[agent.Where]Look{}
@@ -86,8 +87,8 @@ func Apply(ctx context.Context, clusters Clusters, wanted Wanted) (Result, error
 	return result, err
 }
 
-// lookForKinds looks, again where nothing is amiss but a kind that is not there: whoever brings it may have done so a moment
-// ago.
+// lookForKinds looks at the objects. Where all that is wrong is a kind that the API does not serve, it looks again: the
+// definition of the kind may have been applied a moment ago.
 func lookForKinds(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, Failures, error) {
 	for try := 1; ; try++ {
 		look, err := LookAt(ctx, cluster, where, objects, options)
@@ -106,10 +107,10 @@ func lookForKinds(ctx context.Context, cluster Cluster, where agent.Where, objec
 	}
 }
 
-// kindAttempts is how often it is looked for kinds, once a second.
+// kindAttempts is how many times missing kinds are looked for, once a second.
 const kindAttempts = 6
 
-// sameStep is how many of the first objects are applied at once.
+// sameStep is how many of the first objects are applied together.
 func sameStep(objects []agent.Object) int {
 	for i := range objects {
 		if objects[i].Stage != objects[0].Stage || objects[i].Part != objects[0].Part {
@@ -127,7 +128,7 @@ type applier struct {
 	defined map[string]bool
 }
 
-// step applies objects at once, and returns when all are there and the API knows the kinds among them.
+// step applies objects in parallel, and returns when all are applied and the API serves the kinds that they define.
 func (a *applier) step(ctx context.Context, objects []agent.Object) ([]Record, error) {
 	records, failures := make([]Record, len(objects)), make(Failures, len(objects))
 	kube.Each(len(objects), func(i int) {
@@ -166,7 +167,7 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 		if err != nil {
 			return Record{}, err
 		}
-		if created && seen.Live == nil && !applied.Created && !object.Shared { // somebody else has made it in between
+		if created && seen.Live == nil && !applied.Created && !object.Shared { // it was created by another manager in between
 			created = false
 			if applied, err = a.patch(ctx, object, created, seen); err != nil {
 				return Record{}, err
@@ -181,7 +182,7 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 	return record, nil
 }
 
-// patch applies an object; again while its kind was defined a moment ago and is not served yet.
+// patch applies an object. It tries again while the kind of the object was defined a moment ago and is not served yet.
 func (a *applier) patch(ctx context.Context, object *agent.Object, created bool, seen Seen) (kube.Applied, error) {
 	ready := prepared(object.Unstructured, created, a.look.UID)
 	options := kube.ApplyOptions{Force: seen.Force || a.force}
@@ -225,7 +226,7 @@ func (a *applier) untilGone(ctx context.Context, object *agent.Object, uid strin
 	return nil
 }
 
-// blockerOf says for whom an object that is being deleted waits.
+// blockerOf says what an object that is being deleted waits for, as " (…)"; "" where that is not known.
 func blockerOf(live *unstructured.Unstructured) string {
 	finalizers := live.GetFinalizers()
 	if live.GetKind() == "Namespace" && len(finalizers) == 0 {
@@ -241,10 +242,10 @@ func blockerOf(live *unstructured.Unstructured) string {
 	if len(finalizers) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (its finalizers %s wait for who set them)", strings.Join(finalizers, ", "))
+	return fmt.Sprintf(" (it waits for what has set its finalizers: %s)", strings.Join(finalizers, ", "))
 }
 
-// untilEstablished waits until the API knows the kinds of a definition.
+// untilEstablished waits until the API serves the kind of a definition.
 func (a *applier) untilEstablished(ctx context.Context, object *agent.Object, live *unstructured.Unstructured) error {
 	reason := ""
 	err := poll(ctx, func() (bool, error) {
@@ -290,7 +291,7 @@ func conditionIs(live *unstructured.Unstructured, kind, status string) bool {
 	})
 }
 
-// poll asks until the answer is yes, an error, or the end of the context.
+// poll calls ask until it returns true or an error, or the context ends.
 func poll(ctx context.Context, ask func() (bool, error)) error {
 	for interval := 50 * time.Millisecond; ; interval = min(2*interval, 2*time.Second) {
 		result, err := ask()

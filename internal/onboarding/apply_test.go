@@ -169,11 +169,11 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		}
 		boat := server.Apply(t, "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: theirs, namespace: default}\n")[0]
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: staged}\n")
-		farewell := onboarding.Removal{Records: result.Records, UIDs: result.UIDs, Delete: true}
-		notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, farewell)
+		removal := onboarding.Removal{Records: result.Records, UIDs: result.UIDs, Delete: true}
+		notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal)
 		want := []string{
-			"Namespace staged stays: others have put something there that would go with it: ConfigMap staged/theirs",
-			"CustomResourceDefinition boats.staged.flotilla.example stays: others have put something there that would go with it: Boat default/theirs",
+			"Namespace staged stays: it has objects of others, which would be removed with it: ConfigMap staged/theirs",
+			"CustomResourceDefinition boats.staged.flotilla.example stays: it has objects of others, which would be removed with it: Boat default/theirs",
 		}
 		if err != nil || !slices.Equal(notes, want) {
 			t.Errorf("the notes are %q: %v", notes, err)
@@ -183,7 +183,7 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		}
 		server.Delete(t, "staged.flotilla.example/v1", "Boat", "default", "theirs")
 		server.Delete(t, "v1", "ConfigMap", "staged", "theirs")
-		if notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, farewell); err != nil || len(notes) > 0 {
+		if notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		for _, object := range objects {
@@ -203,9 +203,9 @@ func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
 	}
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Wanted{Objects: objects})
-		want := "the cluster has no kind GitRepository of source.toolkit.fluxcd.io/v0, which GitRepository bare/flotilla is: " +
+		want := "the cluster has no kind GitRepository of source.toolkit.fluxcd.io/v0, which GitRepository bare/flotilla needs: " +
 			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it\n" +
-			"the cluster has no kind Kustomization of kustomize.toolkit.fluxcd.io/v0, which Kustomization bare/flotilla-cluster-type is: " +
+			"the cluster has no kind Kustomization of kustomize.toolkit.fluxcd.io/v0, which Kustomization bare/flotilla-cluster-type needs: " +
 			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it"
 		if failures := onboarding.FailuresOf(err); len(failures) != 2 || failures[0].Cause != onboarding.CauseNoKind || err.Error() != want {
 			t.Errorf("the error is\n%v\nwant\n%s", err, want)

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// deletable leaves out definitions and namespaces that others have put something into: it would go with them.
+// deletable leaves out definitions and namespaces that have objects of others, which would be removed with them.
 func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveRecord, error) {
 	if group[0].Stage == agent.Rest {
 		return group, nil
@@ -45,7 +45,7 @@ func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveReco
 		case errs[i] != nil:
 			return nil, errs[i]
 		case len(others[i]) > 0:
-			r.note("%s stays: others have put something there that would go with it: %s", one.ID(), wording.List(others[i], wording.Named))
+			r.note("%s stays: it has objects of others, which would be removed with it: %s", one.ID(), wording.List(others[i], wording.Named))
 		default:
 			free = append(free, one)
 		}
@@ -53,7 +53,7 @@ func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveReco
 	return free, nil
 }
 
-// objectsOf are the objects of the kind that a definition defines.
+// objectsOf returns the names of all objects of the kind that a definition defines.
 func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstructured) ([]string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
@@ -72,8 +72,8 @@ func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstru
 	return namesOf(list.Items), err
 }
 
-// objectsIn are the objects in a namespace that neither controllers have put there by themselves, nor an agent; without
-// those that go with what was brought.
+// objectsIn returns the names of the objects in a namespace that belong to others: not those that Kubernetes or an agent
+// creates by itself, and not those that are removed with the reconciled objects.
 func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource, b *reconciled) ([]string, error) {
 	var found []string
 	lists, errs := make([]kube.List, len(kinds)), make([]error, len(kinds))
@@ -111,7 +111,7 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 	return found, nil
 }
 
-// agentManagers begin the names of those who write what agents make for themselves.
+// agentManagers are the first letters of the field managers by which agents and Kubernetes write their own objects.
 var agentManagers = []string{
 	"argocd-", "source-controller", "kustomize-controller", "helm-controller", "notification-controller", "gotk-", "image-", "fleet", "gitjob",
 	"kube-controller-manager", "kube-apiserver", kube.FieldManager,
@@ -124,7 +124,7 @@ func isWrittenByAgents(live *unstructured.Unstructured) bool {
 	}) && len(live.GetManagedFields()) > 0
 }
 
-// isTransient are kinds that come and go by themselves.
+// isTransient says whether objects of a kind come and go by themselves, such as events.
 func isTransient(kind kube.Resource) bool {
 	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" || kind.Group == "discovery.k8s.io" ||
 		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")

@@ -17,8 +17,8 @@ import (
 // writtenByServers are fields of metadata that only an API server and its controllers write.
 var writtenByServers = []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}
 
-// Differences are the fields in which two versions of an object differ, in order: never a value. What API servers
-// write is none of them.
+// Differences returns the paths of the fields in which two versions of an object differ, sorted, as in
+// "spec.template.containers[0].image". It never returns a value. Fields that API servers write are left out.
 func Differences(before, after *unstructured.Unstructured) []string {
 	var found []string
 	differ(withoutServersFields(before), withoutServersFields(after), "", &found)
@@ -94,8 +94,8 @@ func ownedFields(live *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// lostData are the keys of a Secret's data that Flotilla has applied and somebody else has changed or removed since.
-// It needs no value: who changes one takes it over.
+// lostData returns the keys of a Secret's data that Flotilla has applied and another manager has changed or removed
+// since. It needs no value: another manager that changes a key becomes its manager.
 func lostData(object, live *unstructured.Unstructured) []string {
 	wanted, _, _ := unstructured.NestedMap(object.Object, "data")
 	owned, _ := ownedFields(live)["f:data"].(map[string]any)

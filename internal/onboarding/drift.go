@@ -9,32 +9,32 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// State is how one object on a cluster is.
+// State says how an object on a cluster differs from what was applied.
 type State string
 
 // The states of objects.
 const (
 	Same        State = "same"        // as it was applied
-	Gone        State = "gone"        // not there
+	Gone        State = "gone"        // the cluster does not have it
 	Changed     State = "changed"     // has other content
-	Unmanaged   State = "unmanaged"   // has the content, and Flotilla does not manage it
-	Foreign     State = "foreign"     // somebody else manages fields of it
+	Unmanaged   State = "unmanaged"   // has the content, but Flotilla does not manage it any more
+	Foreign     State = "foreign"     // another manager has fields of it
 	Terminating State = "terminating" // is being deleted
 	Refused     State = "refused"     // the cluster does not take it
 )
 
-// Finding is how an object is that shall be there.
+// Finding is the state of an object that should be on the cluster.
 type Finding struct {
 	State State `json:"state"`
-	// Fields are those that differ, or that others manage.
+	// Fields are the paths of the fields that differ, or that others manage.
 	Fields []string `json:"fields,omitempty"`
-	// By are those who have changed or manage them, as far as that is known.
+	// By are the field managers that have changed or manage them, as far as they are known.
 	By []string `json:"by,omitempty"`
-	// Err is why the cluster refuses it. It gets into no state.
+	// Err is why the cluster refuses it. It is not kept in the state.
 	Err error `json:"-"`
 }
 
-// Find says how an object is, from what was seen.
+// Find returns the finding about an object from what was seen of it.
 func Find(object *agent.Object, seen Seen) Finding {
 	managers, fields := split(seen.Conflicts)
 	switch {
@@ -52,7 +52,7 @@ func Find(object *agent.Object, seen Seen) Finding {
 		}
 		return Finding{State: Same}
 	case seen.DryRun == nil:
-		return Finding{State: Gone} // its kind has gone, and it with it
+		return Finding{State: Gone} // its kind was removed, and the object with it
 	}
 	if differences := Differences(seen.Live, seen.DryRun); len(differences) > 0 {
 		return Finding{State: Changed, Fields: differences, By: managers}
@@ -63,7 +63,7 @@ func Find(object *agent.Object, seen Seen) Finding {
 	return Finding{State: Same}
 }
 
-// split lists managers and fields of conflicts, each once and in order.
+// split returns the managers and the fields of conflicts, each once and sorted.
 func split(conflicts []kube.Conflict) (managers, fields []string) {
 	for _, conflict := range conflicts {
 		managers, fields = append(managers, conflict.Manager), append(fields, conflict.Field)
@@ -73,7 +73,7 @@ func split(conflicts []kube.Conflict) (managers, fields []string) {
 	return slices.Compact(managers), slices.Compact(fields)
 }
 
-// String is what is said of the object behind its name; "" where there is nothing to say.
+// String is the predicate of a sentence about the object, such as "is gone"; "" where the object is as it was applied.
 func (f Finding) String() string {
 	by := ""
 	if len(f.By) > 0 {
@@ -112,7 +112,7 @@ func quoted(words []string) []string {
 	return result
 }
 
-// Drift is how the objects of an agent are, without those that are as they were applied.
+// Drift has the findings about an agent's objects, without those that are as they were applied.
 type Drift struct {
 	// Clusters are the uids of the clusters that were looked at.
 	Clusters map[agent.Where]string `json:"clusters,omitempty"`
@@ -120,7 +120,7 @@ type Drift struct {
 	Findings map[string]Finding `json:"findings,omitempty"`
 }
 
-// FindDrift says how the objects on one cluster are. What was found is added.
+// FindDrift adds the findings about the objects on one cluster.
 func (d *Drift) FindDrift(where agent.Where, objects []agent.Object, look Look) {
 	if d.Clusters == nil {
 		d.Clusters, d.Findings = map[agent.Where]string{}, map[string]Finding{}
@@ -135,8 +135,8 @@ func (d *Drift) FindDrift(where agent.Where, objects []agent.Object, look Look) 
 	}
 }
 
-// Changes are the lines about what an apply does: removals first, then what changes by the configuration, then what
-// changed on the cluster. before are the objects as they were applied last, none where nothing was.
+// Changes returns the lines about what an apply does: removals first, then what the configuration adds and changes,
+// then what has changed on the cluster. before are the objects as they were last applied; none before the first apply.
 func Changes(before, after []agent.Object, drift map[string]Finding, records []Record) []string {
 	former, wanted := byID(before), byID(after)
 	var removed, added, changed, drifted []string
@@ -184,7 +184,7 @@ func byID(objects []agent.Object) map[agent.ID]*agent.Object {
 	return found
 }
 
-// Names are the names of objects, in order.
+// Names returns the names of objects, sorted.
 func Names(objects []agent.Object) []string {
 	names := make([]string, len(objects))
 	for i := range objects {

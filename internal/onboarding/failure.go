@@ -15,20 +15,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Cause is why an object cannot be put onto a cluster, or not be taken away.
+// Cause says of which kind a failure is.
 type Cause string
 
 // The causes of failures.
 const (
-	CauseForeign   Cause = "foreign"   // somebody else manages fields of it
+	CauseForeign   Cause = "foreign"   // another manager has fields of the object
 	CauseRefused   Cause = "refused"   // the cluster does not take it
 	CauseForbidden Cause = "forbidden" // the credentials may not do it
-	CauseNoKind    Cause = "no kind"   // its kind is not there
-	CauseTime      Cause = "time"      // what was waited for did not come
+	CauseNoKind    Cause = "no kind"   // the cluster does not have the kind of the object
+	CauseTime      Cause = "time"      // the time to wait ran out
 	CauseCluster   Cause = "cluster"   // the cluster does not answer
 )
 
-// Failure is why an object cannot be put onto a cluster, or not be taken away. It has no secret in it.
+// Failure says why an object cannot be applied to a cluster, or not be removed from it. It has no secret in it.
 type Failure struct {
 	Cause Cause
 	Where agent.Where
@@ -41,7 +41,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Text }
 func (f *Failure) Unwrap() error { return f.err }
 
-// Failures are several.
+// Failures are one error of several failures.
 type Failures []*Failure
 
 func (f Failures) Error() string {
@@ -52,7 +52,7 @@ func (f Failures) Error() string {
 	return wording.Lines(texts, wording.Named)
 }
 
-// orNil makes an error of failures, ordered and each once; nil of none.
+// orNil returns the failures as an error, sorted and each once; nil where there are none.
 func (f Failures) orNil() error {
 	f = slices.DeleteFunc(f, func(one *Failure) bool { return one == nil })
 	if len(f) == 0 {
@@ -64,7 +64,7 @@ func (f Failures) orNil() error {
 	return slices.CompactFunc(f, func(a, b *Failure) bool { return a.Text == b.Text })
 }
 
-// FailuresOf are the failures that an error is made of.
+// FailuresOf returns the failures in an error. Any other error is a failure with CauseCluster.
 func FailuresOf(err error) Failures {
 	var several Failures
 	var one *Failure
@@ -79,8 +79,8 @@ func FailuresOf(err error) Failures {
 	return Failures{{Cause: CauseCluster, Text: err.Error(), err: err}}
 }
 
-// FindFailures finds what keeps objects from being applied on one cluster, from what was seen there: nothing is to be written
-// where there is something.
+// FindFailures finds what prevents objects from being applied to one cluster, from what was seen there. Where it finds
+// anything, nothing may be written.
 func FindFailures(where agent.Where, objects []agent.Object, look Look) Failures {
 	defined := definedKinds(objects)
 	var found Failures
@@ -100,7 +100,7 @@ func FindFailures(where agent.Where, objects []agent.Object, look Look) Failures
 			if len(missing[kind.String()]) == 1 {
 				found = append(found, &Failure{
 					Cause: CauseNoKind, Where: where, Part: object.Part, Name: id.String(),
-					Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s is: %s", object.GetKind(), object.GetAPIVersion(), id, installHint(kind.Group)),
+					Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s needs: %s", object.GetKind(), object.GetAPIVersion(), id, installHint(kind.Group)),
 				})
 			}
 		}
@@ -128,7 +128,7 @@ func failureOf(object *agent.Object, err error) *Failure {
 	return failure
 }
 
-// definedKinds are the kinds that definitions among the objects bring: "Kustomization.kustomize.toolkit.fluxcd.io".
+// definedKinds returns the kinds that definitions among the objects define, as "Kustomization.kustomize.toolkit.fluxcd.io".
 func definedKinds(objects []agent.Object) map[string]bool {
 	defined := map[string]bool{}
 	for i := range objects {
@@ -142,7 +142,7 @@ func definedKinds(objects []agent.Object) map[string]bool {
 	return defined
 }
 
-// installHint says what brings the kinds of a group.
+// installHint says how to install the kinds of an API group.
 func installHint(group string) string {
 	switch {
 	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
@@ -155,7 +155,7 @@ func installHint(group string) string {
 	return "nothing in install defines it"
 }
 
-// asFailure is an error of a cluster as a failure. What is one already stays what it is.
+// asFailure makes a failure of an error. An error that is a failure, or several, is returned as it is.
 func asFailure(where agent.Where, err error) error {
 	var several Failures
 	var one *Failure
@@ -175,10 +175,11 @@ func NewFailure(where agent.Where, err error) *Failure {
 	return &Failure{Cause: CauseCluster, Where: where, Text: err.Error(), err: err}
 }
 
-// Reason is why a cluster did not do what it was asked, where that is why.
+// Reason is the reason in the cluster's answer; kube.ReasonOther where the failure is not about an answer.
 func (f *Failure) Reason() kube.Reason { return kube.ReasonOf(f.err) }
 
-// overdue is the failure of what was waited for until the time was over; that of the error where that is not why.
+// overdue is the failure after waiting until the time ran out, with a text about what was waited for. Where the time has
+// not run out, it is the failure of err.
 func overdue(ctx context.Context, where agent.Where, name, text string, err error) error {
 	if err != nil && ctx.Err() == nil {
 		return asFailure(where, err)

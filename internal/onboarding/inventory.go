@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 )
 
-// inventoryOf are the objects that a Kustomization or an Application has applied, as its status says.
+// inventoryOf returns the objects that a Kustomization or an Application has applied, as its status lists them.
 func inventoryOf(live *unstructured.Unstructured) []kube.Ref {
 	switch live.GetKind() {
 	case "Kustomization":
@@ -33,7 +33,7 @@ func entriesOf(kustomization *unstructured.Unstructured) []kube.Ref {
 	return found
 }
 
-// parseEntry reads <namespace>_<name>_<group>_<kind>, where a name with a colon has two underscores for it.
+// parseEntry reads <namespace>_<name>_<group>_<kind>. A colon in the name is written as two underscores.
 func parseEntry(id, version string) (kube.Ref, bool) {
 	namespace, rest, ok := strings.Cut(id, "_")
 	if !ok {

@@ -10,17 +10,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 )
 
-// Seen is what a cluster has of one object, and what it would make of it.
+// Seen is one object on a cluster: as it is now, and as a dry run says that it would be.
 type Seen struct {
-	// Live is the object as it is; nil when it is not there.
+	// Live is the object as it is now; nil when the cluster does not have it.
 	Live *unstructured.Unstructured
-	// DryRun is what the cluster would make of it, by a dry run; nil where that could not be tried: its kind, or its
-	// namespace, is not there yet.
+	// DryRun is the object as it would be after an apply; nil where no dry run was possible, since the cluster does not
+	// have its kind or its namespace yet.
 	DryRun *unstructured.Unstructured
-	// Conflicts are fields that others have changed or manage.
+	// Conflicts are the fields that other managers have changed or manage.
 	Conflicts []kube.Conflict
-	// Force says that it must be applied by force, since what is in the way are changes of what is ours, or because
-	// that is asked for.
+	// Force says that it must be applied by force: because all conflicts are changes of fields that Flotilla has
+	// applied, or because LookOptions.Force is set.
 	Force bool
 	// Err is why the cluster refuses the object; nil where it does not.
 	Err error
@@ -28,23 +28,24 @@ type Seen struct {
 	NoKind bool
 }
 
-// Look is what a cluster has of an agent's objects.
+// Look is what was read of an agent's objects on one cluster.
 type Look struct {
 	// UID identifies the cluster.
 	UID  string
 	Seen map[agent.ID]Seen
 }
 
-// LookOptions say how it is looked at objects.
+// LookOptions say how LookAt reads the objects.
 type LookOptions struct {
-	// Force takes over what others manage.
+	// Force takes over fields that others manage.
 	Force bool
-	// SecretsUnknown says that nobody knows what is in Secrets: only who changed them is looked at.
+	// SecretsUnknown says that the wanted content of Secrets is not known, as in a refresh: there is no dry run of them,
+	// and only their managers show whether they were changed.
 	SecretsUnknown bool
 }
 
-// LookAt reads the objects that are for one cluster and tries what would become of them. Nothing is changed. The error is one of the
-// cluster as a whole.
+// LookAt reads the objects that are for one cluster and applies them as a dry run. It changes nothing. An error is one
+// of the cluster as a whole; what the cluster says about one object is in Seen.Err.
 func LookAt(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, error) {
 	objects = objectsOn(objects, where)
 	uid, err := Identify(ctx, cluster)
@@ -63,8 +64,7 @@ func LookAt(ctx context.Context, cluster Cluster, where agent.Where, objects []a
 	return look, nil
 }
 
-// lookAt looks at one object. What the cluster says about the object is in what was seen; what it says of itself, such
-// as that it does not answer, is an error.
+// lookAt looks at one object.
 func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, uid string, options LookOptions) (Seen, error) {
 	ref := kube.RefOf(object.Unstructured)
 	live, err := cluster.Read(ctx, ref)
@@ -95,13 +95,13 @@ func isSecret(object *agent.Object) bool {
 	return object.Part == agent.Credential || object.GetKind() == "Secret" && object.GetAPIVersion() == "v1"
 }
 
-// isCreated says whether an object is one that Flotilla made, or will make. One of which only some fields are ours belongs
-// to others, whoever was first.
+// isCreated says whether Flotilla has created an object, or will create it. A partial object, of which Flotilla sets
+// only some fields, belongs to others, even where it was not there before.
 func isCreated(object *agent.Object, live *unstructured.Unstructured, uid string) bool {
 	return !object.Partial && (live == nil || createdHere(live, uid))
 }
 
-// objectError tells what a cluster says of an object from what it says of itself.
+// objectError keeps an error about the object in what was seen, and returns one that is about the cluster, such as a timeout.
 func objectError(seen Seen, err error) (Seen, error) {
 	switch kube.ReasonOf(err) {
 	case kube.ReasonConflict, kube.ReasonRefused, kube.ReasonForbidden:
@@ -119,8 +119,8 @@ func isTerminating(live *unstructured.Unstructured) bool {
 	return live != nil && live.GetDeletionTimestamp() != nil
 }
 
-// isDrift says whether conflicts are but changes of what Flotilla has applied: made by hand, or by who writes without
-// applying. Whoever applies the same field has a will of his own.
+// isDrift says whether all conflicts are changes of what Flotilla has applied, made by hand or by a controller that
+// updates. A manager that uses server-side apply for the same field wants it so: that is no drift.
 func isDrift(live *unstructured.Unstructured, conflicts []kube.Conflict) bool {
 	if live == nil || !isOurs(live) {
 		return false
@@ -128,7 +128,7 @@ func isDrift(live *unstructured.Unstructured, conflicts []kube.Conflict) bool {
 	return !slices.ContainsFunc(conflicts, func(c kube.Conflict) bool { return !c.Updated && c.Manager != kube.FieldManager })
 }
 
-// objectsOn are the objects that are for one cluster.
+// objectsOn returns the objects that are for one cluster.
 func objectsOn(objects []agent.Object, where agent.Where) []agent.Object {
 	var there []agent.Object
 	for _, object := range objects {

@@ -1,6 +1,7 @@
-// Package onboarding brings the objects of an agent onto a cluster, and takes them away again: what differs there, who
-// else manages it, what was made and what was found, what waits for what. What is decided is decided by pure functions;
-// a cluster is asked through a small interface. It knows neither Terraform nor Git.
+// Package onboarding applies the objects of an agent to a cluster, and removes them again. It knows which fields differ
+// there, who else manages them, which objects Flotilla has created and which were there before, and in which order they
+// are applied and removed. The decisions are pure functions; a cluster is reached through a small interface. The
+// package knows neither Terraform nor Git.
 package onboarding
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 )
 
-// Cluster is what is asked of a cluster: a *kube.Client.
+// Cluster is what this package needs of a cluster. A *kube.Client has it.
 type Cluster interface {
 	Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstructured, error)
 	Apply(ctx context.Context, object *unstructured.Unstructured, options kube.ApplyOptions) (kube.Applied, error)
@@ -24,7 +25,7 @@ type Cluster interface {
 	Resources(ctx context.Context) (found []kube.Resource, incomplete bool, err error)
 }
 
-// Record is an object that was put onto a cluster, as a state remembers it.
+// Record is an object that was applied to a cluster, in the form in which the state keeps it.
 type Record struct {
 	Where      agent.Where `json:"where"`
 	APIVersion string      `json:"apiVersion"`
@@ -35,25 +36,25 @@ type Record struct {
 	Part       agent.Part  `json:"part"`
 	Shared     bool        `json:"shared,omitempty"`
 	Partial    bool        `json:"partial,omitempty"`
-	// Type is the label that says for which cluster type a shared object is; "" for all.
+	// Type is the label with the cluster type that a shared object is for; "" for all types.
 	Type string `json:"type,omitempty"`
-	// UID is that of the object.
+	// UID is the uid of the object.
 	UID string `json:"uid,omitempty"`
-	// Created says that it was not there before.
+	// Created says that Flotilla has created the object: it was not there before.
 	Created bool `json:"made,omitempty"`
 }
 
-// Ref names the object on its cluster.
+// Ref is the reference of the object on its cluster.
 func (r *Record) Ref() kube.Ref {
 	return kube.Ref{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// ID is the identity of the object wherever it is.
+// ID is the identity of the object among those on all clusters.
 func (r *Record) ID() agent.ID {
 	return agent.ID{Where: r.Where, Group: r.Ref().Group(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// RecordOf is the record of an object that has not been put anywhere yet.
+// RecordOf is the record of an object that has not been applied yet: without UID and Created.
 func RecordOf(object *agent.Object) Record {
 	ref := kube.RefOf(object.Unstructured)
 	return Record{
@@ -63,8 +64,8 @@ func RecordOf(object *agent.Object) Record {
 }
 
 const (
-	// createdAnnotation is on objects that were made, not found: with the uid of the cluster on which that was, since a
-	// copy on another cluster was made by whoever copied it.
+	// createdAnnotation is on the objects that Flotilla has created. Its value is the uid of the cluster, so that it
+	// says nothing about a copy of the object on another cluster.
 	createdAnnotation = "flotilla.dev/made-on"
 	// The labels that internal/agent gives its objects.
 	clusterLabel     = "flotilla.dev/cluster"
@@ -72,8 +73,8 @@ const (
 	environmentLabel = "flotilla.dev/environment"
 )
 
-// Identify returns what tells a cluster from another one in its place: the uid of the namespace kube-system; "unknown"
-// where the credentials may not read that.
+// Identify returns the uid of a cluster, by which it differs from another cluster that replaces it: the uid of the
+// namespace kube-system, or "unknown" where the credentials may not read that.
 func Identify(ctx context.Context, cluster Cluster) (string, error) {
 	live, err := cluster.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	switch {
@@ -85,7 +86,7 @@ func Identify(ctx context.Context, cluster Cluster) (string, error) {
 	return string(live.GetUID()), nil
 }
 
-// createdHere says whether an object was made by Flotilla on this very cluster.
+// createdHere says whether Flotilla has created an object on the cluster with this uid.
 func createdHere(live *unstructured.Unstructured, uid string) bool {
 	return live != nil && live.GetAnnotations()[createdAnnotation] == uid && uid != ""
 }
@@ -100,7 +101,7 @@ func isOurs(live *unstructured.Unstructured) bool {
 	return false
 }
 
-// prepared is an object as it is applied where there is a live one, or none.
+// prepared is an object in the form in which it is applied. created says whether Flotilla creates it or has created it.
 func prepared(object *unstructured.Unstructured, created bool, uid string) *unstructured.Unstructured {
 	ready := object.DeepCopy()
 	annotations := ready.GetAnnotations()
@@ -121,7 +122,8 @@ func prepared(object *unstructured.Unstructured, created bool, uid string) *unst
 	return ready
 }
 
-// encodeSecret writes the texts of a Secret as an API server keeps them: of stringData nobody could say who manages it.
+// encodeSecret writes the texts of a Secret as data, which is how an API server keeps them: it does not keep who
+// manages the fields of stringData.
 func encodeSecret(object *unstructured.Unstructured) {
 	if object.GetKind() != "Secret" || object.GetAPIVersion() != "v1" {
 		return

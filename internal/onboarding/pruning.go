@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// argoFinalizer begins the finalizers by which Argo CD removes what an Application has brought.
+// argoFinalizer is the prefix of the finalizers by which Argo CD removes what an Application has applied.
 const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
 
-// withoutPruning is the merge patch after which an object that follows folders can be deleted, and what it brought
-// stays. It is nil where that is so already.
+// withoutPruning is the merge patch after which an object that follows folders can be deleted and what it has applied
+// stays. It is nil where no patch is needed.
 func withoutPruning(live *unstructured.Unstructured) map[string]any {
 	switch live.GetKind() {
 	case "Kustomization": // its finalizer looks at the spec at the time of the deletion
@@ -61,7 +61,7 @@ func withoutPruning(live *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// withPruning is the merge patch after which what an object brought goes with it; nil where that is so already.
+// withPruning is the merge patch after which the deletion of an object removes what it has applied; nil where no patch is needed.
 func withPruning(live *unstructured.Unstructured) map[string]any {
 	switch live.GetKind() {
 	case "Kustomization":
@@ -73,7 +73,7 @@ func withPruning(live *unstructured.Unstructured) map[string]any {
 			spec["deletionPolicy"] = "Delete"
 		}
 		if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
-			spec["suspend"] = false // its finalizer would leave everything where it is
+			spec["suspend"] = false // while it is suspended, its finalizer removes nothing
 		}
 		return specPatch(spec)
 	case "Application":
@@ -97,7 +97,7 @@ func withPruning(live *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// templateFinalizers are those of the Applications that an ApplicationSet makes.
+// templateFinalizers returns the finalizers that an ApplicationSet gives its Applications.
 func templateFinalizers(live *unstructured.Unstructured) []string {
 	finalizers, _, _ := unstructured.NestedStringSlice(live.Object, "spec", "template", "metadata", "finalizers")
 	return finalizers

@@ -14,11 +14,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// reconciled is what follows the folders has applied on the cluster, and what that has applied in turn.
+// reconciled are the objects that the agent has applied on the cluster: those that the root objects have applied, and
+// those that Kustomizations and Applications among them have applied in turn. Root objects follow the folders.
 type reconciled struct {
-	// all has the objects with their group in place of their version, which may be another one where they are listed.
+	// all has the objects with their API group in place of group and version, since lists may have another version.
 	all map[kube.Ref]bool
-	// awaited are those of Flux, which does not wait for them itself.
+	// awaited are those of Flux, which does not wait itself until they are deleted.
 	awaited []kube.Ref
 	// argo says that Argo CD removes some of them.
 	argo bool
@@ -29,7 +30,7 @@ func withGroup(ref kube.Ref) kube.Ref {
 	return ref
 }
 
-// collect finds what roots on the cluster have brought. What a hub has brought is on another cluster.
+// collect finds what root objects on the cluster have applied. What a hub's have applied is on another cluster.
 func (r *remover) collect(ctx context.Context, roots []liveRecord) (*reconciled, error) {
 	b := &reconciled{all: map[kube.Ref]bool{}}
 	for _, root := range roots {
@@ -44,11 +45,11 @@ func (r *remover) collect(ctx context.Context, roots []liveRecord) (*reconciled,
 	return b, nil
 }
 
-// maxDepth bounds how far it is followed what brought what.
+// maxDepth is how many levels of Kustomizations and Applications are followed.
 const maxDepth = 5
 
-// follow collects the objects of an inventory, and of those among them that have one themselves and remove what is in it
-// when they go.
+// follow collects the objects in the inventory of an object, and in the inventories of Kustomizations and Applications
+// among them, as far as these remove what they have applied when they are deleted.
 func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b *reconciled, depth int) error {
 	if live == nil || depth > maxDepth || depth > 0 && !removesReconciled(live) {
 		return nil
@@ -79,7 +80,7 @@ func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b
 	return nil
 }
 
-// removesReconciled says whether what an object has applied goes with it, from this cluster.
+// removesReconciled says whether the deletion of an object removes what it has applied on this cluster.
 func removesReconciled(live *unstructured.Unstructured) bool {
 	if live.GetKind() == "Application" {
 		server, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "server")
@@ -98,16 +99,16 @@ func removesReconciled(live *unstructured.Unstructured) bool {
 	}
 }
 
-// origin is whose an object is, as far as its names and labels say.
+// origin says who has applied an object, as far as its name and labels show.
 type origin int
 
 const (
 	originUnknown  origin = iota
-	fromReconciled        // it goes with what was brought
-	fromOthers            // another object has brought it, which stays
+	fromReconciled        // it is one of the reconciled objects, or of their Helm releases, and is removed with them
+	fromOthers            // an object that is not removed has applied it
 )
 
-// originOf says whose an object is.
+// originOf says who has applied an object.
 func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 	if b == nil {
 		return originUnknown
@@ -135,7 +136,7 @@ const (
 	helmPolicy  = "helm.sh/resource-policy"
 )
 
-// keptByFlux says whether an object has the mark for which Flux leaves it where it is.
+// keptByFlux says whether an object has the mark that keeps Flux from pruning it.
 func keptByFlux(live *unstructured.Unstructured) bool {
 	return strings.EqualFold(live.GetAnnotations()[fluxPrune], "disabled") || strings.EqualFold(live.GetLabels()[fluxPrune], "disabled")
 }
@@ -156,7 +157,7 @@ func optionsOf(text string) []string {
 	return options
 }
 
-// keepPatch is the merge patch after which no agent takes an object away.
+// keepPatch is the merge patch after which no agent removes an object.
 func keepPatch(live *unstructured.Unstructured) map[string]any {
 	options := optionsOf(live.GetAnnotations()[argoOptions])
 	for _, option := range []string{"Prune=false", "Delete=false"} {
@@ -169,8 +170,8 @@ func keepPatch(live *unstructured.Unstructured) map[string]any {
 	}}}
 }
 
-// keepNamespacesInUse has the agent leave the namespaces in which others have something, which would go with them. Those
-// that deployment targets set by name are marked already.
+// keepNamespacesInUse marks the namespaces that have objects of others in them, so that the agent does not remove them
+// and these objects with them. Namespaces that deployment targets set by name are marked already.
 func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error {
 	var names []string
 	for ref := range b.all {
@@ -210,7 +211,7 @@ func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error 
 	return nil
 }
 
-// allKinds are the kinds of the cluster. It is asked again where some are missing: a definition may have changed just now.
+// allKinds returns the kinds of the cluster. It asks again where some are missing: a definition may have changed just now.
 func (r *remover) allKinds(ctx context.Context) (kinds []kube.Resource, incomplete bool, err error) {
 	for try := 1; ; try++ {
 		kinds, incomplete, err = r.cluster.Resources(ctx)
@@ -220,10 +221,10 @@ func (r *remover) allKinds(ctx context.Context) (kinds []kube.Resource, incomple
 	}
 }
 
-// argoMarkDelay is how long Argo CD is given to hear of a mark: it removes what it has last heard of.
+// argoMarkDelay is how long to wait after marking, until Argo CD has seen the mark: it decides by what it saw last.
 const argoMarkDelay = 2 * time.Second
 
-// keepIfInUse marks a namespace in which others have something, and says why. kept says that it is marked already.
+// keepIfInUse marks a namespace that has objects of others in it, and says why. kept says that it was marked before.
 func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, kinds []kube.Resource, incomplete bool) (kept bool, why string, err error) {
 	ref := kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
 	live, err := r.cluster.Read(ctx, ref)
@@ -240,7 +241,7 @@ func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, k
 		case err == nil && len(others) == 0:
 			return false, "", nil
 		case err == nil:
-			why = "others have put something there that would go with it: " + wording.List(others, wording.Named)
+			why = "it has objects of others, which would be removed with it: " + wording.List(others, wording.Named)
 		case kube.ReasonOf(err) != kube.ReasonForbidden:
 			return false, "", err
 		}
@@ -249,7 +250,7 @@ func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, k
 	return false, why, err
 }
 
-// untilAllGone waits until what was brought has gone, but for what is marked to stay.
+// untilAllGone waits until the reconciled objects are removed, except those that are marked to stay.
 func (r *remover) untilAllGone(ctx context.Context, b *reconciled) error {
 	left := b.awaited
 	err := poll(ctx, func() (bool, error) {

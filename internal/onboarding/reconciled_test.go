@@ -67,8 +67,8 @@ func TestADestroyThatDeletesLeavesNamespacesThatOthersUse(t *testing.T) {
 		writeAs(t, server, "kustomize-controller", namespace, "left", labels)
 	}
 	want := []string{
-		"Namespace spared-followed stays: others have put something there that would go with it: ConfigMap spared-followed/left",
-		"Namespace spared-used stays: others have put something there that would go with it: ConfigMap spared-used/theirs",
+		"Namespace spared-followed stays: it has objects of others, which would be removed with it: ConfigMap spared-followed/left",
+		"Namespace spared-used stays: it has objects of others, which would be removed with it: ConfigMap spared-used/theirs",
 		"Namespace spared-set stays: it is marked so that agents leave it, as is every namespace that a deployment target sets by name",
 	}
 	// until returns once something is so.

@@ -15,20 +15,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Removal is how an agent's objects are taken away.
+// Removal says which of an agent's objects are removed, and how.
 type Removal struct {
-	// Name is the cluster's, and Environment that of its fleet, by which hubs tell clusters apart.
+	// Name is the name of the cluster, and Environment that of its fleet. Hubs identify clusters by both.
 	Name, Environment string
 
 	Records []Record
-	// UIDs are of the clusters that the records are about. What is on another one by now is left alone.
+	// UIDs identify the clusters that the records are about. A cluster with another uid is not touched.
 	UIDs map[agent.Where]string
-	// Delete removes what was brought, too, and the agent itself. Otherwise everything runs on: only what follows the
-	// folders goes, and the credentials.
+	// Delete also removes the agent itself, and all that it has applied. Otherwise everything keeps running, and only
+	// the objects that follow the folders and the credentials are removed.
 	Delete bool
 }
 
-// Remove takes an agent's objects away, the hub's first. Notes say what was left where it is, and why.
+// Remove removes an agent's objects, those on the hub first. The notes are sentences about what was not removed, and why.
 func Remove(ctx context.Context, clusters Clusters, removal Removal) (notes []string, err error) {
 	for _, where := range slices.Backward(applyOrder) {
 		cluster := clusters[where]
@@ -41,7 +41,7 @@ func Remove(ctx context.Context, clusters Clusters, removal Removal) (notes []st
 			return notes, asFailure(where, err)
 		}
 		if known := removal.UIDs[where]; known != "" && known != uid {
-			notes = append(notes, "another cluster is in its place by now, and nothing of that is touched")
+			notes = append(notes, "another cluster has taken its place, and nothing on that one is touched")
 			continue
 		}
 		r := &remover{cluster: cluster, uid: uid, name: removal.Name, environment: removal.Environment, removeAll: removal.Delete}
@@ -63,8 +63,8 @@ func recordsOn(records []Record, where agent.Where) []Record {
 	return found
 }
 
-// removeFormer takes away what was applied before and is wanted no more. What it brought stays: something else follows the
-// same folders, or nothing does.
+// removeFormer removes the objects of the last apply that are not wanted any more. What they have applied on the
+// cluster stays, since another object may follow the same folders now.
 func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, uids map[agent.Where]string) (notes []string, err error) {
 	objects := byID(wanted.Objects)
 	for _, where := range applyOrder {
@@ -94,12 +94,12 @@ func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, uids ma
 type remover struct {
 	cluster Cluster
 	uid     string
-	name    string // of the cluster that leaves; "" where none does
-	// environment is that of the cluster.
+	name    string // of the cluster whose agent is removed; "" for removeFormer
+	// environment is the environment of the cluster's fleet.
 	environment string
-	// removeAll goes; otherwise what follows the folders and credentials.
+	// removeAll removes all objects; otherwise only what isRemovedAlways, and the objects that follow the folders.
 	removeAll bool
-	// keepsContent leaves what was brought.
+	// keepsContent leaves what the agent has applied on the cluster.
 	keepsContent bool
 	notes        []string
 }
@@ -108,7 +108,7 @@ func (r *remover) note(format string, arguments ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, arguments...))
 }
 
-// liveRecord is an object that is to go.
+// liveRecord is an object that is to be removed, as it is now.
 type liveRecord struct {
 	*Record
 	live *unstructured.Unstructured
@@ -136,7 +136,7 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 			return err
 		}
 	}
-	// What follows the folders is all without pruning, or all with it, before anything goes.
+	// Before anything is deleted, pruning is off for all objects that follow the folders, or on for all.
 	left, err := r.prepare(ctx, roots)
 	if err != nil {
 		return err
@@ -167,16 +167,16 @@ func (r *remover) remove(ctx context.Context, records []Record) error {
 	return nil
 }
 
-// partOrder is that in which parts are applied.
+// partOrder is the order in which parts are applied; they are removed in the opposite order.
 var partOrder = map[agent.Part]int{agent.Install: 0, agent.Credential: 1, agent.Source: 2, agent.Feedback: 3, agent.Root: 4}
 
-// isRemovedAlways says what goes with what follows the folders: credentials, what reads with them, and who would report.
-// What a project allows, others may live by.
+// isRemovedAlways says whether an object is removed even where everything keeps running: credentials, the sources that
+// read with them, and what reports to the Git host. An Argo CD project stays, since Applications of others may use it.
 func isRemovedAlways(record *Record) bool {
 	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && record.Kind == "GitRepository"
 }
 
-// find reads the objects, without those that were not made, or are others by now.
+// find reads the objects, and leaves out those that Flotilla has not created and those that were replaced since.
 func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
 	lives, errs := make([]*unstructured.Unstructured, len(records)), make([]error, len(records))
 	kube.Each(len(records), func(i int) { lives[i], errs[i] = r.cluster.Read(ctx, records[i].Ref()) })
@@ -198,7 +198,7 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 	return r.withoutShared(ctx, found)
 }
 
-// release takes what Flotilla has set out of objects that are others'.
+// release removes from objects of others the fields that Flotilla has set.
 func (r *remover) release(ctx context.Context, records []Record) error {
 	for i := range records {
 		if !records[i].Partial || !r.removeAll && records[i].Part != agent.Feedback {
@@ -218,8 +218,8 @@ func (r *remover) release(ctx context.Context, records []Record) error {
 	return nil
 }
 
-// unregister has a hub's ApplicationSets remove what they have brought onto the cluster, while the hub can still reach
-// it: without the label of its type none of them is about it any more.
+// unregister makes a hub's ApplicationSets remove what they have applied to the cluster, while the hub can still reach
+// it: once the label of its type is gone, no ApplicationSet selects the cluster any more.
 func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	for _, one := range rest {
 		if one.Where != agent.OnHub || one.live.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || isTerminating(one.live) {
@@ -242,13 +242,13 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			return len(left) == 0, err
 		})
 		if err != nil {
-			return overdue(ctx, agent.OnHub, "", "what the hub has brought onto the cluster is still there: "+wording.List(left, wording.Named), err)
+			return overdue(ctx, agent.OnHub, "", "what the hub has applied to the cluster is still there: "+wording.List(left, wording.Named), err)
 		}
 	}
 	return nil
 }
 
-// withoutShared leaves out what agents of other clusters have, too.
+// withoutShared leaves out the objects that the agents of other clusters need, too.
 func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]liveRecord, error) {
 	if !slices.ContainsFunc(found, func(one liveRecord) bool { return one.Shared }) {
 		return found, nil
@@ -270,8 +270,9 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 
 func withoutData(object *unstructured.Unstructured) { delete(object.Object, "data") }
 
-// prepare takes pruning off what follows the folders, or puts it on, and returns when that is seen: on all of them, and
-// on what they have made themselves. It returns what they have brought and is to go with them.
+// prepare switches pruning off for the objects that follow the folders, or on, and returns when the cluster shows that
+// on all of them, and on the objects that their controllers generate. It returns what they have applied and what is to
+// be removed with them; nothing where that stays.
 func (r *remover) prepare(ctx context.Context, roots []liveRecord) (*reconciled, error) {
 	change, left := withoutPruning, &reconciled{}
 	if r.removeAll && !r.keepsContent {
@@ -288,7 +289,7 @@ func (r *remover) prepare(ctx context.Context, roots []liveRecord) (*reconciled,
 		if isTerminating(root.live) {
 			continue
 		}
-		id, what := root.ID().String(), "pruning was not taken off in time, and nothing was removed"
+		id, what := root.ID().String(), "pruning was not changed in time, and nothing was removed"
 		err := poll(ctx, func() (bool, error) { return r.changed(ctx, root.Ref(), change) })
 		if err == nil && root.Kind != "Kustomization" {
 			err = poll(ctx, func() (bool, error) { return r.generated(ctx, root, change) })
@@ -300,7 +301,7 @@ func (r *remover) prepare(ctx context.Context, roots []liveRecord) (*reconciled,
 	return left, nil
 }
 
-// changed makes a change and says whether it is seen.
+// changed patches an object and says whether no patch is needed any more.
 func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
 	live, err := r.cluster.Read(ctx, ref)
 	if err != nil || live == nil || isTerminating(live) {
@@ -314,8 +315,8 @@ func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstru
 	return false, err
 }
 
-// generated says whether what a controller has made of a root has the change, too: Applications of an ApplicationSet,
-// Bundles of a GitRepo. Those that have it not yet get it, since their controller may be slow.
+// generated says whether the objects that a controller generates from a root have the change, too: the Applications of an
+// ApplicationSet, the Bundles of a GitRepo. It patches those that do not have it yet, since their controller may be slow.
 func (r *remover) generated(ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
 	var kind kube.Kind
 	options := kube.ListOptions{Namespace: root.Namespace}

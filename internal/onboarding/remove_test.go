@@ -55,9 +55,9 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 				var did []string
 				short, cancel := context.WithTimeout(ctx, 3*time.Second)
 				defer cancel()
-				farewell := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs}
-				_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, farewell)
-				if err == nil || !strings.Contains(err.Error(), "was deleted, and is still there (its finalizers flotilla.dev/held wait for who set them)") {
+				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs}
+				_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, removal)
+				if err == nil || !strings.Contains(err.Error(), "was deleted, and is still there (it waits for what has set its finalizers: flotilla.dev/held)") {
 					t.Errorf("the error is %v", err)
 				}
 				for _, object := range objects {
@@ -76,7 +76,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, farewell)
+				notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, removal)
 				if err != nil || len(notes) > 0 {
 					t.Errorf("the notes are %q: %v", notes, err)
 				}
@@ -89,7 +89,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 				if got := slices.Compact(did); !slices.Equal(got, want) {
 					t.Errorf("it did %q, want %q", got, want)
 				}
-				if again, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, farewell); err != nil || len(again) > 0 {
+				if again, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal); err != nil || len(again) > 0 {
 					t.Errorf("what is gone is %q: %v", again, err)
 				}
 			})
@@ -121,10 +121,10 @@ status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
 `)
 		root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "brought", "flotilla-cluster")
 		server.SetStatus(t, root, map[string]any{"inventory": map[string]any{"entries": []any{map[string]any{"id": "brought_child_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}}}})
-		farewell := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs, Delete: true}
+		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs, Delete: true}
 		short, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: cluster}, farewell)
+		_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: cluster}, removal)
 		if want := "what the agent had applied is still there: ConfigMap brought/brought, Kustomization brought/child"; err == nil || err.Error() != want {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
@@ -147,7 +147,7 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		clusters := onboarding.Clusters{agent.OnHub: cluster}
-		farewells := map[string]onboarding.Removal{}
+		removals := map[string]onboarding.Removal{}
 		var shared []kube.Ref
 		for _, name := range []string{"eu-1", "eu-2"} {
 			objects := rendered(t, hubSettings("shared-hub", name))
@@ -162,7 +162,7 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 					}
 				}
 			}
-			farewells[name] = onboarding.Removal{Name: name, Environment: "dev", Records: result.Records, UIDs: result.UIDs, Delete: true}
+			removals[name] = onboarding.Removal{Name: name, Environment: "dev", Records: result.Records, UIDs: result.UIDs, Delete: true}
 		}
 		there := func() (count int) {
 			for _, ref := range shared {
@@ -179,7 +179,7 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 		}
 		// Argo CD is not there to remove what it would hold.
 		free := func(name string) {
-			for _, record := range farewells[name].Records {
+			for _, record := range removals[name].Records {
 				if record.Kind == "Application" {
 					if _, err := cluster.Patch(ctx, record.Ref(), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
 						t.Fatal(err)
@@ -187,12 +187,12 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 				}
 			}
 		}
-		first := farewells["eu-1"]
+		first := removals["eu-1"]
 		first.Delete = false
 		if notes, err := onboarding.Remove(ctx, clusters, first); err != nil || len(notes) > 0 || there() != len(shared) {
 			t.Errorf("after the first, of %d shared objects are there %d: %q, %v", len(shared), there(), notes, err)
 		}
-		last := farewells["eu-2"]
+		last := removals["eu-2"]
 		last.Delete = false
 		if notes, err := onboarding.Remove(ctx, clusters, last); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)

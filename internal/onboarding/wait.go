@@ -15,11 +15,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Following is what a cluster is to follow, for who waits until it does.
+// Following says what Apply waits for: that the cluster follows its folders at a location.
 type Following struct {
 	Location             observe.Location
 	Cluster, ClusterType string
-	// Tip asks for the commit of the branch.
+	// Tip returns the newest commit of the branch; "" where there is no branch yet.
 	Tip func(ctx context.Context) (string, error)
 }
 
@@ -41,7 +41,7 @@ func (f *Following) wait(ctx context.Context, clusters Clusters, objects []agent
 		}
 		waiting, err := f.behind(ctx, clusters, lives, tip)
 		if err != nil {
-			return false, err // which may be the end of the time: what was not ready is known from before
+			return false, err // where the time has run out, pending has what was not ready before
 		}
 		pending = waiting
 		return len(pending) == 0, nil
@@ -52,7 +52,7 @@ func (f *Following) wait(ctx context.Context, clusters Clusters, objects []agent
 	return nil
 }
 
-// lives are the objects as they are, in order; nil for those that are not there.
+// lives reads the objects, in their order; nil for those that the cluster does not have.
 func (f *Following) lives(ctx context.Context, clusters Clusters, objects []agent.Object) ([]*unstructured.Unstructured, error) {
 	lives, errs := make([]*unstructured.Unstructured, len(objects)), make([]error, len(objects))
 	kube.Each(len(objects), func(i int) {
@@ -68,7 +68,7 @@ func (f *Following) lives(ctx context.Context, clusters Clusters, objects []agen
 	return lives, nil
 }
 
-// notReady says which of the agent's own objects are not ready yet. What follows the folders is asked about commits.
+// notReady says which of the agent's own objects are not ready yet. For the objects that follow the folders, see behind.
 func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []string {
 	var pending []string
 	for i := range objects {
@@ -97,12 +97,12 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 	return pending
 }
 
-// behind says which folders have not been followed to the tip yet.
+// behind says for which folders the cluster has not applied the tip yet, or not with everything ready.
 func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured, tip string) ([]string, error) {
 	if tip == "" {
 		return []string{"the branch " + f.Location.Branch + " does not exist yet"}, nil
 	}
-	report, brought, err := f.read(ctx, clusters, lives)
+	report, contents, err := f.read(ctx, clusters, lives)
 	if err != nil {
 		return nil, err
 	}
@@ -123,20 +123,20 @@ func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unst
 		case applied.Verdict != observe.Ready:
 			pending = append(pending, "folder "+host+": "+applied.Message)
 		default:
-			pending = append(pending, brought.NotReady(host, render.LabelValue(host))...)
+			pending = append(pending, contents.NotReady(host, render.LabelValue(host))...)
 		}
 	}
 	return pending, nil
 }
 
-// read asks what follows the folders, and what they have brought, as far as what follows them does not answer for that:
-// a Kustomization of Flux waits for all that it has applied, an Application of Argo CD is healthy before the
+// read reads two reports: of the objects that follow the folders, and of what is in the folders. Flux needs no second
+// report, since a Kustomization waits for all that it has applied; an Application of Argo CD is healthy before the
 // Applications in its folder are.
-func (f *Following) read(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured) (report, brought observe.Report, err error) {
+func (f *Following) read(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured) (report, contents observe.Report, err error) {
 	if hub := clusters[agent.OnHub]; hub != nil {
 		list, err := hub.List(ctx, applications, kube.ListOptions{})
 		if err != nil {
-			return report, brought, err
+			return report, contents, err
 		}
 		report = observe.ReadHub(f.Location, map[string]string{f.Cluster: f.ClusterType}, observe.Listed{Objects: list.Items})[f.Cluster]
 		return report, report, nil
@@ -146,11 +146,11 @@ func (f *Following) read(ctx context.Context, clusters Clusters, lives []*unstru
 	if slices.ContainsFunc(there, func(live *unstructured.Unstructured) bool { return live.GetKind() == "Application" }) {
 		list, err := clusters[agent.OnCluster].List(ctx, applications, kube.ListOptions{})
 		if err != nil {
-			return report, brought, err
+			return report, contents, err
 		}
-		brought = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, observe.Listed{Objects: list.Items})
+		contents = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, observe.Listed{Objects: list.Items})
 	}
-	return report, brought, nil
+	return report, contents, nil
 }
 
 var applications = kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}
