@@ -22,6 +22,8 @@ type Object struct {
 	Part  Part
 	// Shared says that agents of other clusters have the object, too: it goes with the last of them.
 	Shared bool
+	// Environment is the label of the environment whose clusters share the object; "" for those of all.
+	Environment string
 	// Partial says that the object is one that others have, or will have, and of which only some fields are ours:
 	// these go, and the object stays.
 	Partial bool

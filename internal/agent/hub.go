@@ -32,7 +32,7 @@ func (r *renderer) hub() {
 		r.applicationSet(name, ofType),
 		r.application(OnHub, name+"-hub", ofType, map[string]any{"recurse": true, "include": forHub}, hub),
 	} {
-		root.Shared = true
+		root.Shared, root.Environment = true, render.LabelValue(s.Environment)
 		labels := root.GetLabels()
 		delete(labels, clusterLabel)
 		root.SetLabels(labels)

@@ -38,6 +38,8 @@ type Record struct {
 	Partial    bool        `json:"partial,omitempty"`
 	// Type is the label with the cluster type that a shared object is for; "" for all types.
 	Type string `json:"type,omitempty"`
+	// Environment is the label with the environment that a shared object is for; "" for all environments.
+	Environment string `json:"environment,omitempty"`
 	// UID is the uid of the object.
 	UID string `json:"uid,omitempty"`
 	// Created says that Flotilla has created the object: it was not there before.
@@ -59,7 +61,7 @@ func RecordOf(object *agent.Object) Record {
 	ref := kube.RefOf(object.Unstructured)
 	return Record{
 		Where: object.Where, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
-		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Type: object.GetLabels()[typeLabel],
+		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Type: object.GetLabels()[typeLabel], Environment: object.Environment,
 	}
 }
 

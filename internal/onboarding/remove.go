@@ -17,8 +17,8 @@ import (
 
 // Removal says which of an agent's objects are removed, and how.
 type Removal struct {
-	// Name is the name of the cluster, and Environment that of its fleet. Hubs identify clusters by both.
-	Name, Environment string
+	// Name is the name of the cluster, by which hubs identify it.
+	Name string
 
 	Records []Record
 	// UIDs identify the clusters that the records are about. A cluster with another uid is not touched.
@@ -44,7 +44,7 @@ func Remove(ctx context.Context, clusters Clusters, removal Removal) (notes []st
 			notes = append(notes, "another cluster has taken its place, and nothing on that one is touched")
 			continue
 		}
-		r := &remover{cluster: cluster, uid: uid, name: removal.Name, environment: removal.Environment, removeAll: removal.Delete}
+		r := &remover{cluster: cluster, uid: uid, name: removal.Name, removeAll: removal.Delete}
 		if err := r.remove(ctx, records); err != nil {
 			return append(notes, r.notes...), asFailure(where, err)
 		}
@@ -81,7 +81,7 @@ func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, uids ma
 		if len(former) == 0 {
 			continue
 		}
-		r := &remover{cluster: cluster, uid: uids[where], removeAll: true, keepsContent: true}
+		r := &remover{cluster: cluster, uid: uids[where], name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
 		err := r.remove(ctx, former)
 		if notes = append(notes, r.notes...); err != nil {
 			return notes, asFailure(where, err)
@@ -90,13 +90,21 @@ func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, uids ma
 	return notes, nil
 }
 
+// nameOf is the label of the cluster that objects are of; "" where none of them has it.
+func nameOf(objects []agent.Object) string {
+	for i := range objects {
+		if name := objects[i].GetLabels()[clusterLabel]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
 // remover removes objects from one cluster.
 type remover struct {
 	cluster Cluster
 	uid     string
-	name    string // of the cluster whose agent is removed; "" for removeFormer
-	// environment is the environment of the cluster's fleet.
-	environment string
+	name    string // of the cluster whose agent, or whose former objects, are removed
 	// removeAll removes all objects; otherwise only what isRemovedAlways, and the objects that follow the folders.
 	removeAll bool
 	// keepsContent leaves what the agent has applied on the cluster.
@@ -262,7 +270,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 	return slices.DeleteFunc(found, func(one liveRecord) bool {
 		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
 			labels := other.GetLabels()
-			sameType := one.Type == "" || labels[typeLabel] == one.Type && labels[environmentLabel] == render.LabelValue(r.environment)
+			sameType := one.Type == "" || labels[typeLabel] == one.Type && labels[environmentLabel] == one.Environment
 			return labels[clusterLabel] != render.LabelValue(r.name) && sameType && other.GetDeletionTimestamp() == nil
 		})
 	}), nil

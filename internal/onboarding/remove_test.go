@@ -162,7 +162,7 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 					}
 				}
 			}
-			removals[name] = onboarding.Removal{Name: name, Environment: "dev", Records: result.Records, UIDs: result.UIDs, Delete: true}
+			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UIDs: result.UIDs, Delete: true}
 		}
 		there := func() (count int) {
 			for _, ref := range shared {

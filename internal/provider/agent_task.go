@@ -464,7 +464,7 @@ func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
 			records = append(records, onboarding.RecordOf(&objects[i]))
 		}
 	}
-	farewell := onboarding.Removal{Name: m.Cluster.ValueString(), Environment: m.Environment.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
+	farewell := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
 	for len(targets) > 0 {
 		var notes []string
 		err := connect(ctx, targets, t.asking(remaining(ctx)), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
