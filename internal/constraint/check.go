@@ -233,7 +233,7 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 		ordinal := 0
 		for k := range found {
 			document := &found[k]
-			if !document.isOf(run.kinds) {
+			if !run.isAbout(document) {
 				continue
 			}
 			w.variables.object = document.value

@@ -22,13 +22,16 @@ func (d *document) String() string {
 	return d.kind + " " + d.namespace + "/" + d.objectName
 }
 
-// isOf says whether the object is of one of the kinds; nil are all.
-func (d *document) isOf(kinds map[string]bool) bool {
-	if kinds == nil || kinds[d.kind] || kinds[d.apiVersion+"/"+d.kind] {
+// isAbout says whether the rule is about objects of the kind.
+func (r *rule) isAbout(d *document) bool {
+	if r.kinds == nil || r.kinds[d.kind] {
 		return true
 	}
+	if !r.mayBe[d.kind] {
+		return false
+	}
 	group, _, hasGroup := strings.Cut(d.apiVersion, "/")
-	return hasGroup && kinds[group+"/"+d.kind]
+	return r.kinds[d.apiVersion+"/"+d.kind] || hasGroup && r.kinds[group+"/"+d.kind]
 }
 
 // documents are the Kubernetes objects in files. Of lists it returns the elements. unreadable is the first file that cannot
