@@ -188,7 +188,7 @@ func (m *maker) waitsFor(target string) string {
 
 // setVerdict says what clusters report of an assignment. counts lets it count for health.
 func (m *maker) setVerdict(a *report.Assignment, key rollout.Key, counts bool) {
-	worst, found := m.standing.of(key)
+	worst, found := m.standing.of(key, counts)
 	if !found.any {
 		return
 	}

@@ -150,7 +150,7 @@ func TestThePageIsWhatOneCounts(t *testing.T) {
 		in := world(t, 200, seed)
 		made := overview.Make(in)
 		verdicts, counts := map[report.Verdict]int{}, map[report.State]int{}
-		byHost, all := map[string]*health.Tally{}, health.Tally{}
+		byHost, byRegion, all := map[string]*health.Tally{}, map[string]*health.Tally{}, health.Tally{}
 		found := map[string]report.Assignment{}
 		for _, a := range made.Page.Assignments {
 			found[a.Host+"/"+a.Target] = a
@@ -179,6 +179,11 @@ func TestThePageIsWhatOneCounts(t *testing.T) {
 				}
 				byHost[host].Add(verdict, age)
 				all.Add(verdict, age)
+				region := regionOf(in.Result.Fleet, cluster)
+				if byRegion[region] == nil {
+					byRegion[region] = &health.Tally{}
+				}
+				byRegion[region].Add(verdict, age)
 				if number++; worst == "" || slices.Index(observe.Verdicts, verdict) < slices.Index(observe.Verdicts, worst) {
 					worst = verdict
 				}
@@ -207,10 +212,29 @@ func TestThePageIsWhatOneCounts(t *testing.T) {
 				t.Errorf("seed %d: the health of %s is %+v, want %+v", seed, host, made.Hosts[host], want)
 			}
 		}
+		for _, region := range made.Page.Regions {
+			if want, ok := byRegion[region.Name]; ok != (region.Health != nil) || ok && region.Health.Value != scoreOf(*want) {
+				t.Errorf("seed %d: the health of region %s is %+v, want that of %+v", seed, region.Name, region.Health, want)
+			}
+		}
 		if again := overview.Make(in); !reflect.DeepEqual(again, made) {
 			t.Errorf("seed %d: made again, the page is another one", seed)
 		}
 	}
+}
+
+func regionOf(f *fleet.Fleet, cluster *fleet.Cluster) string {
+	for i := range f.ClusterTypes {
+		if f.ClusterTypes[i].Name == cluster.ClusterType {
+			return fleet.Merge(f.ClusterTypes[i].Labels, cluster.Labels)["region"]
+		}
+	}
+	return ""
+}
+
+func scoreOf(tally health.Tally) int {
+	score, _ := tally.Score()
+	return score
 }
 
 func TestAPageShowsNoCredentials(t *testing.T) {

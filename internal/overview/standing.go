@@ -58,8 +58,8 @@ type standings struct {
 }
 
 // of says how an assignment is doing: the worst of all clusters, with the earliest time of those that are as bad, and
-// with the latest where all are ready. What the branch does not have yet is not judged.
-func (s *standing) of(key rollout.Key) (worst observe.Status, found standings) {
+// with the latest where all are ready. What the branch does not have yet is not judged. counts lets it count for regions.
+func (s *standing) of(key rollout.Key, counts bool) (worst observe.Status, found standings) {
 	if !s.asked || !s.isWritten(key) {
 		return worst, found
 	}
@@ -78,17 +78,17 @@ func (s *standing) of(key rollout.Key) (worst observe.Status, found standings) {
 		var one health.Tally
 		one.Add(status.Verdict, since(s.Evidence, status))
 		found.tally.Join(one)
-		s.note(cluster, status, one)
+		s.note(cluster, status, one, counts)
 	}
 	return worst, found
 }
 
 // note keeps what is known of a cluster and its region.
-func (s *standing) note(cluster string, status observe.Status, one health.Tally) {
+func (s *standing) note(cluster string, status observe.Status, one health.Tally, counts bool) {
 	if before, ok := s.worst[cluster]; !ok || compare(status, before) < 0 {
 		s.worst[cluster] = status
 	}
-	if region := s.regions[cluster]; region != "" {
+	if region := s.regions[cluster]; counts && region != "" {
 		tally := s.byRegion[region]
 		tally.Join(one)
 		s.byRegion[region] = tally
