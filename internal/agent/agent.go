@@ -212,29 +212,29 @@ func (r *renderer) arrange() {
 			installed[r.objects[i].ID()] = &r.objects[i]
 		}
 	}
-	theirs := map[ID]bool{}
+	fromInstall := map[ID]bool{}
 	for i := range r.objects {
 		o := &r.objects[i]
-		there := installed[o.ID()]
+		given := installed[o.ID()]
 		switch {
-		case o.Part == Install || there == nil:
+		case o.Part == Install || given == nil:
 		case o.Partial:
-			r.put(o, there)
-			theirs[o.ID()] = true
+			r.mergeFields(o, given)
+			fromInstall[o.ID()] = true
 		case o.Stage == Namespaces:
-			theirs[o.ID()] = true
+			fromInstall[o.ID()] = true
 		default:
 			r.problem("install", "%s is what Flotilla makes: leave it out", o.ID())
 		}
 	}
-	r.objects = slices.DeleteFunc(r.objects, func(o Object) bool { return o.Part != Install && theirs[o.ID()] })
+	r.objects = slices.DeleteFunc(r.objects, func(o Object) bool { return o.Part != Install && fromInstall[o.ID()] })
 	slices.SortStableFunc(r.objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(partOrder[a.Part], partOrder[b.Part]), strings.Compare(string(a.Where), string(b.Where)))
 	})
 }
 
-// put adds what some fields are to be to an object of the agent's own manifests.
-func (r *renderer) put(some, into *Object) {
+// mergeFields adds what some fields are to be to an object of the agent's own manifests.
+func (r *renderer) mergeFields(some, into *Object) {
 	for _, field := range []string{"data", "stringData"} {
 		values, _ := some.Object[field].(map[string]any)
 		if len(values) == 0 {

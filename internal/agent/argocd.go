@@ -105,7 +105,7 @@ func (r *renderer) find(where Where, kind, name string) *Object {
 func (r *renderer) argoRepository(where Where) {
 	s, c := r.settings, &r.settings.Credentials
 	if host := repositoryHost(s.Repository.URL); c.CACertificates != "" {
-		r.into(where, Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates})
+		r.addFields(where, Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates})
 	}
 	texts := map[string]string{"type": "git", "url": s.Repository.URL}
 	switch {
@@ -127,8 +127,8 @@ func (r *renderer) argoRepository(where Where) {
 	secret.Shared = where == OnHub
 }
 
-// into puts something into an object that others have, or will have: their labels are theirs.
-func (r *renderer) into(where Where, part Part, kind, name, field string, values map[string]any) {
+// addFields puts something into an object that others have, or will have: their labels are theirs.
+func (r *renderer) addFields(where Where, part Part, kind, name, field string, values map[string]any) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, field: values}}
 	u.SetNamespace(r.settings.Namespace)
 	u.SetName(name)

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// longest is the longest interval and timeout.
-const longest = 24 * time.Hour
+// maxDuration is the longest interval and timeout.
+const maxDuration = 24 * time.Hour
 
 // Decode reads settings as they are written in HCL. known is false while any of them is not known yet; what is
 // known already is checked. What a value means is for [Render] to check.
@@ -33,7 +33,7 @@ func decodeSettings(reader *attributes.Reader, o *attributes.Object) Settings {
 		Reconciler:  o.OneOf("reconciler", Flux, Reconcilers...),
 		Environment: o.Text("environment"),
 		Name:        o.Text("name"), Namespace: o.Text("namespace"),
-		Interval: o.Duration("interval", longest), Timeout: o.Duration("timeout", longest),
+		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),
 		CredentialsSecret: o.Text("credentials_secret"),
 		Install:           texts(reader, o, "install"),
 	}

@@ -20,8 +20,8 @@ const (
 
 var forges = []string{forgeGitHub, forgeGitLab, forgeGitea, forgeForgejo, forgeAzure}
 
-// famous are Git hosts whose name tells what they are.
-var famous = map[string]string{
+// knownGitHosts are Git hosts whose name tells what they are.
+var knownGitHosts = map[string]string{
 	"github.com": forgeGitHub, "gitlab.com": forgeGitLab, "gitea.com": forgeGitea, "codeberg.org": forgeForgejo,
 	"dev.azure.com": forgeAzure,
 }
@@ -53,7 +53,7 @@ func (r *renderer) checkFeedback() {
 		return
 	}
 	if f.Forge == "" {
-		f.Forge = famous[strings.ToLower(parsed.Hostname())]
+		f.Forge = knownGitHosts[strings.ToLower(parsed.Hostname())]
 	}
 	switch {
 	case f.Forge == "":

@@ -38,9 +38,9 @@ func (r *renderer) argoFeedback() {
 	case f.Secret != "":
 		token = "$" + f.Secret + ":token"
 	case f.App != nil:
-		r.into(OnCluster, Credential, "Secret", "argocd-notifications-secret", "stringData", map[string]any{name + "-private-key": f.App.PrivateKey})
+		r.addFields(OnCluster, Credential, "Secret", "argocd-notifications-secret", "stringData", map[string]any{name + "-private-key": f.App.PrivateKey})
 	default:
-		r.into(OnCluster, Credential, "Secret", "argocd-notifications-secret", "stringData", map[string]any{name + "-token": f.Token})
+		r.addFields(OnCluster, Credential, "Secret", "argocd-notifications-secret", "stringData", map[string]any{name + "-token": f.Token})
 	}
 	data := map[string]any{}
 	if f.App != nil {
@@ -80,8 +80,8 @@ func (r *renderer) argoFeedback() {
 		trigger = append(trigger, map[string]any{"when": one.when, "oncePer": one.oncePer, "send": []any{template}})
 	}
 	data["trigger."+name] = yamlText(trigger)
-	r.into(OnCluster, Feedback, "ConfigMap", "argocd-notifications-cm", "data", data)
-	r.into(OnCluster, Feedback, "ConfigMap", "argocd-cm", "data", map[string]any{"resource.customizations.health.argoproj.io_Application": argoHealth})
+	r.addFields(OnCluster, Feedback, "ConfigMap", "argocd-notifications-cm", "data", data)
+	r.addFields(OnCluster, Feedback, "ConfigMap", "argocd-cm", "data", map[string]any{"resource.customizations.health.argoproj.io_Application": argoHealth})
 }
 
 // subscription is what an Application is annotated with so that its commits are told; nil where nothing is told.

@@ -145,19 +145,19 @@ type Violation struct {
 
 // Marshal writes the report as JSON, indented, with a line break at its end.
 func (r *Report) Marshal() ([]byte, error) {
-	made := *r
-	made.Format = Format
-	made.Rules = make([]Rule, len(r.Rules))
+	written := *r
+	written.Format = Format
+	written.Rules = make([]Rule, len(r.Rules))
 	for i, rule := range r.Rules {
 		if rule.Violations == nil {
 			rule.Violations = []Violation{}
 		}
-		made.Rules[i] = rule
+		written.Rules[i] = rule
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(made); err != nil {
+	if err := encoder.Encode(written); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

@@ -29,7 +29,7 @@ const BehindFor = 24 * time.Hour
 // Tally adds up what assignments on clusters earn. The zero value has none.
 type Tally struct {
 	sum
-	by [verdicts]sum // in the order of observe.Verdicts
+	by [verdictCount]sum // in the order of observe.Verdicts
 }
 
 type sum struct {
@@ -39,8 +39,8 @@ type sum struct {
 
 func (s *sum) add(other sum) { s.points, s.count = s.points+other.points, s.count+other.count }
 
-// verdicts is how many there are.
-const verdicts = 5
+// verdictCount is how many there are.
+const verdictCount = 5
 
 const scale = int64(BehindFor / time.Second)
 

@@ -25,7 +25,7 @@ func (t Tally) Parts() []Part {
 	var parts []Part
 	var remainders []int64
 	left := 100
-	for _, verdict := range order() {
+	for _, verdict := range shownOrder() {
 		of := t.by[slices.Index(observe.Verdicts, verdict)]
 		if of.count == 0 {
 			continue
@@ -49,6 +49,6 @@ func (t Tally) Parts() []Part {
 	return parts
 }
 
-func order() []observe.Verdict {
+func shownOrder() []observe.Verdict {
 	return []observe.Verdict{observe.Ready, observe.Progressing, observe.Behind, observe.Unknown, observe.Failed}
 }

@@ -10,7 +10,7 @@ import (
 // messages of rules say.
 func (r *Result) Audit(in *Input) *audit.Report {
 	c := r.Counts
-	made := &audit.Report{
+	shown := &audit.Report{
 		Assignment: r.Page.Title, Environment: r.Page.Environment, Repository: audit.Repository(r.Page.Repository),
 		Commit: orNil(r.Page.Commit),
 		Fleet: audit.Fleet{
@@ -27,20 +27,20 @@ func (r *Result) Audit(in *Input) *audit.Report {
 	}
 	if !r.Page.Time.IsZero() {
 		at := r.Page.Time.UTC()
-		made.Time = &at
+		shown.Time = &at
 	}
 	if score, ok := r.Health.Score(); ok {
 		grade := string(in.Bounds.Grade(score))
-		made.Health.Score, made.Health.Grade = &score, &grade
+		shown.Health.Score, shown.Health.Grade = &score, &grade
 	}
 	for i := range in.Rules {
-		made.Rules = append(made.Rules, ruleOf(&in.Rules[i], in.Expressions))
+		shown.Rules = append(shown.Rules, auditRule(&in.Rules[i], in.Expressions))
 	}
-	made.Summarize()
-	return made
+	shown.Summarize()
+	return shown
 }
 
-func ruleOf(from *constraint.Result, expressions map[string]string) audit.Rule {
+func auditRule(from *constraint.Result, expressions map[string]string) audit.Rule {
 	rule := audit.Rule{
 		Name: from.Name, Mode: from.Mode, Expression: expressions[from.Name], Over: string(from.Over), Holds: from.Holds(),
 		Looked: from.Looked, Passed: from.Passed, Violated: from.Violated, Failed: from.Failed, Undecided: from.Undecided,

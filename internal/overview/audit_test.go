@@ -183,7 +183,7 @@ func TestTheAuditsNumbersAreThoseThatOneCounts(t *testing.T) {
 			in.Expressions[all[i].Name] = all[i].Expression
 		}
 		in.Rules = checked(t, &in, constraints)
-		made := overview.Make(in)
+		made := overview.Build(in)
 		text, err := made.Audit(&in).Marshal()
 		if err != nil {
 			t.Fatal(err)

@@ -11,11 +11,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 )
 
-func (m *maker) setClusters() {
+func (m *builder) setClusters() {
 	for i := range m.Result.Fleet.Clusters {
 		from := &m.Result.Fleet.Clusters[i]
 		c := report.Cluster{Name: from.Name, Type: from.ClusterType, Behind: -1}
-		if status, ok := m.standing.cluster(from.Name); ok {
+		if status, ok := m.verdicts.ofCluster(from.Name); ok {
 			c.Verdict, c.Since, c.Message = report.Verdict(status.Verdict), status.Since, status.Message
 			c.Commit = m.Evidence.Clusters[from.Name].Commit
 		}
@@ -30,7 +30,7 @@ func (m *maker) setClusters() {
 }
 
 // setHosts lists the hosts that have a folder, and their regions.
-func (m *maker) setHosts() {
+func (m *builder) setHosts() {
 	hosts, clusters := map[string]map[string]bool{}, map[string]int{} // by region
 	note := func(region, host string) {
 		if region == "" {
@@ -44,23 +44,23 @@ func (m *maker) setHosts() {
 	for _, host := range m.Result.Hosts() {
 		h := report.Host{
 			Name: host.Name, Kind: report.ClusterType, Labels: host.Labels, Region: host.Labels[m.RegionLabel],
-			Clusters: len(m.standing.followers[host.Name]), Health: score(m.out.Hosts[host.Name]),
+			Clusters: len(m.verdicts.followers[host.Name]), Health: score(m.out.Hosts[host.Name]),
 		}
 		if host.Cluster != nil {
 			h.Kind = report.SingleCluster
 		}
 		note(h.Region, h.Name)
-		for _, cluster := range m.standing.followers[h.Name] {
-			note(m.standing.regions[cluster], h.Name)
+		for _, cluster := range m.verdicts.followers[h.Name] {
+			note(m.verdicts.regions[cluster], h.Name)
 		}
 		m.out.Page.Hosts = append(m.out.Page.Hosts, h)
 	}
-	for _, region := range m.standing.regions {
+	for _, region := range m.verdicts.regions {
 		clusters[region]++
 	}
 	for _, region := range slices.Sorted(maps.Keys(hosts)) {
 		m.out.Page.Regions = append(m.out.Page.Regions, report.Region{
-			Name: region, Hosts: len(hosts[region]), Clusters: clusters[region], Health: score(m.standing.byRegion[region]),
+			Name: region, Hosts: len(hosts[region]), Clusters: clusters[region], Health: score(m.verdicts.byRegion[region]),
 		})
 	}
 	m.out.Page.Health = score(m.out.Health)
@@ -72,13 +72,13 @@ func score(tally health.Tally) *report.Score {
 	if !ok {
 		return nil
 	}
-	made := &report.Score{Value: value}
+	shown := &report.Score{Value: value}
 	for _, part := range tally.Parts() {
-		made.Parts = append(made.Parts, report.Part{
+		shown.Parts = append(shown.Parts, report.Part{
 			Name: string(part.Verdict), Value: part.Points, Weight: part.Percent, Detail: detail(part),
 		})
 	}
-	return made
+	return shown
 }
 
 func detail(part health.Part) string {

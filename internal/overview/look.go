@@ -111,7 +111,7 @@ const maxChanges = 50
 
 // setHistory lists the commits. Of a commit that changed many assignments, each deployment target comes once before
 // any comes again.
-func (m *maker) setHistory() {
+func (m *builder) setHistory() {
 	if m.Seen == nil {
 		return
 	}

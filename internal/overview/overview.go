@@ -67,9 +67,9 @@ type Counts struct {
 	Unscheduled int
 }
 
-// Make makes the page. The same input gives the same page.
-func Make(in Input) *Result {
-	m := &maker{Input: in, rollouts: map[string]*rollout.Progress{}}
+// Build makes the page. The same input gives the same page.
+func Build(in Input) *Result {
+	m := &builder{Input: in, rollouts: map[string]*rollout.Progress{}}
 	for i := range in.Progress {
 		m.rollouts[in.Progress[i].DeploymentTarget] = &in.Progress[i]
 	}
@@ -85,7 +85,7 @@ func Make(in Input) *Result {
 	if in.Evidence != nil {
 		m.out.Page.Time = in.Evidence.Time
 	}
-	m.standing = newStanding(&m.Input)
+	m.verdicts = newVerdicts(&m.Input)
 	m.setAssignments()
 	m.setTargets()
 	m.setClusters()
@@ -98,15 +98,15 @@ func Make(in Input) *Result {
 	return &m.out
 }
 
-type maker struct {
+type builder struct {
 	Input
 	out      Result
-	standing *standing
+	verdicts *verdicts
 	rollouts map[string]*rollout.Progress
 }
 
 // setAssignments lists those of the fleet, and the folders that it does not want any more.
-func (m *maker) setAssignments() {
+func (m *builder) setAssignments() {
 	scheduled := m.Result.Schedule.Assignments
 	wanted := make(map[rollout.Key]bool, len(scheduled))
 	all := make([]report.Assignment, 0, len(scheduled))
@@ -144,7 +144,7 @@ func (m *maker) setAssignments() {
 }
 
 // setState compares what is wanted with what the branch has.
-func (m *maker) setState(a *report.Assignment, key rollout.Key, i int) {
+func (m *builder) setState(a *report.Assignment, key rollout.Key, i int) {
 	if m.Rendering != nil {
 		a.Tree = m.Rendering.Trees[i]
 		a.WaitsFor = m.Rendering.WaitsFor(i)
@@ -172,12 +172,12 @@ func (m *maker) setState(a *report.Assignment, key rollout.Key, i int) {
 	}
 }
 
-func (m *maker) setChanged(a *report.Assignment, key rollout.Key) {
+func (m *builder) setChanged(a *report.Assignment, key rollout.Key) {
 	a.Changed, a.Commit = m.Seen.Written.Records[key].Changed, m.Seen.Commits[key]
 }
 
 // waitsFor is what a change of a deployment target waits for, as its assignment says; "" where it does not.
-func (m *maker) waitsFor(target string) string {
+func (m *builder) waitsFor(target string) string {
 	if p := m.rollouts[target]; p != nil && !p.Failed {
 		return p.WaitsFor
 	} else if p != nil {
@@ -187,8 +187,8 @@ func (m *maker) waitsFor(target string) string {
 }
 
 // setVerdict says what clusters report of an assignment. counts lets it count for health.
-func (m *maker) setVerdict(a *report.Assignment, key rollout.Key, counts bool) {
-	worst, found := m.standing.of(key, counts)
+func (m *builder) setVerdict(a *report.Assignment, key rollout.Key, counts bool) {
+	worst, found := m.verdicts.ofAssignment(key, counts)
 	if !found.any {
 		return
 	}
@@ -202,7 +202,7 @@ func (m *maker) setVerdict(a *report.Assignment, key rollout.Key, counts bool) {
 	m.out.Health.Join(found.tally)
 }
 
-func (m *maker) setTargets() {
+func (m *builder) setTargets() {
 	for _, target := range m.Result.Schedule.Targets {
 		manifests := &target.Target.Manifests
 		version := ""
@@ -217,7 +217,7 @@ func (m *maker) setTargets() {
 	}
 }
 
-func (m *maker) setRollouts() {
+func (m *builder) setRollouts() {
 	for i := range m.Progress {
 		p := &m.Progress[i]
 		content := ""
@@ -232,7 +232,7 @@ func (m *maker) setRollouts() {
 }
 
 // setIdle lists what goes nowhere.
-func (m *maker) setIdle() {
+func (m *builder) setIdle() {
 	page, scheduled := m.out.Page, m.Result.Schedule
 	for _, one := range scheduled.Unscheduled {
 		page.Unscheduled = append(page.Unscheduled, report.Unscheduled{
@@ -259,7 +259,7 @@ func (m *maker) setIdle() {
 // maxViolations is how many violations of a rule a page lists.
 const maxViolations = 100
 
-func (m *maker) setRules() {
+func (m *builder) setRules() {
 	for i := range m.Rules {
 		rule := &m.Rules[i]
 		shown := report.Rule{Name: rule.Name, Mode: rule.Mode, Looked: rule.Looked, Passed: rule.Passed}
@@ -273,7 +273,7 @@ func (m *maker) setRules() {
 	}
 }
 
-func (m *maker) count() {
+func (m *builder) count() {
 	page, f := m.out.Page, m.Result.Fleet
 	c := Counts{
 		Hosts: len(page.Hosts), Clusters: len(f.Clusters), Workspaces: len(f.Workspaces), DeploymentTargets: len(page.Targets),
@@ -311,7 +311,7 @@ func (m *maker) count() {
 	m.out.Counts = c
 }
 
-// since is the time that a verdict has lasted when the clusters were asked.
-func since(e *observe.Evidence, status observe.Status) time.Duration {
+// ageOf is the time that a verdict has lasted when the clusters were asked.
+func ageOf(e *observe.Evidence, status observe.Status) time.Duration {
 	return e.Time.Sub(status.Since)
 }

@@ -148,7 +148,7 @@ func TestThePageIsWhatOneCounts(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		in := world(t, 200, seed)
-		made := overview.Make(in)
+		made := overview.Build(in)
 		verdicts, counts := map[report.Verdict]int{}, map[report.State]int{}
 		byHost, byRegion, all := map[string]*health.Tally{}, map[string]*health.Tally{}, health.Tally{}
 		found := map[string]report.Assignment{}
@@ -217,7 +217,7 @@ func TestThePageIsWhatOneCounts(t *testing.T) {
 				t.Errorf("seed %d: the health of region %s is %+v, want that of %+v", seed, region.Name, region.Health, want)
 			}
 		}
-		if again := overview.Make(in); !reflect.DeepEqual(again, made) {
+		if again := overview.Build(in); !reflect.DeepEqual(again, made) {
 			t.Errorf("seed %d: made again, the page is another one", seed)
 		}
 	}
@@ -240,7 +240,7 @@ func scoreOf(tally health.Tally) int {
 func TestAPageShowsNoCredentials(t *testing.T) {
 	t.Parallel()
 	in := world(t, 50, 1)
-	if got := overview.Make(in).Page.Repository.URL; got != "https://git.example.com/gitops.git" {
+	if got := overview.Build(in).Page.Repository.URL; got != "https://git.example.com/gitops.git" {
 		t.Errorf("the URL is %q", got)
 	}
 }
@@ -251,7 +251,7 @@ func TestValuesAreThereOnlyWhereTheyAreToBeShown(t *testing.T) {
 	for _, show := range []bool{false, true} {
 		in.ShowValues = show
 		values := 0
-		for i, a := range overview.Make(in).Page.Assignments {
+		for i, a := range overview.Build(in).Page.Assignments {
 			if a.Snapshot == nil {
 				continue
 			}
@@ -280,7 +280,7 @@ func TestACommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
 		}
 	}
 	in.Seen.History = gitops.History{Commits: []gitops.HistoryCommit{{Commit: id(2), Changes: changes}}}
-	page := overview.Make(in).Page
+	page := overview.Build(in).Page
 	c := page.History[0]
 	if c.Count != 120 || len(c.Changes) != 50 || !page.HistoryCut || c.Changes[2] != (report.Change{Action: "changed", Assignment: "host-00/c"}) {
 		t.Errorf("%d of %d: %v", len(c.Changes), c.Count, c.Changes[:3])
@@ -296,10 +296,10 @@ func BenchmarkPage(b *testing.B) {
 			b.Run("make", func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					overview.Make(in)
+					overview.Build(in)
 				}
 			})
-			page := overview.Make(in).Page
+			page := overview.Build(in).Page
 			b.Run("html", func(b *testing.B) {
 				b.ReportAllocs()
 				size := 0

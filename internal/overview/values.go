@@ -23,11 +23,11 @@ func shownSnapshots(of []*hydrate.Snapshot, withValues bool) []*report.Snapshot 
 			distinct = append(distinct, snapshot)
 		}
 	}
-	made := make([]*report.Snapshot, len(distinct))
-	parallel.Each(len(distinct), func(i int) { made[i] = shownSnapshot(distinct[i], withValues) })
+	snapshots := make([]*report.Snapshot, len(distinct))
+	parallel.Each(len(distinct), func(i int) { snapshots[i] = shownSnapshot(distinct[i], withValues) })
 	all := make([]*report.Snapshot, len(of))
 	for i, snapshot := range of {
-		all[i] = made[number[snapshot]]
+		all[i] = snapshots[number[snapshot]]
 	}
 	return all
 }
@@ -41,23 +41,23 @@ func shownSnapshot(of *hydrate.Snapshot, withValues bool) *report.Snapshot {
 	if withValues {
 		values = of.Values()
 	}
-	made := &report.Snapshot{Version: of.Version, Values: make([]report.Value, 0, len(origins))}
+	snapshot := &report.Snapshot{Version: of.Version, Values: make([]report.Value, 0, len(origins))}
 	for _, pointer := range slices.Sorted(maps.Keys(origins)) {
-		made.Values = append(made.Values, shown(pointer, origins[pointer], values))
+		snapshot.Values = append(snapshot.Values, shownValue(pointer, origins[pointer], values))
 	}
-	return made
+	return snapshot
 }
 
-func shown(pointer string, origin hydrate.Origin, values map[string]any) report.Value {
+func shownValue(pointer string, origin hydrate.Origin, values map[string]any) report.Value {
 	v := report.Value{Pointer: pointer, Container: origin.Container, Overridden: origin.Overridden}
 	if values != nil {
-		v.Text, _ = fleet.CanonicalJSON(at(values, pointer)) // which hydrate has written itself
+		v.Text, _ = fleet.CanonicalJSON(valueAt(values, pointer)) // which hydrate has written itself
 	}
 	return v
 }
 
-// at looks a value up by its JSON pointer.
-func at(values any, pointer string) any {
+// valueAt looks a value up by its JSON pointer.
+func valueAt(values any, pointer string) any {
 	for _, step := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
 		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 		switch of := values.(type) {

@@ -167,7 +167,7 @@ func (d *overviewDataSource) Read(ctx context.Context, req datasource.ReadReques
 	if d.rules(ctx, &question, model.Fleet.value(), diagnostics); diagnostics.HasError() {
 		return
 	}
-	if err := model.set(overview.Make(question.in), &question); err != nil {
+	if err := model.set(overview.Build(question.in), &question); err != nil {
 		diagnostics.AddError("Cannot write the page", sentence(err.Error()))
 		return
 	}

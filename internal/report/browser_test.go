@@ -95,10 +95,10 @@ type look struct {
 // page must have asked for nothing and complained of nothing.
 func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
 	t.Helper()
-	made := &tab{t: t}
+	opened := &tab{t: t}
 	text := html(t, p)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		made.note(&made.requests, r.URL.Path)
+		opened.note(&opened.requests, r.URL.Path)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(text)
 	}))
@@ -112,36 +112,36 @@ func openTab(t *testing.T, in *browser, p *report.Page, as look) *tab {
 		cancel()
 		closeTab()
 	})
-	made.context, made.address = limited, server.URL+"/page"
-	if err := chromedp.Listen(limited, made.hear); err != nil {
+	opened.context, opened.address = limited, server.URL+"/page"
+	if err := chromedp.Listen(limited, opened.hear); err != nil {
 		t.Fatal(err)
 	}
 
 	if as.width == 0 {
 		as.width, as.height = 1440, 1000
 	}
-	made.run(
+	opened.run(
 		command(log.Enable, cdp.Empty{}),
 		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: as.width, Height: as.height, DeviceScaleFactor: 1}),
 		command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}),
 		colours(as.dark),
 		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: as.noScript}),
-		chromedp.Navigate(made.address+as.fragment),
+		chromedp.Navigate(opened.address+as.fragment),
 	)
 	if !as.noScript {
-		made.until("the filters", `!document.getElementById('explorer').hidden && document.getElementById('hits').textContent !== ''`)
+		opened.until("the filters", `!document.getElementById('explorer').hidden && document.getElementById('hits').textContent !== ''`)
 	}
 	t.Cleanup(func() {
-		made.mu.Lock()
-		defer made.mu.Unlock()
-		if len(made.requests) != 1 || made.requests[0] != "/page" {
-			t.Errorf("the page asked for %q; want itself alone", made.requests)
+		opened.mu.Lock()
+		defer opened.mu.Unlock()
+		if len(opened.requests) != 1 || opened.requests[0] != "/page" {
+			t.Errorf("the page asked for %q; want itself alone", opened.requests)
 		}
-		for _, complaint := range made.complaints {
+		for _, complaint := range opened.complaints {
 			t.Errorf("the browser complains: %s", complaint)
 		}
 	})
-	return made
+	return opened
 }
 
 func (o *tab) note(list *[]string, text string) {

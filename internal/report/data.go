@@ -165,7 +165,7 @@ func earliest(p *Page) time.Time {
 	return first.Add(-time.Second)
 }
 
-func number01(is bool) int {
+func oneIf(is bool) int {
 	if is {
 		return 1
 	}
@@ -192,7 +192,7 @@ func (e *encoder) objects(p *Page) {
 	hosts, targets, clusters := columns{}, columns{}, columns{}
 	for _, h := range typesFirst(p.Hosts) {
 		hosts.add("name", e.text(h.Name))
-		hosts.add("cluster", number01(h.Kind == SingleCluster))
+		hosts.add("cluster", oneIf(h.Kind == SingleCluster))
 		hosts.add("region", e.text(h.Region))
 		hosts.add("clusters", h.Clusters)
 		hosts.add("labels", e.set(labelTexts(h.Labels)))
@@ -243,7 +243,7 @@ func typesFirst(hosts []Host) []*Host {
 		ordered[i] = &hosts[i]
 	}
 	slices.SortStableFunc(ordered, func(a, b *Host) int {
-		return number01(a.Kind == SingleCluster) - number01(b.Kind == SingleCluster)
+		return oneIf(a.Kind == SingleCluster) - oneIf(b.Kind == SingleCluster)
 	})
 	return ordered
 }

@@ -36,8 +36,8 @@ var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 func HTML(p *Page) ([]byte, error) {
 	rows := listing(p)
 	encoded, err := encode(p, everything)
-	for less := withoutTexts; err == nil && less >= withoutValues && len(encoded)+len(rows) > dataBytes; less-- {
-		encoded, err = encode(p, less)
+	for detail := withoutTexts; err == nil && detail >= withoutValues && len(encoded)+len(rows) > dataBytes; detail-- {
+		encoded, err = encode(p, detail)
 	}
 	if err != nil {
 		return nil, err

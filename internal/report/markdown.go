@@ -55,7 +55,7 @@ func cut(lines []string, limit int) string {
 	if room < 0 {
 		return ""
 	}
-	kept = withoutHeads(lines, kept)
+	kept = withoutTableHeads(lines, kept)
 	text := strings.Join(lines[:kept], "\n")
 	if kept > 0 {
 		text += "\n"
@@ -63,9 +63,9 @@ func cut(lines []string, limit int) string {
 	return text + note(kept)
 }
 
-// withoutHeads is how many lines to keep so that no heading, and no head of a
+// withoutTableHeads is how many lines to keep so that no heading, and no head of a
 // table, stands last.
-func withoutHeads(lines []string, kept int) int {
+func withoutTableHeads(lines []string, kept int) int {
 	for kept > 0 {
 		switch last := lines[kept-1]; {
 		case last == "" || strings.HasPrefix(last, "### "):
@@ -200,8 +200,8 @@ func (m *markdown) counts(s summary) {
 	if len(p.Clusters) > 0 {
 		m.row(clusters)
 	}
-	if pending := s.fresh + s.changed + s.removed; pending > 0 {
-		m.add("", counted(pending, "assignment")+" "+isAre(pending)+" not deployed as wanted: "+number(s.fresh)+" new, "+number(s.changed)+
+	if pending := s.added + s.changed + s.removed; pending > 0 {
+		m.add("", counted(pending, "assignment")+" "+isAre(pending)+" not deployed as wanted: "+number(s.added)+" new, "+number(s.changed)+
 			" changed, "+number(s.removed)+" being removed. Waiting for something: "+number(s.waiting)+".")
 	}
 }
@@ -250,7 +250,7 @@ func (m *markdown) assignments(verdict Verdict) {
 func (m *markdown) rollouts() {
 	var rows [][]string
 	ordered := slices.Clone(m.page.Rollouts)
-	slices.SortStableFunc(ordered, func(a, b Rollout) int { return number01(b.Failed) - number01(a.Failed) })
+	slices.SortStableFunc(ordered, func(a, b Rollout) int { return oneIf(b.Failed) - oneIf(a.Failed) })
 	for i := range ordered[:min(len(ordered), markdownRows)] {
 		r := &ordered[i]
 		stage := number(r.Stage) + " of " + number(r.Stages)
@@ -277,7 +277,7 @@ func (m *markdown) promotions() {
 
 func (m *markdown) clusters() {
 	var rows [][]string
-	found := troubled(m.page.Clusters)
+	found := notReady(m.page.Clusters)
 	for _, c := range found[:min(len(found), markdownRows)] {
 		behind := ""
 		if c.Behind > 0 {

@@ -125,43 +125,43 @@ func (g *generator) cluster(name, clusterType string) {
 
 func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
 	tree := g.commit()
-	made := report.Assignment{
+	assignment := report.Assignment{
 		Host: a.Host.Name, Target: a.Target.Name, Namespace: a.Namespace, Policies: a.Policies, Verdict: g.verdict(),
 		Since: g.before(240 * time.Hour), State: report.UpToDate, Tree: tree, Deployed: tree, Commit: g.commits[g.random.IntN(len(g.commits))],
 		Changed: g.before(2000 * time.Hour), Snapshot: g.snapshot(s),
 	}
-	made.Message = g.message(made.Verdict)
+	assignment.Message = g.message(assignment.Verdict)
 	clusters := 6
 	if a.Host.Cluster != nil {
 		clusters = 1
 	}
-	made.Clusters.Ready = clusters
-	if made.Verdict != report.Ready {
-		made.Clusters.Ready--
+	assignment.Clusters.Ready = clusters
+	if assignment.Verdict != report.Ready {
+		assignment.Clusters.Ready--
 		*map[report.Verdict]*int{
-			report.Failed: &made.Clusters.Failed, report.Behind: &made.Clusters.Behind,
-			report.Progressing: &made.Clusters.Progressing, report.Unknown: &made.Clusters.Unknown,
-		}[made.Verdict] = 1
+			report.Failed: &assignment.Clusters.Failed, report.Behind: &assignment.Clusters.Behind,
+			report.Progressing: &assignment.Clusters.Progressing, report.Unknown: &assignment.Clusters.Unknown,
+		}[assignment.Verdict] = 1
 	}
 	switch g.random.IntN(100) {
 	case 0:
-		made.State, made.Deployed = report.New, ""
+		assignment.State, assignment.Deployed = report.New, ""
 	case 1, 2:
-		made.State, made.Deployed = report.Changed, g.commit()
-		made.WaitsFor = "the stage before to be proven"
+		assignment.State, assignment.Deployed = report.Changed, g.commit()
+		assignment.WaitsFor = "the stage before to be proven"
 	case 3:
 		if g.random.IntN(4) == 0 {
-			made.State, made.Tree = report.Removed, ""
+			assignment.State, assignment.Tree = report.Removed, ""
 		}
 	}
-	g.page.Assignments = append(g.page.Assignments, made)
+	g.page.Assignments = append(g.page.Assignments, assignment)
 }
 
 func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
-	if made, ok := g.snapshots[s]; ok {
-		return made
+	if snapshot, ok := g.snapshots[s]; ok {
+		return snapshot
 	}
-	made := &report.Snapshot{Version: s.Version}
+	snapshot := &report.Snapshot{Version: s.Version}
 	provenance := s.Provenance()
 	pointers := make([]string, 0, len(provenance))
 	for pointer := range provenance {
@@ -173,10 +173,10 @@ func (g *generator) snapshot(s *hydrate.Snapshot) *report.Snapshot {
 		if g.showValues {
 			value.Text = fmt.Sprintf("%q", value.Container+pointer)
 		}
-		made.Values = append(made.Values, value)
+		snapshot.Values = append(snapshot.Values, value)
 	}
-	g.snapshots[s] = made
-	return made
+	g.snapshots[s] = snapshot
+	return snapshot
 }
 
 func (g *generator) score() *report.Score {
@@ -187,19 +187,19 @@ func (g *generator) score() *report.Score {
 }
 
 func (g *generator) host(h *schedule.Host, regions map[string]*report.Region) {
-	made := report.Host{Name: h.Name, Kind: report.ClusterType, Labels: h.Labels, Region: h.Labels["region"], Clusters: 6, Health: g.score()}
+	host := report.Host{Name: h.Name, Kind: report.ClusterType, Labels: h.Labels, Region: h.Labels["region"], Clusters: 6, Health: g.score()}
 	if h.Cluster != nil {
-		made.Kind, made.Clusters = report.SingleCluster, 1
+		host.Kind, host.Clusters = report.SingleCluster, 1
 	}
-	g.page.Hosts = append(g.page.Hosts, made)
-	region := regions[made.Region]
+	g.page.Hosts = append(g.page.Hosts, host)
+	region := regions[host.Region]
 	if region == nil {
-		region = &report.Region{Name: made.Region, Health: g.score()}
-		regions[made.Region] = region
+		region = &report.Region{Name: host.Region, Health: g.score()}
+		regions[host.Region] = region
 	}
 	region.Hosts++
 	if h.Cluster == nil {
-		region.Clusters += made.Clusters
+		region.Clusters += host.Clusters
 	}
 }
 

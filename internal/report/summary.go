@@ -21,7 +21,7 @@ type summary struct {
 	// assignments and clusters are counted by the rank of their verdict.
 	assignments, clusters [6]int
 	// fresh, changed and removed are not deployed as they are wanted, waiting wait for something.
-	fresh, changed, removed, waiting int
+	added, changed, removed, waiting int
 	// violations are of enforced rules and of others.
 	violations, informed int
 }
@@ -33,7 +33,7 @@ func summarize(p *Page) summary {
 		s.assignments[rank(a.Verdict)]++
 		switch a.State {
 		case New:
-			s.fresh++
+			s.added++
 		case Changed:
 			s.changed++
 		case Removed:
@@ -82,8 +82,8 @@ func (p *Page) grade(score *Score) string {
 	return "fair"
 }
 
-// troubled are the clusters that are not ready, the worst first.
-func troubled(clusters []Cluster) []*Cluster {
+// notReady are the clusters that are not ready, the worst first.
+func notReady(clusters []Cluster) []*Cluster {
 	var found []*Cluster
 	for i := range clusters {
 		if v := clusters[i].Verdict; v != Ready && v != "" {

@@ -77,17 +77,17 @@ func (v *view) Tiles() []tile { return tiles(v.assignments, len(v.Assignments)) 
 func (v *view) ClusterTiles() []tile { return tiles(v.clusters, len(v.Clusters)) }
 
 func tiles(counts [6]int, all int) []tile {
-	var made []tile
+	var list []tile
 	from := 0.0
 	for i, verdict := range verdicts {
 		if verdict == "" && counts[i] == 0 {
 			continue
 		}
 		width := share(counts[i], all)
-		made = append(made, tile{verdictName(verdict), counts[i], percent(counts[i], all), decimal(from), decimal(width)})
+		list = append(list, tile{verdictName(verdict), counts[i], percent(counts[i], all), decimal(from), decimal(width)})
 		from += width
 	}
-	return made
+	return list
 }
 
 func share(part, whole int) float64 {
@@ -111,16 +111,16 @@ func verdictName(v Verdict) string {
 }
 
 // Pending are assignments that are not deployed as they are wanted.
-func (v *view) Pending() int { return v.fresh + v.changed + v.removed }
+func (v *view) Pending() int { return v.added + v.changed + v.removed }
 
 // Fresh, Altered, Leaving and Waiting say what they are made of.
-func (v *view) Fresh() int { return v.fresh }
+func (v *view) New() int { return v.added }
 
-// Altered are those with other content.
-func (v *view) Altered() int { return v.changed }
+// Changed are those with other content.
+func (v *view) Changed() int { return v.changed }
 
-// Leaving are those that go.
-func (v *view) Leaving() int { return v.removed }
+// Removed are those that go.
+func (v *view) Removed() int { return v.removed }
 
 // Waiting are those that wait for something.
 func (v *view) Waiting() int { return v.waiting }
@@ -131,16 +131,16 @@ func (v *view) Broken() int { return v.violations }
 // Informed are violations of rules that only tell.
 func (v *view) Informed() int { return v.informed }
 
-// Nowhere counts what goes nowhere.
-func (v *view) Nowhere() int {
+// Unassigned counts what goes nowhere.
+func (v *view) Unassigned() int {
 	return len(v.Unscheduled) + len(v.IdleHosts) + len(v.IdlePolicies) + len(v.Excluded)
 }
 
-// Failing says how many rollouts halt.
-func (v *view) Failing() int {
+// Halted says how many rollouts halt.
+func (v *view) Halted() int {
 	n := 0
 	for i := range v.Rollouts {
-		n += number01(v.Rollouts[i].Failed)
+		n += oneIf(v.Rollouts[i].Failed)
 	}
 	return n
 }
@@ -164,7 +164,7 @@ type step struct {
 
 // Tracks are the rollouts with their pictures, those that halt first.
 func (v *view) Tracks() []track {
-	made := make([]track, 0, len(v.Rollouts))
+	list := make([]track, 0, len(v.Rollouts))
 	for i := range v.Rollouts {
 		r := &v.Rollouts[i]
 		t := track{Rollout: r, Share: decimal(share(r.Done, r.Hosts))}
@@ -180,10 +180,10 @@ func (v *view) Tracks() []track {
 			}
 			t.Steps = append(t.Steps, step{n, state, 14 + (n-1)*40, 14 + (n-2)*40})
 		}
-		made = append(made, t)
+		list = append(list, t)
 	}
-	slices.SortStableFunc(made, func(a, b track) int { return number01(b.Failed) - number01(a.Failed) })
-	return made
+	slices.SortStableFunc(list, func(a, b track) int { return oneIf(b.Failed) - oneIf(a.Failed) })
+	return list
 }
 
 // Width is that of the picture.
@@ -201,11 +201,11 @@ func (v *view) Worst() []*Host {
 	return first(hosts, shownHosts)
 }
 
-// Troubled are the clusters that are not ready.
-func (v *view) Troubled() []*Cluster { return troubled(v.Clusters) }
+// NotReady are the clusters that are not ready.
+func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
-// Some are as many of a list as the page shows.
-func (v *view) Some(list any) (any, error) {
+// Shown are as many of a list as the page shows.
+func (v *view) Shown(list any) (any, error) {
 	switch all := list.(type) {
 	case []*Cluster:
 		return first(all, shownRows), nil
@@ -267,11 +267,11 @@ type commitView struct {
 	View *view
 }
 
-// With is a commit for its own template.
-func (v *view) With(c Commit) commitView { return commitView{&c, v} }
+// CommitView is a commit for its own template.
+func (v *view) CommitView(c Commit) commitView { return commitView{&c, v} }
 
 // MoreChanges is how many changes of a commit are not shown.
 func (v *view) MoreChanges(c *Commit) int { return max(0, c.Count-min(len(c.Changes), shownChanges)) }
 
-// Scored is a score with its grade.
-func (v *view) Scored(score *Score) []any { return []any{score, v.grade(score)} }
+// ScoreView is a score with its grade.
+func (v *view) ScoreView(score *Score) []any { return []any{score, v.grade(score)} }

@@ -11,13 +11,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// standing is how the assignments are doing on the clusters that follow their hosts.
-type standing struct {
+// verdicts is how the assignments are doing on the clusters that follow their hosts.
+type verdicts struct {
 	*Input
 	asked bool // somebody was
-	// moved says that the branch has another tip than when the clusters were asked, and then is what it had.
-	moved bool
-	then  map[string]map[string]string
+	// tipMoved says that the branch has another tip than when the clusters were asked, and then is what it had.
+	tipMoved  bool
+	treesThen map[string]map[string]string
 
 	followers map[string][]string // clusters by host
 	regions   map[string]string   // by cluster
@@ -25,8 +25,8 @@ type standing struct {
 	byRegion  map[string]health.Tally
 }
 
-func newStanding(in *Input) *standing {
-	s := &standing{
+func newVerdicts(in *Input) *verdicts {
+	s := &verdicts{
 		Input: in, asked: in.Evidence != nil && len(in.Evidence.Clusters) > 0,
 		followers: map[string][]string{}, regions: map[string]string{}, worst: map[string]observe.Status{}, byRegion: map[string]health.Tally{},
 	}
@@ -45,27 +45,27 @@ func newStanding(in *Input) *standing {
 		slices.Sort(names)
 	}
 	if s.asked && in.Seen != nil && in.Evidence.Tip != in.Seen.Written.Tip {
-		s.moved, s.then = true, in.Seen.Past[in.Evidence.Tip].Trees
+		s.tipMoved, s.treesThen = true, in.Seen.Past[in.Evidence.Tip].Trees
 	}
 	return s
 }
 
-// standings are those of one assignment on all clusters.
-type standings struct {
+// assignmentVerdicts are those of one assignment on all clusters.
+type assignmentVerdicts struct {
 	any    bool
 	counts report.Counts
 	tally  health.Tally
 }
 
-// of says how an assignment is doing: the worst of all clusters, with the earliest time of those that are as bad, and
+// ofAssignment says how an assignment is doing: the worst of all clusters, with the earliest time of those that are as bad, and
 // with the latest where all are ready. What the branch does not have yet is not judged. counts lets it count for regions.
-func (s *standing) of(key rollout.Key, counts bool) (worst observe.Status, found standings) {
+func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst observe.Status, found assignmentVerdicts) {
 	if !s.asked || !s.isWritten(key) {
 		return worst, found
 	}
 	for _, cluster := range s.followers[key.Host] {
-		status := s.on(cluster, key)
-		switch order := compare(status, worst); {
+		status := s.onCluster(cluster, key)
+		switch order := compareVerdicts(status, worst); {
 		case !found.any || order < 0:
 			worst, found.any = status, true
 			if status.Message != "" {
@@ -76,7 +76,7 @@ func (s *standing) of(key rollout.Key, counts bool) (worst observe.Status, found
 		}
 		found.add(status.Verdict)
 		var one health.Tally
-		one.Add(status.Verdict, since(s.Evidence, status))
+		one.Add(status.Verdict, ageOf(s.Evidence, status))
 		found.tally.Join(one)
 		s.note(cluster, status, one, counts)
 	}
@@ -84,8 +84,8 @@ func (s *standing) of(key rollout.Key, counts bool) (worst observe.Status, found
 }
 
 // note keeps what is known of a cluster and its region.
-func (s *standing) note(cluster string, status observe.Status, one health.Tally, counts bool) {
-	if before, ok := s.worst[cluster]; !ok || compare(status, before) < 0 {
+func (s *verdicts) note(cluster string, status observe.Status, one health.Tally, counts bool) {
+	if before, ok := s.worst[cluster]; !ok || compareVerdicts(status, before) < 0 {
 		s.worst[cluster] = status
 	}
 	if region := s.regions[cluster]; counts && region != "" {
@@ -96,7 +96,7 @@ func (s *standing) note(cluster string, status observe.Status, one health.Tally,
 }
 
 // isWritten says whether the branch has a folder. Where it could not be read, what is reported is believed.
-func (s *standing) isWritten(key rollout.Key) bool {
+func (s *verdicts) isWritten(key rollout.Key) bool {
 	if s.Seen == nil {
 		return true
 	}
@@ -104,14 +104,14 @@ func (s *standing) isWritten(key rollout.Key) bool {
 	return ok
 }
 
-// on says how an assignment is doing on one cluster. Evidence is about what the branch had when the clusters were
+// onCluster says how an assignment is doing on one cluster. Evidence is about what the branch had when the clusters were
 // asked; of a folder that has changed since, it tells only what the cluster has.
-func (s *standing) on(cluster string, key rollout.Key) observe.Status {
+func (s *verdicts) onCluster(cluster string, key rollout.Key) observe.Status {
 	content := s.Evidence.Assignment(cluster, key.String())
-	if !s.moved || !content.Known || content.Verdict == observe.Unknown {
+	if !s.tipMoved || !content.Known || content.Verdict == observe.Unknown {
 		return content.Status
 	}
-	now, then := s.Seen.Written.Trees[key.Host][key.DeploymentTarget], s.then[key.Host][key.DeploymentTarget]
+	now, then := s.Seen.Written.Trees[key.Host][key.DeploymentTarget], s.treesThen[key.Host][key.DeploymentTarget]
 	switch {
 	case now == then:
 		return content.Status
@@ -133,12 +133,12 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// compare orders verdicts: negative where a is worse.
-func compare(a, b observe.Status) int {
+// compareVerdicts orders verdicts: negative where a is worse.
+func compareVerdicts(a, b observe.Status) int {
 	return slices.Index(observe.Verdicts, a.Verdict) - slices.Index(observe.Verdicts, b.Verdict)
 }
 
-func (f *standings) add(verdict observe.Verdict) {
+func (f *assignmentVerdicts) add(verdict observe.Verdict) {
 	switch verdict {
 	case observe.Ready:
 		f.counts.Ready++
@@ -153,13 +153,13 @@ func (f *standings) add(verdict observe.Verdict) {
 	}
 }
 
-// cluster is what is known of a cluster: what the evidence says, or the worst of its assignments where the branch has
+// ofCluster is what is known of a cluster: what the evidence says, or the worst of its assignments where the branch has
 // gone on since.
-func (s *standing) cluster(name string) (status observe.Status, ok bool) {
+func (s *verdicts) ofCluster(name string) (status observe.Status, ok bool) {
 	if !s.asked {
 		return status, false
 	}
-	if of, ok := s.Evidence.Clusters[name]; ok && !s.moved {
+	if of, ok := s.Evidence.Clusters[name]; ok && !s.tipMoved {
 		return of.Status, true
 	}
 	if worst, ok := s.worst[name]; ok {
