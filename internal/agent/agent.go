@@ -1,6 +1,6 @@
-// Package agent knows what has to be on a cluster, or on a hub, so that an agent follows the cluster's folders
-// of a GitOps repository: the agent's own manifests, where it reads, with which credentials, and whom it
-// tells. It makes objects and asks nobody.
+// Package agent renders the objects that a cluster, or a hub, needs so that an agent follows the cluster's folders
+// of a GitOps repository: the agent's own manifests, the sources that it reads, its credentials, and its reports to
+// the Git host. It connects to nothing.
 package agent
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Object is one object that has to be there.
+// Object is one object that has to be on the cluster or on its hub.
 type Object struct {
 	*unstructured.Unstructured
 	Where Where
 	Stage Stage
 	Part  Part
-	// Shared says that agents of other clusters have the object, too: it goes with the last of them.
+	// Shared says that the agents of other clusters need the object, too: it is removed with the last of them.
 	Shared bool
-	// Environment is the label of the environment whose clusters share the object; "" for those of all.
+	// Environment is the label of the environment whose clusters share the object; "" for an object of all environments.
 	Environment string
-	// Partial says that the object is one that others have, or will have, and of which only some fields are ours:
-	// these go, and the object stays.
+	// Partial says that the object belongs to others and only some fields of it are Flotilla's: when the agent is
+	// removed, these fields are, and the object stays.
 	Partial bool
-	// Reports says that the object has conditions or a health that say when it has done what it is for.
+	// Reports says that the status of the object shows when it is ready.
 	Reports bool
 }
 
@@ -40,13 +40,13 @@ const (
 	OnHub     Where = "hub"
 )
 
-// Stage is when an object is applied: one stage is there, and the API knows of it, before the next one is
-// tried.
+// Stage is when an object is applied: all objects of a stage are applied, and the API serves their kinds, before the
+// next stage.
 type Stage int
 
 // The stages, in their order.
 const (
-	Definitions Stage = iota // of kinds
+	Definitions Stage = iota // CustomResourceDefinitions
 	Namespaces
 	Rest
 )
@@ -56,16 +56,16 @@ func (s Stage) String() string { return [...]string{"definitions", "namespaces",
 // Part is what an object is for.
 type Part string
 
-// The parts. What follows the folders is the last to be applied, and the first to go.
+// The parts. Root objects are the last to be applied, and the first to be removed.
 const (
 	Install    Part = "install"    // the agent's own manifests
 	Credential Part = "credential" // a Secret that holds something secret
-	Source     Part = "source"     // where the agent reads, and what it may do
-	Feedback   Part = "feedback"   // whom it tells
-	Root       Part = "root"       // what follows the folders
+	Source     Part = "source"     // what the agent reads, and what it may do
+	Feedback   Part = "feedback"   // reports to the Git host
+	Root       Part = "root"       // follows a folder
 )
 
-// ID names an object wherever it is.
+// ID identifies an object among those on the cluster and on its hub.
 type ID struct {
 	Where                        Where
 	Group, Kind, Namespace, Name string
@@ -76,7 +76,7 @@ func (o *Object) ID() ID {
 	return ID{o.Where, o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
-// String names the object as people do.
+// String is the name of the object in messages, as in "Kustomization flux-system/flotilla on the hub".
 func (i ID) String() string {
 	name := i.Kind + " " + i.Name
 	if i.Namespace != "" {
@@ -88,25 +88,24 @@ func (i ID) String() string {
 	return name
 }
 
-// Problem is what is wrong with settings, or smells of a mistake.
+// Problem is a mistake in settings, or with Warning something that may be one.
 type Problem struct {
-	Path    string // as one would write it in HCL; "" is all of the settings
+	Path    string // of the attribute, as in HCL; "" for the settings as a whole
 	Message string
-	Warning bool // nothing is refused for it
+	Warning bool // the settings are accepted
 }
 
 func (p Problem) String() string {
 	return fleet.Finding{Path: p.Path, Message: p.Message}.String()
 }
 
-// Failed reports whether any of the problems is more than a warning.
+// Failed says whether any of the problems is more than a warning.
 func Failed(problems []Problem) bool {
 	return slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning })
 }
 
-// Render returns the objects in the order in which they are applied, and all that is wrong with the settings.
-// Where more than warnings are among the problems, there are no objects. The same settings give the same
-// objects.
+// Render returns the objects in the order in which they are applied, and all problems of the settings. Where a problem
+// is more than a warning, there are no objects. The same settings give the same objects.
 func Render(settings Settings) ([]Object, []Problem) { return renderWith(settings, readDocuments) }
 
 func renderWith(settings Settings, read func(text string) []document) ([]Object, []Problem) {
@@ -143,16 +142,16 @@ func (r *renderer) render() {
 	}
 }
 
-// renderer collects what is made.
+// renderer collects objects and problems.
 type renderer struct {
-	read           func(text string) []document // a text of the agent's own manifests
+	read           func(text string) []document // reads a text of the agent's own manifests
 	settings       *Settings
 	objects        []Object
 	problems       []Problem
-	defaultProject bool // Argo CD's, where nobody else makes it
+	defaultProject bool // whether Argo CD's project "default" may have to be added
 }
 
-// add adds one of our own objects.
+// add adds an object that Flotilla renders, with the labels of Flotilla.
 func (r *renderer) add(where Where, part Part, apiVersion, kind, namespace, name string, content map[string]any) *Object {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	for key, value := range content {
@@ -172,7 +171,7 @@ func (r *renderer) add(where Where, part Part, apiVersion, kind, namespace, name
 	return &r.objects[len(r.objects)-1]
 }
 
-// namespace adds a namespace, which others may have made, and about which nothing more is said.
+// namespace adds a namespace. It has no labels, since others may have created it.
 func (r *renderer) namespace(where Where, name string) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	u.SetName(name)
@@ -203,8 +202,8 @@ func merged(a, b map[string]string) map[string]string {
 // partOrder is the order in which parts are applied within a stage.
 var partOrder = map[Part]int{Install: 0, Credential: 1, Source: 2, Feedback: 3, Root: 4}
 
-// arrange puts the objects in order and finds those of one identity. A namespace that the agent's own
-// manifests have is theirs, and what is to be in one of their objects comes with it.
+// arrange sorts the objects and merges those with the same identity. Where the agent's own manifests have a namespace,
+// or an object that Flotilla adds fields to, only that one is left.
 func (r *renderer) arrange() {
 	installed := map[ID]*Object{}
 	for i := range r.objects {
@@ -224,7 +223,7 @@ func (r *renderer) arrange() {
 		case o.Stage == Namespaces:
 			fromInstall[o.ID()] = true
 		default:
-			r.problem("install", "%s is what Flotilla makes: leave it out", o.ID())
+			r.problem("install", "%s is an object that Flotilla renders: leave it out", o.ID())
 		}
 	}
 	r.objects = slices.DeleteFunc(r.objects, func(o Object) bool { return o.Part != Install && fromInstall[o.ID()] })
@@ -233,7 +232,7 @@ func (r *renderer) arrange() {
 	})
 }
 
-// mergeFields adds what some fields are to be to an object of the agent's own manifests.
+// mergeFields adds the fields of a partial object to an object of the agent's own manifests.
 func (r *renderer) mergeFields(some, into *Object) {
 	for _, field := range []string{"data", "stringData"} {
 		values, _ := some.Object[field].(map[string]any)

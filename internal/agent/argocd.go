@@ -17,8 +17,7 @@ const (
 	inCluster     = "https://kubernetes.default.svc"
 )
 
-// argocd makes the repository known to the cluster's Argo CD, a project that may read it, and an Application for
-// each folder.
+// argocd adds a Secret for the repository, a project that may read it, and an Application for each folder.
 func (r *renderer) argocd() {
 	s := r.settings
 	r.namespace(OnCluster, s.Namespace)
@@ -33,8 +32,8 @@ func (r *renderer) argocd() {
 	r.argoFeedback()
 }
 
-// application is one that follows a folder. An empty folder is as good as any other: the last deployment target
-// is pruned, too.
+// application adds an Application that follows a folder. It also syncs an empty folder, so that the last deployment
+// target is pruned, too.
 func (r *renderer) application(where Where, name string, host host, directory, destination map[string]any) *Object {
 	root := r.add(where, Root, argoAPI, "Application", r.settings.Namespace, name, map[string]any{"spec": r.applicationSpec(host, directory, destination)})
 	root.SetFinalizers([]string{argoFinalizer})
@@ -56,7 +55,7 @@ func (r *renderer) applicationSpec(host host, directory, destination map[string]
 	}
 }
 
-// argoProject may read the repository and write whatever is in the folders.
+// argoProject adds a project that may read the repository and apply everything in the folders.
 func (r *renderer) argoProject(where Where, destination map[string]any) *Object {
 	return r.add(where, Source, argoAPI, "AppProject", r.settings.Namespace, r.settings.Name, map[string]any{"spec": map[string]any{
 		"description":              "Follows the folders that Flotilla writes",
@@ -66,8 +65,8 @@ func (r *renderer) argoProject(where Where, destination map[string]any) *Object 
 	}})
 }
 
-// argoDefaultProject makes the project that Applications of workspaces without one have, where only Argo CD's
-// own manifests without its web server are installed: nothing else would make it.
+// argoDefaultProject asks for the project "default", which the Applications of workspaces without a project use. Argo
+// CD's web server creates it, so it is missing where Argo CD is installed without the web server.
 func (r *renderer) argoDefaultProject() {
 	if len(r.settings.Install) == 0 || r.settings.Name == "default" {
 		return
@@ -101,7 +100,7 @@ func (r *renderer) find(where Where, kind, name string) *Object {
 	return nil
 }
 
-// argoRepository is the Secret by which Argo CD knows how to read the repository.
+// argoRepository adds the Secret with which Argo CD reads the repository.
 func (r *renderer) argoRepository(where Where) {
 	s, c := r.settings, &r.settings.Credentials
 	if host := repositoryHost(s.Repository.URL); c.CACertificates != "" {
@@ -127,7 +126,7 @@ func (r *renderer) argoRepository(where Where) {
 	secret.Shared = where == OnHub
 }
 
-// addFields puts something into an object that others have, or will have: their labels are theirs.
+// addFields adds fields to an object that belongs to others. It sets none of its labels.
 func (r *renderer) addFields(where Where, part Part, kind, name, field string, values map[string]any) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, field: values}}
 	u.SetNamespace(r.settings.Namespace)
@@ -144,7 +143,7 @@ func repositoryHost(address string) string {
 	return parsed.Hostname()
 }
 
-// webURL is the address of a repository as browsers have it.
+// webURL is the address of a repository in a browser.
 func webURL(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "ssh" {

@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Cache remembers agents' own manifests as they were read: those of Argo CD have 2 MiB, and a fleet has them once for
-// each cluster. It is ready for use as it is, and safe for concurrent use.
+// Cache keeps the last texts of agents' own manifests as they were parsed: those of Argo CD have 2 MiB, and every cluster
+// of a fleet has the same. The zero value is ready for use. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
 	texts []*readText // the latest first
@@ -24,14 +24,14 @@ type readText struct {
 	documents []document
 }
 
-// document is one of a text. Nobody changes its value.
+// document is one YAML document of a text. Its value is shared and must not be changed.
 type document struct {
 	line  int
 	value any
 	err   error
 }
 
-// Render is [Render], and reads equal texts once.
+// Render is [Render], but parses equal texts once.
 func (c *Cache) Render(settings Settings) ([]Object, []Problem) {
 	return renderWith(settings, func(text string) []document {
 		entry := c.entry(text)
@@ -53,7 +53,7 @@ func (c *Cache) entry(text string) *readText {
 	return entry
 }
 
-// readDocuments reads a text. One that has too many documents is not read: who counts them refuses it.
+// readDocuments parses a text. Where it has too many documents, they are not parsed, since the caller refuses them.
 func readDocuments(text string) []document {
 	parts := fleet.SplitYAML(text)
 	documents := make([]document, len(parts))

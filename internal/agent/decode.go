@@ -13,8 +13,8 @@ import (
 // maxDuration is the longest interval and timeout.
 const maxDuration = 24 * time.Hour
 
-// Decode reads settings as they are written in HCL. known is false while any of them is not known yet; what is
-// known already is checked. What a value means is for [Render] to check.
+// Decode reads settings from an HCL value. known is false while any setting is not known yet; the types of those that
+// are known are checked. [Render] checks their values.
 func Decode(value any) (settings Settings, known bool, problems []Problem) {
 	reader := &attributes.Reader{}
 	if object := reader.Object(nil, value); object != nil {

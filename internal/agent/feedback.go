@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
-// The Git hosts that agents can tell something.
+// The kinds of Git hosts that agents can report to.
 const (
 	forgeGitHub  = "github"
 	forgeGitLab  = "gitlab"
@@ -20,7 +20,7 @@ const (
 
 var forges = []string{forgeGitHub, forgeGitLab, forgeGitea, forgeForgejo, forgeAzure}
 
-// knownGitHosts are Git hosts whose name tells what they are.
+// knownGitHosts are the Git hosts whose kind follows from their name.
 var knownGitHosts = map[string]string{
 	"github.com": forgeGitHub, "gitlab.com": forgeGitLab, "gitea.com": forgeGitea, "codeberg.org": forgeForgejo,
 	"dev.azure.com": forgeAzure,
@@ -32,7 +32,7 @@ const (
 	hostPlaceholder    = "{host}"
 )
 
-// checkFeedback finds out whether the agent can tell the Git host something.
+// checkFeedback checks whether the agent can report to the Git host.
 func (r *renderer) checkFeedback() {
 	at, f := "feedback", r.settings.Feedback
 	if f == nil {
@@ -43,7 +43,7 @@ func (r *renderer) checkFeedback() {
 		r.problem(at, `cannot be set for the reconciler %q: ask the hub itself, by feedback = { hub = "<its name>" } of flotilla_compliance`, ArgoCDHub)
 		return
 	case RancherFleet:
-		r.problem(at, "cannot be set for Rancher Fleet, which tells Git hosts nothing: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance")
+		r.problem(at, "cannot be set for Rancher Fleet, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance")
 		return
 	}
 	f.URL = webURL(orText(f.URL, r.settings.Repository.URL))
@@ -57,7 +57,7 @@ func (r *renderer) checkFeedback() {
 	}
 	switch {
 	case f.Forge == "":
-		r.problem(at+".forge", "must be one of %s: the host %q does not tell what it is", strings.Join(forges, ", "), parsed.Hostname())
+		r.problem(at+".forge", "must be one of %s: it does not follow from the name of the Git host, %q", strings.Join(forges, ", "), parsed.Hostname())
 	case !slices.Contains(forges, f.Forge):
 		r.problem(at+".forge", "must be one of %s, not %q%s", strings.Join(forges, ", "), f.Forge, fleet.DidYouMean(f.Forge, forges))
 	}
@@ -85,8 +85,8 @@ func (r *renderer) checkFeedback() {
 	}
 }
 
-// checkContext makes sure that flotilla_compliance can tell by a context which cluster a status is of, and that
-// the folders of a cluster do not speak for each other.
+// checkContext makes sure that flotilla_compliance can find the cluster in a context, and that a status of one folder of
+// a cluster does not replace that of another.
 func (r *renderer) checkContext(at string) {
 	context := r.settings.Feedback.Context
 	if _, err := observe.ParseContext(context); err != nil {
@@ -112,13 +112,13 @@ func pathSegments(address *url.URL) []string {
 	return strings.FieldsFunc(strings.TrimSuffix(address.Path, ".git"), func(r rune) bool { return r == '/' })
 }
 
-// context is that of the statuses about one of the folders.
+// context is the context of the statuses about one of the folders.
 func (s *Settings) context(h host) string {
 	return strings.NewReplacer(clusterPlaceholder, s.Cluster, hostPlaceholder, h.suffix).Replace(s.Feedback.Context)
 }
 
-// fluxFeedback makes what has the notification controller tell the Git host of each commit that the roots have
-// applied, or could not.
+// fluxFeedback adds the objects by which the notification controller reports each commit that the root objects have
+// applied, or could not apply, to the Git host.
 func (r *renderer) fluxFeedback() {
 	s, f := r.settings, r.settings.Feedback
 	if f == nil {
@@ -157,7 +157,7 @@ func (r *renderer) fluxFeedback() {
 	}}))
 }
 
-// fluxForge is what Flux calls a Git host.
+// fluxForge is Flux' name of a kind of Git host.
 func fluxForge(forge string) string {
 	switch forge {
 	case forgeForgejo:

@@ -14,7 +14,7 @@ const (
 
 // host is a folder that a cluster follows.
 type host struct {
-	suffix string // of the object that follows it
+	suffix string // of the name of the object that follows it
 	name   string // the folder below the repository's path
 }
 
@@ -25,8 +25,8 @@ func (s *Settings) hosts() []host {
 
 func (s *Settings) folder(h host) string { return path.Join(s.Repository.Path, h.name) }
 
-// flux makes a source, and a Kustomization for each folder. The names say nothing of the cluster, so that one
-// that changes its type follows the other folder with the same object, which prunes what was in the first.
+// flux adds a source, and a Kustomization for each folder. Their names do not have the cluster type in them: when a
+// cluster gets another type, the same object follows the other folder, and prunes what was in the first.
 func (r *renderer) flux() {
 	s := r.settings
 	r.namespace(OnCluster, s.Namespace)
@@ -70,7 +70,7 @@ func (r *renderer) mark(o *Object) {
 	}))
 }
 
-// fluxSecret makes the Secret that source-controller reads, and returns its name; "" where nothing is needed.
+// fluxSecret adds the Secret that source-controller reads, and returns its name; "" where none is needed.
 func (r *renderer) fluxSecret() string {
 	s, c := r.settings, &r.settings.Credentials
 	if s.CredentialsSecret != "" {
@@ -98,7 +98,7 @@ func (r *renderer) fluxSecret() string {
 	return name
 }
 
-// orGit is the user name of a token where none is given: Git hosts take any.
+// orGit is the user name to send with a token. Git hosts accept any name, so "git" where none is given.
 func orGit(username string) string {
 	if username == "" {
 		return "git"
@@ -106,5 +106,5 @@ func orGit(username string) string {
 	return username
 }
 
-// duration is one as Kubernetes' own library writes it, so that an API server gives back what it was given.
+// duration writes a duration as Kubernetes' own library does, so that an API server returns it unchanged.
 func duration(d time.Duration) string { return d.Round(time.Second).String() }

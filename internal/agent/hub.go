@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// forHub are the files of a folder that tell the hub's Argo CD what to do. All others are for the clusters.
+	// forHub is the pattern of the files in a folder that the hub's Argo CD applies on the hub. All others are for the clusters.
 	forHub           = "*/reconciler.*"
 	environmentLabel = "flotilla.dev/environment"
 )
 
-// hub registers the cluster at a hub, and has its Argo CD follow the folders. What is in a folder for the
-// clusters, namespaces and configuration, goes there; what tells Argo CD what to do stays on the hub. The folder
-// of a cluster type is followed by all clusters of the type with the same objects, which are shared.
+// hub registers the cluster at a hub whose Argo CD follows the folders. It applies namespaces and configuration from a
+// folder to the cluster, and reconciler objects to the hub. All clusters of a type share the objects that follow the
+// folder of the type.
 func (r *renderer) hub() {
 	s := r.settings
 	r.namespace(OnHub, s.Namespace)
@@ -43,13 +43,13 @@ func (r *renderer) hub() {
 	r.application(OnHub, name+"-hub", own, map[string]any{"recurse": true, "include": forHub}, hub)
 }
 
-// hubName is what an object on a hub is called that is for a host: a hub may have clusters of several
-// environments.
+// hubName is the name of an object on a hub that is for a host. It has the environment in it, since a hub may have
+// clusters of several environments.
 func (r *renderer) hubName(host string) string {
 	return render.LabelValue(r.settings.Name + "-" + r.settings.Environment + "-" + host)
 }
 
-// applicationSet makes, for each cluster of the type, an Application that brings what is for the cluster.
+// applicationSet adds an ApplicationSet that generates, for each cluster of the type, an Application for what belongs on the cluster.
 func (r *renderer) applicationSet(name string, host host) *Object {
 	s := r.settings
 	template := map[string]any{
@@ -78,7 +78,7 @@ func (r *renderer) applicationSet(name string, host host) *Object {
 	return o
 }
 
-// registration is the Secret by which the hub knows the cluster.
+// registration adds the Secret that registers the cluster at the hub.
 func (r *renderer) registration() {
 	s, to := r.settings, r.settings.Registration
 	tls := map[string]any{"insecure": to.Insecure}
@@ -110,7 +110,7 @@ func (r *renderer) registration() {
 		text(aws, "roleARN", to.AWS.RoleARN)
 		config["awsAuthConfig"] = aws
 	}
-	encoded, err := json.Marshal(config) // whose keys are in order
+	encoded, err := json.Marshal(config) // sorts the keys
 	if err != nil {
 		r.problem("registration", "%s", err)
 		return
@@ -126,7 +126,7 @@ func (r *renderer) registration() {
 	}))
 }
 
-// checkRegistration finds out whether the hub could reach the cluster.
+// checkRegistration checks whether the hub could reach the cluster.
 func (r *renderer) checkRegistration() {
 	at, to := "registration", r.settings.Registration
 	if r.settings.Reconciler != ArgoCDHub {
@@ -143,7 +143,7 @@ func (r *renderer) checkRegistration() {
 	if parsed, err := url.Parse(to.Server); err != nil || parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil {
 		r.problem(at+".server", "must be the https:// URL of the cluster's API, as the hub reaches it")
 	} else if name := parsed.Hostname(); name == "localhost" || name == "kubernetes.default.svc" {
-		r.problem(at+".server", "is what every cluster calls itself: give the URL by which the hub reaches this one")
+		r.problem(at+".server", "is the name by which every cluster reaches itself: give the URL by which the hub reaches this one")
 	}
 	ways := 0
 	for _, given := range []bool{to.Token != "", to.ClientCert != "" || to.ClientKey != "", to.Exec != nil, to.AWS != nil} {

@@ -16,10 +16,10 @@ const (
 	maxInstallSize = 16 << 20
 )
 
-// install reads the agent's own manifests. A hub is not installed with any of its clusters.
+// install reads the agent's own manifests. They cannot be those of a hub, which is installed apart from its clusters.
 func (r *renderer) install() {
 	if len(r.settings.Install) > 0 && r.settings.Reconciler == ArgoCDHub {
-		r.problem("install", "is for an agent in the cluster, which the reconciler %q does without; the Argo CD of the hub is there already", ArgoCDHub)
+		r.problem("install", "is for an agent on the cluster, which the reconciler %q does not need: the Argo CD of the hub is installed already", ArgoCDHub)
 		return
 	}
 	seen := map[ID]string{}
@@ -87,7 +87,7 @@ func (r *renderer) installed(path string, line int, value any, seen map[ID]strin
 	o := Object{Unstructured: u, Where: OnCluster, Stage: stageOf(u), Part: Install}
 	id := o.ID()
 	if first, twice := seen[id]; twice {
-		r.problem(path, "line %d: %s is there twice, first in %s", line, id, first)
+		r.problem(path, "line %d: %s appears twice, first in %s", line, id, first)
 		return
 	}
 	seen[id] = fmt.Sprintf("%s, line %d", path, line)
@@ -100,7 +100,7 @@ func textOf(value any) string {
 	return text
 }
 
-// stageOf is when an object of the agent's own manifests is applied.
+// stageOf is the stage of an object of the agent's own manifests.
 func stageOf(u *unstructured.Unstructured) Stage {
 	switch kind := u.GroupVersionKind(); {
 	case kind.Group == "apiextensions.k8s.io" && kind.Kind == "CustomResourceDefinition":
@@ -111,7 +111,7 @@ func stageOf(u *unstructured.Unstructured) Stage {
 	return Rest
 }
 
-// reports are the kinds of an agent's own manifests that say when they are ready.
+// reports says whether the status of an object of the agent's own manifests shows when it is ready.
 func reports(u *unstructured.Unstructured) bool {
 	kind := u.GroupVersionKind()
 	return kind.Group == "apps" && (kind.Kind == "Deployment" || kind.Kind == "StatefulSet" || kind.Kind == "DaemonSet")

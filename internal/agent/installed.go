@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkInstalled looks at what agents turned out to need, as far as their own manifests are given.
+// checkInstalled warns where the agent's own manifests, if they are given, lack what the agent needs.
 func (r *renderer) checkInstalled() {
 	if len(r.settings.Install) == 0 {
 		return
@@ -35,19 +35,19 @@ func (r *renderer) checkInstalled() {
 	}
 }
 
-// mustRun warns where a Deployment is not there.
+// mustRun warns where the manifests have no Deployment of a name.
 func (r *renderer) mustRun(name, why string) {
 	if !r.has(OnCluster, "Deployment", name) {
 		r.warn("install", "has no Deployment %s: %s", name, why)
 	}
 }
 
-// enoughConcurrency is a number of workers that some targets that do not get ready rarely hold all of.
+// enoughConcurrency is a number of workers that is rarely blocked as a whole by workloads that do not get ready.
 const enoughConcurrency = 10
 
-// CheckFlux says what about a Deployment of kustomize-controller keeps changes from arriving; "" for nothing. A
-// Kustomization that waits for health holds a worker. With few workers, some that do not get ready keep the ones
-// that follow the folders from the next commit.
+// CheckFlux says why a Deployment of kustomize-controller may apply changes too late; "" where it has enough workers. A
+// Kustomization that waits for health blocks a worker. With few workers, some workloads that do not get ready can
+// prevent the root objects from applying the next commit.
 func CheckFlux(deployment *unstructured.Unstructured) string {
 	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	workers := 4

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// argoHealth has Argo CD take the health of Applications into account, so that the one that follows a folder is
-// healthy when all that it brought is. Without it a status would say success as soon as the rest is written.
+// argoHealth is a health check of Applications for Argo CD. With it the Application that follows a folder is healthy
+// only when the Applications in the folder are. Without it a status would report success too early.
 const argoHealth = `local health = {status = "Progressing", message = ""}
 if obj.status ~= nil and obj.status.health ~= nil then
   health.status = obj.status.health.status
@@ -18,15 +18,15 @@ end
 return health
 `
 
-// revision is the commit that a status is about, in the templates of Argo CD's notifications: that which is
-// synced, or which the last sync was to bring.
+// The commit that a status is about, in the templates of Argo CD's notifications: the one that is synced, or the one
+// that the last sync has tried.
 const (
 	syncedRevision = "{{.app.status.sync.revision}}"
 	triedRevision  = "{{.app.status.operationState.operation.sync.revision}}"
 )
 
-// argoFeedback makes what has Argo CD's notifications tell the Git host of each commit that the roots have synced,
-// or could not.
+// argoFeedback adds the settings by which Argo CD's notifications report each commit that the root objects have synced,
+// or could not sync, to the Git host.
 func (r *renderer) argoFeedback() {
 	s, f := r.settings, r.settings.Feedback
 	if f == nil {
@@ -66,7 +66,7 @@ func (r *renderer) argoFeedback() {
 		},
 		{
 			"failed", "failure", triedRevision,
-			// It is tried again for some minutes, and running as long.
+			// A failed sync is tried again for some minutes, and its phase is Running during that time.
 			"app.status.operationState != nil and app.status.operationState.operation.sync != nil and " +
 				"(app.status.operationState.phase in ['Error', 'Failed'] or " +
 				"app.status.operationState.phase == 'Running' and (app.status.operationState.retryCount ?? 0) > 0)",
@@ -84,7 +84,7 @@ func (r *renderer) argoFeedback() {
 	r.addFields(OnCluster, Feedback, "ConfigMap", "argocd-cm", "data", map[string]any{"resource.customizations.health.argoproj.io_Application": argoHealth})
 }
 
-// subscription is what an Application is annotated with so that its commits are told; nil where nothing is told.
+// subscription is the annotation by which an Application's commits are reported; nil where there is no feedback.
 func (r *renderer) subscription() map[string]any {
 	f := r.settings.Feedback
 	if f == nil {
@@ -107,7 +107,7 @@ func (r *renderer) subscribe(root *Object) {
 	}
 }
 
-// webhookService is the API that takes statuses, and who sends them.
+// webhookService is the notification service for the Git host's API, with its URL and credentials.
 func webhookService(f *Reporting, token string) map[string]any {
 	header := func(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
 	headers := []any{header("Content-Type", "application/json")}
@@ -160,7 +160,7 @@ func statusAPI(f *Reporting) string {
 	return with("/api/v1")
 }
 
-// statusTemplate is what is sent about a commit.
+// statusTemplate is the notification template of a commit status.
 func (r *renderer) statusTemplate(state, revision string) map[string]any {
 	s, f := r.settings, r.settings.Feedback
 	hosts := s.hosts()
@@ -194,7 +194,7 @@ func (r *renderer) statusTemplate(state, revision string) map[string]any {
 	return map[string]any{"webhook": map[string]any{s.Name: map[string]any{"method": "POST", "path": path, "body": jsonText(fields)}}}
 }
 
-// azurePath is where the API has a repository whose address is <organization>/<project>/_git/<repository>.
+// azurePath is the path in the API of the repository <organization>/<project>/_git/<repository>.
 func azurePath(segments []string) string {
 	last := len(segments) - 1
 	if at := last - 1; at > 0 && segments[at] == "_git" {

@@ -6,7 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
-// rancher makes a GitRepo for each folder, in the namespace in which a cluster's Rancher Fleet sees to the cluster
+// rancher adds a GitRepo for each folder, in the namespace in which a cluster's Rancher Fleet manages the cluster
 // itself.
 func (r *renderer) rancher() {
 	s := r.settings
@@ -34,13 +34,13 @@ func (r *renderer) rancher() {
 	}
 }
 
-// rancherSecret makes the Secret that Rancher Fleet reads, and returns its name; "" where nothing is needed.
+// rancherSecret adds the Secret that Rancher Fleet reads, and returns its name; "" where none is needed.
 func (r *renderer) rancherSecret() string {
 	s, c := r.settings, &r.settings.Credentials
 	if s.CredentialsSecret != "" {
 		return s.CredentialsSecret
 	}
-	// The type of a Secret cannot be changed, so each has a name of its own.
+	// The type of a Secret cannot be changed, so each type has another name.
 	kind, name, texts := "kubernetes.io/basic-auth", s.Name+"-repository", map[string]string{}
 	switch {
 	case c.GitHubApp != nil:

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// clusterScoped are the kinds of Kubernetes itself that are in no namespace.
+// clusterScoped are the kinds of Kubernetes itself that have no namespace.
 var clusterScoped = []string{
 	"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle",
 	"CustomResourceDefinition", "DeviceClass", "FlowSchema", "IPAddress", "IngressClass", "MutatingAdmissionPolicy",
@@ -16,9 +16,9 @@ var clusterScoped = []string{
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 
-// placeInNamespace puts an object of the agent's own manifests that has no namespace, and whose kind needs one, into the
-// agent's, as `kubectl apply --namespace` does: those of Argo CD are written for that. definitions are the kinds that
-// the manifests define.
+// placeInNamespace sets the agent's namespace on an object of the agent's own manifests that has none and needs one, as
+// `kubectl apply --namespace` does. The manifests of Argo CD need that. definitions has the kinds that the manifests
+// define, and whether they are namespaced.
 func (r *renderer) placeInNamespace(u *unstructured.Unstructured, definitions map[string]bool) {
 	kind := u.GroupVersionKind()
 	isOwn := !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io")
@@ -28,7 +28,7 @@ func (r *renderer) placeInNamespace(u *unstructured.Unstructured, definitions ma
 	}
 }
 
-// placeDefined puts the objects of the agent's own manifests into namespaces whose kinds these define.
+// placeDefined sets the namespaces of objects whose kinds are defined in the agent's own manifests.
 func (r *renderer) placeDefined() {
 	definitions := map[string]bool{}
 	for i := range r.objects {

@@ -44,7 +44,7 @@ func TestManifestsWithoutANamespaceAreInTheAgents(t *testing.T) {
 	}
 
 	settings.Install = []agent.Text{{Path: "install", Text: "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: argocd}}\n"}}
-	if _, problems := agent.Render(settings); !agent.Failed(problems) || !strings.Contains(problems[0].Message, "ConfigMap argocd/b is there twice") {
+	if _, problems := agent.Render(settings); !agent.Failed(problems) || !strings.Contains(problems[0].Message, "ConfigMap argocd/b appears twice") {
 		t.Errorf("the problems are %v", problems)
 	}
 }

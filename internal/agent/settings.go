@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// The reconcilers whose agents can be put onto a cluster: the names that cluster types have for them.
+// The reconcilers whose agents Flotilla can put onto a cluster, by the names that cluster types use.
 const (
 	Flux         = "flux"
 	ArgoCD       = "argocd"
@@ -23,42 +23,42 @@ const (
 // Reconcilers are all of them.
 var Reconcilers = []string{Flux, ArgoCD, ArgoCDHub, RancherFleet}
 
-// Settings is what is known of a cluster and its agent.
+// Settings say how an agent on a cluster is set up.
 type Settings struct {
 	Cluster     string
 	ClusterType string
 	Reconciler  string
-	// Environment tells clusters of one hub apart; only for [ArgoCDHub].
+	// Environment is that of the fleet, by which a hub distinguishes clusters; only for [ArgoCDHub].
 	Environment string
 	Repository  Repository
 	// Credentials are for reading the repository; the zero value is none.
 	Credentials Credentials
-	// CredentialsSecret is the name of a Secret in the agent's namespace that is there and holds them, in the
-	// form that the agent wants; "" for none.
+	// CredentialsSecret is the name of an existing Secret in the agent's namespace that has the credentials in the
+	// form that the agent needs; "" for none.
 	CredentialsSecret string
-	// Install are the agent's own manifests; none where somebody else brings them.
+	// Install are the agent's own manifests; none where the agent is installed in another way.
 	Install []Text
-	// Feedback is what the agent tells a Git host; nil for nothing.
+	// Feedback says how the agent reports to a Git host; nil where it does not.
 	Feedback *Reporting
 	// Registration is how the hub reaches the cluster; only for [ArgoCDHub].
 	Registration *Registration
-	// Name is what the objects are called, or begins what they are called.
+	// Name is the name of the objects, or the first part of their names.
 	Name string
 	// Namespace is where the agent's objects are.
 	Namespace string
-	// Interval is how often the repository is looked at; zero is the default.
+	// Interval is how often the agent reads the repository; zero is the default.
 	Interval time.Duration
-	// Timeout is how long what came of a commit may take to be ready; zero is the default.
+	// Timeout is how long the objects of a commit may take to be ready; zero is the default.
 	Timeout time.Duration
 }
 
-// Repository is a place in a GitOps repository.
+// Repository is a location in a GitOps repository.
 type Repository struct{ URL, Branch, Path string }
 
 // Credentials are for reading a repository. Token and Password are alternatives.
 type Credentials struct {
 	Token          string // sent as a password
-	BearerToken    string // sent as such
+	BearerToken    string // sent as a bearer token
 	Username       string
 	Password       string
 	SSHPrivateKey  string
@@ -68,33 +68,33 @@ type Credentials struct {
 	GitHubApp      *GitHubApp
 }
 
-// GitHubApp is an app that may do something at GitHub. IDs are numbers, as text.
+// GitHubApp is a GitHub App whose key signs requests. IDs are numbers, as text.
 type GitHubApp struct{ ID, InstallationID, PrivateKey, URL string }
 
-// Text is a text of one or more YAML documents, and where it stands in the configuration.
+// Text is a text of one or more YAML documents, and its path in the configuration.
 type Text struct {
 	Path string // such as install["flux.yaml"]
 	Text string
 }
 
-// Reporting is what an agent tells a Git host of commits.
+// Reporting says how an agent sets commit statuses at a Git host.
 type Reporting struct {
-	// Forge is what the Git host is: github, gitlab, gitea, forgejo or azure; "": by its name.
+	// Forge is the kind of the Git host: github, gitlab, gitea, forgejo or azure; "" where it follows from the URL.
 	Forge string
-	// Context tells apart the statuses of clusters and of their folders, as flotilla_compliance reads them:
-	// "flotilla/{cluster}/{host}".
+	// Context is the context of the statuses, with placeholders for cluster and folder, as flotilla_compliance reads
+	// them: "flotilla/{cluster}/{host}".
 	Context string
-	// URL is that of the repository, in the form that the Git host's API wants; "": the GitOps repository's.
+	// URL is the https:// URL of the repository at the Git host; "" where it follows from the GitOps repository's.
 	URL string
-	// APIURL is that of the Git host's API, where it does not follow from the repository's; "" where it does.
+	// APIURL is the URL of the Git host's API; "" where it follows from URL.
 	APIURL string
-	// Token may set commit statuses; else App, else Secret, the name of a Secret that is there.
+	// One of Token, App and Secret gives the right to set commit statuses. Secret is the name of an existing Secret.
 	Token  string
 	App    *GitHubApp
 	Secret string
 }
 
-// Registration is how a hub reaches a cluster.
+// Registration says how a hub reaches a cluster.
 type Registration struct {
 	Server        string // URL of the Kubernetes API
 	CACertificate string // PEM
@@ -108,7 +108,7 @@ type Registration struct {
 	Labels        map[string]string // of the hub's Secret, besides Flotilla's
 }
 
-// Exec is a program that Argo CD has, such as argocd-k8s-auth, and that gives it a token.
+// Exec is a program in Argo CD's image that gives it a token, such as argocd-k8s-auth.
 type Exec struct {
 	Command    string
 	Args       []string
@@ -126,7 +126,7 @@ const (
 	defaultContext  = "flotilla/{cluster}/{host}"
 )
 
-// defaultNamespaces are those of the agents: what is rendered into the folders has the same.
+// defaultNamespaces are the namespaces of the agents' objects. What is rendered into the folders uses the same.
 var defaultNamespaces = map[string]string{
 	Flux: "flux-system", ArgoCD: "argocd", ArgoCDHub: "argocd", RancherFleet: "fleet-local",
 }
@@ -153,7 +153,7 @@ func (r *renderer) warn(path, format string, arguments ...any) {
 	r.problems = append(r.problems, Problem{Path: path, Message: fmt.Sprintf(format, arguments...), Warning: true})
 }
 
-// check finds what is wrong with the settings, all of it.
+// check finds all problems of the settings.
 func (r *renderer) check() {
 	s := r.settings
 	r.label("cluster", s.Cluster, true)
@@ -181,7 +181,7 @@ func (r *renderer) check() {
 	r.checkRegistration()
 }
 
-// maxName leaves room for what is added to it.
+// maxName leaves room for the suffixes of object names.
 const maxName = 40
 
 func (r *renderer) label(path, value string, required bool) {
@@ -198,7 +198,7 @@ func (r *renderer) checkRepository() {
 	if err := git.CheckURL(repository.URL); err != nil {
 		r.problem(at+".url", "%s", err)
 	} else if repository.URL = clusterURL(repository.URL); repository.URL == "" {
-		r.problem(at+".url", "is one of this machine, which no cluster can read: use https://, http:// or ssh://")
+		r.problem(at+".url", "is a repository on this machine, which no cluster can read: use https://, http:// or ssh://")
 	}
 	if err := git.CheckBranch(repository.Branch); err != nil {
 		r.problem(at+".branch", "%s", err)
@@ -254,7 +254,7 @@ func (r *renderer) checkCredentials() {
 	case ways > 1:
 		r.problem(at, "has more than one of token, bearer_token, password, ssh_private_key and github_app")
 	case ssh && c.SSHPrivateKey == "":
-		r.problem(at+".ssh_private_key", "is required for a repository that is read by ssh; or name a Secret that is there in credentials_secret")
+		r.problem(at+".ssh_private_key", "is required for a repository that is read by ssh; or give the name of an existing Secret in credentials_secret")
 	case !ssh && c.SSHPrivateKey != "":
 		r.problem(at+".ssh_private_key", "is for a repository that is read by ssh, and this one has another URL")
 	}
@@ -262,7 +262,7 @@ func (r *renderer) checkCredentials() {
 		r.problem(at+".username", "is required with password")
 	}
 	if ways > 0 && !ssh && strings.HasPrefix(strings.ToLower(r.settings.Repository.URL), "http:") {
-		r.warn("gitops_repo.url", "is not https: the credentials go over the network in clear")
+		r.warn("gitops_repo.url", "is not https: the credentials are sent over the network unencrypted")
 	}
 	if c.SSHPrivateKey != "" && !strings.Contains(c.SSHPrivateKey, "PRIVATE KEY-----") {
 		r.problem(at+".ssh_private_key", "is no PEM text of a private key")
@@ -274,7 +274,7 @@ func (r *renderer) checkCredentials() {
 	r.checkSupported(at, c)
 }
 
-// checkSupported finds what an agent has no use for.
+// checkSupported finds credentials that the agent cannot use.
 func (r *renderer) checkSupported(at string, c *Credentials) {
 	argo := r.settings.Reconciler == ArgoCD || r.settings.Reconciler == ArgoCDHub
 	switch {
@@ -287,7 +287,7 @@ func (r *renderer) checkSupported(at string, c *Credentials) {
 		r.problem(at+".ssh_passphrase", "is for Flux alone: give the other agents a private key without a passphrase")
 	}
 	if c.BearerToken != "" && r.settings.Reconciler == RancherFleet {
-		r.problem(at+".bearer_token", "is nothing that Rancher Fleet can send: use token, which goes as a password")
+		r.problem(at+".bearer_token", "cannot be used with Rancher Fleet: use token, which is sent as a password")
 	}
 }
 

@@ -33,7 +33,7 @@ func TestWhatIsWrongWithSettingsIsSaidAtItsAttribute(t *testing.T) {
 		`interval: is shorter than a second`:                  func(s *agent.Settings) { s.Interval = 1 },
 		`timeout: is shorter than a second`:                   func(s *agent.Settings) { s.Timeout = 1 },
 		`gitops_repo.url: the URL is empty`:                   func(s *agent.Settings) { s.Repository.URL = "" },
-		`gitops_repo.url: is one of this machine`:             func(s *agent.Settings) { s.Repository.URL = "/srv/gitops.git" },
+		`gitops_repo.url: is a repository on this machine`:    func(s *agent.Settings) { s.Repository.URL = "/srv/gitops.git" },
 		`gitops_repo.url: the URL has credentials`:            func(s *agent.Settings) { s.Repository.URL = "https://me:secret@git.example.com/a/b" },
 		`gitops_repo.branch: the branch is empty`:             func(s *agent.Settings) { s.Repository.Branch = "" },
 		`gitops_repo.path: `:                                  func(s *agent.Settings) { s.Repository.Path = ".git" },
@@ -71,7 +71,7 @@ func TestWhatIsWrongWithSettingsIsSaidAtItsAttribute(t *testing.T) {
 		`registration.server: must be the https:// URL`: func(s *agent.Settings) {
 			s.Reconciler, s.Registration = agent.ArgoCDHub, &agent.Registration{Token: "a"}
 		},
-		`registration.server: is what every cluster calls itself`: func(s *agent.Settings) {
+		`registration.server: is the name by which every cluster reaches itself`: func(s *agent.Settings) {
 			s.Reconciler, s.Registration = agent.ArgoCDHub, &agent.Registration{Token: "a", Server: "https://kubernetes.default.svc"}
 		},
 		`registration.cluster_ca_certificate: is no PEM text`: func(s *agent.Settings) {
@@ -83,13 +83,13 @@ func TestWhatIsWrongWithSettingsIsSaidAtItsAttribute(t *testing.T) {
 		`credentials.ssh_passphrase: is for Flux alone`: func(s *agent.Settings) {
 			s.Reconciler, s.Credentials.SSHPassphrase = agent.ArgoCD, "x"
 		},
-		`credentials.bearer_token: is nothing that Rancher Fleet can send`: func(s *agent.Settings) {
+		`credentials.bearer_token: cannot be used with Rancher Fleet`: func(s *agent.Settings) {
 			s.Reconciler, s.Credentials.BearerToken = agent.RancherFleet, "x"
 		},
 		`install: document 1, from line 1: `: func(s *agent.Settings) {
 			s.Install = []agent.Text{{Path: "install", Text: "a: ["}}
 		},
-		`install: is for an agent in the cluster`: func(s *agent.Settings) {
+		`install: is for an agent on the cluster`: func(s *agent.Settings) {
 			s.Reconciler, s.Environment, s.Registration = agent.ArgoCDHub, "dev", &agent.Registration{Token: "a", Server: "https://a"}
 			s.Install = []agent.Text{{Path: "install", Text: "{}"}}
 		},
@@ -105,10 +105,10 @@ func TestWhatIsWrongWithSettingsIsSaidAtItsAttribute(t *testing.T) {
 		`install: line 1: the ConfigMap has no metadata.name`: func(s *agent.Settings) {
 			s.Install = []agent.Text{{Path: "install", Text: "apiVersion: v1\nkind: ConfigMap"}}
 		},
-		`install: line 3: ConfigMap a/b is there twice, first in install, line 1`: func(s *agent.Settings) {
+		`install: line 3: ConfigMap a/b appears twice, first in install, line 1`: func(s *agent.Settings) {
 			s.Install = []agent.Text{{Path: "install", Text: "{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: a}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: a}}\n"}}
 		},
-		`install: GitRepository flux-system/flotilla is what Flotilla makes: leave it out`: func(s *agent.Settings) {
+		`install: GitRepository flux-system/flotilla is an object that Flotilla renders: leave it out`: func(s *agent.Settings) {
 			s.Install = []agent.Text{{Path: "install", Text: "{apiVersion: source.toolkit.fluxcd.io/v1beta2, kind: GitRepository, metadata: {name: flotilla, namespace: flux-system}}"}}
 		},
 	} {

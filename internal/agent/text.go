@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Texts writes objects as YAML documents, one each, without markers of documents.
+// Texts writes each object as a YAML document, without "---".
 func Texts(objects []Object) ([]string, error) {
 	texts := make([]string, len(objects))
 	for i := range objects {

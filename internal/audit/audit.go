@@ -1,4 +1,4 @@
-// Package audit says for auditors which rules a fleet follows: rule by rule what was looked at, what passed and what
+// Package audit writes the report for auditors: for each rule of a fleet, on what it was evaluated, what passed and what
 // did not, when, and at which commit. It is pure, and the same report gives the same bytes.
 package audit
 
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Format is the version of the JSON. A reader refuses one that it does not know. Members may be added to a format; none
-// is taken away or gets another meaning.
+// Format is the version of the JSON. A reader refuses a version that it does not know. Members may be added to a version; none
+// is removed or gets another meaning.
 const Format = "1"
 
-// Report is the report, with its form as JSON. Times are RFC 3339 in UTC. A member without a value is null.
+// Report is the report; its tags are the names in the JSON. Times are RFC 3339 in UTC. A member without a value is null.
 type Report struct {
 	// Format is that of the JSON; Marshal sets it.
 	Format string `json:"format"`
@@ -22,9 +22,9 @@ type Report struct {
 	Repository  Repository `json:"repository"`
 	// Commit is the tip of the branch that was looked at; null where there was none.
 	Commit *string `json:"commit"`
-	// Time is when the clusters were asked; null where nobody was.
+	// Time is when the clusters were asked; null where none was.
 	Time *time.Time `json:"time"`
-	// Fleet counts what there is, Deployed how that is deployed, and Verdicts what clusters report of it.
+	// Fleet counts the objects of the fleet, Deployed the assignments by what is deployed, and Verdicts by what clusters report.
 	Fleet    Fleet    `json:"fleet"`
 	Deployed Deployed `json:"deployed"`
 	Verdicts Verdicts `json:"verdicts"`
@@ -52,7 +52,7 @@ type Fleet struct {
 	TargetPolicies    int `json:"target_policies"`
 	ConfigContainers  int `json:"config_containers"`
 	Assignments       int `json:"assignments"`
-	// Unscheduled are deployment targets that go nowhere.
+	// Unscheduled are deployment targets without a host.
 	Unscheduled int `json:"unscheduled"`
 }
 
@@ -63,7 +63,7 @@ type Deployed struct {
 	Changed  int `json:"changed"` // on the branch, with other content than wanted
 	// Removed are folders on the branch that the fleet does not want any more. They are no assignments of the fleet.
 	Removed int `json:"removed"`
-	// Unknown are those of which nobody can tell, since something is not known yet or the repository could not be read.
+	// Unknown are those that could not be compared, since something is not known yet or the repository could not be read.
 	Unknown int `json:"unknown"`
 }
 
@@ -80,7 +80,7 @@ type Verdicts struct {
 
 // Health is the health score.
 type Health struct {
-	// Score is null where nobody was asked, and Grade is then, too.
+	// Score and Grade are null where no cluster was asked.
 	Score *int    `json:"score"`
 	Grade *string `json:"grade"`
 	// Good and Poor are the bounds of the grades.
@@ -88,12 +88,12 @@ type Health struct {
 	Poor int `json:"poor"`
 }
 
-// Summary counts rules, and what they looked at.
+// Summary counts the rules, and the subjects that they were evaluated on.
 type Summary struct {
 	Rules int `json:"rules"`
-	// Holding are the rules that nothing is known to break.
+	// Holding are the rules of which no violation is known.
 	Holding int `json:"holding"`
-	// Broken are the others, and BrokenEnforced those of them that fail a plan.
+	// Broken are the other rules. BrokenEnforced are those of them that are enforced, so that they fail a plan.
 	Broken         int `json:"broken"`
 	BrokenEnforced int `json:"broken_enforced"`
 	// The sums over all rules.
@@ -111,24 +111,24 @@ type Rule struct {
 	Mode string `json:"mode"`
 	// Expression is the rule itself, in CEL.
 	Expression string `json:"expression"`
-	// Over is what it was evaluated over: "objects", "assignments", "hosts", "deployment_targets", "workspaces" or "fleet".
+	// Over is the kind of its subjects: "objects", "assignments", "hosts", "deployment_targets", "workspaces" or "fleet".
 	Over  string `json:"over"`
 	Holds bool   `json:"holds"`
-	// Looked is how many of those it was evaluated over.
+	// Looked is the number of its subjects.
 	Looked   int `json:"looked"`
 	Passed   int `json:"passed"`
 	Violated int `json:"violated"`
-	// Failed are those for which it could not be evaluated, and Undecided those of which something is not known yet.
+	// Failed are the subjects for which it could not be evaluated, and Undecided those of which something is not known yet.
 	Failed    int `json:"failed"`
 	Undecided int `json:"undecided"`
 	// Error says why the rule as a whole could not be evaluated.
 	Error *string `json:"error"`
-	// Violations are the first of those that violate it or could not be evaluated, and Omitted is how many more there are.
+	// Violations are the first subjects that violate it or could not be evaluated, and Omitted is the number of the others.
 	Violations []Violation `json:"violations"`
 	Omitted    int         `json:"omitted"`
 }
 
-// Violation is what breaks a rule. Members that do not apply are null.
+// Violation is a subject that violates a rule. Members that do not apply are null.
 type Violation struct {
 	// Subject names it for people.
 	Subject          string  `json:"subject"`
@@ -163,7 +163,7 @@ func (r *Report) Marshal() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Summarize counts the rules.
+// Summarize sets Summary from Rules.
 func (r *Report) Summarize() {
 	s := Summary{Rules: len(r.Rules)}
 	for i := range r.Rules {

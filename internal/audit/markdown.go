@@ -55,7 +55,7 @@ func (r *Report) writeFacts(b *strings.Builder) {
 	}
 	if r.Time != nil {
 		at = r.Time.UTC().Format(time.RFC3339)
-		health = "nothing to judge"
+		health = "no score: nothing is deployed"
 	}
 	if r.Health.Score != nil {
 		health = fmt.Sprintf("%d of 100", *r.Health.Score)
@@ -72,7 +72,7 @@ func (r *Report) writeFacts(b *strings.Builder) {
 		wording.Count(f.Workloads, "workload", "workloads"), wording.Count(f.DeploymentTargets, "deployment target", "deployment targets")))
 	fact("Decided by", fmt.Sprintf("%s, %s", wording.Count(f.TargetPolicies, "target policy", "target policies"),
 		wording.Count(f.ConfigContainers, "config container", "config containers")))
-	fact("Assignments", fmt.Sprintf("%d; %s nowhere", f.Assignments, wording.Count(f.Unscheduled, "deployment target goes", "deployment targets go")))
+	fact("Assignments", fmt.Sprintf("%d; %s without a host", f.Assignments, wording.Count(f.Unscheduled, "deployment target", "deployment targets")))
 	fact("Deployed", fmt.Sprintf("%d as wanted, %d new, %d changed, %d to be removed, %d not known", d.UpToDate, d.New, d.Changed, d.Removed, d.Unknown))
 	fact("Reported", fmt.Sprintf("%d ready, %d progressing, %d behind, %d failed, %d unknown, %d not asked",
 		v.Ready, v.Progressing, v.Behind, v.Failed, v.Unknown, v.NotAsked))

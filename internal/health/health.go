@@ -1,9 +1,8 @@
-// Package health makes one number of what is known of a fleet: the health score, of a host and of all. It is
-// pure.
+// Package health computes the health score of a fleet and of each host. It is pure.
 //
-// Every assignment on every cluster earns points: 100 when it is ready, and less for all else. The score is the
-// mean of the points, rounded down. So it is 100 only where everything is ready, it never falls because
-// something becomes ready, and it never rises because something fails, stays behind or falls silent.
+// Every assignment on every cluster earns points: 100 when it is ready, and fewer otherwise. The score is the mean of
+// the points, rounded down. So it is 100 only where everything is ready, it never falls because something becomes
+// ready, and it never rises because something fails, stays behind or stops reporting.
 package health
 
 import (
@@ -13,17 +12,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
-// What an assignment on a cluster earns.
+// The points that an assignment on a cluster earns.
 const (
 	readyPoints       = 100
 	progressingPoints = 75
 	behindPoints      = 75 // at first; they fall evenly
-	longBehindPoints  = 25 // to these, which are left after BehindFor
-	unknownPoints     = 25 // who falls silent never earns more than before, unless it had failed
+	longBehindPoints  = 25 // down to these, after BehindFor
+	unknownPoints     = 25 // so nothing earns more by not reporting any more, unless it had failed
 	failedPoints      = 0
 )
 
-// BehindFor is how long it takes until what is behind earns as little as what is unknown.
+// BehindFor is after how long an assignment that is behind earns as few points as one that is unknown.
 const BehindFor = 24 * time.Hour
 
 // Tally adds up what assignments on clusters earn. The zero value has none.
@@ -39,13 +38,13 @@ type sum struct {
 
 func (s *sum) add(other sum) { s.points, s.count = s.points+other.points, s.count+other.count }
 
-// verdictCount is how many there are.
+// verdictCount is the number of verdicts.
 const verdictCount = 5
 
 const scale = int64(BehindFor / time.Second)
 
-// Add counts one assignment on one cluster. age is for how long the verdict is as it is; only that of what is behind
-// matters, and a negative one is none.
+// Add counts one assignment on one cluster. age is how long it has had this verdict; it matters only where the verdict
+// is behind, and a negative age counts as 0.
 func (t *Tally) Add(verdict observe.Verdict, age time.Duration) {
 	at := slices.Index(observe.Verdicts, verdict)
 	if at < 0 {
@@ -56,7 +55,7 @@ func (t *Tally) Add(verdict observe.Verdict, age time.Duration) {
 	t.by[at].add(one)
 }
 
-// points are what a verdict earns, times the seconds of BehindFor.
+// points is what a verdict earns, times the seconds of BehindFor.
 func points(verdict observe.Verdict, age time.Duration) int64 {
 	switch verdict {
 	case observe.Ready:
@@ -80,7 +79,7 @@ func (t *Tally) Join(other Tally) {
 	}
 }
 
-// Score is the mean of the points, from 0 to 100, rounded down. ok is false where there is nothing to judge.
+// Score is the mean of the points, from 0 to 100, rounded down. ok is false where nothing was added.
 func (t Tally) Score() (score int, ok bool) {
 	if t.count == 0 {
 		return 0, false
@@ -88,7 +87,7 @@ func (t Tally) Score() (score int, ok bool) {
 	return int(t.points / (t.count * scale)), true
 }
 
-// Grade is a score in a word.
+// Grade is a score as a word.
 type Grade string
 
 // The grades.
@@ -98,10 +97,10 @@ const (
 	Poor Grade = "poor"
 )
 
-// Bounds part scores into grades: what reaches Good is good, what is below Poor is poor, and what is between is fair.
+// Bounds divide scores into grades: Good or more is good, less than Poor is poor, and all between is fair.
 type Bounds struct{ Good, Poor int }
 
-// DefaultBounds are those where none are set.
+// DefaultBounds are the bounds where none are set.
 func DefaultBounds() Bounds { return Bounds{Good: 75, Poor: 40} }
 
 // Grade is the grade of a score.

@@ -9,15 +9,15 @@ import (
 // Part is what assignments of one verdict contribute to a score.
 type Part struct {
 	Verdict observe.Verdict
-	// Count is how many they are, and Of how many there are of all verdicts.
+	// Count is the number of these assignments, and Of the number of all.
 	Count, Of int
-	// Points are what each of them earns, as a mean rounded down.
+	// Points is the mean of what they earn, rounded down.
 	Points int
-	// Percent is their share. Those of all parts add up to 100.
+	// Percent is their share of all. The shares of all parts add up to 100.
 	Percent int
 }
 
-// Parts are what the score is made of: the verdicts that there are, ready first and failed last.
+// Parts returns what the score is made of: one part for each verdict that occurs, ready first and failed last.
 func (t Tally) Parts() []Part {
 	if t.count == 0 {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
-// Audit is what the page says of the rules, for auditors. It holds no value of the configuration but those that the
-// messages of rules say.
+// Audit returns the report for auditors about the page. It has no value of the configuration, except where a message of
+// a rule has one.
 func (r *Result) Audit(in *Input) *audit.Report {
 	c := r.Counts
 	shown := &audit.Report{

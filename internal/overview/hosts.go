@@ -66,7 +66,7 @@ func (m *builder) setHosts() {
 	m.out.Page.Health = score(m.out.Health)
 }
 
-// score is a score for people; nil where there is nothing to judge.
+// score is the score of a tally as the page shows it; nil where the tally is empty.
 func score(tally health.Tally) *report.Score {
 	value, ok := tally.Score()
 	if !ok {

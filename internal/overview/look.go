@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Repository is what is asked of a GitOps repository; delivery.Client is one.
+// Repository is what this package needs of a GitOps repository. A delivery.Client has it.
 type Repository interface {
 	Written(ctx context.Context, owner delivery.Owner, wanted rollout.Trees) (delivery.Written, error)
 	Inventory(ctx context.Context, at delivery.Location, filter gitops.InventoryFilter) (gitops.Inventory, error)
@@ -22,17 +22,17 @@ type Repository interface {
 	History(ctx context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (gitops.History, error)
 }
 
-// Seen is what a branch has of an owner.
+// Seen is what was read of an owner on a branch.
 type Seen struct {
 	Written delivery.Written
-	// Commits changed the folders last, as far as that is known.
+	// Commits are the ids of the commits that changed each folder last, as far as they are known.
 	Commits map[rollout.Key]string
-	// Past are the commits that the evidence names, by their ids.
+	// Past has the commits that the evidence names, by id.
 	Past    map[string]gitops.Commit
 	History gitops.History
 }
 
-// Label is the name that what is rendered has in its labels: the first one of the owner.
+// Label is the name of the owner in the labels of rendered objects: the first name that the owner had.
 func (s *Seen) Label(owner string) string {
 	label := ""
 	for _, record := range s.Written.Records {
@@ -44,11 +44,10 @@ func (s *Seen) Label(owner string) string {
 	return label
 }
 
-// Look reads what the branch has: its tip, the owner's records and trees, the commits that evidence names, and as many
-// commits of the history as asked for. It reads the branch as others in the process do, once, and of files none but
-// records.
+// Look reads what the branch has: its tip, the owner's records and trees, the commits that the evidence names, and up
+// to history commits of the history. It shares the process's one look at the branch, and reads no files but records.
 //
-// Errors: as of a look at a repository.
+// Its errors are those of the repository.
 func Look(ctx context.Context, repository Repository, owner delivery.Owner, evidence *observe.Evidence, history int) (*Seen, error) {
 	written, err := repository.Written(ctx, owner, nil)
 	if err != nil {
@@ -78,7 +77,7 @@ func Look(ctx context.Context, repository Repository, owner delivery.Owner, evid
 	return seen, err
 }
 
-// commitsOf are those that clusters have, and the one that the branch had when they were asked.
+// commitsOf returns the ids of the commits that clusters have, and of the tip when they were asked, sorted.
 func commitsOf(evidence *observe.Evidence) []string {
 	if evidence == nil || len(evidence.Clusters) == 0 {
 		return nil
@@ -91,7 +90,7 @@ func commitsOf(evidence *observe.Evidence) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// wanted are the folders whose trees matter at the commits: none where the branch is as it was.
+// wanted returns the folders whose trees at the commits are needed: none where the tip is the one of the evidence.
 func (s *Seen) wanted(evidence *observe.Evidence) rollout.Trees {
 	if evidence.Tip == s.Written.Tip {
 		return nil
@@ -136,7 +135,7 @@ func (m *builder) setHistory() {
 	}
 }
 
-// withoutCredentials is a URL that may be shown.
+// withoutCredentials is a URL without its user and password; "" where it cannot be parsed.
 func withoutCredentials(text string) string {
 	if !strings.Contains(text, "://") {
 		return text

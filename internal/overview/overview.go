@@ -1,5 +1,5 @@
-// Package overview says what the page of a fleet holds: it brings together who goes where and why, with which
-// values, what a branch has, what clusters report, and how far changes are. It is pure, but for [Look], which asks
+// Package overview builds the page of a fleet from all that is known of it: the assignments and their reasons, the
+// values, what a branch has, what clusters report, and how far changes are. It is pure, except for [Look], which reads
 // the repository.
 package overview
 
@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Input is all that a page is made of.
+// Input is all that a page is built from.
 type Input struct {
 	Owner  delivery.Owner
 	Result *pipeline.Result
@@ -27,25 +27,25 @@ type Input struct {
 	Seen *Seen
 	// Evidence is what clusters report; nil where there is none.
 	Evidence *observe.Evidence
-	// Progress is how far the deployment targets are that are under way, by name.
+	// Progress has the deployment targets whose rollout is under way, in the order of their names.
 	Progress []rollout.Progress
 	// Promotions are shown as they are.
 	Promotions []report.Promotion
-	// Rules are what the constraints came to, and Expressions their CEL, by name.
+	// Rules are the results of the constraints, and Expressions their CEL, by name.
 	Rules       []constraint.Result
 	Expressions map[string]string
 
 	Bounds health.Bounds
-	// ShowValues shows the values of the configuration, and not only where they come from.
+	// ShowValues shows the values of the configuration, and not only their config containers.
 	ShowValues bool
 	// RegionLabel is the label by whose value hosts and clusters are grouped.
 	RegionLabel string
 }
 
-// Result is the page, and what is counted on it.
+// Result is the page, and the numbers on it.
 type Result struct {
 	Page *report.Page
-	// Health is that of the fleet, and Hosts that of each host, by name. They are empty where nobody was asked.
+	// Health is that of the fleet, and Hosts that of each host, by name. They are empty where no cluster was asked.
 	Health health.Tally
 	Hosts  map[string]health.Tally
 	Counts Counts
@@ -56,18 +56,19 @@ type Counts struct {
 	Hosts, Clusters, Workspaces, Workloads, DeploymentTargets, Assignments int
 	// Policies, ConfigContainers and Constraints are those of the fleet.
 	Policies, ConfigContainers, Constraints int
-	// Verdicts count the assignments of the fleet by the worst that clusters report; NotAsked are those without.
+	// Verdicts count the assignments of the fleet by the worst verdict of their clusters; NotAsked are those without a verdict.
 	Verdicts map[observe.Verdict]int
 	NotAsked int
-	// States count them by how they differ from the branch; Removed are folders that the fleet does not want any more.
+	// UpToDate, New and Changed count the assignments by how they differ from the branch; Removed counts folders that
+	// the fleet does not want any more.
 	UpToDate, New, Changed, Removed int
-	// NotCompared are those of which that is not known.
+	// NotCompared are the assignments that could not be compared with the branch.
 	NotCompared int
-	// Unscheduled are deployment targets that go nowhere.
+	// Unscheduled are deployment targets without a host.
 	Unscheduled int
 }
 
-// Build makes the page. The same input gives the same page.
+// Build builds the page. The same input gives the same page.
 func Build(in Input) *Result {
 	m := &builder{Input: in, rollouts: map[string]*rollout.Progress{}}
 	for i := range in.Progress {
@@ -176,7 +177,7 @@ func (m *builder) setChanged(a *report.Assignment, key rollout.Key) {
 	a.Changed, a.Commit = m.Seen.Written.Records[key].Changed, m.Seen.Commits[key]
 }
 
-// waitsFor is what a change of a deployment target waits for, as its assignment says; "" where it does not.
+// waitsFor is what the rollout of a deployment target waits for; "" where it does not wait.
 func (m *builder) waitsFor(target string) string {
 	if p := m.rollouts[target]; p != nil && !p.Failed {
 		return p.WaitsFor
@@ -186,7 +187,7 @@ func (m *builder) waitsFor(target string) string {
 	return ""
 }
 
-// setVerdict says what clusters report of an assignment. counts lets it count for health.
+// setVerdict sets what clusters report of an assignment. counts says whether it is part of the health score.
 func (m *builder) setVerdict(a *report.Assignment, key rollout.Key, counts bool) {
 	worst, found := m.verdicts.ofAssignment(key, counts)
 	if !found.any {
@@ -231,7 +232,7 @@ func (m *builder) setRollouts() {
 	}
 }
 
-// setIdle lists what goes nowhere.
+// setIdle lists deployment targets without a host, hosts and policies without an assignment, and what is excluded.
 func (m *builder) setIdle() {
 	page, scheduled := m.out.Page, m.Result.Schedule
 	for _, one := range scheduled.Unscheduled {
@@ -264,7 +265,7 @@ func (m *builder) setRules() {
 		rule := &m.Rules[i]
 		shown := report.Rule{Name: rule.Name, Mode: rule.Mode, Looked: rule.Looked, Passed: rule.Passed}
 		if rule.Error != "" {
-			shown.Violations = append(shown.Violations, report.Violation{Subject: "every one", Message: rule.Error})
+			shown.Violations = append(shown.Violations, report.Violation{Subject: "the rule itself", Message: rule.Error})
 		}
 		for _, violation := range rule.Violations[:min(maxViolations, len(rule.Violations))] {
 			shown.Violations = append(shown.Violations, report.Violation{Subject: violation.Subject.String(), Message: violation.Message})
@@ -311,7 +312,7 @@ func (m *builder) count() {
 	m.out.Counts = c
 }
 
-// ageOf is the time that a verdict has lasted when the clusters were asked.
+// ageOf is how long a verdict had lasted when the clusters were asked.
 func ageOf(e *observe.Evidence, status observe.Status) time.Duration {
 	return e.Time.Sub(status.Since)
 }

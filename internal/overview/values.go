@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 )
 
-// shownSnapshots are what is shown of the values of assignments; nil where they are not known yet. Assignments that the
-// same containers reach share one. Without withValues none holds a value, only where each of them comes from.
+// shownSnapshots returns what is shown of the values of each assignment; nil where they are not known yet. Assignments
+// with the same snapshot share one. Without withValues they have no values, only the config container of each.
 func shownSnapshots(of []*hydrate.Snapshot, withValues bool) []*report.Snapshot {
 	number := make(map[*hydrate.Snapshot]int, len(of))
 	var distinct []*hydrate.Snapshot
@@ -51,7 +51,7 @@ func shownSnapshot(of *hydrate.Snapshot, withValues bool) *report.Snapshot {
 func shownValue(pointer string, origin hydrate.Origin, values map[string]any) report.Value {
 	v := report.Value{Pointer: pointer, Container: origin.Container, Overridden: origin.Overridden}
 	if values != nil {
-		v.Text, _ = fleet.CanonicalJSON(valueAt(values, pointer)) // which hydrate has written itself
+		v.Text, _ = fleet.CanonicalJSON(valueAt(values, pointer)) // cannot fail: hydrate has written the value itself
 	}
 	return v
 }

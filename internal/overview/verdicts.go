@@ -11,11 +11,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// verdicts is how the assignments are doing on the clusters that follow their hosts.
+// verdicts finds the verdicts of assignments on the clusters that follow their hosts.
 type verdicts struct {
 	*Input
-	asked bool // somebody was
-	// tipMoved says that the branch has another tip than when the clusters were asked, and then is what it had.
+	asked bool // at least one cluster was
+	// tipMoved says that the branch has another tip than when the clusters were asked, and treesThen are the trees of that time.
 	tipMoved  bool
 	treesThen map[string]map[string]string
 
@@ -50,15 +50,16 @@ func newVerdicts(in *Input) *verdicts {
 	return s
 }
 
-// assignmentVerdicts are those of one assignment on all clusters.
+// assignmentVerdicts are the verdicts of one assignment on all clusters.
 type assignmentVerdicts struct {
 	any    bool
 	counts report.Counts
 	tally  health.Tally
 }
 
-// ofAssignment says how an assignment is doing: the worst of all clusters, with the earliest time of those that are as bad, and
-// with the latest where all are ready. What the branch does not have yet is not judged. counts lets it count for regions.
+// ofAssignment returns the worst verdict of an assignment on all clusters. Its time is the earliest among the clusters
+// with that verdict, or the latest where all are ready. An assignment that the branch does not have yet has no verdict.
+// counts says whether the verdicts are part of the scores of regions.
 func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst observe.Status, found assignmentVerdicts) {
 	if !s.asked || !s.isWritten(key) {
 		return worst, found
@@ -83,7 +84,7 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst observe.Sta
 	return worst, found
 }
 
-// note keeps what is known of a cluster and its region.
+// note adds a verdict to those of its cluster and of its region.
 func (s *verdicts) note(cluster string, status observe.Status, one health.Tally, counts bool) {
 	if before, ok := s.worst[cluster]; !ok || compareVerdicts(status, before) < 0 {
 		s.worst[cluster] = status
@@ -95,7 +96,7 @@ func (s *verdicts) note(cluster string, status observe.Status, one health.Tally,
 	}
 }
 
-// isWritten says whether the branch has a folder. Where it could not be read, what is reported is believed.
+// isWritten says whether the branch has a folder. Where the branch could not be read, it is taken to have it.
 func (s *verdicts) isWritten(key rollout.Key) bool {
 	if s.Seen == nil {
 		return true
@@ -104,8 +105,8 @@ func (s *verdicts) isWritten(key rollout.Key) bool {
 	return ok
 }
 
-// onCluster says how an assignment is doing on one cluster. Evidence is about what the branch had when the clusters were
-// asked; of a folder that has changed since, it tells only what the cluster has.
+// onCluster returns the verdict of an assignment on one cluster. Evidence is about the tip of the time when the clusters
+// were asked. For a folder that has changed since then, it says only which content the cluster has.
 func (s *verdicts) onCluster(cluster string, key rollout.Key) observe.Status {
 	content := s.Evidence.Assignment(cluster, key.String())
 	if !s.tipMoved || !content.Known || content.Verdict == observe.Unknown {
@@ -153,8 +154,8 @@ func (f *assignmentVerdicts) add(verdict observe.Verdict) {
 	}
 }
 
-// ofCluster is what is known of a cluster: what the evidence says, or the worst of its assignments where the branch has
-// gone on since.
+// ofCluster returns the verdict of a cluster: that of the evidence, or the worst of its assignments where the branch
+// has newer commits.
 func (s *verdicts) ofCluster(name string) (status observe.Status, ok bool) {
 	if !s.asked {
 		return status, false

@@ -87,13 +87,13 @@ func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 			"markdown": computedText("The page in short, for a comment on a pull request: the counts, and then what needs attention."),
 			"health_score": schema.Int64Attribute{
 				Computed: true,
-				MarkdownDescription: "Health of the fleet, from 0 to 100; null where there is nothing to judge, since no cluster was asked or nothing is deployed. " +
+				MarkdownDescription: "Health of the fleet, from 0 to 100; null where no cluster was asked or nothing is deployed. " +
 					"The guide to alerts has the formula.",
 			},
 			"health_grade": computedText("The same in a word: `good`, `fair` or `poor`; null where there is no score."),
 			"health_scores": schema.MapAttribute{
 				Computed: true, ElementType: types.Int64Type,
-				MarkdownDescription: "Health of each host, by its name; null where there is nothing to judge.",
+				MarkdownDescription: "Health of each host, by its name; null where no cluster was asked or nothing is deployed.",
 			},
 			"summary": schema.SingleNestedAttribute{
 				Computed: true, MarkdownDescription: "The page in numbers.",

@@ -79,9 +79,9 @@ func TestWhatIsWrongWithAgentManifestsIsSaidAllAtOnce(t *testing.T) {
 		return "output \"manifests\" {\n  value = provider::flotilla::agent_manifests(" + settings + ")\n}\n"
 	}
 	for want, settings := range map[string]string{
-		`cluster_type: is required.*clusters: unknown attribute; did you mean "cluster"`: `{ clusters = "a", cluster = "a", gitops_repo = { url = "https://a/b", branch = "dev" } }`,
-		`gitops_repo.url: is one of this machine.*gitops_repo.branch: branch "a..b"`:     `{ cluster = "a", cluster_type = "b", gitops_repo = { url = "/srv/a", branch = "a..b" } }`,
-		`must be an object, not a string`:                                                `"a"`,
+		`cluster_type: is required.*clusters: unknown attribute; did you mean "cluster"`:      `{ clusters = "a", cluster = "a", gitops_repo = { url = "https://a/b", branch = "dev" } }`,
+		`gitops_repo.url: is a repository on this machine.*gitops_repo.branch: branch "a..b"`: `{ cluster = "a", cluster_type = "b", gitops_repo = { url = "/srv/a", branch = "a..b" } }`,
+		`must be an object, not a string`:                                                     `"a"`,
 	} {
 		resource.Test(t, resource.TestCase{
 			ProtoV6ProviderFactories: factories(),

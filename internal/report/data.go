@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// data is the page as its script reads it. A fleet of 20,000 assignments repeats
-// itself much, so texts stand in one table, and objects of a kind are columns of
-// numbers, which are indexes of other tables or of Strings. Strings[0] is "", and
-// a column of zeros alone is left out.
+// data is the page as its script reads it. In a fleet of 20,000 assignments most
+// texts occur many times, so each is once in the table Strings, and the objects of
+// a kind are columns of numbers: indexes of Strings or of other tables. Strings[0]
+// is "", and a column that has only zeros is left out.
 type data struct {
 	// Time is that of the evidence in seconds since Epoch, as all times are; 0 is none.
 	Epoch int64  `json:"epoch"`
@@ -55,7 +55,7 @@ func (c column) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// How much the data say of snapshots.
+// What the data have of snapshots.
 const (
 	withoutValues = iota // their versions alone
 	withoutTexts         // where each value comes from
@@ -101,7 +101,7 @@ type encoder struct {
 	epoch     time.Time
 }
 
-// index numbers what it is asked for.
+// index gives each key a number: the next one where the key is new.
 type index[K comparable] map[K]int
 
 func (i index[K]) of(key K) int {
@@ -143,7 +143,7 @@ func (e *encoder) time(t time.Time) int {
 	return int(t.Unix() - e.epoch.Unix())
 }
 
-// earliest is a second before the first time that is among the data.
+// earliest is one second before the earliest time in the data.
 func earliest(p *Page) time.Time {
 	first := p.Time
 	see := func(t time.Time) {
@@ -180,7 +180,7 @@ type columns map[string]column
 
 func (c columns) add(name string, n int) { c[name] = append(c[name], n) }
 
-// used leaves out what is zero for all.
+// used leaves out the columns that have only zeros.
 func (c columns) used() map[string]column {
 	maps.DeleteFunc(c, func(_ string, numbers column) bool {
 		return !slices.ContainsFunc(numbers, func(n int) bool { return n != 0 })
@@ -196,7 +196,7 @@ func (e *encoder) objects(p *Page) {
 		hosts.add("region", e.text(h.Region))
 		hosts.add("clusters", h.Clusters)
 		hosts.add("labels", e.set(labelTexts(h.Labels)))
-		score := 0 // of no host; others are one more than their value
+		score := 0 // no score; a score is written as its value plus 1
 		if h.Health != nil {
 			score = h.Health.Value + 1
 		}
@@ -219,7 +219,7 @@ func (e *encoder) objects(p *Page) {
 		clusters.add("since", e.time(c.Since))
 		clusters.add("message", e.text(c.Message))
 		clusters.add("commit", e.trees.of(short(clean(c.Commit))))
-		clusters.add("behind", c.Behind+1) // 0 is not known
+		clusters.add("behind", c.Behind+1) // 0 where it is not known
 	}
 	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
 }

@@ -3,7 +3,7 @@ package report
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // what the page is made of
+	_ "embed" // the page's own files
 	"encoding/base64"
 	"html/template"
 	"unicode/utf8"
@@ -27,12 +27,11 @@ var (
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
-// HTML returns the page as one file of HTML, in UTF-8, that asks nobody for
-// anything: its content security policy allows its own style and script, and
-// nothing else. It can be read without scripts. Where it would become so large that
-// people could not mail it any more, it leaves out the values of snapshots, and says
-// so. The error is a fault of this
-// package, whatever the page holds.
+// HTML returns the page as one file of HTML, in UTF-8, that loads nothing from
+// anywhere: its content security policy allows its own style and script, and
+// nothing else. It can be read without scripts. A page that would be larger than
+// 8 MiB leaves out values of snapshots, and says so. No page leads to an error; an
+// error is a fault of this package.
 func HTML(p *Page) ([]byte, error) {
 	rows := listing(p)
 	encoded, err := encode(p, everything)
@@ -61,8 +60,8 @@ func HTML(p *Page) ([]byte, error) {
 	return visible(b.Bytes()), nil
 }
 
-// dataBytes is how large the data and the rows may become before values are left
-// out: with all else the page stays under 8 MiB.
+// dataBytes is how large the data and the rows may be together before values are
+// left out. With the rest of the page that is less than 8 MiB.
 const dataBytes = 7 << 20
 
 // hash is how a content security policy names a text.
@@ -71,7 +70,7 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// visible replaces what steers how other characters are shown, and bytes that are
+// visible replaces characters that change how others are shown, and bytes that are
 // not UTF-8, by U+FFFD.
 func visible(text []byte) []byte {
 	bad := func(r rune) bool {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// listing is all assignments by host, for those who read without scripts. It is
-// most of a large page's HTML, so its rows have no more than they need.
+// listing is the list of all assignments by host, for readers without scripts. It
+// is most of a large page's HTML, so its rows are as short as possible.
 func listing(p *Page) template.HTML {
 	versions := map[string]string{}
 	for i := range p.Targets {
@@ -43,7 +43,7 @@ func listing(p *Page) template.HTML {
 		}
 		b.WriteString("</table></details>\n")
 	}
-	return template.HTML(b.String()) //nolint:gosec // all that is not written above is escaped
+	return template.HTML(b.String()) //nolint:gosec // all texts of the page are escaped
 }
 
 func escape(text string) string { return template.HTMLEscapeString(clean(text)) }

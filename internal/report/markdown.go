@@ -12,12 +12,12 @@ const (
 	markdownRunes = 200
 )
 
-// Markdown returns the page for a pull request: the counts, and then what somebody
-// should look at. It has at most limit bytes; what does not fit is left out, line
-// by line, and the last line says how many lines that were. A limit of 0 is none.
+// Markdown returns the page for a pull request: the counts first, then what needs
+// attention. It has at most limit bytes: lines that do not fit are left out, and the
+// last line says how many. A limit of 0 is no limit.
 //
-// Texts stand in code spans, which is the one place where a Git host makes neither
-// links nor mentions nor pictures of them.
+// Texts are written as code spans, the one place where a Git host makes no links,
+// mentions or pictures of them.
 func Markdown(p *Page, limit int) string {
 	m := &markdown{page: p}
 	m.counts(summarize(p))
@@ -63,8 +63,8 @@ func cut(lines []string, limit int) string {
 	return text + note(kept)
 }
 
-// withoutTableHeads is how many lines to keep so that no heading, and no head of a
-// table, stands last.
+// withoutTableHeads is how many lines to keep so that the last one is neither a
+// heading nor the head of a table.
 func withoutTableHeads(lines []string, kept int) int {
 	for kept > 0 {
 		switch last := lines[kept-1]; {
@@ -88,13 +88,13 @@ func isAre(n int) string {
 	return "are"
 }
 
-// Code writes a text that somebody else chose as Markdown in which it does nothing,
-// in one line of 200 characters at most, also in the cell of a table.
+// Code writes any text as Markdown that shows it as it is: a code span of one line
+// and at most 200 characters, which may also be in the cell of a table.
 func Code(text string) string { return code(text) }
 
-// code writes a text that somebody else chose as a code span. A pipe would end the
-// cell of a table, and Git hosts do not agree on how to escape one, so another
-// character that looks the same takes its place.
+// code writes any text as a code span. A pipe would end the cell of a table, and Git
+// hosts do not agree on how to escape it, so it is replaced by a character that
+// looks the same.
 func code(text string) string {
 	text = clean(text)
 	if runes := []rune(text); len(runes) > markdownRunes {

@@ -1,15 +1,13 @@
-// Package report makes what people look at: a page of a fleet in, HTML or
-// Markdown out. It knows neither Terraform nor Git, and reads no clock: the same
-// page gives the same bytes.
+// Package report writes the page of a fleet as HTML and as Markdown. It knows
+// neither Terraform nor Git, and reads no clock: the same page gives the same bytes.
 package report
 
 import "time"
 
-// Page is all that is shown of one owner's fleet. Lists are shown in the order
-// that they have here, so whoever fills them sorts them; the matrix has cluster
-// types before clusters. What is not known is the
-// zero value, and is left out. Texts may hold anything: whatever looks like HTML,
-// Markdown or a terminal's codes is shown as it is, and does nothing.
+// Page is all that is shown of one owner's fleet. Lists are shown in the order that
+// they have here, so the caller sorts them; the matrix has cluster types before
+// clusters. What is not known is the zero value, and is left out. Texts may hold
+// anything: HTML, Markdown and terminal codes in them are shown as text.
 type Page struct {
 	// Title is the name of the owner, and Environment that of its fleet.
 	Title, Environment string
@@ -55,7 +53,7 @@ type Repository struct {
 // Verdict is what reports say of an assignment, or of a cluster.
 type Verdict string
 
-// The verdicts. "" is none: nobody was asked, or no cluster follows the host.
+// The verdicts. "" is none: no cluster was asked, or no cluster follows the host.
 const (
 	Failed      Verdict = "failed"
 	Behind      Verdict = "behind"
@@ -81,7 +79,7 @@ type Host struct {
 	Labels map[string]string
 	// Region is what it is grouped by; "" for none.
 	Region string
-	// Clusters is how many clusters follow it: those of the type, or 1.
+	// Clusters is the number of clusters that follow it: all of the cluster type, or 1.
 	Clusters int
 	// Health is nil where nothing is known of it.
 	Health *Score
@@ -124,9 +122,9 @@ type Assignment struct {
 	Clusters Counts
 
 	State State
-	// Tree is the tree that is wanted, Deployed the one at the tip; "" for none.
+	// Tree is the id of the wanted tree, Deployed that of the tree at the tip; "" for none.
 	Tree, Deployed string
-	// Commit is the one that changed it last, Changed when.
+	// Commit is the one that changed it last, and Changed the time of that commit.
 	Commit  string
 	Changed time.Time
 	// WaitsFor is what a change of it waits for; "" for nothing.
@@ -148,7 +146,7 @@ type Snapshot struct {
 type Value struct {
 	// Pointer is its JSON pointer.
 	Pointer string
-	// Container is the config container that it comes from, Overridden are those that lost.
+	// Container is the config container that it comes from, Overridden are those whose value it replaced.
 	Container  string
 	Overridden []string
 	// Text is the value as JSON; "" where values are not to be shown.
@@ -180,7 +178,7 @@ type Rollout struct {
 	Done, Hosts int
 	Since       time.Time
 	WaitsFor    string
-	// Failed says that it halts, or went back.
+	// Failed says that it has halted, or was rolled back.
 	Failed bool
 }
 
@@ -209,7 +207,7 @@ type Change struct {
 	Assignment string
 }
 
-// Unscheduled is a deployment target that runs nowhere.
+// Unscheduled is a deployment target without a host.
 type Unscheduled struct {
 	Target string
 	// Reason is a clause without its subject.
@@ -231,18 +229,18 @@ type Excluded struct {
 	Policies     []string
 }
 
-// Rule is a constraint, and what came of it.
+// Rule is a constraint, and its result.
 type Rule struct {
 	Name string
 	// Mode is "enforce" or "inform".
 	Mode string
-	// Looked is how many objects it looked at, Passed how many of them it found right.
+	// Looked is on how many objects it was evaluated, Passed how many of them satisfy it.
 	Looked, Passed int
 	// Violations are the first of the others.
 	Violations []Violation
 }
 
-// Violation is one object that breaks a rule.
+// Violation is one object that violates a rule.
 type Violation struct {
 	// Subject says which object, as in "large/hello-world-app".
 	Subject string

@@ -16,11 +16,11 @@ func rank(v Verdict) int {
 	return slices.Index(verdicts, Unknown)
 }
 
-// summary is what the whole page comes to.
+// summary has the sums over the whole page.
 type summary struct {
 	// assignments and clusters are counted by the rank of their verdict.
 	assignments, clusters [6]int
-	// fresh, changed and removed are not deployed as they are wanted, waiting wait for something.
+	// added, changed and removed are not deployed as wanted; waiting are assignments that wait for something.
 	added, changed, removed, waiting int
 	// violations are of enforced rules and of others.
 	violations, informed int
@@ -57,7 +57,7 @@ func summarize(p *Page) summary {
 	return s
 }
 
-// broken is how many objects break the rule.
+// broken is how many objects violate the rule.
 func (r *Rule) broken() int { return max(r.Looked-r.Passed, len(r.Violations)) }
 
 // bounds are those of a score.
@@ -68,7 +68,7 @@ func (p *Page) bounds() (good, poor int) {
 	return p.Good, p.Poor
 }
 
-// grade is a score in a word.
+// grade is a score as a word.
 func (p *Page) grade(score *Score) string {
 	good, poor := p.bounds()
 	switch {

@@ -12,9 +12,9 @@ import (
 // shownRunes is how much of one text is shown.
 const shownRunes = 1000
 
-// clean returns a text that can do nothing to a terminal or to the direction of
-// what stands around it: such characters become U+FFFD, and breaks of lines become
-// spaces. What is longer than shownRunes is cut.
+// clean returns a text without characters that control a terminal or change the
+// direction of the text around them: they become U+FFFD, and line breaks become
+// spaces. A text longer than shownRunes is cut.
 func clean(text string) string {
 	if isPlain(text) {
 		return text
@@ -52,8 +52,8 @@ func isPlain(text string) bool {
 	return true
 }
 
-// isHidden says that a rune steers how others are shown: control characters,
-// marks and overrides of direction, annotations, tags.
+// isHidden says that a rune changes how others are shown: control characters,
+// direction marks and overrides, annotations, tags.
 func isHidden(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0:
@@ -107,7 +107,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// ago says how long before the evidence something was; "" where either is not known.
+// ago is the time between t and the evidence, as in "3 h"; "" where either is not known.
 func ago(t, evidence time.Time) string {
 	if t.IsZero() || evidence.IsZero() || t.After(evidence) {
 		return ""
@@ -124,7 +124,7 @@ func ago(t, evidence time.Time) string {
 	}
 }
 
-// percent is a share of a whole for people: only none is 0 %, and only all is 100 %.
+// percent is a share for people: "0 %" only where part is 0, and "100 %" only where it is the whole.
 func percent(part, whole int) string {
 	switch {
 	case whole == 0 || part == 0:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// How many of a list the page shows outside of the matrix.
+// How many entries of a list the page shows outside of the matrix.
 const (
 	shownRows       = 200
 	shownNames      = 1000
@@ -50,10 +50,10 @@ func (v *view) Moment(t time.Time) string { return moment(t) }
 // Ago says how long before the evidence a time was.
 func (v *view) Ago(t time.Time) string { return ago(t, v.Time) }
 
-// Grade is a score in a word.
+// Grade is a score as a word.
 func (v *view) Grade(score *Score) string { return v.grade(score) }
 
-// Name is a verdict in a word.
+// Name is a verdict as a word.
 func (v *view) Name(verdict Verdict) string { return verdictName(verdict) }
 
 // IsVerdict says that a text is the name of a verdict.
@@ -66,11 +66,11 @@ type tile struct {
 	Verdict string
 	Count   int
 	Percent string
-	// From is where its part of a bar of 100 begins, Width how long it is.
+	// From is where its part of a bar of length 100 begins, and Width the length of that part.
 	From, Width string
 }
 
-// Tiles count the assignments by verdict, the worst first; none is left out where it is not there.
+// Tiles count the assignments by verdict, the worst first. "No verdict" is left out where all have one.
 func (v *view) Tiles() []tile { return tiles(v.assignments, len(v.Assignments)) }
 
 // ClusterTiles count the clusters likewise.
@@ -99,7 +99,7 @@ func share(part, whole int) float64 {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
-// verdictName is a verdict in a word, which is a class of the style sheet, too.
+// verdictName is a verdict as a word. The style sheet has a class of the same name.
 func verdictName(v Verdict) string {
 	switch {
 	case v == "":
@@ -113,30 +113,30 @@ func verdictName(v Verdict) string {
 // Pending are assignments that are not deployed as they are wanted.
 func (v *view) Pending() int { return v.added + v.changed + v.removed }
 
-// Fresh, Altered, Leaving and Waiting say what they are made of.
+// New counts those that the branch does not have yet.
 func (v *view) New() int { return v.added }
 
-// Changed are those with other content.
+// Changed counts those that the branch has with other content.
 func (v *view) Changed() int { return v.changed }
 
-// Removed are those that go.
+// Removed counts those that are being removed.
 func (v *view) Removed() int { return v.removed }
 
-// Waiting are those that wait for something.
+// Waiting counts those that wait for something.
 func (v *view) Waiting() int { return v.waiting }
 
-// Broken are violations of enforced rules, Informed those of others.
+// Broken counts the violations of enforced rules.
 func (v *view) Broken() int { return v.violations }
 
-// Informed are violations of rules that only tell.
+// Informed counts the violations of rules that only inform.
 func (v *view) Informed() int { return v.informed }
 
-// Unassigned counts what goes nowhere.
+// Unassigned counts all that its section lists.
 func (v *view) Unassigned() int {
 	return len(v.Unscheduled) + len(v.IdleHosts) + len(v.IdlePolicies) + len(v.Excluded)
 }
 
-// Halted says how many rollouts halt.
+// Halted counts the rollouts that have halted.
 func (v *view) Halted() int {
 	n := 0
 	for i := range v.Rollouts {
@@ -149,7 +149,7 @@ func (v *view) Halted() int {
 type track struct {
 	*Rollout
 	Steps []step
-	// Share is how long the bar of hosts that have it is, of 100.
+	// Share is the length of the bar of hosts that have it, of 100.
 	Share string
 }
 
@@ -158,7 +158,7 @@ type step struct {
 	Number int
 	// State is "done", "now", "failed" or "next".
 	State string
-	// X is where its sign stands, and Before where the one before it does.
+	// X is the position of its sign, and Before that of the sign before it.
 	X, Before int
 }
 
@@ -189,7 +189,7 @@ func (v *view) Tracks() []track {
 // Width is that of the picture.
 func (t track) Width() int { return max(28, len(t.Steps)*40-12) }
 
-// Worst are the hosts with the lowest scores, as far as they are not good.
+// Worst are the hosts with the lowest scores, without those whose score is good.
 func (v *view) Worst() []*Host {
 	var hosts []*Host
 	for i := range v.Hosts {
@@ -204,7 +204,7 @@ func (v *view) Worst() []*Host {
 // NotReady are the clusters that are not ready.
 func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
-// Shown are as many of a list as the page shows.
+// Shown is the part of a list that the page shows.
 func (v *view) Shown(list any) (any, error) {
 	switch all := list.(type) {
 	case []*Cluster:
@@ -235,30 +235,30 @@ func (v *view) Shown(list any) (any, error) {
 
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
 
-// More is how many of a list the page does not show.
+// More is how many entries of a list the page does not show.
 func (v *view) More(all, most int) int { return max(0, all-most) }
 
-// Rows and Names are how many of a list the page shows.
+// Rows is how many entries of a table the page shows.
 func (v *view) Rows() int { return shownRows }
 
 // Names is how many names it shows.
 func (v *view) Names() int { return shownNames }
 
-// ViolationsOf are as many as are shown.
+// ViolationsOf are the violations of a rule that the page shows.
 func (v *view) ViolationsOf(rule Rule) []Violation {
 	return first(rule.Violations, shownViolations)
 }
 
-// BrokenOf is how many objects break a rule.
+// BrokenOf is how many objects violate a rule.
 func (v *view) BrokenOf(rule Rule) int { return rule.broken() }
 
 // MoreOf is how many of them are not shown.
 func (v *view) MoreOf(rule Rule) int { return rule.broken() - len(v.ViolationsOf(rule)) }
 
-// Newest are the commits that are seen at first.
+// Newest are the commits that the page shows at once.
 func (v *view) Newest() []Commit { return first(v.History, shownCommits) }
 
-// Older are the commits that are seen when one asks for them.
+// Older are the commits that the page shows when the list is opened.
 func (v *view) Older() []Commit { return v.History[min(len(v.History), shownCommits):] }
 
 // commitView is a commit with what writes its parts.
@@ -267,7 +267,7 @@ type commitView struct {
 	View *view
 }
 
-// CommitView is a commit for its own template.
+// CommitView is a commit for the template of commits.
 func (v *view) CommitView(c Commit) commitView { return commitView{&c, v} }
 
 // MoreChanges is how many changes of a commit are not shown.

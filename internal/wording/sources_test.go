@@ -30,7 +30,7 @@ var unclear = map[string]*regexp.Regexp{
 }
 
 // TestMessagesAndGuidesAreInPlainWords looks at what users read: the texts in the sources, which become
-// diagnostics, descriptions and commit messages, and the guides.
+// diagnostics, descriptions and commit messages, the overview's page, and the guides.
 func TestMessagesAndGuidesAreInPlainWords(t *testing.T) {
 	t.Parallel()
 	looked := 0
@@ -61,13 +61,15 @@ func TestMessagesAndGuidesAreInPlainWords(t *testing.T) {
 			return true
 		})
 	})
-	for _, extension := range []string{".md", ".tmpl"} {
-		eachFile(t, filepath.Join("..", "..", "templates"), extension, func(path string, content []byte) {
-			for line := range strings.Lines(string(content)) {
-				check(path, line)
-			}
-		})
+	checkLines := func(path string, content []byte) {
+		for line := range strings.Lines(string(content)) {
+			check(path, line)
+		}
 	}
+	for _, extension := range []string{".md", ".tmpl"} {
+		eachFile(t, filepath.Join("..", "..", "templates"), extension, checkLines)
+	}
+	eachFile(t, filepath.Join("..", "report", "assets"), ".html", checkLines)
 	if looked < 5000 {
 		t.Errorf("only %d texts were found", looked)
 	}

@@ -42,7 +42,7 @@ data "flotilla_overview" "dev" {
   health      = { good = 80, poor = 50 }
 }
 
-# A check warns, and never fails a plan or an apply. There is no score as long as there is nothing to judge.
+# A check warns, and never fails a plan or an apply. There is no score as long as no cluster was asked or nothing is deployed.
 check "the_fleet_is_healthy" {
   assert {
     condition     = coalesce(data.flotilla_overview.dev.health_score, 100) >= 80
