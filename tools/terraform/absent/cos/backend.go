@@ -1,0 +1,10 @@
+// Package cos stands for a backend that Terraform keeps in a module of its own, which has no releases.
+package cos
+
+import (
+	"github.com/hashicorp/terraform/internal/backend"
+	"github.com/hashicorp/terraform/internal/backend/remote-state/inmem"
+)
+
+// New returns the backend that keeps states in memory.
+func New() backend.Backend { return inmem.New() }
