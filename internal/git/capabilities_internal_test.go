@@ -83,3 +83,15 @@ func TestOnlyWhatPassesByItselfIsTriedAgain(t *testing.T) {
 		}
 	}
 }
+
+// What a hook prints may be coloured, or worse: it stands in a diagnostic, which a terminal shows.
+func TestWhatAServerSaysOfAPushDoesNothingToATerminal(t *testing.T) {
+	t.Parallel()
+	report := packp.NewReportStatus()
+	report.UnpackStatus = "ok"
+	report.CommandStatuses = []*packp.CommandStatus{{ReferenceName: plumbing.NewBranchReferenceName("main"), Status: "hook \x1b]0;declined\x07"}}
+	_, err := notApplied(report, report.Error(), "\x1b[31mprotected\x1b[0m\r\nask the owners")
+	if err == nil || strings.ContainsAny(err.Error(), "\x1b\x07\r") || !strings.Contains(err.Error(), "protected\ufffd[0m\nask the owners") {
+		t.Errorf("the error is %q", err)
+	}
+}

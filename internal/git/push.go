@@ -15,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // PushResult is the result of a push.
@@ -184,6 +186,7 @@ func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswe
 	if said != "" {
 		text += "; it says: " + said
 	}
+	text = wording.Visible(text)
 	refused := report != nil && report.Error() != nil
 	if refused && !isLocked(report) {
 		return nil, fmt.Errorf("%w: %s", ErrRefused, text)

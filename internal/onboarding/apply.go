@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Clusters are the clusters that an agent's objects are for: one, or one and its hub.
@@ -234,7 +235,7 @@ func blockerOf(live *unstructured.Unstructured) string {
 		for _, one := range conditions {
 			condition, _ := one.(map[string]any)
 			if condition["status"] == "True" && (condition["type"] == "NamespaceFinalizersRemaining" || condition["type"] == "NamespaceContentRemaining") {
-				return fmt.Sprintf(" (%v)", condition["message"])
+				return fmt.Sprintf(" (%s)", wording.OneLine(fmt.Sprint(condition["message"])))
 			}
 		}
 		return ""
@@ -277,7 +278,7 @@ func notAccepted(live *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, one := range conditions {
 		if condition, _ := one.(map[string]any); condition["status"] == "False" && condition["message"] != nil {
-			return fmt.Sprintf(": %v", condition["message"])
+			return ": " + wording.OneLine(fmt.Sprint(condition["message"]))
 		}
 	}
 	return ""

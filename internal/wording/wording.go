@@ -4,6 +4,7 @@ package wording
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Count is "1 host" or "2 hosts".
@@ -38,12 +39,24 @@ func Lines(lines []string, most int) string {
 	return fmt.Sprintf("%s\n… and %d more", strings.Join(lines[:most], "\n"), len(lines)-most)
 }
 
+// Visible is a text that can do nothing to the terminal on which it is printed: it has U+FFFD in place of control
+// characters, other than tabs and line breaks, and of what changes the direction of text or hides it.
+func Visible(text string) string {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(text, ""))
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
 // maxSaid is how many bytes are shown of what a server said.
 const maxSaid = 300
 
-// OneLine is what a server said, short enough for a diagnostic.
+// OneLine is what a server said, short enough for a diagnostic, and [Visible].
 func OneLine(said string) string {
-	said = strings.ToValidUTF8(strings.Join(strings.Fields(said), " "), "")
+	said = Visible(strings.Join(strings.Fields(said), " "))
 	if len(said) > maxSaid {
 		said = strings.ToValidUTF8(said[:maxSaid], "") + "..."
 	}

@@ -20,6 +20,8 @@ func TestCountsAndListsReadAsSentences(t *testing.T) {
 		{wording.Lines([]string{"a", "b"}, 2), "a\nb"},
 		{wording.Lines([]string{"a", "b", "c"}, 2), "a\nb\n… and 1 more"},
 		{wording.OneLine(" two\r\n\tlines\xff "), "two lines"},
+		{wording.OneLine("\x1b[31mred\x1b[0m \u202etxt\u009b"), "\ufffd[31mred\ufffd[0m \ufffdtxt\ufffd"},
+		{wording.Visible("a\r\n\tb\x07\u200b"), "a\n\tb\ufffd\ufffd"},
 	} {
 		if test.got != test.want {
 			t.Errorf("got %q, want %q", test.got, test.want)
