@@ -5,7 +5,10 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"time"
+	"unicode"
+	"unicode/utf16"
 )
 
 // Format is the version of the JSON. A reader refuses a version that it does not know. Members may be added to a version; none
@@ -160,7 +163,29 @@ func (r *Report) Marshal() ([]byte, error) {
 	if err := encoder.Encode(written); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	return escaped(b.Bytes()), nil
+}
+
+// escaped writes what steers a terminal, or hides, as JSON can write any character: \u009b. The encoder leaves those
+// beyond ASCII as they are.
+func escaped(text []byte) []byte {
+	hidden := func(r rune) bool { return r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf) }
+	if !bytes.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			first, second := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, first, second)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes()
 }
 
 // Summarize sets Summary from Rules.

@@ -1,10 +1,13 @@
 package audit_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
 )
@@ -57,6 +60,7 @@ func TestTheMarkdownListsTheFirstViolationsAndCountsTheRest(t *testing.T) {
 
 // FuzzMarkdown looks for texts that are more than text: each stands in code, in its line.
 func FuzzMarkdown(f *testing.F) {
+	f.Add("\u009b31m\u202e\x7f\U000e0041", "\x1b]0;x\x07\u200b")
 	f.Add("a|b`c", "</td><script>alert(1)</script>\n# x\n@everyone ![x](http://example.com)")
 	f.Fuzz(func(t *testing.T, first, second string) {
 		lines := func(first, second string) int {
@@ -74,6 +78,14 @@ func FuzzMarkdown(f *testing.F) {
 		}
 		if got, want := lines(first, second), lines("x", "y"); got != want {
 			t.Errorf("%q and %q make %d lines, want %d", first, second, got, want)
+		}
+		text, err := (&audit.Report{Rules: []audit.Rule{{Error: &first, Violations: []audit.Violation{{Subject: first, Message: second}}}}}).Marshal()
+		if err != nil || bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) }) {
+			t.Errorf("%v: %q", err, text)
+		}
+		var read audit.Report
+		if err := json.Unmarshal(text, &read); err != nil || utf8.ValidString(first) && *read.Rules[0].Error != first {
+			t.Errorf("%v: %q is read as %+v", err, first, read)
 		}
 	})
 }
