@@ -47,7 +47,7 @@ func newExplainer(r *reach, notes *Notes) *explainer {
 // reasonsOf returns the number of the set of what reaches a folder.
 func (e *explainer) reasonsOf(key assignmentKey) int {
 	var numbers []int
-	found := e.of(key)
+	found := e.reasonsFor(key)
 	for _, one := range found {
 		number, seen := e.numbers[one]
 		if !seen {
@@ -82,22 +82,22 @@ func (e *explainer) causesOf(asked question) *causeSet {
 	if e.notes.RolledBack != "" {
 		return e.set([]cause{{kind: byRollback, name: e.notes.RolledBack}})
 	}
-	best := no
+	best := fitNone
 	var causes []cause
 	for _, one := range e.sets[asked.reasons] {
 		switch fit := one.rule(one.object, asked.role, asked.key); {
 		case fit > best:
 			best, causes = fit, []cause{one.object.cause}
-		case fit == best && fit > no:
+		case fit == best && fit > fitNone:
 			causes = append(causes, one.object.cause)
 		}
 	}
 	switch {
-	case asked.drift != "" && best < well:
+	case asked.drift != "" && best < fitLikely:
 		causes = []cause{{kind: byHand, name: asked.drift}}
-	case best == no && e.notes.HandedOver != "":
+	case best == fitNone && e.notes.HandedOver != "":
 		causes = []cause{{kind: byName}}
-	case best == no && e.differences != nil && !e.any && e.before.Provider == "":
+	case best == fitNone && e.differences != nil && !e.any && e.before.Provider == "":
 		causes = []cause{{kind: byProvider}}
 	}
 	return e.set(causes)
@@ -111,13 +111,13 @@ func (e *explainer) moved(folder *Folder) *causeSet {
 		return e.set([]cause{{kind: byRollback, name: e.notes.RolledBack}})
 	case folder.Location != "":
 		return e.set(nil)
-	case e.was[key] != nil && e.is[key] != nil || folder.Drift != "" && e.arrival(key, folder.Added) == nil:
+	case e.former[key] != nil && e.current[key] != nil || folder.Drift != "" && e.causesOfAssignment(key, folder.Added) == nil:
 		if folder.Drift == "" {
 			return e.set(nil)
 		}
 		return e.set([]cause{{kind: byHand, name: folder.Drift}})
 	}
-	return e.set(e.arrival(key, folder.Added))
+	return e.set(e.causesOfAssignment(key, folder.Added))
 }
 
 func (e *explainer) set(causes []cause) *causeSet {

@@ -49,7 +49,7 @@ type Notes struct {
 	RolledBack string   // the commit whose folders are wanted again: it is the cause of every change
 	HandedOver string   // who owned the folders until now, where they go over as they are
 	Adopted    []string // folders that others or nobody owned, "<host>/<deployment target>"
-	Mended     []string // hosts whose marker or record is repaired
+	Repaired   []string // hosts whose marker or record is repaired
 	Lines      []string // whatever else is to be said, in this order
 	// Constraints are lines about rules, in this order.
 	Constraints []string
@@ -70,7 +70,7 @@ func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
 	lines = append(lines, s.waiting()...)
 	lines = append(lines, s.drifted()...)
 	lines = append(lines, s.others()...)
-	lines = append(lines, Few(notes.Constraints)...)
+	lines = append(lines, LimitLines(notes.Constraints)...)
 	if len(lines) == 1 && s.nothing() {
 		return nil
 	}
@@ -91,8 +91,8 @@ const (
 	maxFew     = 12
 )
 
-// Few bounds lines about one thing, their number and their lengths.
-func Few(lines []string) []string {
+// LimitLines bounds lines about one thing, their number and their lengths.
+func LimitLines(lines []string) []string {
 	var few []string
 	for i, line := range lines {
 		if left := len(lines) - i; i == maxFew-1 && left > 1 {

@@ -278,7 +278,7 @@ func TestDriftIsToldBesideWhatTheFleetChanges(t *testing.T) {
 func TestNotesAreLines(t *testing.T) {
 	t.Parallel()
 	equalLines(t, changes.Summarize(nil, nil, nil, changes.Notes{
-		Total: 24, HandedOver: "dev", Adopted: []string{"small/b", "large/a"}, Mended: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
+		Total: 24, HandedOver: "dev", Adopted: []string{"small/b", "large/a"}, Repaired: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
 	}), []string{
 		"no assignment changes; none is added; none is removed; 24 in all",
 		`owner "dev" hands over its folders unchanged: nothing is removed`,
@@ -299,7 +299,7 @@ func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
 		{Host: "a\u202eb", DeploymentTarget: "hello", Before: file("x\r.json", "{}"), After: file("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`)},
 		{Host: "a", DeploymentTarget: "hello", WaitsFor: "\x1b[31m", Drift: "\n"},
 	}
-	for _, line := range changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Adopted: []string{"\t"}, Mended: []string{"\a"}}) {
+	for _, line := range changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Adopted: []string{"\t"}, Repaired: []string{"\a"}}) {
 		if len(line) > 1000 || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q", line)
 		}

@@ -160,8 +160,8 @@ func (c *collector) texts(extension string, before, after string) bool {
 
 // What a key can be besides changed.
 const (
-	isNew  = "new"
-	isGone = "removed"
+	isNew     = "new"
+	isRemoved = "removed"
 )
 
 // differs notes that something differs where the comparison is.
@@ -183,8 +183,8 @@ func (c *collector) differs(what string) {
 	c.keys = append(c.keys, keyChange{text: text, segments: slices.Clone(c.at)})
 }
 
-// below does something one level further down.
-func (c *collector) below(segment string, do func()) {
+// atSegment does something one level further down.
+func (c *collector) atSegment(segment string, do func()) {
 	c.at = append(c.at, segment)
 	do()
 	c.at = c.at[:len(c.at)-1]
@@ -198,19 +198,19 @@ func (c *collector) values(before, after any) {
 			for _, key := range unionOfKeys(before, after) {
 				one, had := before[key]
 				other, has := after[key]
-				c.below(key, func() { c.member(one, other, had, has) })
+				c.atSegment(key, func() { c.member(one, other, had, has) })
 			}
 			return
 		}
 	case []any:
 		if after, ok := after.([]any); ok && len(before) == len(after) {
 			for i := range before {
-				c.below(index(i), func() { c.values(before[i], after[i]) })
+				c.atSegment(index(i), func() { c.values(before[i], after[i]) })
 			}
 			return
 		}
 	case string:
-		if after, ok := after.(string); ok && (before == after || c.inside(before, after)) {
+		if after, ok := after.(string); ok && (before == after || c.configFile(before, after)) {
 			return
 		}
 	default:
@@ -229,7 +229,7 @@ func (c *collector) values(before, after any) {
 func (c *collector) member(before, after any, had, has bool) {
 	switch {
 	case !has:
-		c.differs(isGone)
+		c.differs(isRemoved)
 	case !had:
 		c.differs(isNew)
 	default:
@@ -237,8 +237,8 @@ func (c *collector) member(before, after any, had, has bool) {
 	}
 }
 
-// inside compares the file that a ConfigMap of configuration holds as its one key.
-func (c *collector) inside(before, after string) bool {
+// configFile compares the file that a ConfigMap of configuration holds as its one key.
+func (c *collector) configFile(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" || roleOf(c.at[1]) != configRole {
 		return false
 	}
@@ -261,7 +261,7 @@ func (c *collector) pairs(before, after string, parse func(string) (map[string]s
 		old, had := one[key]
 		value, has := other[key]
 		if had != has || old != value {
-			c.below(key, func() { c.member(false, true, had, has) })
+			c.atSegment(key, func() { c.member(false, true, had, has) })
 		}
 	}
 	return true

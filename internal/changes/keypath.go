@@ -14,11 +14,11 @@ func index(i int) string { return indexMark + strconv.Itoa(i) }
 
 // indexOf reads a place in a list.
 func indexOf(segment string) (int, bool) {
-	place, is := strings.CutPrefix(segment, indexMark)
+	number, is := strings.CutPrefix(segment, indexMark)
 	if !is {
 		return 0, false
 	}
-	i, err := strconv.Atoi(place)
+	i, err := strconv.Atoi(number)
 	return i, err == nil && i >= 0
 }
 
@@ -34,9 +34,9 @@ func pathText(segments []string) string {
 			b.WriteString("…")
 			break
 		}
-		switch place, isPlace := strings.CutPrefix(segment, indexMark); {
-		case isPlace:
-			b.WriteString("[" + word(place) + "]")
+		switch number, isIndex := strings.CutPrefix(segment, indexMark); {
+		case isIndex:
+			b.WriteString("[" + word(number) + "]")
 		case !isWord(segment):
 			b.WriteString("[" + quoted(segment) + "]")
 		default:

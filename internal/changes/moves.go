@@ -27,9 +27,9 @@ func (s *summary) moves(sign string, folders []int, limit int) []string {
 	for i, number := range folders {
 		single[i] = &move{causes: s.moved(&s.folders[number]), location: s.folders[number].Location, folders: []int{number}}
 	}
-	maker := func(m *move) string { return fmt.Sprintf("%d %q", m.causes.number, m.location) }
+	keyOf := func(m *move) string { return fmt.Sprintf("%d %q", m.causes.number, m.location) }
 	var moves []*move
-	for _, group := range partition(single, maker) {
+	for _, group := range partition(single, keyOf) {
 		moves = append(moves, s.fewest(group)...)
 	}
 	if len(moves) > limit {
@@ -196,8 +196,8 @@ func (s *summary) waiting() []string {
 // others are the lines that say what no folder shows.
 func (s *summary) others() []string {
 	var lines []string
-	if n := len(s.notes.Mended); n > 0 {
-		hosts := slices.Sorted(slices.Values(s.notes.Mended))
+	if n := len(s.notes.Repaired); n > 0 {
+		hosts := slices.Sorted(slices.Values(s.notes.Repaired))
 		lines = append(lines, "marker or record repaired, on "+names(hosts, "host"))
 	}
 	for i, line := range s.notes.Lines {

@@ -73,16 +73,16 @@ func (o *object) has(fields ...string) bool {
 	return false
 }
 
-// isNewOrGone says whether there is no such object in one of the versions.
-func (o *object) isNewOrGone() bool { return o != nil && o.fields == nil }
+// isNewOrRemoved says whether there is no such object in one of the versions.
+func (o *object) isNewOrRemoved() bool { return o != nil && o.fields == nil }
 
-// pairOf is a name within a kind: of templates also their type.
-type pairOf struct{ group, name string }
+// templateName is a name within a kind: of templates also their type.
+type templateName struct{ group, name string }
 
 // differences are the objects that differ between two versions of the fleet, by name.
 type differences struct {
 	workspaces, clusterTypes, clusters, workloads, targets, policies, containers map[string]*object
-	templates                                                                    map[pairOf]*object
+	templates                                                                    map[templateName]*object
 	environment, hydration, assignments, repo, provider                          *object
 	any                                                                          bool
 	requires                                                                     bool // what a workload requires
@@ -94,7 +94,7 @@ func compareVersions(before, after *Version) *differences {
 		return nil
 	}
 	old, wanted := before.Fleet, after.Fleet
-	d := &differences{templates: map[pairOf]*object{}}
+	d := &differences{templates: map[templateName]*object{}}
 	d.workspaces = compare(old.Workspaces, wanted.Workspaces, byWorkspace, func(w *fleet.Workspace) string { return w.Name })
 	d.clusterTypes = compare(old.ClusterTypes, wanted.ClusterTypes, byClusterType, func(c *fleet.ClusterType) string { return c.Name })
 	d.clusters = compare(old.Clusters, wanted.Clusters, byCluster, func(c *fleet.Cluster) string { return c.Name })
@@ -137,13 +137,13 @@ func compare[T any](before, after []T, kind kind, nameOf func(*T) string) map[st
 		}
 	}
 	for name := range old {
-		differ[name] = &object{cause: cause{kind, name, isGone}}
+		differ[name] = &object{cause: cause{kind, name, isRemoved}}
 	}
 	return differ
 }
 
-// inert are attributes that nothing is made of.
-var inert = []string{"description", "config_schemas"}
+// withoutEffect are attributes that nothing is made of.
+var withoutEffect = []string{"description", "config_schemas"}
 
 // differentFields returns the attributes of two objects that differ, and are no matter of notes.
 func differentFields(before, after any) map[string]bool {
@@ -162,7 +162,7 @@ func differentFields(before, after any) map[string]bool {
 			fields[name] = true
 		}
 	}
-	for _, name := range inert {
+	for _, name := range withoutEffect {
 		delete(fields, name)
 	}
 	return fields
@@ -241,7 +241,7 @@ func (d *differences) compareTargets(before, after *Version) {
 		d.requires = d.requires || workload.has("requires")
 	}
 	for _, target := range d.targets {
-		if workload := d.workloads[target.cause.name]; workload.isNewOrGone() {
+		if workload := d.workloads[target.cause.name]; workload.isNewOrRemoved() {
 			target.cause = workload.cause
 		}
 	}
@@ -286,7 +286,7 @@ func changedKeys(container *object, before, after map[string]string) map[string]
 	switch container.cause.how {
 	case isNew:
 		old, ok = nil, true
-	case isGone:
+	case isRemoved:
 		wanted, wantedOK = nil, true
 	}
 	if !ok || !wantedOK {
@@ -326,7 +326,7 @@ func (d *differences) compareTemplates(before, after *fleet.Fleet) {
 	for _, group := range unionOfKeys(old, wanted) {
 		for name, object := range compare(old[group], wanted[group], byTemplate, func(t *fleet.Template) string { return t.Name }) {
 			object.group = group
-			d.templates[pairOf{group, name}] = object
+			d.templates[templateName{group, name}] = object
 		}
 	}
 }

@@ -14,11 +14,11 @@ import (
 // How well a changed object that reaches a folder explains a change in one of its files. Of all that
 // reach it, those that explain it best are its causes.
 const (
-	no       = iota // it cannot have made it
-	hardly          // only a template of somebody's own would show it there
-	perhaps         // it can have
-	well            // it is what such a file is made of
-	provably        // its data has the very key
+	fitNone     = iota // it cannot have made it
+	fitUnlikely        // only a template of somebody's own would show it there
+	fitPossible        // it can have
+	fitLikely          // it is what such a file is made of
+	fitCertain         // its data has the very key
 )
 
 // reason is a changed object that reaches a folder, in one of the ways in which it can.
@@ -33,14 +33,14 @@ type rule func(object *object, role role, key *keyChange) int
 // reach finds the changed objects that reach an assignment, before or after.
 type reach struct {
 	*differences
-	before, after *Version
-	was, is       map[assignmentKey]*schedule.Assignment // of the folders that change
-	wasMatched    map[assignmentKey][]string             // their config containers
-	isMatched     map[assignmentKey][]string
-	reasons       map[*object]*reason
-	byMatching    map[string]*reason
-	changedOf     map[*string][]*object // of a list of containers, by its first element
-	selectors     map[*fleet.Selector]compiledSelector
+	before, after     *Version
+	former, current   map[assignmentKey]*schedule.Assignment // of the folders that change
+	formerContainers  map[assignmentKey][]string             // their config containers
+	currentContainers map[assignmentKey][]string
+	reasons           map[*object]*reason
+	byMatching        map[string]*reason
+	changedOf         map[*string][]*object // of a list of containers, by its first element
+	selectors         map[*fleet.Selector]compiledSelector
 }
 
 type assignmentKey struct{ host, target string }
@@ -55,9 +55,9 @@ func newReach(before, after *Version, folders []Folder) *reach {
 	for i := range folders {
 		wanted[assignmentKey{folders[i].Host, folders[i].DeploymentTarget}] = true
 	}
-	r.was, r.is = assignmentsOf(before, wanted), assignmentsOf(after, wanted)
+	r.former, r.current = assignmentsOf(before, wanted), assignmentsOf(after, wanted)
 	if r.differences != nil {
-		r.wasMatched, r.isMatched = matchedOf(before, r.was), matchedOf(after, r.is)
+		r.formerContainers, r.currentContainers = matchedOf(before, r.former), matchedOf(after, r.current)
 	}
 	return r
 }
@@ -97,12 +97,12 @@ func matchedOf(v *Version, of map[assignmentKey]*schedule.Assignment) map[assign
 	return matched
 }
 
-// of returns the reasons for a change of a folder that is there before and after.
-func (r *reach) of(key assignmentKey) []*reason {
+// reasonsFor returns the reasons for a change of a folder that is there before and after.
+func (r *reach) reasonsFor(key assignmentKey) []*reason {
 	if r.differences == nil || !r.any {
 		return nil
 	}
-	was, is := r.was[key], r.is[key]
+	former, current := r.former[key], r.current[key]
 	var found []*reason
 	add := func(object *object, rule rule) {
 		if object == nil {
@@ -117,13 +117,13 @@ func (r *reach) of(key assignmentKey) []*reason {
 	add(r.hydration, ofHydration)
 	add(r.provider, ofProvider)
 	add(r.repo, ofRepo)
-	if was == nil || is == nil { // what one version does not assign is not compared
-		was, is = cmp.Or(was, is), cmp.Or(is, was)
+	if former == nil || current == nil { // what one version does not assign is not compared
+		former, current = cmp.Or(former, current), cmp.Or(current, former)
 	}
-	if was == nil {
+	if former == nil {
 		return found
 	}
-	for _, one := range []*schedule.Assignment{was, is} {
+	for _, one := range []*schedule.Assignment{former, current} {
 		add(r.clusterTypes[one.Host.ClusterType.Name], ofHost)
 		if one.Host.Cluster != nil {
 			add(r.clusters[one.Host.Cluster.Name], ofHost)
@@ -138,13 +138,13 @@ func (r *reach) of(key assignmentKey) []*reason {
 			add(r.policies[policy], ofPolicy)
 		}
 	}
-	found = r.required(found, was, is)
-	for _, list := range [][]string{r.wasMatched[key], r.isMatched[key]} {
+	found = r.required(found, former, current)
+	for _, list := range [][]string{r.formerContainers[key], r.currentContainers[key]} {
 		for _, container := range r.changedIn(list) {
 			add(container, ofContainer)
 		}
 	}
-	found = r.matching(found, key, was, is)
+	found = r.matching(found, key, former, current)
 	return found
 }
 
@@ -167,23 +167,23 @@ func (r *reach) changedIn(list []string) []*object {
 
 // matching adds, where the labels of a host or of a deployment target changed, that other containers
 // match it now: the keys of these are what that brings, or takes away.
-func (r *reach) matching(found []*reason, key assignmentKey, was, is *schedule.Assignment) []*reason {
-	if was == is || was.Host.ClusterType == nil {
+func (r *reach) matching(found []*reason, key assignmentKey, former, current *schedule.Assignment) []*reason {
+	if former == current || former.Host.ClusterType == nil {
 		return found
 	}
-	var movers []*object
+	var relabelled []*object
 	for _, object := range []*object{
-		r.clusterTypes[is.Host.ClusterType.Name], r.clusters[clusterName(is)], r.workloads[is.Target.Workload.Name], r.targets[is.Target.Name],
+		r.clusterTypes[current.Host.ClusterType.Name], r.clusters[clusterName(current)], r.workloads[current.Target.Workload.Name], r.targets[current.Target.Name],
 	} {
 		if object.has("labels", "cluster_type", "workspace") {
-			movers = append(movers, object)
+			relabelled = append(relabelled, object)
 		}
 	}
-	if len(movers) == 0 && r.environment == nil {
+	if len(relabelled) == 0 && r.environment == nil {
 		return found
 	}
 	keys := map[string]bool{}
-	for _, name := range symmetricDifference(r.wasMatched[key], r.isMatched[key]) {
+	for _, name := range symmetricDifference(r.formerContainers[key], r.currentContainers[key]) {
 		if r.containers[name] != nil {
 			continue // it changed itself
 		}
@@ -199,7 +199,7 @@ func (r *reach) matching(found []*reason, key assignmentKey, was, is *schedule.A
 	if keys != nil && len(keys) == 0 {
 		return found
 	}
-	for _, mover := range movers {
+	for _, mover := range relabelled {
 		name := fmt.Sprintf("%q", append([]string{string(mover.cause.kind), mover.cause.name}, slices.Sorted(maps.Keys(keys))...))
 		if r.byMatching[name] == nil {
 			r.byMatching[name] = &reason{&object{cause: mover.cause, keys: keys}, ofContainer}
@@ -232,7 +232,7 @@ func symmetricDifference(one, other []string) []string {
 }
 
 // required adds what the assignment's workload requires, directly or not: its reconciler names it.
-func (r *reach) required(found []*reason, was, is *schedule.Assignment) []*reason {
+func (r *reach) required(found []*reason, former, current *schedule.Assignment) []*reason {
 	seen := map[string]bool{}
 	var visit func(names []string, in *fleet.Fleet)
 	visit = func(names []string, in *fleet.Fleet) {
@@ -252,10 +252,10 @@ func (r *reach) required(found []*reason, was, is *schedule.Assignment) []*reaso
 		}
 	}
 	if r.requires {
-		visit(was.Target.Workload.Requires, r.before.Fleet)
-		visit(is.Target.Workload.Requires, r.after.Fleet)
+		visit(former.Target.Workload.Requires, r.before.Fleet)
+		visit(current.Target.Workload.Requires, r.after.Fleet)
 	}
-	for _, one := range []*schedule.Assignment{was, is} {
+	for _, one := range []*schedule.Assignment{former, current} {
 		for _, name := range one.Requires {
 			if object := r.targets[name]; object.has("namespace", "manifests") {
 				found = append(found, r.byOther(object))
@@ -289,7 +289,7 @@ func (r *reach) templatesFor(host *fleet.ClusterType) []*object {
 		{configRole, cmp.Or(host.ConfigType, fleet.DefaultConfigType)},
 		{policyRole, "default"},
 	} {
-		if object := r.templates[pairOf{roleTypes[use.role], use.name}]; object != nil {
+		if object := r.templates[templateName{roleTypes[use.role], use.name}]; object != nil {
 			used = append(used, object)
 		}
 	}

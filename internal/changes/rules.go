@@ -5,40 +5,40 @@ import (
 	"strings"
 )
 
-func ofEnvironment(*object, role, *keyChange) int { return well }
+func ofEnvironment(*object, role, *keyChange) int { return fitLikely }
 
-func ofProvider(*object, role, *keyChange) int { return perhaps }
+func ofProvider(*object, role, *keyChange) int { return fitPossible }
 
-func ofPolicy(*object, role, *keyChange) int { return hardly }
+func ofPolicy(*object, role, *keyChange) int { return fitUnlikely }
 
 func ofHydration(_ *object, of role, _ *keyChange) int {
 	if of == configRole || of == reconcilerRole {
-		return perhaps
+		return fitPossible
 	}
-	return no
+	return fitNone
 }
 
 func ofRepo(_ *object, of role, _ *keyChange) int {
 	if of == configRole || of == policyRole {
-		return hardly
+		return fitUnlikely
 	}
-	return perhaps
+	return fitPossible
 }
 
 // ofRequired is about a workload that the one whose folder it is requires.
 func ofRequired(_ *object, of role, _ *keyChange) int {
 	if of == reconcilerRole {
-		return perhaps
+		return fitPossible
 	}
-	return no
+	return fitNone
 }
 
 // ofTemplate: a template makes the file of its type, and no other.
 func ofTemplate(template *object, of role, _ *keyChange) int {
 	if roleTypes[of] == template.group && template.group != "" {
-		return well
+		return fitLikely
 	}
-	return no
+	return fitNone
 }
 
 // ofHost is about a cluster type or cluster. Its labels are in templates; that they decide which containers
@@ -50,46 +50,46 @@ func ofHost(host *object, of role, _ *keyChange) int {
 		of == policyRole && host.has("namespace_service"),
 		of == configRole && host.has("config_type"),
 		host.has("cluster_type"):
-		return well
+		return fitLikely
 	case host.has("labels") && of != configRole:
-		return perhaps
+		return fitPossible
 	case host.has("labels"):
-		return hardly
+		return fitUnlikely
 	}
-	return no
+	return fitNone
 }
 
 func ofTarget(target *object, of role, _ *keyChange) int {
 	switch {
 	case of == reconcilerRole && target.has("manifests"),
 		target.has("namespace"):
-		return well
+		return fitLikely
 	case target.has("labels") && of != configRole:
-		return perhaps
+		return fitPossible
 	case target.has("labels", "manifests"):
-		return hardly
+		return fitUnlikely
 	}
-	return no
+	return fitNone
 }
 
 func ofWorkload(workload *object, of role, _ *keyChange) int {
 	switch {
 	case of == reconcilerRole && workload.has("requires", "workspace"),
 		(of == namespaceRole || of == policyRole) && workload.has("workspace"):
-		return well
+		return fitLikely
 	case workload.has("labels", "workspace") && of != configRole:
-		return perhaps
+		return fitPossible
 	case workload.has("labels", "requires", "workspace"):
-		return hardly
+		return fitUnlikely
 	}
-	return no
+	return fitNone
 }
 
 func ofWorkspace(workspace *object, of role, _ *keyChange) int {
 	if of == namespaceRole || of == policyRole || of == reconcilerRole && workspace.has("service_account", "argocd_project") {
-		return well
+		return fitLikely
 	}
-	return hardly
+	return fitUnlikely
 }
 
 // ofContainer is provable where the data that changed has the key that changed.
@@ -97,21 +97,21 @@ func ofContainer(container *object, of role, key *keyChange) int {
 	at := key.segments
 	if of != configRole {
 		if !holdsConfig(at) {
-			return hardly
+			return fitUnlikely
 		}
 		if slices.ContainsFunc(at, func(s string) bool { return strings.Contains(s, "config") }) {
-			return provably // a version or hash of the values, or a file of them
+			return fitCertain // a version or hash of the values, or a file of them
 		}
 	}
 	switch {
 	case len(at) == 0, container.keys == nil:
-		return well
+		return fitLikely
 	case slices.ContainsFunc(at, func(segment string) bool { return container.keys[segment] }):
-		return provably
+		return fitCertain
 	case of == configRole && at[0] == "data" && len(at) > 1 && roleOf(at[1]) != configRole:
-		return no // another key
+		return fitNone // another key
 	}
-	return perhaps
+	return fitPossible
 }
 
 // holdsConfig says whether a place outside of the configuration's own file is one where values go.

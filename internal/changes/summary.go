@@ -77,7 +77,7 @@ func newSummary(before, after *Version, folders []Folder, notes Notes) *summary 
 }
 
 func (s *summary) nothing() bool {
-	return len(s.folders) == 0 && s.notes.HandedOver == "" && len(s.notes.Adopted)+len(s.notes.Mended)+len(s.notes.Lines)+len(s.notes.Constraints) == 0
+	return len(s.folders) == 0 && s.notes.HandedOver == "" && len(s.notes.Adopted)+len(s.notes.Repaired)+len(s.notes.Lines)+len(s.notes.Constraints) == 0
 }
 
 // first counts what changes.
@@ -197,7 +197,7 @@ func (s *summary) layOut() {
 		}
 		return false
 	})
-	explained := s.driftBehindOthers(units, drift)
+	explained := s.hiddenDrift(units, drift)
 	s.changed = s.finish(units, changed, maxChanged)
 	s.drift = s.finish(units, append(drift, explained...), maxDrift)
 }
@@ -364,9 +364,9 @@ func (s *summary) write(units []unit, c *change) {
 	default:
 		keys = append(keys, fmt.Sprintf("up to %d lines", most))
 	}
-	c.text = few(keys, c.more, "key")
+	c.text = listWords(keys, c.more, "key")
 	if len(files) > 0 {
-		c.text = few(files, 0, "file") + ": " + c.text
+		c.text = listWords(files, 0, "file") + ": " + c.text
 	}
 	c.where = s.where(folders) + c.causes.text()
 }
@@ -415,11 +415,11 @@ func textsOf(changes []*change) []string {
 	return lines
 }
 
-// driftBehindOthers finds folders in which somebody changed something, and all of which the fleet's
+// hiddenDrift finds folders in which somebody changed something, and all of which the fleet's
 // changes explain as well: nothing said so yet.
-func (s *summary) driftBehindOthers(units []unit, said []*change) []*change {
+func (s *summary) hiddenDrift(units []unit, listed []*change) []*change {
 	shown := map[int]bool{}
-	for _, one := range said {
+	for _, one := range listed {
 		for _, number := range one.units {
 			for _, folder := range units[number].folders {
 				shown[folder] = true

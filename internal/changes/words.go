@@ -45,8 +45,8 @@ func quoted(name string) string {
 	return `"` + strings.ReplaceAll(word(name), `"`, `\"`) + `"`
 }
 
-// few lists up to three words, or two and how many more there are.
-func few(words []string, more int, what string) string {
+// listWords lists up to three words, or two and how many more there are.
+func listWords(words []string, more int, what string) string {
 	if len(words) > 3 || more > 0 {
 		shown := min(2, len(words))
 		more += len(words) - shown
@@ -69,7 +69,7 @@ func names(all []string, what string) string {
 	for i, name := range all {
 		shown[i] = word(name)
 	}
-	return few(shown, more, what)
+	return listWords(shown, more, what)
 }
 
 // counted is "1 assignment", "2 assignments".

@@ -71,7 +71,7 @@ func (c *collector) yaml(before, after string) bool {
 	for i, other := range partner {
 		if other < 0 {
 			at(i, -1, &old[i])
-			c.differs(isGone)
+			c.differs(isRemoved)
 			continue
 		}
 		taken[other] = true

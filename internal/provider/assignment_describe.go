@@ -25,7 +25,7 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 		notes.Adopted = append(notes.Adopted, conflict.Host+"/"+conflict.DeploymentTarget)
 	}
 	if t.known != nil {
-		notes.Mended = t.known.Drift.Touched
+		notes.Repaired = t.known.Drift.Touched
 	}
 	changed := make([]rollout.Key, len(folders))
 	for i, folder := range folders {

@@ -199,7 +199,7 @@ func (t *task) tellOthers() {
 	}
 	rules := t.ruling != nil && !t.ruling.difference.None()
 	if rules {
-		lines = append(lines, changes.Few(t.constraintLines(nil))...)
+		lines = append(lines, changes.LimitLines(t.constraintLines(nil))...)
 	}
 	switch {
 	case !t.ruling.settled():

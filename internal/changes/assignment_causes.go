@@ -7,13 +7,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// arrival returns why an assignment is in one version of the fleet and not in the other: what it cannot be
+// causesOfAssignment returns why an assignment is in one version of the fleet and not in the other: what it cannot be
 // without and the other version does not have; else what changed of all that decides about it; else that a
 // policy's placement chose again.
-func (r *reach) arrival(key assignmentKey, added bool) []cause {
-	assignment, in := r.is[key], r.after
+func (r *reach) causesOfAssignment(key assignmentKey, added bool) []cause {
+	assignment, in := r.current[key], r.after
 	if !added {
-		assignment, in = r.was[key], r.before
+		assignment, in = r.former[key], r.before
 	}
 	if assignment == nil {
 		return nil
@@ -22,7 +22,7 @@ func (r *reach) arrival(key assignmentKey, added bool) []cause {
 		if !added || r.before != nil {
 			return nil
 		}
-		return r.madeBy(assignment)
+		return r.assigningPolicies(assignment)
 	}
 	var causes []cause
 	include := func(objects ...*object) {
@@ -34,16 +34,16 @@ func (r *reach) arrival(key assignmentKey, added bool) []cause {
 	}
 	clusterType, cluster := r.clusterTypes[assignment.Host.ClusterType.Name], r.clusters[clusterName(assignment)]
 	workload, target := r.workloads[assignment.Target.Workload.Name], r.targets[assignment.Target.Name]
-	if clusterType.isNewOrGone() {
+	if clusterType.isNewOrRemoved() {
 		include(clusterType)
-	} else if cluster.isNewOrGone() {
+	} else if cluster.isNewOrRemoved() {
 		include(cluster)
 	}
-	if target.isNewOrGone() {
+	if target.isNewOrRemoved() {
 		include(target)
 	}
 	policies := r.changedPolicies(assignment.Policies)
-	if len(policies) == len(assignment.Policies) && !slices.ContainsFunc(policies, func(o *object) bool { return !o.isNewOrGone() }) {
+	if len(policies) == len(assignment.Policies) && !slices.ContainsFunc(policies, func(o *object) bool { return !o.isNewOrRemoved() }) {
 		include(policies...)
 	}
 	if len(causes) > 0 {
@@ -78,8 +78,8 @@ func (r *reach) arrival(key assignmentKey, added bool) []cause {
 	return causes
 }
 
-// madeBy returns what assigns it, which is true whatever was before.
-func (r *reach) madeBy(assignment *schedule.Assignment) []cause {
+// assigningPolicies returns what assigns it, which is true whatever was before.
+func (r *reach) assigningPolicies(assignment *schedule.Assignment) []cause {
 	causes := make([]cause, 0, len(assignment.Policies))
 	for _, policy := range assignment.Policies {
 		causes = append(causes, cause{kind: byPolicy, name: policy})
