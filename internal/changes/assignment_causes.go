@@ -7,9 +7,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// causesOfAssignment returns why an assignment is in one version of the fleet and not in the other: what it cannot be
-// without and the other version does not have; else what changed of all that decides about it; else that a
-// policy's placement chose again.
+// causesOfAssignment returns why an assignment is in only one of the two versions of the fleet: the objects that
+// it needs and that the other version does not have; else the objects that decide about it and have changed; else
+// the policies whose placement chose other hosts.
 func (r *reach) causesOfAssignment(key assignmentKey, added bool) []cause {
 	assignment, in := r.current[key], r.after
 	if !added {
@@ -78,7 +78,7 @@ func (r *reach) causesOfAssignment(key assignmentKey, added bool) []cause {
 	return causes
 }
 
-// assigningPolicies returns what assigns it, which is true whatever was before.
+// assigningPolicies returns the policies of the assignment as its causes, for when the version before is not known.
 func (r *reach) assigningPolicies(assignment *schedule.Assignment) []cause {
 	causes := make([]cause, 0, len(assignment.Policies))
 	for _, policy := range assignment.Policies {
@@ -115,8 +115,8 @@ func (r *reach) excluders(assignment *schedule.Assignment) []*object {
 	return found
 }
 
-// selects follows the scheduler's rules for a policy that excludes, by the labels that the assignment has
-// in the version that has it.
+// selects says whether an excluding policy selects an assignment, by the scheduler's rules and the labels of
+// the version that has the assignment.
 func (r *reach) selects(policy *fleet.TargetPolicy, environment string, a *schedule.Assignment) bool {
 	workload := a.Target.Workload
 	if policy.Workspace != "" && policy.Workspace != workload.Workspace || (policy.ClusterSelector != nil) != (a.Host.Cluster != nil) {

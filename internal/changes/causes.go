@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// causeSet is some causes, in order. Equal ones are one *causeSet.
+// causeSet is a sorted list of causes. Equal lists are the same *causeSet.
 type causeSet struct {
 	number int
 	causes []cause
-	kinds  string // what all sets of the same kinds have in common
+	kinds  string // the kinds of the causes: equal for sets of the same kinds
 }
 
-// byHand says whether nothing but drift made the change.
+// byHand says whether drift is the only cause.
 func (c *causeSet) byHand() bool { return len(c.causes) == 1 && c.causes[0].kind == byHand }
 
-// explainer finds the causes of changes. The same objects reach most folders of a plan, and explain the
-// same keys.
+// explainer finds the causes of changes. It keeps its answers, since the same objects reach most folders of a plan.
 type explainer struct {
 	*reach
 	notes      *Notes
@@ -29,7 +28,7 @@ type explainer struct {
 	causeSets  map[string]*causeSet
 }
 
-// question is what causes depend on.
+// question is all that the causes of a change depend on.
 type question struct {
 	reasons int
 	role    role
@@ -44,7 +43,7 @@ func newExplainer(r *reach, notes *Notes) *explainer {
 	}
 }
 
-// reasonsOf returns the number of the set of what reaches a folder.
+// reasonsOf returns the number of the set of reasons that reach a folder.
 func (e *explainer) reasonsOf(key assignmentKey) int {
 	var numbers []int
 	found := e.reasonsFor(key)
@@ -153,7 +152,7 @@ func (e *explainer) union(sets []*causeSet) *causeSet {
 // maxCauses is how many causes a line names.
 const maxCauses = 3
 
-// text is how a line ends: `, by config containers "east", "west"`; empty without causes.
+// text is the end of a line: `, by config containers "east", "west"`; "" without causes.
 func (c *causeSet) text() string {
 	var b strings.Builder
 	for i, one := range c.causes {
@@ -172,7 +171,7 @@ func (c *causeSet) text() string {
 	return b.String()
 }
 
-// text names a cause. The kind is said with the first of several.
+// text is the name of a cause, with its kind for the first one of the kind.
 func (c cause) text(first, several bool) string {
 	switch c.kind {
 	case byRollback:

@@ -1,6 +1,6 @@
-// Package changes says for people what a plan or an apply changes: equal changes of many folders are one
-// line, which names the file, the keys, the hosts, the number of assignments, and the object of the fleet
-// that made it. It never says a value. It is pure: the same input gives the same lines.
+// Package changes writes what a plan or an apply changes, for people: equal changes of many folders are one
+// line, with the file, the keys, the hosts, the number of assignments, and the object of the fleet that
+// caused it. It never writes a value. It is pure: the same input gives the same lines.
 package changes
 
 import (
@@ -11,15 +11,15 @@ import (
 // Folder is one assignment's folder, before and after.
 type Folder struct {
 	Host, DeploymentTarget string
-	// Before and After are its files, sorted by name: those that differ are enough. Before is nil where
-	// the folder is added, After where it is removed, and both may be where its content is not known.
+	// Before and After are its files, sorted by name. Files that are equal in both may be left out. Before is
+	// nil where the folder is added, After where it is removed; both may be nil where the content is not known.
 	Before, After  []File
 	Added, Removed bool
-	// Location says where the folder is, when that is a former location, which is cleared.
+	// Location is the former location of a folder that is removed from there; "" for the current location.
 	Location string
-	// WaitsFor is what its content waits for to be known: `config container "east"`.
+	// WaitsFor is what is not known yet and decides its content: `config container "east"`; "" where all is known.
 	WaitsFor string
-	// Drift says that the change mends what somebody did in the repository: "by hand, since commit 1a2b3c4d".
+	// Drift says that the change repairs a change in the repository: "by hand, since commit 1a2b3c4d".
 	Drift string
 }
 
@@ -29,37 +29,37 @@ type File struct {
 	Content []byte
 }
 
-// Version is the fleet as it was or will be, as far as causes need it.
+// Version is the fleet before or after the change, as far as causes need it.
 type Version struct {
 	Fleet *fleet.Fleet
-	// Config is, by config container, the canonical JSON of its data, or what [Digest] made of that, or any
-	// text that changes when the data does, which then tells nothing of its keys. A container without an
-	// entry is not known.
+	// Config has, for each config container, the canonical JSON of its data, or its [Digest]. Any other text that
+	// changes when the data does is possible, too, but then the changed keys are not known. The data of a container
+	// without an entry is not known.
 	Config map[string]string
-	// Manifests is the same by deployment target, for what the fleet does not hold itself.
+	// Manifests has the manifests of deployment targets that Fleet does not have, in the same form.
 	Manifests   map[string]string
 	Assignments []*schedule.Assignment
 	GitopsRepo  string // any text that changes when the location of the folders does
 	Provider    string // the version of the provider that rendered; empty: not known
 }
 
-// Notes are what else a plan does, which no folder shows.
+// Notes say what a plan does besides changing folders.
 type Notes struct {
-	Total      int      // how many assignments the fleet comes to; 0 is not said
-	RolledBack string   // the commit whose folders are wanted again: it is the cause of every change
-	HandedOver string   // who owned the folders until now, where they go over as they are
-	Adopted    []string // folders that others or nobody owned, "<host>/<deployment target>"
+	Total      int      // number of all assignments of the fleet; 0: not shown
+	RolledBack string   // the commit that the owner rolls back to, which is then the cause of every change; or ""
+	HandedOver string   // the owner whose folders are taken over unchanged; or ""
+	Adopted    []string // folders that had another owner or none, "<host>/<deployment target>"
 	Repaired   []string // hosts whose marker or record is repaired
-	Lines      []string // whatever else is to be said, in this order
+	Lines      []string // other lines, in this order
 	// Constraints are lines about rules, in this order.
 	Constraints []string
 }
 
 // Summarize returns the lines: first how many hosts and assignments change, then what is removed, what is
-// added, what changes, what waits, drift, and rules. They are never more than [MaxLines], for any number of
-// folders. Causes are what differs between the versions of the fleet and reaches the folder; where the
-// version before is not known (nil), no change has a cause, and an added folder only the policies that
-// assign it.
+// added, what changes, what waits, drift, and rules. There are at most [MaxLines], for any number of folders.
+// The causes of a change are the objects that differ between the versions of the fleet and reach the folder.
+// Where the version before is not known (nil), changes have no cause, and the causes of an added folder are
+// the policies that assign it.
 func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
 	s := newSummary(before, after, folders, notes)
 	lines := []string{s.first()}
@@ -80,7 +80,7 @@ func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
 // MaxLines bounds what [Summarize] returns.
 const MaxLines = 110
 
-// What of MaxLines each kind of line may take.
+// How many of MaxLines there may be of each kind.
 const (
 	maxRemoved = 25
 	maxAdded   = 20
@@ -91,7 +91,7 @@ const (
 	maxFew     = 12
 )
 
-// LimitLines bounds lines about one thing, their number and their lengths.
+// LimitLines returns at most 12 lines, each of at most 500 characters. The last one counts the lines that are left out.
 func LimitLines(lines []string) []string {
 	var few []string
 	for i, line := range lines {

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// digestMark begins a digest: no JSON does.
+// digestMark is the first character of a digest. No JSON begins with it.
 const digestMark = "#"
 
-// Digest shortens the data of config containers, by name, to what tells which keys changed and says no
-// value: to be kept until the next plan, as [Version].Config. It can be compared with the data itself.
+// Digest returns hashes of the data of config containers, by name. They show which keys changed and have no
+// value in them. They are kept until the next plan, as [Version].Config, and can be compared with the data
+// itself.
 func Digest(config map[string]string) map[string]string {
 	digests := make(map[string]string, len(config))
 	for name, text := range config {
@@ -35,18 +36,18 @@ func digestOf(text string) string {
 	}
 	encoded, err := json.Marshal(hashes)
 	if err != nil {
-		return digestMark + shortHash(text) // a map of texts always has a JSON form
+		return digestMark + shortHash(text) // never happens: a map of texts always has a JSON form
 	}
 	return digestMark + string(encoded)
 }
 
-// shortHash reports whether a text has changed.
+// shortHash is a hash of 12 characters, to find out whether a text has changed.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])
 }
 
-// inOneForm returns two texts of a container's data in one form: as data, or both as digests.
+// inOneForm returns two texts of a container's data in the same form: both as data, or both as digests.
 func inOneForm(one, other string) (string, string) {
 	if strings.HasPrefix(one, digestMark) == strings.HasPrefix(other, digestMark) || one == "" || other == "" {
 		return one, other

@@ -12,36 +12,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// keyChange is a key of a file that is added, removed, or has another value; without text, all of a file
-// whose keys are not known.
+// keyChange is a key of a file that is added, removed, or has another value. Without text it is a whole file whose
+// keys are not known.
 type keyChange struct {
 	text     string   // "data.DATABASE_URL", as it is shown
-	segments []string // what it is made of
+	segments []string // its path
 }
 
-// fileDiff is what differs between two versions of a file. Equal ones are one *fileDiff.
+// fileDiff is the difference between two versions of a file. Equal differences are the same *fileDiff.
 type fileDiff struct {
 	keys  []keyChange // at least one
 	more  int         // keys beyond maxKeys
-	lines int         // how many lines differ, where keys do not say it
+	lines int         // how many lines differ, where the keys are not known
 }
 
-// Bounds of what is looked at. A ConfigMap has at most 1 MiB, and hardly any folder has a file of more
-// than some kilobytes; beyond, lines are counted.
+// Bounds of what is parsed. A ConfigMap has at most 1 MiB, and hardly any file of a folder has more than some
+// kilobytes. In larger files only the lines that differ are counted.
 const (
 	maxParsed = 512 << 10 // of both versions of a file together
 	maxKeys   = 200       // of one file
 )
 
-// differ compares files, each pair of texts once.
+// differ compares files. It parses each pair of texts once.
 type differ struct {
 	relabeler
 	known    map[[sha256.Size]byte]*fileDiff
-	same     map[string]*fileDiff // by what it says
+	same     map[string]*fileDiff // by content
 	keyed    []byte
 	newFile  *fileDiff
 	oldFile  *fileDiff
-	noFile   *fileDiff // where something else differs
+	noFile   *fileDiff // where the tree differs but no content of a file
 	compared int       // pairs that were parsed
 }
 
@@ -95,8 +95,8 @@ func (d *differ) intern(diff *fileDiff) *fileDiff {
 	return d.same[b.String()]
 }
 
-// differentLines counts the lines that one of the texts has and the other has not, of the text that has
-// more of them; at least one.
+// differentLines counts the lines of each text that the other one does not have, and returns the larger number, at
+// least 1.
 func differentLines(before, after []byte) int {
 	seed := maphash.MakeSeed()
 	old, wanted := lineHashes(seed, before), lineHashes(seed, after)
@@ -129,9 +129,9 @@ func lineHashes(seed maphash.Seed, text []byte) []uint64 {
 type collector struct {
 	keys   []keyChange
 	more   int
-	at     []string // where the comparison is
-	object sibling  // of the file, where it has several
-	config bool     // of a file of configuration, in which every value is the platform's
+	at     []string // the path that is being compared
+	object sibling  // the document that is being compared, where the file has several
+	config bool     // whether the file is one of configuration, so that ConfigMaps in it have a file as value
 }
 
 func newCollector(config bool) *collector { return &collector{config: config} }
@@ -158,13 +158,13 @@ func (c *collector) texts(extension string, before, after string) bool {
 	return false
 }
 
-// What a key can be besides changed.
+// What a keyChange says of a key that is not in both versions.
 const (
 	isNew     = "new"
 	isRemoved = "removed"
 )
 
-// differs notes that something differs where the comparison is.
+// differs adds the path that is being compared to the keys that differ.
 func (c *collector) differs(what string) {
 	if len(c.keys) == maxKeys {
 		c.more++
@@ -183,14 +183,14 @@ func (c *collector) differs(what string) {
 	c.keys = append(c.keys, keyChange{text: text, segments: slices.Clone(c.at)})
 }
 
-// atSegment does something one level further down.
+// atSegment calls do with the path one segment longer.
 func (c *collector) atSegment(segment string, do func()) {
 	c.at = append(c.at, segment)
 	do()
 	c.at = c.at[:len(c.at)-1]
 }
 
-// values compares what JSON can say.
+// values compares two JSON values.
 func (c *collector) values(before, after any) {
 	switch before := before.(type) {
 	case map[string]any:
@@ -225,7 +225,7 @@ func (c *collector) values(before, after any) {
 	c.differs("")
 }
 
-// member compares a key, which one of the values may not have.
+// member compares the values of a key that one of the objects may not have.
 func (c *collector) member(before, after any, had, has bool) {
 	switch {
 	case !has:
@@ -237,7 +237,7 @@ func (c *collector) member(before, after any, had, has bool) {
 	}
 }
 
-// configFile compares the file that a ConfigMap of configuration holds as its one key.
+// configFile compares the file in the one key of a ConfigMap of configuration. It returns false where there is none.
 func (c *collector) configFile(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" || roleOf(c.at[1]) != configRole {
 		return false

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A path's segments are keys, and places in lists, which begin with a NUL: no key of YAML can.
+// The segments of a path are keys, and indexes of lists. An index begins with a NUL, which no key of YAML can.
 const indexMark = "\x00"
 
 func index(i int) string { return indexMark + strconv.Itoa(i) }
 
-// indexOf reads a place in a list.
+// indexOf reads a segment that is an index.
 func indexOf(segment string) (int, bool) {
 	number, is := strings.CutPrefix(segment, indexMark)
 	if !is {
@@ -25,7 +25,7 @@ func indexOf(segment string) (int, bool) {
 // maxPath is how many segments of a path are shown.
 const maxPath = 12
 
-// pathText writes a path as "spec.rules[0].host", and keys that are more than a word as
+// pathText writes a path as "spec.rules[0].host", and keys with other characters as
 // `metadata.labels["example.com/tier"]`.
 func pathText(segments []string) string {
 	var b strings.Builder

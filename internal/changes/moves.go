@@ -18,7 +18,7 @@ type move struct {
 // maxOfMove is how many lines may say what one object adds or removes.
 const maxOfMove = 3
 
-// moves writes the lines about folders that come or go.
+// moves writes the lines about folders that are added or removed.
 func (s *summary) moves(sign string, folders []int, limit int) []string {
 	if len(folders) == 0 {
 		return nil
@@ -48,8 +48,9 @@ func (s *summary) moves(sign string, folders []int, limit int) []string {
 	return lines
 }
 
-// fewest joins what one object adds or removes: each deployment target with all its hosts, and those that
-// go to the same hosts; or each host with all that it gets; or all together where both are too many lines.
+// fewest joins the moves with the same causes: into one for each deployment target with all its hosts, joining
+// targets with the same hosts; or into one for each host with all its targets; or into a single one where both are
+// too many lines.
 func (s *summary) fewest(group []*move) []*move {
 	targetOf := func(m *move) string { return s.folders[m.folders[0]].DeploymentTarget }
 	hostOf := func(m *move) string { return s.folders[m.folders[0]].Host }
@@ -76,7 +77,7 @@ func (s *summary) allOf(of func(*move) string) func(*move) string {
 	}
 }
 
-// partition returns the groups of what has a key in common, in the order of their first.
+// partition returns groups of moves with the same key, in the order of their first move.
 func partition(moves []*move, keyOf func(*move) string) [][]*move {
 	numbers := map[string]int{}
 	var groups [][]*move
@@ -193,7 +194,7 @@ func (s *summary) waiting() []string {
 	return lines
 }
 
-// others are the lines that say what no folder shows.
+// others are the lines about what no folder shows.
 func (s *summary) others() []string {
 	var lines []string
 	if n := len(s.notes.Repaired); n > 0 {

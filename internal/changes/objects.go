@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// kind is what a cause is, as it is called in a line. Their order is the order of causes in a line.
+// kind is the kind of a cause, as lines name it.
 type kind string
 
 const (
@@ -49,7 +49,7 @@ type cause struct {
 	how  string // isNew, isGone, or empty for changed
 }
 
-// object is one that differs between two versions of the fleet.
+// object is an object of the fleet that differs between two versions.
 type object struct {
 	cause  cause
 	fields map[string]bool // the attributes that differ, as JSON calls them; nil where it is new or removed
@@ -57,7 +57,7 @@ type object struct {
 	keys   map[string]bool // of a config container: the keys whose values it can have changed; nil: any
 }
 
-// has says whether one of the attributes differs; all do of what is new or removed.
+// has says whether one of the attributes differs. Of an object that is new or removed, all do.
 func (o *object) has(fields ...string) bool {
 	if o == nil {
 		return false
@@ -73,10 +73,10 @@ func (o *object) has(fields ...string) bool {
 	return false
 }
 
-// isNewOrRemoved says whether there is no such object in one of the versions.
+// isNewOrRemoved says whether one of the versions does not have the object.
 func (o *object) isNewOrRemoved() bool { return o != nil && o.fields == nil }
 
-// templateName is a name within a kind: of templates also their type.
+// templateName is the type and name of a template.
 type templateName struct{ group, name string }
 
 // differences are the objects that differ between two versions of the fleet, by name.
@@ -85,7 +85,7 @@ type differences struct {
 	templates                                                                    map[templateName]*object
 	environment, hydration, assignments, repo, provider                          *object
 	any                                                                          bool
-	requires                                                                     bool // what a workload requires
+	requires                                                                     bool // whether what a workload requires differs
 }
 
 // compareVersions returns nil where one of the versions is not known.
@@ -142,10 +142,10 @@ func compare[T any](before, after []T, kind kind, nameOf func(*T) string) map[st
 	return differ
 }
 
-// withoutEffect are attributes that nothing is made of.
+// withoutEffect are attributes that change nothing in a folder.
 var withoutEffect = []string{"description", "config_schemas"}
 
-// differentFields returns the attributes of two objects that differ, and are no matter of notes.
+// differentFields returns the attributes that differ between two objects, except those without effect.
 func differentFields(before, after any) map[string]bool {
 	if reflect.DeepEqual(before, after) {
 		return nil
@@ -171,7 +171,7 @@ func differentFields(before, after any) map[string]bool {
 func membersOfJSON(value any) map[string]json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return map[string]json.RawMessage{"": []byte(err.Error())} // the model was JSON when it came
+		return map[string]json.RawMessage{"": []byte(err.Error())} // never happens: the model was read from JSON
 	}
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &members); err != nil {
@@ -186,8 +186,8 @@ func sameJSON(a, b any) bool {
 	return err == nil && otherErr == nil && bytes.Equal(one, other)
 }
 
-// compareTargets compares deployment targets one by one: that another target of the workload changes is
-// no matter to what is made of this one.
+// compareTargets compares deployment targets one by one, since a change of one target does not affect the folders of
+// the others of its workload.
 func (d *differences) compareTargets(before, after *Version) {
 	type ofWorkload struct {
 		workload string
@@ -230,7 +230,7 @@ func (d *differences) compareTargets(before, after *Version) {
 	for name, one := range old {
 		d.targets[name] = &object{cause: cause{kind: byWorkload, name: one.workload}}
 	}
-	// A workload is new or removed with its targets; else it is what they have in common that counts.
+	// A workload is new or removed with its targets. Otherwise only what its targets have in common counts.
 	for name, object := range d.workloads {
 		delete(object.fields, "deployment_targets")
 		if object.fields != nil && len(object.fields) == 0 {
@@ -254,7 +254,7 @@ func manifestsOf(v *Version, name string, target *fleet.DeploymentTarget) string
 	}
 	text, err := json.Marshal(target.Manifests)
 	if err != nil {
-		return err.Error() // they were JSON when they came
+		return err.Error() // never happens: they were read from JSON
 	}
 	return string(text)
 }
@@ -276,8 +276,8 @@ func (d *differences) compareContainers(before, after *Version) {
 	}
 }
 
-// changedKeys returns the top-level keys whose values can be others because of the container; nil where its
-// data is not known as JSON.
+// changedKeys returns the top-level keys whose values the container can have changed; nil where its data is not known
+// as JSON.
 func changedKeys(container *object, before, after map[string]string) map[string]bool {
 	name := container.cause.name
 	one, other := inOneForm(before[name], after[name])

@@ -11,17 +11,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// How well a changed object that reaches a folder explains a change in one of its files. Of all that
-// reach it, those that explain it best are its causes.
+// How well a changed object that reaches a folder explains a change in one of its files. Of all objects that
+// reach the folder, those with the best fit are the causes.
 const (
-	fitNone     = iota // it cannot have made it
-	fitUnlikely        // only a template of somebody's own would show it there
-	fitPossible        // it can have
-	fitLikely          // it is what such a file is made of
-	fitCertain         // its data has the very key
+	fitNone     = iota // it cannot be the cause
+	fitUnlikely        // only a template of the user's could show it there
+	fitPossible        // it can be the cause
+	fitLikely          // such files are rendered from it
+	fitCertain         // its data has this key
 )
 
-// reason is a changed object that reaches a folder, in one of the ways in which it can.
+// reason is a changed object that reaches a folder, and the rule for the way in which it does.
 type reason struct {
 	object *object
 	rule   rule
@@ -30,7 +30,7 @@ type reason struct {
 // rule says how well an object explains a change of a key in a file.
 type rule func(object *object, role role, key *keyChange) int
 
-// reach finds the changed objects that reach an assignment, before or after.
+// reach finds the changed objects that reach an assignment in one of the versions.
 type reach struct {
 	*differences
 	before, after     *Version
@@ -76,8 +76,8 @@ func assignmentsOf(v *Version, wanted map[assignmentKey]bool) map[assignmentKey]
 	return found
 }
 
-// matchedOf returns which config containers match the assignments. A fleet that cannot say it was never
-// deployed: its containers then reach nobody.
+// matchedOf returns which config containers match the assignments. Where the fleet cannot be matched, none do: such
+// a fleet was never deployed.
 func matchedOf(v *Version, of map[assignmentKey]*schedule.Assignment) map[assignmentKey][]string {
 	keys := slices.SortedFunc(maps.Keys(of), func(a, b assignmentKey) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.target, b.target))
@@ -97,7 +97,7 @@ func matchedOf(v *Version, of map[assignmentKey]*schedule.Assignment) map[assign
 	return matched
 }
 
-// reasonsFor returns the reasons for a change of a folder that is there before and after.
+// reasonsFor returns the reasons for a change of a folder that both versions have.
 func (r *reach) reasonsFor(key assignmentKey) []*reason {
 	if r.differences == nil || !r.any {
 		return nil
@@ -117,7 +117,7 @@ func (r *reach) reasonsFor(key assignmentKey) []*reason {
 	add(r.hydration, ofHydration)
 	add(r.provider, ofProvider)
 	add(r.repo, ofRepo)
-	if former == nil || current == nil { // what one version does not assign is not compared
+	if former == nil || current == nil { // one version does not assign it: it is compared with itself
 		former, current = cmp.Or(former, current), cmp.Or(current, former)
 	}
 	if former == nil {
@@ -148,7 +148,7 @@ func (r *reach) reasonsFor(key assignmentKey) []*reason {
 	return found
 }
 
-// changedIn returns the changed ones of a list of containers. The same list comes again and again.
+// changedIn returns the changed containers of a list. The answers are kept, since assignments share lists.
 func (r *reach) changedIn(list []string) []*object {
 	if len(list) == 0 || len(r.containers) == 0 {
 		return nil
@@ -165,8 +165,8 @@ func (r *reach) changedIn(list []string) []*object {
 	return changed
 }
 
-// matching adds, where the labels of a host or of a deployment target changed, that other containers
-// match it now: the keys of these are what that brings, or takes away.
+// matching adds the objects whose labels changed, where other containers match because of that: the keys of these
+// containers are added or removed.
 func (r *reach) matching(found []*reason, key assignmentKey, former, current *schedule.Assignment) []*reason {
 	if former == current || former.Host.ClusterType == nil {
 		return found
@@ -231,7 +231,7 @@ func symmetricDifference(one, other []string) []string {
 	return found
 }
 
-// required adds what the assignment's workload requires, directly or not: its reconciler names it.
+// required adds the workloads that the assignment's workload requires, directly or not: its reconciler refers to them.
 func (r *reach) required(found []*reason, former, current *schedule.Assignment) []*reason {
 	seen := map[string]bool{}
 	var visit func(names []string, in *fleet.Fleet)
@@ -265,7 +265,7 @@ func (r *reach) required(found []*reason, former, current *schedule.Assignment) 
 	return found
 }
 
-// byOther is the reason that another workload changed than the one whose folder it is.
+// byOther is the reason that a required workload has changed.
 func (r *reach) byOther(object *object) *reason {
 	name := fmt.Sprintf("required %p", object)
 	if r.byMatching[name] == nil {

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// relabeler replaces the simple values of texts by numbers, equal ones by the same: "name: hello" becomes
-// "name: <1>". Which keys differ between two texts is the same before and after, for all values that
-// lines of this form have; and the files of thousands of folders, each of which names its own namespace,
-// become the same few texts, so that each of these is parsed once.
+// relabeler replaces the simple values of two texts by numbers, equal values by the same number: "name: hello"
+// becomes "name: <1>". The same keys differ between the two new texts. But the files of thousands of folders, each
+// with its own namespace, become the same few texts, so that each of these is parsed only once.
 type relabeler struct {
 	seed    maphash.Seed
 	numbers map[uint64]int // by hash
@@ -24,11 +23,11 @@ type value struct {
 	isText  bool
 }
 
-// mark begins every number, and is in no text that is relabelled.
+// mark is before every number. Texts that have it themselves are not relabelled.
 const mark = "\ue000"
 
-// pair returns both texts relabelled, valid until the next call, or the texts themselves where one of
-// them holds what would be taken for a number.
+// pair returns both texts relabelled, valid until the next call, or the texts themselves where one of them has the
+// mark.
 func (r *relabeler) pair(before, after []byte) (relabelledBefore, relabelledAfter []byte) {
 	if bytes.Contains(before, []byte(mark)) || bytes.Contains(after, []byte(mark)) {
 		return before, after
@@ -108,10 +107,9 @@ func (r *relabeler) number(of value) int {
 	}
 }
 
-// simpleValue returns where the value begins in a line "key: value", "- value" or `"key": "value",` of
-// YAML or JSON whose value can be replaced by any other without a change of structure, or -1. Whatever
-// the line is part of (a block scalar, a quoted text of several lines), the replacement is the same for
-// equal values, and touches no character that ends anything.
+// simpleValue returns where the value begins in a line "key: value", "- value" or `"key": "value",` of YAML or
+// JSON, if the value can be replaced without a change of the structure; else -1. That also holds where the line is
+// part of a block scalar or of a quoted text of several lines: the replaced characters end neither.
 func simpleValue(line []byte) int {
 	i, item := 0, false
 	for i < len(line) && line[i] == ' ' {
@@ -185,7 +183,7 @@ func isSurelyText(value []byte) bool {
 	return true
 }
 
-// isQuotedValue says whether there is a text in double quotes, and nothing else but perhaps a comma.
+// isQuotedValue says whether a value is a text in double quotes, with or without a comma after it.
 func isQuotedValue(value []byte) bool {
 	if len(value) > 0 && value[len(value)-1] == ',' {
 		value = value[:len(value)-1]

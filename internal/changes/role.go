@@ -2,7 +2,7 @@ package changes
 
 import "strings"
 
-// role is which type of template makes a file. A template makes no other file.
+// role is the type of the template that renders a file. Each type of template renders one file.
 type role int
 
 const (

@@ -25,7 +25,7 @@ func ofRepo(_ *object, of role, _ *keyChange) int {
 	return fitPossible
 }
 
-// ofRequired is about a workload that the one whose folder it is requires.
+// ofRequired is about a workload that the folder's workload requires.
 func ofRequired(_ *object, of role, _ *keyChange) int {
 	if of == reconcilerRole {
 		return fitPossible
@@ -33,7 +33,7 @@ func ofRequired(_ *object, of role, _ *keyChange) int {
 	return fitNone
 }
 
-// ofTemplate: a template makes the file of its type, and no other.
+// ofTemplate is about a template, which renders only the file of its type.
 func ofTemplate(template *object, of role, _ *keyChange) int {
 	if roleTypes[of] == template.group && template.group != "" {
 		return fitLikely
@@ -41,8 +41,8 @@ func ofTemplate(template *object, of role, _ *keyChange) int {
 	return fitNone
 }
 
-// ofHost is about a cluster type or cluster. Its labels are in templates; that they decide which containers
-// match is another reason.
+// ofHost is about a cluster type or cluster. Templates show its labels. That the labels decide which containers
+// match is another reason, see matching.
 func ofHost(host *object, of role, _ *keyChange) int {
 	switch {
 	case of == reconcilerRole && host.has("reconciler", "parameters"),
@@ -92,7 +92,7 @@ func ofWorkspace(workspace *object, of role, _ *keyChange) int {
 	return fitUnlikely
 }
 
-// ofContainer is provable where the data that changed has the key that changed.
+// ofContainer is about a config container. It fits for certain where its changed data has the changed key.
 func ofContainer(container *object, of role, key *keyChange) int {
 	at := key.segments
 	if of != configRole {
@@ -114,7 +114,7 @@ func ofContainer(container *object, of role, key *keyChange) int {
 	return fitPossible
 }
 
-// holdsConfig says whether a place outside of the configuration's own file is one where values go.
+// holdsConfig says whether a path in another file than that of the configuration is one where values are put.
 func holdsConfig(at []string) bool {
 	return slices.ContainsFunc(at, func(segment string) bool {
 		lower := strings.ToLower(segment)

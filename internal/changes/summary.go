@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// summary is what the lines are made of.
+// summary collects what the lines are written from.
 type summary struct {
 	*explainer
 	differ  *differ
@@ -24,7 +24,7 @@ type summary struct {
 	addedFolders, removedFolders, changedFolders, unknownFolders []int
 }
 
-// unit is folders in which the same keys of a file changed, and which the same objects reach.
+// unit is a set of folders in which the same keys of a file changed and which the same objects reach.
 type unit struct {
 	file    string
 	diff    *fileDiff
@@ -37,12 +37,12 @@ type unit struct {
 type change struct {
 	files       []string
 	keys        []string
-	more        int // keys that were not looked at
+	more        int // number of keys beyond maxKeys
 	lines       [2]int
 	causes      *causeSet
 	units       []int
 	count       int    // assignments
-	text, where string // once it is laid out
+	text, where string // set by write
 }
 
 func newSummary(before, after *Version, folders []Folder, notes Notes) *summary {
@@ -148,7 +148,7 @@ func (s *summary) units() []unit {
 	return units
 }
 
-// eachDifference calls yield with each file that differs; with no name where none does.
+// eachDifference calls yield with each file that differs, or once without a name where none does.
 func eachDifference(folder *Folder, yield func(name string, before, after *File)) {
 	before, after, found := sortedFiles(folder.Before), sortedFiles(folder.After), false
 	for len(before) > 0 || len(after) > 0 {
@@ -185,7 +185,7 @@ func sortedFiles(files []File) []File {
 	return slices.SortedFunc(slices.Values(files), byName)
 }
 
-// layOut makes the lines about content.
+// layOut writes the lines about content.
 func (s *summary) layOut() {
 	units := s.units()
 	changed := s.group(units)
@@ -202,7 +202,7 @@ func (s *summary) layOut() {
 	s.drift = s.finish(units, append(drift, explained...), maxDrift)
 }
 
-// group makes one change of all keys of a file that changed in the same folders and by the same causes.
+// group joins the keys of a file that changed in the same folders and by the same causes into one change.
 func (s *summary) group(units []unit) []*change {
 	type identity struct {
 		file, key string
@@ -261,7 +261,7 @@ func (c *change) addLines(least, most int) {
 	c.lines[1] = max(c.lines[1], most)
 }
 
-// merge makes one change of all that have a key in common, where they are more than some.
+// merge joins the changes with the same key into one, where there are more than some of them.
 func (s *summary) merge(changes []*change, some int, keyOf func(*change) string) []*change {
 	byKey := map[string][]*change{}
 	for _, one := range changes {
@@ -301,8 +301,8 @@ func (s *summary) mergeAll(group []*change) *change {
 	return &all
 }
 
-// How many lines may say what one object did to a file, and what one object did; and how many lines there
-// may be before those are merged in which different objects did the same.
+// How many lines there may be with the same file and causes, and with the same causes; and how many lines in all,
+// before lines are merged that differ only in the names of their causes.
 const (
 	maxOfFileAndCause = 3
 	maxOfCause        = 8
@@ -313,7 +313,7 @@ func byFile(c *change) string { return strings.Join(c.files, "\x00") + "\x01" }
 
 func byCause(c *change) string { return strconv.Itoa(c.causes.number) + " " }
 
-// finish coarsens the changes until they are few enough, and writes their lines, the largest first.
+// finish merges the changes until there are few enough, and writes their lines, the ones with most folders first.
 func (s *summary) finish(units []unit, changes []*change, limit int) []*change {
 	changes = s.merge(changes, maxOfFileAndCause, func(c *change) string { return byFile(c) + byCause(c) })
 	changes = s.merge(changes, maxOfCause, byCause)
@@ -415,8 +415,8 @@ func textsOf(changes []*change) []string {
 	return lines
 }
 
-// hiddenDrift finds folders in which somebody changed something, and all of which the fleet's
-// changes explain as well: nothing said so yet.
+// hiddenDrift finds folders that were changed in the repository, where no line of drift says so yet, because
+// changes of the fleet explain the same keys.
 func (s *summary) hiddenDrift(units []unit, listed []*change) []*change {
 	shown := map[int]bool{}
 	for _, one := range listed {

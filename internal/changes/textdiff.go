@@ -2,8 +2,8 @@ package changes
 
 import "strings"
 
-// parseEnv reads "KEY=value" lines as a shell would: values may be quoted, and then go over several
-// lines. What is no such line makes all of it unread: part of a value must never be taken for a key.
+// parseEnv reads "KEY=value" lines as a shell would: a quoted value may have several lines. It returns false
+// where any line has another form, since part of a value must never be taken for a key.
 func parseEnv(text string) (map[string]string, bool) {
 	pairs := map[string]string{}
 	for len(text) > 0 {
@@ -36,7 +36,7 @@ func isVariable(name string) bool {
 	return true
 }
 
-// endOfShellWord returns where the line ends that a value is on; -1 where a quote is not closed.
+// endOfShellWord returns the end of the line on which a value ends; -1 where a quote is not closed.
 func endOfShellWord(text string) int {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -64,8 +64,8 @@ func endOfShellWord(text string) int {
 	return len(text)
 }
 
-// parseProperties reads Java's format: a key ends at the first "=", ":" or white space that is not
-// escaped, and a line that ends in a backslash goes on.
+// parseProperties reads Java's format: a key ends at the first "=", ":" or white space that is not escaped,
+// and a line that ends in a backslash continues on the next line.
 func parseProperties(text string) (map[string]string, bool) {
 	pairs := map[string]string{}
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
@@ -94,7 +94,7 @@ func parseProperties(text string) (map[string]string, bool) {
 	return pairs, true
 }
 
-// goesOn says whether a line ends in a backslash that is not escaped itself.
+// goesOn says whether a line continues: it ends in a backslash that is not escaped itself.
 func goesOn(line string) bool {
 	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// contextLines are how many lines around a change are shown.
+// contextLines is how many lines around a change are shown.
 const contextLines = 3
 
-// Unified returns what changes in the files of the folders as a unified diff, by path: "a/" and "b/", the
-// prefix, host, deployment target and file. It holds at most so many bytes; what does not fit is counted in
-// a last line. It shows values: it is for those who may see them.
+// Unified returns the changes of the files as a unified diff, sorted by path: "a/" or "b/", the prefix, host,
+// deployment target and file. It has at most limit bytes and a last line that counts the files that do not
+// fit. It shows values, so it is only for readers who may see them.
 func Unified(folders []Folder, prefix string, limit int) string {
 	folders = slices.Clone(folders)
 	slices.SortStableFunc(folders, func(a, b Folder) int {
@@ -36,7 +36,7 @@ func Unified(folders []Folder, prefix string, limit int) string {
 			if name == "" && before == nil && after == nil {
 				return
 			}
-			if left > 0 { // in order, and no more once something did not fit
+			if left > 0 { // after the first file that does not fit, all are left out
 				left++
 				return
 			}
@@ -86,7 +86,7 @@ func unifiedFile(path string, before, after *File) string {
 	}
 	text, err := udiff.ToUnified(from, to, string(old), udiff.Lines(string(old), string(wanted)), contextLines)
 	if err != nil {
-		return head + "# " + from + " and " + to + " differ\n" // the edits are of the same text
+		return head + "# " + from + " and " + to + " differ\n" // never happens: the edits are of the same text
 	}
 	return head + text
 }
@@ -95,7 +95,7 @@ func isText(content []byte) bool {
 	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
 }
 
-// label is a path as Git writes it: in quotes where it holds what ends a line or a name.
+// label is a path as Git writes it: in quotes where it has control characters, quotes or backslashes.
 func label(path string) string {
 	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == 0x7f }) {
 		return strconv.Quote(path)

@@ -10,13 +10,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// maxWord is how many characters of a name or key are shown: a Kubernetes label has 63.
+// maxWord is how many characters of a name or key are shown. A Kubernetes label has at most 63.
 const maxWord = 120
 
-// maxLine is how many characters of a line are shown that others wrote.
+// maxLine is how many characters of a given line are shown.
 const maxLine = 500
 
-// word shows text that comes from users on one line: what cannot be printed is escaped, a long text cut.
+// word shows a text from users on one line: characters that cannot be printed are escaped, and a long text is
+// cut.
 func word(text string) string { return shown(text, maxWord) }
 
 // oneLine is word for a whole line.
@@ -75,7 +76,7 @@ func names(all []string, what string) string {
 // counted is "1 assignment", "2 assignments".
 func counted(n int, what string) string { return wording.Count(n, what, what+"s") }
 
-// are says how many of the assignments something is done to: "none is removed", "2 are removed".
+// are counts the assignments with which something is done: "none is removed", "2 are removed".
 func are(n int, done string) string {
 	switch n {
 	case 0:

@@ -12,7 +12,7 @@ type document struct {
 
 // sibling is one document of a file among others.
 type sibling struct {
-	kind          string // said with keys that other documents of the file have, too
+	kind          string // shown before keys that other documents of the file have, too
 	before, after int
 	old, wanted   []document
 }
@@ -145,8 +145,9 @@ func isKind(text string) bool {
 	return true
 }
 
-// matchDocuments returns, for each document before, the one after that it became, or -1: that of the same
-// kind, namespace and name; else of kind and name; else the next one of the kind; else the next one.
+// matchDocuments returns, for each document before, the index of the document after that it is compared with, or
+// -1: the one with the same kind, namespace and name; else with the same kind and name; else the next one of the
+// kind; else the next one.
 func matchDocuments(before, after []document) []int {
 	partner, taken := make([]int, len(before)), make([]bool, len(after))
 	for i := range partner {
