@@ -270,7 +270,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 	return slices.DeleteFunc(found, func(one liveRecord) bool {
 		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
 			labels := other.GetLabels()
-			sameType := one.Type == "" || labels[typeLabel] == one.Type && labels[environmentLabel] == one.Environment
+			sameType := one.Type == "" || labels[typeLabel] == one.Type && (one.Environment == "" || labels[environmentLabel] == one.Environment)
 			return labels[clusterLabel] != render.LabelValue(r.name) && sameType && other.GetDeletionTimestamp() == nil
 		})
 	}), nil
