@@ -31,6 +31,8 @@ func TestARuleThatCannotBeEvaluatedHasFailedAndSaysWhy(t *testing.T) {
 		{`9223372036854775807 + config.level > 0`, "cannot be evaluated at line 1, column 21: a number or an index is out of range"},
 		{`dyn(host).lables.size() == 0`, "cannot be evaluated at line 1, column 10: there is no such field"},
 		{`config.secret.charAt(99) == ""`, "cannot be evaluated at line 1, column 21: a number or an index is out of range"},
+		{`config.missing.sort().size() == 0`, "cannot be evaluated at line 1, column 7: there is no key \"missing\"; test with has() or `in`, or use `[?…].orValue(…)`"},
+		{`config.missing.sortBy(m, string(m)).size() == 0`, "cannot be evaluated at line 1, column 7: there is no key \"missing\"; test with has() or `in`, or use `[?…].orValue(…)`"},
 		{`config.?missing.value() == 1`, "cannot be evaluated at line 1, column 22: an optional value that is absent is used"},
 	} {
 		result := one(t, subjects, fleet.Constraint{Expression: test.expression, Message: "is not evaluated"})
@@ -66,6 +68,9 @@ func TestWhatIsNotKnownYetIsPendingOnlyWhereItDecides(t *testing.T) {
 		{`config.size() > 1 ? true : false`, 4, 0, 1, `config container "east"`},
 		{`[config.LOG_LEVEL].exists(l, l == "info")`, 4, 0, 1, `config container "east"`},
 		{`{"a": config.LOG_LEVEL}.a == "info"`, 4, 0, 1, `config container "east"`},
+		{`config.hosts.sort() == ["a", "b"]`, 4, 0, 1, `config container "east"`},
+		{`config.hosts.sortBy(h, string(h)) == ["a", "b"]`, 4, 0, 1, `config container "east"`},
+		{`[target.manifests.tag, "b"].sort() != []`, 3, 0, 1, `the manifests of deployment target "site-one"`},
 		{`host.name == "small" || config.LOG_LEVEL == "info"`, 5, 0, 0, ""},
 		{`config.LOG_LEVEL == "info" || host.name == "small"`, 5, 0, 0, ""},
 		{`host.name != "small" && config.LOG_LEVEL == "info"`, 4, 1, 0, ""},

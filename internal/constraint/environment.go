@@ -100,6 +100,7 @@ func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
 		cel.CostLimit(most),
 		cel.CostTrackerOptions(interpreter.PresenceTestHasCost(false), interpreter.OverloadCostTracker("list_distinct", costOfDistinct)),
+		cel.CostTrackerOptions(costsOfSorting()...),
 		cel.CostTracking(&library.CostEstimator{}),
 	)
 }
