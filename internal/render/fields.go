@@ -19,8 +19,13 @@ func (e *engine) mergeFields(content []byte, parameters map[string]any, team *wo
 	if !applies {
 		return content, nil
 	}
-	var merged bytes.Buffer
-	encoder := yaml.NewEncoder(&merged)
+	return rewritten(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
+}
+
+// rewritten is a file of YAML documents after each of them was changed. Comments and the order of fields stay.
+func rewritten(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
+	var made bytes.Buffer
+	encoder := yaml.NewEncoder(&made)
 	encoder.SetIndent(2)
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {
@@ -29,20 +34,20 @@ func (e *engine) mergeFields(content []byte, parameters map[string]any, team *wo
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if err == nil {
+			err = change(&document)
+		}
+		if err == nil {
+			err = encoder.Encode(&document)
+		}
 		if err != nil {
-			return nil, err
-		}
-		if err := e.mergeDocument(&document, parameters, team); err != nil {
-			return nil, err
-		}
-		if err := encoder.Encode(&document); err != nil {
 			return nil, err
 		}
 	}
 	if err := encoder.Close(); err != nil {
 		return nil, err
 	}
-	return merged.Bytes(), nil
+	return made.Bytes(), nil
 }
 
 func (e *engine) mergeDocument(document *yaml.Node, parameters map[string]any, team *workspace) error {

@@ -2,8 +2,6 @@ package render
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -40,19 +38,7 @@ func literal(content []byte) ([]byte, error) {
 	if bytes.Count(content, []byte("{{")) == ownActions {
 		return content, nil
 	}
-	var escaped bytes.Buffer
-	encoder := yaml.NewEncoder(&escaped)
-	encoder.SetIndent(2)
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	for {
-		var document yaml.Node
-		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	return rewritten(content, func(document *yaml.Node) error {
 		root := document.Content[0]
 		if kind := member(root, "kind"); kind != nil && kind.Value == "ApplicationSet" {
 			template := member(member(root, "spec"), "template")
@@ -61,14 +47,8 @@ func literal(content []byte) ([]byte, error) {
 				member(member(member(template, "spec"), "destination"), "name"): true,
 			})
 		}
-		if err := encoder.Encode(&document); err != nil {
-			return nil, err
-		}
-	}
-	if err := encoder.Close(); err != nil {
-		return nil, err
-	}
-	return escaped.Bytes(), nil
+		return nil
+	})
 }
 
 // escape has every text say "{{" that holds it, but for some.
