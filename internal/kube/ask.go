@@ -72,30 +72,30 @@ func askOne(whole context.Context, cluster Cluster, options Options, running *co
 	var printed []string
 	scrubber := sync.OnceValue(func() secret.Scrubber { return cluster.scrubber(printed...) })
 	if whole.Err() != nil {
-		return leaving(whole, whole, whole.Err(), options, scrubber)
+		return publicError(whole, whole, whole.Err(), options, scrubber)
 	}
-	made, err := configOf(cluster)
+	connection, err := configOf(cluster)
 	if err != nil {
-		return leaving(whole, whole, err, options, scrubber)
+		return publicError(whole, whole, err, options, scrubber)
 	}
-	if made.exec != nil {
+	if connection.exec != nil {
 		if err := running.acquire(whole); err != nil {
-			return leaving(whole, whole, err, options, scrubber)
+			return publicError(whole, whole, err, options, scrubber)
 		}
 	}
 	ctx, cancel := context.WithTimeout(whole, options.Deadline)
 	defer cancel()
-	if made.exec != nil {
-		printed, err = running.signIn(ctx, made)
+	if connection.exec != nil {
+		printed, err = running.signIn(ctx, connection)
 		running.release()
 		if err != nil {
-			return leaving(whole, ctx, err, options, scrubber)
+			return publicError(whole, ctx, err, options, scrubber)
 		}
 	}
-	client, err := made.newClient(options, scrubber)
+	client, err := connection.newClient(options, scrubber)
 	if err != nil {
-		return leaving(whole, ctx, err, options, scrubber)
+		return publicError(whole, ctx, err, options, scrubber)
 	}
 	defer client.close()
-	return leaving(whole, ctx, ask(ctx, client), options, scrubber)
+	return publicError(whole, ctx, ask(ctx, client), options, scrubber)
 }

@@ -22,8 +22,8 @@ const (
 	maxAnswer = 256 << 20
 	// maxRefusal bounds what is read of an answer that is none of success.
 	maxRefusal = 64 << 10
-	// tries is how often a server is asked that is too busy.
-	tries = 4
+	// maxTries is how often a server is asked that is too busy.
+	maxTries = 4
 	// maxWait is the longest that is waited before it is asked again.
 	maxWait = 2 * time.Second
 )
@@ -36,9 +36,9 @@ type Client struct {
 	// scrubber knows the secrets of the cluster. What the exported methods return has none in it.
 	scrubber func() secret.Scrubber
 
-	mu       sync.Mutex
-	versions map[Kind]string // that were served
-	genuine  bool            // it has answered as only Kubernetes does
+	mu           sync.Mutex
+	versions     map[Kind]string // that were served
+	isKubernetes bool            // it has answered as only Kubernetes does
 	// resources are those of the group versions that were asked for, by kind.
 	resources map[string]map[string]Resource
 }
@@ -46,19 +46,19 @@ type Client struct {
 // get asks for a path. The caller closes the body of the answer, which is one of success.
 // A 404 of a whole kind is errNoKind, that of an object errNoObject, an outdated continue token errExpired.
 func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.Response, error) {
-	response, said, err := c.exchange(ctx, http.MethodGet, path, "", nil)
+	response, answer, err := c.exchange(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return nil, err
 	}
-	if said != nil {
-		return nil, c.refused(response, *said, verb, kind)
+	if answer != nil {
+		return nil, c.refused(response, *answer, verb, kind)
 	}
 	return response, nil
 }
 
 // exchange sends a request, again where the server is busy. Of an answer that is none of success the body has been
 // read: it is said. Otherwise the caller closes it.
-func (c *Client) exchange(ctx context.Context, method, path, contentType string, body []byte) (response *http.Response, said *status, err error) {
+func (c *Client) exchange(ctx context.Context, method, path, contentType string, body []byte) (response *http.Response, answer *status, err error) {
 	for try := 1; ; try++ {
 		request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 		if err != nil {
@@ -79,26 +79,26 @@ func (c *Client) exchange(ctx context.Context, method, path, contentType string,
 		case http.StatusOK, http.StatusCreated, http.StatusAccepted:
 			return response, nil, nil
 		}
-		said := readStatus(response)
+		answer := readStatus(response)
 		finish(response)
 		again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
-		if !again || try == tries || wait.For(ctx, waitFor(response, try)) != nil {
-			return response, &said, nil //nolint:nilerr // the answer says why, more than that the time has run out
+		if !again || try == maxTries || wait.For(ctx, waitFor(response, try)) != nil {
+			return response, &answer, nil //nolint:nilerr // the answer says why, more than that the time has run out
 		}
 	}
 }
 
-func (c *Client) refused(response *http.Response, said status, verb string, kind Kind) error {
+func (c *Client) refused(response *http.Response, answer status, verb string, kind Kind) error {
 	switch {
-	case response.StatusCode == http.StatusGone && said.Kind == "Status":
+	case response.StatusCode == http.StatusGone && answer.Kind == "Status":
 		return errExpired
 	case response.StatusCode != http.StatusNotFound:
-	case said.Kind == "Status" && said.Details.Name != "":
+	case answer.Kind == "Status" && answer.Details.Name != "":
 		return errNoObject
-	case said.Kind == "Status" || said.Message == notFoundPage:
+	case answer.Kind == "Status" || answer.Message == notFoundPage:
 		return errNoKind
 	}
-	return refusal(response, said, verb, kind)
+	return refusal(response, answer, verb, kind)
 }
 
 // finish reads what little is left of an answer, such as a line break, so that its connection can be used again.
@@ -112,12 +112,12 @@ const notFoundPage = "404 page not found"
 
 // readStatus reads why a request was refused; a text is its message.
 func readStatus(response *http.Response) status {
-	var said status
+	var answer status
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the code says enough
-	if json.Unmarshal(text, &said) != nil || said.Kind != "Status" {
-		said = status{Message: string(bytes.TrimSpace(text))}
+	if json.Unmarshal(text, &answer) != nil || answer.Kind != "Status" {
+		answer = status{Message: string(bytes.TrimSpace(text))}
 	}
-	return said
+	return answer
 }
 
 // waitFor is how long a busy server wants to be left alone.
@@ -128,18 +128,18 @@ func waitFor(response *http.Response, try int) time.Duration {
 	return min(100*time.Millisecond<<try, maxWait)
 }
 
-// leave is an error as the exported methods return it: scrubbed, or a context's.
-func (c *Client) leave(err error) error {
+// withoutSecrets is an error as the exported methods return it: scrubbed, or a context's.
+func (c *Client) withoutSecrets(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return scrubbed(err, c.scrubber)
 }
 
-// checkGenuine tells a cluster without such a kind from a server that is no API server at all: both say 404.
-func (c *Client) checkGenuine(ctx context.Context) error {
+// checkKubernetes tells a cluster without such a kind from a server that is no API server at all: both say 404.
+func (c *Client) checkKubernetes(ctx context.Context) error {
 	c.mu.Lock()
-	known := c.genuine
+	known := c.isKubernetes
 	c.mu.Unlock()
 	if known {
 		return nil
@@ -160,15 +160,15 @@ func (c *Client) checkGenuine(ctx context.Context) error {
 		finish(response)
 	}
 	if err == nil {
-		c.isGenuine()
+		c.setKubernetes()
 	}
 	return err
 }
 
-func (c *Client) isGenuine() {
+func (c *Client) setKubernetes() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.genuine = true
+	c.isKubernetes = true
 }
 
 func notKubernetes() error {

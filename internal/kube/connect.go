@@ -53,7 +53,7 @@ func configOf(cluster Cluster) (*config, error) {
 	}
 	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*read.config, read.context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
-		return nil, saying(failf(ReasonConfiguration, "its kubeconfig cannot be used"), err.Error())
+		return nil, withAnswer(failf(ReasonConfiguration, "its kubeconfig cannot be used"), err.Error())
 	}
 	made := &config{rest: restConfig}
 	if given := restConfig.ExecProvider; given != nil {
@@ -81,7 +81,7 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 	restConfig.BearerTokenFile = "" // has been read
 	tlsConfig, err := rest.TLSConfigFor(restConfig)
 	if err != nil {
-		return nil, saying(failf(ReasonConfiguration, "its certificates cannot be used"), err.Error())
+		return nil, withAnswer(failf(ReasonConfiguration, "its certificates cannot be used"), err.Error())
 	}
 	if tlsConfig == nil { // nothing but what the machine trusts
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -95,7 +95,7 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 	})
 	signed, err := rest.HTTPWrappersForConfig(restConfig, connections)
 	if err != nil {
-		return nil, saying(failf(ReasonConfiguration, "its credentials cannot be used"), err.Error())
+		return nil, withAnswer(failf(ReasonConfiguration, "its credentials cannot be used"), err.Error())
 	}
 	server, err := url.Parse(restConfig.Host)
 	if err != nil {

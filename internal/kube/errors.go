@@ -62,7 +62,7 @@ const (
 type Error struct {
 	Reason Reason
 	text   string
-	said   string // by a server or a library, with all that is secret: only until the error leaves
+	answer string // by a server or a library, with all that is secret: only until the error leaves
 	kind   error  // a context's error, or nil; no cause, since that could be printed
 	// conflicts are with others who manage fields of an object.
 	conflicts []Conflict
@@ -81,10 +81,10 @@ func serverf(reason Reason, format string, arguments ...any) error {
 	return failf(reason, "the API server "+format, arguments...)
 }
 
-// saying is an error with the words of a server or a library, which may have secrets in them.
-func saying(err error, said string) error {
+// withAnswer is an error with the words of a server or a library, which may have secrets in them.
+func withAnswer(err error, answer string) error {
 	if known := (*Error)(nil); errors.As(err, &known) {
-		known.said = said
+		known.answer = answer
 	}
 	return err
 }
@@ -101,9 +101,9 @@ func ReasonOf(err error) Reason {
 	return ReasonOther
 }
 
-// leaving makes of an error what may leave the package. whole is the context of the question to all clusters, ctx
+// publicError makes of an error what may leave the package. whole is the context of the question to all clusters, ctx
 // that of this one.
-func leaving(whole, ctx context.Context, err error, options Options, scrubber func() secret.Scrubber) error {
+func publicError(whole, ctx context.Context, err error, options Options, scrubber func() secret.Scrubber) error {
 	var known *Error
 	switch {
 	case err == nil:
@@ -125,8 +125,8 @@ func scrubbed(err error, scrubber func() secret.Scrubber) error {
 		known.text = err.Error()
 	}
 	left := &Error{Reason: known.Reason, text: scrubber().Scrub(known.text), kind: known.kind, conflicts: known.conflicts}
-	if known.said != "" {
-		left.text += ": " + wording.OneLine(scrubber().Scrub(known.said))
+	if known.answer != "" {
+		left.text += ": " + wording.OneLine(scrubber().Scrub(known.answer))
 	}
 	return left
 }
@@ -158,7 +158,7 @@ func transportError(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return serverf(ReasonIncomplete, "closed the connection before it answered")
 	}
-	return saying(serverf(ReasonUnreachable, "cannot be reached"), cause(err))
+	return withAnswer(serverf(ReasonUnreachable, "cannot be reached"), cause(err))
 }
 
 // cause is the text of a network's or a certificate's error without what is different each time.
@@ -207,24 +207,24 @@ type status struct {
 }
 
 // refusal is the error of an answer that is none of success. verb and kind name what was asked.
-func refusal(response *http.Response, said status, verb string, kind Kind) error {
+func refusal(response *http.Response, answer status, verb string, kind Kind) error {
 	words := ""
-	if said.Kind == "Status" {
-		words = said.Message
+	if answer.Kind == "Status" {
+		words = answer.Message
 	}
 	switch code := response.StatusCode; {
 	case code == http.StatusUnauthorized:
 		return serverf(ReasonUnauthorized, "refuses the credentials (401 Unauthorized)")
 	case code == http.StatusForbidden:
-		return saying(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, kind), words)
+		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, kind), words)
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
 		return serverf(ReasonUnreachable, "redirects%s, and redirects are not followed; the host must be the URL of the API server itself", redirect(response))
 	case code == http.StatusTooManyRequests || code >= http.StatusInternalServerError:
-		return saying(serverf(ReasonServer, "answers %s", httpStatus(code)), words)
-	case said.Kind != "Status":
+		return withAnswer(serverf(ReasonServer, "answers %s", httpStatus(code)), words)
+	case answer.Kind != "Status":
 		return serverf(ReasonGarbage, "answers %s, which is not the answer of a Kubernetes API server; check its URL", httpStatus(code))
 	}
-	return saying(serverf(ReasonServer, "answers %s", httpStatus(response.StatusCode)), words)
+	return withAnswer(serverf(ReasonServer, "answers %s", httpStatus(response.StatusCode)), words)
 }
 
 func httpStatus(code int) string {

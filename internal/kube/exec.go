@@ -62,27 +62,27 @@ func (c *commands) acquire(ctx context.Context) error {
 func (c *commands) release() { <-c.slots }
 
 // signIn gives the configuration the credential that its command prints. It returns the secrets in that.
-func (c *commands) signIn(ctx context.Context, made *config) (secrets []string, err error) {
-	info, err := made.execInfo()
+func (c *commands) signIn(ctx context.Context, connection *config) (secrets []string, err error) {
+	info, err := connection.execInfo()
 	if err != nil {
-		return nil, saying(failf(ReasonConfiguration, "the description of the cluster for the exec command cannot be encoded"), err.Error())
+		return nil, withAnswer(failf(ReasonConfiguration, "the description of the cluster for the exec command cannot be encoded"), err.Error())
 	}
-	key, err := json.Marshal([]any{made.exec, info})
+	key, err := json.Marshal([]any{connection.exec, info})
 	if err != nil {
-		return nil, saying(failf(ReasonConfiguration, "the description of the cluster for the exec command cannot be encoded"), err.Error())
+		return nil, withAnswer(failf(ReasonConfiguration, "the description of the cluster for the exec command cannot be encoded"), err.Error())
 	}
 	credential, err := c.once(ctx, string(key), func() (*clientauthentication.ExecCredentialStatus, error) {
-		return made.exec.run(ctx, info, made.installHint)
+		return connection.exec.run(ctx, info, connection.installHint)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if credential.Token != "" {
-		made.rest.BearerToken = credential.Token
+		connection.rest.BearerToken = credential.Token
 	}
 	if credential.ClientCertificateData != "" {
-		made.rest.CertData, made.rest.KeyData = []byte(credential.ClientCertificateData), []byte(credential.ClientKeyData)
-		made.rest.CertFile, made.rest.KeyFile = "", ""
+		connection.rest.CertData, connection.rest.KeyData = []byte(credential.ClientCertificateData), []byte(credential.ClientKeyData)
+		connection.rest.CertFile, connection.rest.KeyFile = "", ""
 	}
 	return []string{credential.Token, credential.ClientKeyData, credential.ClientCertificateData}, nil
 }
@@ -157,7 +157,7 @@ func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthen
 	case errors.As(err, &exit):
 		return nil, failf(ReasonCommand, "the exec command %q fails (%s); run it by hand to see its output", e.Command, exit.ProcessState)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return nil, saying(failf(ReasonCommand, "the exec command %q cannot be run", e.Command), err.Error())
+		return nil, withAnswer(failf(ReasonCommand, "the exec command %q cannot be run", e.Command), err.Error())
 	case printed.over:
 		return nil, failf(ReasonCommand, "the exec command %q prints more than a credential", e.Command)
 	}
@@ -166,7 +166,7 @@ func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthen
 
 func (e *Exec) missing(err error, installHint string) error {
 	if installHint != "" {
-		return saying(failf(ReasonCommand, "the exec command %q is not installed", e.Command), installHint)
+		return withAnswer(failf(ReasonCommand, "the exec command %q is not installed", e.Command), installHint)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return failf(ReasonCommand, "the exec command %q may not be executed; check its permissions", e.Command)

@@ -68,12 +68,12 @@ func (c *Client) List(ctx context.Context, kind Kind, options ListOptions) (List
 			continue
 		}
 		if err != nil {
-			return List{}, c.leave(err)
+			return List{}, c.withoutSecrets(err)
 		}
 		c.serves(kind, version)
 		return List{Served: true, Version: version, Items: items}, nil
 	}
-	return List{}, c.leave(c.checkGenuine(ctx))
+	return List{}, c.withoutSecrets(c.checkKubernetes(ctx))
 }
 
 // Get reads one object: nil when it is not there. served is false when the cluster has no such kind.
@@ -87,12 +87,12 @@ func (c *Client) Get(ctx context.Context, kind Kind, namespace, name string) (ob
 			c.serves(kind, version)
 			return nil, true, nil
 		case err != nil:
-			return nil, false, c.leave(err)
+			return nil, false, c.withoutSecrets(err)
 		}
 		c.serves(kind, version)
 		return object, true, nil
 	}
-	return nil, false, c.leave(c.checkGenuine(ctx))
+	return nil, false, c.withoutSecrets(c.checkKubernetes(ctx))
 }
 
 // versionsOf lists the versions to try: the one that is served when that is known.
@@ -111,7 +111,7 @@ func (c *Client) serves(kind Kind, version string) {
 	if c.versions == nil {
 		c.versions = map[Kind]string{}
 	}
-	c.versions[kind], c.genuine = version, true
+	c.versions[kind], c.isKubernetes = version, true
 }
 
 func (c *Client) listVersion(ctx context.Context, kind Kind, version string, options ListOptions) ([]*unstructured.Unstructured, error) {

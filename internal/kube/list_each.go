@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
 
-// patience is how long a cluster may take for one kind before it is asked for all the others besides.
-const patience = 500 * time.Millisecond
+// slowAnswer is how long a cluster may take for one kind before it is asked for all the others besides.
+const slowAnswer = 500 * time.Millisecond
 
 // Listing is what a cluster answers of one kind.
 type Listing struct {
@@ -29,11 +29,11 @@ func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions
 			defer close(answered)
 			list(i)
 		}()
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(slowAnswer)
 		select {
 		case <-answered:
 			timer.Stop()
-			if all[i].lost() {
+			if all[i].isLost() {
 				return all[:i+1]
 			}
 			continue
@@ -43,7 +43,7 @@ func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions
 		parallel.EachAtMost(len(kinds)-rest, len(kinds), func(n int) { list(rest + n) })
 		<-answered
 		for ; i < len(all); i++ {
-			if all[i].lost() {
+			if all[i].isLost() {
 				return all[:i+1]
 			}
 		}
@@ -52,5 +52,5 @@ func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions
 	return all
 }
 
-// lost says that the cluster has not answered.
-func (l *Listing) lost() bool { return l.Err != nil && ReasonOf(l.Err) != ReasonForbidden }
+// isLost says that the cluster has not answered.
+func (l *Listing) isLost() bool { return l.Err != nil && ReasonOf(l.Err) != ReasonForbidden }

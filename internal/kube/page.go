@@ -49,7 +49,7 @@ func (p *pageReader) read(response *http.Response) (token string, err error) {
 	}
 	token, err = p.readList(newScanner(&bounded{from: response.Body, left: maxAnswer}))
 	if err != nil {
-		return "", broken(err, p.kind)
+		return "", answerError(err, p.kind)
 	}
 	return token, nil
 }
@@ -143,13 +143,13 @@ func readObject(response *http.Response, kind Kind) (*unstructured.Unstructured,
 	reader := pageReader{kind: kind}
 	object, err := reader.readObject(newScanner(&bounded{from: response.Body, left: maxAnswer}))
 	if err != nil {
-		return nil, broken(err, kind)
+		return nil, answerError(err, kind)
 	}
 	return object, nil
 }
 
-// broken says what is wrong with an answer that began as one of success.
-func broken(err error, kind Kind) error {
+// answerError says what is wrong with an answer that began as one of success.
+func answerError(err error, kind Kind) error {
 	switch {
 	case errors.Is(err, errTooLarge):
 		return serverf(ReasonIncomplete, "has more %s than can be read (%d objects, %d MiB)", kind, maxObjects, maxAnswer>>20)
@@ -160,5 +160,5 @@ func broken(err error, kind Kind) error {
 	case isTimeout(err):
 		return err
 	}
-	return saying(serverf(ReasonIncomplete, "closed the connection in the middle of its answer"), cause(err))
+	return withAnswer(serverf(ReasonIncomplete, "closed the connection in the middle of its answer"), cause(err))
 }

@@ -59,7 +59,7 @@ func (r Resource) APIVersion() string {
 // remembered; what was not is asked for again, since its definition may have been applied meanwhile.
 func (c *Client) Resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
 	resource, served, err = c.resolve(ctx, apiVersion, kind)
-	return resource, served, c.leave(err)
+	return resource, served, c.withoutSecrets(err)
 }
 
 func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (Resource, bool, error) {
@@ -71,7 +71,7 @@ func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (Resource
 	}
 	found, err := c.discover(ctx, apiVersion)
 	if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
-		return Resource{}, false, c.checkGenuine(ctx)
+		return Resource{}, false, c.checkKubernetes(ctx)
 	}
 	if err != nil {
 		return Resource{}, false, err
@@ -117,7 +117,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Re
 	if c.resources == nil {
 		c.resources = map[string]map[string]Resource{}
 	}
-	c.resources[apiVersion], c.genuine = found, true
+	c.resources[apiVersion], c.isKubernetes = found, true
 	return found, nil
 }
 
@@ -133,7 +133,7 @@ func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) 
 	}
 	text, err := io.ReadAll(&bounded{from: response.Body, left: maxAnswer})
 	if err != nil && !errors.Is(err, io.EOF) {
-		return broken(err, kind)
+		return answerError(err, kind)
 	}
 	if json.Unmarshal(text, into) != nil {
 		return notKubernetes()
@@ -156,10 +156,10 @@ func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bo
 		if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
 			err = notKubernetes()
 		}
-		return nil, false, c.leave(err)
+		return nil, false, c.withoutSecrets(err)
 	}
 	if groups.Kind != "APIGroupList" {
-		return nil, false, c.leave(notKubernetes())
+		return nil, false, c.withoutSecrets(notKubernetes())
 	}
 	versions := []string{"v1"}
 	for _, group := range groups.Groups {
@@ -169,7 +169,7 @@ func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bo
 	parallel.EachAtMost(len(versions), parallelRequests, func(i int) { lists[i], failed[i] = c.discover(ctx, versions[i]) })
 	for i := range versions {
 		if ctx.Err() != nil {
-			return nil, false, c.leave(failed[i])
+			return nil, false, c.withoutSecrets(failed[i])
 		}
 		incomplete = incomplete || failed[i] != nil
 		for _, resource := range lists[i] {
@@ -188,6 +188,6 @@ func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bo
 func kindOf(ref Ref) Kind { return Kind{Group: ref.Group(), Resource: ref.Kind} }
 
 // isNotFound says whether an answer is a 404 of Kubernetes.
-func isNotFound(response *http.Response, said *status) bool {
-	return response.StatusCode == http.StatusNotFound && (said.Kind == "Status" || said.Message == notFoundPage)
+func isNotFound(response *http.Response, answer *status) bool {
+	return response.StatusCode == http.StatusNotFound && (answer.Kind == "Status" || answer.Message == notFoundPage)
 }

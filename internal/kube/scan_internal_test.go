@@ -101,7 +101,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	if _, err := page.readList(newScanner(&bounded{from: endless, left: 500})); err != errTooLarge { //nolint:errorlint // not wrapped
 		t.Errorf("the error is %v", err)
 	}
-	if err := broken(errTooLarge, Kind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete || err.Error() != "the API server has more pods than can be read (200000 objects, 256 MiB)" {
+	if err := answerError(errTooLarge, Kind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete || err.Error() != "the API server has more pods than can be read (200000 objects, 256 MiB)" {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -82,7 +82,7 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 	ref := RefOf(object)
 	body, err := json.Marshal(object.Object)
 	if err != nil {
-		return Applied{}, c.leave(failf(ReasonOther, "%s cannot be written as JSON", ref))
+		return Applied{}, c.withoutSecrets(failf(ReasonOther, "%s cannot be written as JSON", ref))
 	}
 	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
 	if options.Force {
@@ -91,24 +91,24 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 	if options.DryRun {
 		query.Set("dryRun", "All")
 	}
-	answer, err := c.about(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", body)
+	answer, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", body)
 	if errors.Is(err, errNoObject) { // which no apply is told of a kind that is there
 		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
 	if err != nil {
-		return Applied{}, c.leave(err)
+		return Applied{}, c.withoutSecrets(err)
 	}
 	return Applied{Object: answer.object, Created: answer.code == http.StatusCreated}, nil
 }
 
 // Read reads one object with its managed fields: nil when it is not there, or the cluster has no such kind.
 func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
-	answer, err := c.about(ctx, ref, "get", http.MethodGet, nil, "", nil)
+	answer, err := c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil)
 	switch {
 	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
 		return nil, nil //nolint:nilnil // says that there is none
 	case err != nil:
-		return nil, c.leave(err)
+		return nil, c.withoutSecrets(err)
 	}
 	return answer.object, nil
 }
@@ -117,14 +117,14 @@ func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {
-		return nil, c.leave(failf(ReasonOther, "the change of %s cannot be written as JSON", ref))
+		return nil, c.withoutSecrets(failf(ReasonOther, "the change of %s cannot be written as JSON", ref))
 	}
-	answer, err := c.about(ctx, ref, "patch", http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", body)
+	answer, err := c.requestObject(ctx, ref, "patch", http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", body)
 	switch {
 	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
 		return nil, nil //nolint:nilnil // says that there is none
 	case err != nil:
-		return nil, c.leave(err)
+		return nil, c.withoutSecrets(err)
 	}
 	return answer.object, nil
 }
@@ -149,69 +149,69 @@ func (c *Client) Delete(ctx context.Context, ref Ref, options DeleteOptions) err
 	}
 	body, err := json.Marshal(how)
 	if err != nil {
-		return c.leave(failf(ReasonOther, "the deletion of %s cannot be written as JSON", ref))
+		return c.withoutSecrets(failf(ReasonOther, "the deletion of %s cannot be written as JSON", ref))
 	}
-	_, err = c.about(ctx, ref, "delete", http.MethodDelete, nil, "application/json", body)
+	_, err = c.requestObject(ctx, ref, "delete", http.MethodDelete, nil, "application/json", body)
 	if errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind {
 		return nil
 	}
-	return c.leave(err)
+	return c.withoutSecrets(err)
 }
 
-// answered is what a server answers about an object.
-type answered struct {
+// objectAnswer is what a server answers about an object.
+type objectAnswer struct {
 	object *unstructured.Unstructured
 	code   int
 }
 
-// about sends a request about one object, and reads the answer. An object that is not there is errNoObject.
-func (c *Client) about(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (answered, error) {
+// requestObject sends a request about one object, and reads the answer. An object that is not there is errNoObject.
+func (c *Client) requestObject(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (objectAnswer, error) {
 	ctx, cancel := context.WithTimeout(whole, requestDeadline)
 	defer cancel()
-	answer, err := c.aboutWithin(ctx, ref, verb, method, query, contentType, body)
+	answer, err := c.requestObjectWithin(ctx, ref, verb, method, query, contentType, body)
 	if err != nil && ctx.Err() != nil && whole.Err() == nil {
 		return answer, serverf(ReasonTimeout, "did not answer within %s when it was asked to %s %s", requestDeadline, verb, ref)
 	}
 	return answer, err
 }
 
-func (c *Client) aboutWithin(ctx context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (answered, error) {
+func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (objectAnswer, error) {
 	resource, served, err := c.resolve(ctx, ref.APIVersion, ref.Kind)
 	if err != nil {
-		return answered{}, err
+		return objectAnswer{}, err
 	}
 	if !served {
-		return answered{}, serverf(ReasonNoKind, "has no kind %s of %s, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
+		return objectAnswer{}, serverf(ReasonNoKind, "has no kind %s of %s, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
 	namespace := ref.Namespace
 	if !resource.Namespaced {
 		namespace = ""
 	} else if namespace == "" {
-		return answered{}, failf(ReasonRefused, "%s has no namespace, and its kind needs one", ref)
+		return objectAnswer{}, failf(ReasonRefused, "%s has no namespace, and its kind needs one", ref)
 	}
-	response, said, err := c.exchange(ctx, method, pathOf(resource.Kind, resource.Versions, namespace, ref.Name)+encoded(query), contentType, body)
+	response, answer, err := c.exchange(ctx, method, pathOf(resource.Kind, resource.Versions, namespace, ref.Name)+encoded(query), contentType, body)
 	if err != nil {
-		return answered{}, err
+		return objectAnswer{}, err
 	}
-	if said != nil {
-		if isNotFound(response, said) && said.Kind != "Status" { // the whole kind has gone
+	if answer != nil {
+		if isNotFound(response, answer) && answer.Kind != "Status" { // the whole kind has gone
 			c.forget(ref.APIVersion)
 		}
-		return answered{}, refusedObject(response, said, verb, ref)
+		return objectAnswer{}, refusedObject(response, answer, verb, ref)
 	}
 	defer finish(response)
 	if !isJSON(response) {
-		return answered{}, notKubernetes()
+		return objectAnswer{}, notKubernetes()
 	}
 	raw, err := newScanner(&bounded{from: response.Body, left: maxAnswer}).value(nil)
 	if err != nil {
-		return answered{}, broken(err, kindOf(ref))
+		return objectAnswer{}, answerError(err, kindOf(ref))
 	}
 	var content map[string]any
 	if utiljson.Unmarshal(raw, &content) != nil || content["kind"] == nil {
-		return answered{}, notKubernetes()
+		return objectAnswer{}, notKubernetes()
 	}
-	return answered{object: &unstructured.Unstructured{Object: content}, code: response.StatusCode}, nil
+	return objectAnswer{object: &unstructured.Unstructured{Object: content}, code: response.StatusCode}, nil
 }
 
 // forget makes that a group version is asked for again.
@@ -222,39 +222,39 @@ func (c *Client) forget(apiVersion string) {
 }
 
 // refusedObject is the error of a request about an object.
-func refusedObject(response *http.Response, said *status, verb string, ref Ref) error {
+func refusedObject(response *http.Response, answer *status, verb string, ref Ref) error {
 	code := response.StatusCode
 	switch {
-	case isNotFound(response, said) && (verb == "apply") && said.Details.Kind == "namespaces" && ref.Kind != "Namespace":
+	case isNotFound(response, answer) && (verb == "apply") && answer.Details.Kind == "namespaces" && ref.Kind != "Namespace":
 		return serverf(ReasonNoNamespace, "has no namespace %s, which is the namespace of %s", ref.Namespace, ref)
-	case isNotFound(response, said):
+	case isNotFound(response, answer):
 		return errNoObject
-	case said.Kind != "Status":
-	case hasCause(said, "NamespaceTerminating"):
+	case answer.Kind != "Status":
+	case hasCause(answer, "NamespaceTerminating"):
 		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
-	case code == http.StatusForbidden && said.Reason == "Forbidden" && strings.Contains(said.Message, "because it is being terminated"):
+	case code == http.StatusForbidden && answer.Reason == "Forbidden" && strings.Contains(answer.Message, "because it is being terminated"):
 		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
-	case code == http.StatusForbidden && !isDenial(said.Message) && strings.Contains(said.Message, "User "):
-		return saying(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), said.Message)
-	case code == http.StatusConflict && hasCause(said, "FieldManagerConflict"):
-		return conflicted(said, ref)
+	case code == http.StatusForbidden && !isDenial(answer.Message) && strings.Contains(answer.Message, "User "):
+		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), answer.Message)
+	case code == http.StatusConflict && hasCause(answer, "FieldManagerConflict"):
+		return conflictError(answer, ref)
 	case code == http.StatusConflict && verb == "delete":
 		return serverf(ReasonReplaced, "has another object with the name of %s by now", ref)
 	case code == http.StatusBadRequest, code == http.StatusForbidden, code == http.StatusUnprocessableEntity, code == http.StatusConflict, code == http.StatusRequestEntityTooLarge:
-		return saying(serverf(ReasonRefused, "refuses %s", ref), said.Message)
-	case isDenial(said.Message), code == http.StatusInternalServerError &&
-		(strings.Contains(said.Message, "failed calling webhook") || strings.Contains(said.Message, "failed to create typed patch object")):
-		return saying(serverf(ReasonRefused, "refuses %s", ref), said.Message)
+		return withAnswer(serverf(ReasonRefused, "refuses %s", ref), answer.Message)
+	case isDenial(answer.Message), code == http.StatusInternalServerError &&
+		(strings.Contains(answer.Message, "failed calling webhook") || strings.Contains(answer.Message, "failed to create typed patch object")):
+		return withAnswer(serverf(ReasonRefused, "refuses %s", ref), answer.Message)
 	}
-	return refusal(response, *said, verb, kindOf(ref))
+	return refusal(response, *answer, verb, kindOf(ref))
 }
 
 func isDenial(message string) bool {
 	return strings.Contains(message, "admission webhook") || strings.Contains(message, "ValidatingAdmissionPolicy")
 }
 
-func hasCause(said *status, reason string) bool {
-	for _, cause := range said.Details.Causes {
+func hasCause(answer *status, reason string) bool {
+	for _, cause := range answer.Details.Causes {
 		if cause.Reason == reason {
 			return true
 		}
@@ -265,10 +265,10 @@ func hasCause(said *status, reason string) bool {
 // conflictPattern is how the API server words a conflict: who updated has the version and the time of that behind it.
 var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)$`)
 
-// conflicted reads who manages what.
-func conflicted(said *status, ref Ref) error {
-	conflicts := make([]Conflict, 0, len(said.Details.Causes))
-	for _, cause := range said.Details.Causes {
+// conflictError reads who manages what.
+func conflictError(answer *status, ref Ref) error {
+	conflicts := make([]Conflict, 0, len(answer.Details.Causes))
+	for _, cause := range answer.Details.Causes {
 		one := Conflict{Manager: cause.Message, Field: strings.TrimPrefix(cause.Field, ".")}
 		if match := conflictPattern.FindStringSubmatch(cause.Message); match != nil {
 			_ = json.Unmarshal([]byte(match[1]), &one.Manager) // a name that is not JSON stays as it was quoted

@@ -18,7 +18,7 @@ func FuzzConflicted(f *testing.F) {
 			Message string `json:"message"`
 			Field   string `json:"field"`
 		}{"FieldManagerConflict", message, field})
-		conflicts := ConflictsOf(conflicted(&said, Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"}))
+		conflicts := ConflictsOf(conflictError(&said, Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"}))
 		if len(conflicts) != 1 || conflicts[0].Updated && !strings.Contains(message, " using ") {
 			t.Errorf("%q gives %+v", message, conflicts)
 		}

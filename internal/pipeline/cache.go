@@ -52,22 +52,22 @@ func (c *Cache) entry(key [sha256.Size]byte) *cached {
 
 func keyOf(value fleet.Value) (key [sha256.Size]byte) {
 	h := sha256.New()
-	text(h, value.Format)
-	text(h, value.Environment)
-	text(h, value.Model)
+	writeText(h, value.Format)
+	writeText(h, value.Environment)
+	writeText(h, value.Model)
 	for _, entries := range []map[string]string{value.Config, value.Manifests} {
-		text(h, strconv.Itoa(len(entries)))
+		writeText(h, strconv.Itoa(len(entries)))
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
-			text(h, name)
-			text(h, entries[name])
+			writeText(h, name)
+			writeText(h, entries[name])
 		}
 	}
 	h.Sum(key[:0])
 	return key
 }
 
-// text adds a text with its length, so that no two lists of texts are the same.
-func text(h hash.Hash, content string) {
+// writeText adds a text with its length, so that no two lists of texts are the same.
+func writeText(h hash.Hash, content string) {
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], uint64(len(content)))
 	h.Write(length[:])

@@ -18,28 +18,28 @@ import (
 // render anything. The same question is answered once. The results are nil where a rule does not compile, which the
 // findings tell, and where the context ended.
 func (r *Result) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Finding) {
-	r.ruling.Lock()
-	defer r.ruling.Unlock()
+	r.constraintsMutex.Lock()
+	defer r.constraintsMutex.Unlock()
 	key := constraintsKey(rules, to)
-	for _, known := range r.ruled {
+	for _, known := range r.evaluated {
 		if known.key == key {
 			return known.results, nil
 		}
 	}
-	results, found := check(ctx, rules, constraint.Subjects{
+	results, found := checkConstraints(ctx, rules, constraint.Subjects{
 		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
 		Files: func(i int) ([]constraint.File, string, error) { return r.constrainedFiles(i, to) },
 	})
 	if results != nil {
 		const kept = 4 // for the assignment, and for data sources
-		r.ruled = slices.Insert(r.ruled, 0, ruled{key, results})
-		r.ruled = r.ruled[:min(kept, len(r.ruled))]
+		r.evaluated = slices.Insert(r.evaluated, 0, evaluation{key, results})
+		r.evaluated = r.evaluated[:min(kept, len(r.evaluated))]
 	}
 	return results, found
 }
 
-// ruled is an answer of [Result.Constraints].
-type ruled struct {
+// evaluation is an answer of [Result.Constraints].
+type evaluation struct {
 	key     [sha256.Size]byte
 	results *constraint.Results
 }
@@ -54,10 +54,10 @@ func ScheduledConstraints(ctx context.Context, value fleet.Value, scheduled *sch
 	if err != nil {
 		return nil, []Finding{{"Invalid fleet", err.Error()}}
 	}
-	return check(ctx, value.Constraints, constraint.Subjects{Fleet: parsed, Schedule: scheduled})
+	return checkConstraints(ctx, value.Constraints, constraint.Subjects{Fleet: parsed, Schedule: scheduled})
 }
 
-func check(ctx context.Context, rules map[string]string, subjects constraint.Subjects) (*constraint.Results, []Finding) {
+func checkConstraints(ctx context.Context, rules map[string]string, subjects constraint.Subjects) (*constraint.Results, []Finding) {
 	if len(rules) == 0 {
 		return &constraint.Results{}, nil
 	}
@@ -111,15 +111,15 @@ func (r *Result) constrainedFiles(i int, to Destination) (files []constraint.Fil
 
 func constraintsKey(rules map[string]string, to Destination) (key [sha256.Size]byte) {
 	h := sha256.New()
-	text(h, to.Owner)
+	writeText(h, to.Owner)
 	if to.Repo != nil {
-		text(h, to.Repo.URL)
-		text(h, to.Repo.Branch)
-		text(h, to.Repo.Path)
+		writeText(h, to.Repo.URL)
+		writeText(h, to.Repo.Branch)
+		writeText(h, to.Repo.Path)
 	}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		text(h, name)
-		text(h, rules[name])
+		writeText(h, name)
+		writeText(h, rules[name])
 	}
 	h.Sum(key[:0])
 	return key

@@ -39,8 +39,8 @@ type Result struct {
 	mu       sync.Mutex
 	rendered []*Rendering // for each destination, the latest first
 
-	ruling sync.Mutex
-	ruled  []ruled // the latest first
+	constraintsMutex sync.Mutex
+	evaluated        []evaluation // the latest first
 }
 
 // Compute schedules and hydrates a fleet, and compiles its templates. The value's model must be known;

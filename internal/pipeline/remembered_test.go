@@ -19,7 +19,7 @@ func TestARememberedRenderingIsTheOneThatWasRendered(t *testing.T) {
 		t.Fatal(findings)
 	}
 	rendered := result.Render(destination, nil)
-	remembered := result.Remembered(destination, rendered.Wanted())
+	remembered := result.FromTrees(destination, rendered.Wanted())
 	if remembered == nil || !reflect.DeepEqual(remembered.Wanted(), rendered.Wanted()) || !slices.Equal(remembered.Trees, rendered.Trees) {
 		t.Fatal("other trees are remembered")
 	}
@@ -43,7 +43,7 @@ func TestARememberedRenderingIsTheOneThatWasRendered(t *testing.T) {
 		"with one that is not known yet": func(trees rollout.Trees) { trees[first.Host][first.DeploymentTarget] = "" },
 	} {
 		trees := rendered.Wanted()
-		if change(trees); result.Remembered(destination, trees) != nil {
+		if change(trees); result.FromTrees(destination, trees) != nil {
 			t.Errorf("trees %s are taken for all", name)
 		}
 	}

@@ -70,20 +70,20 @@ func (r *Result) Render(to Destination, deployed rollout.Trees) *Rendering {
 			return known
 		}
 	}
-	made := r.render(to, deployed)
+	rendering := r.render(to, deployed)
 	const kept = 4
-	r.rendered = slices.Insert(r.rendered, 0, made)
+	r.rendered = slices.Insert(r.rendered, 0, rendering)
 	r.rendered = r.rendered[:min(kept, len(r.rendered))]
-	return made
+	return rendering
 }
 
 func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
-	made := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
-	made.objects = make([][]render.Object, len(made.Trees))
-	problems := make([][]string, len(made.Trees))
-	parallel.Each(len(made.Trees), func(i int) {
+	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
+	rendering.objects = make([][]render.Object, len(rendering.Trees))
+	problems := make([][]string, len(rendering.Trees))
+	parallel.Each(len(rendering.Trees), func(i int) {
 		if r.Snapshots.Snapshots[i].Known {
-			made.Trees[i], made.objects[i], problems[i] = r.tree(i, to, deployed)
+			rendering.Trees[i], rendering.objects[i], problems[i] = r.tree(i, to, deployed)
 		}
 	})
 	var found findings
@@ -92,8 +92,8 @@ func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
 			found.add("Invalid rendering", problem)
 		}
 	}
-	made.Findings = found.list()
-	return made
+	rendering.Findings = found.list()
+	return rendering
 }
 
 // Fingerprint is the same for all that decides what is rendered, the release included that does it.
@@ -101,27 +101,27 @@ func (r *Result) Fingerprint(to Destination, release string) string {
 	h := sha256.New()
 	key := keyOf(r.Value)
 	h.Write(key[:])
-	text(h, to.Owner)
+	writeText(h, to.Owner)
 	if to.Repo != nil {
-		text(h, to.Repo.URL)
-		text(h, to.Repo.Branch)
-		text(h, to.Repo.Path)
+		writeText(h, to.Repo.URL)
+		writeText(h, to.Repo.Branch)
+		writeText(h, to.Repo.Path)
 	}
-	text(h, release)
+	writeText(h, release)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Remembered is [Result.Render] for trees that an earlier process has rendered, and checked, with the same
+// FromTrees is [Result.Render] for trees that an earlier process has rendered, and checked, with the same
 // fingerprint. It is nil where a folder is missing among them.
-func (r *Result) Remembered(to Destination, trees rollout.Trees) *Rendering {
-	made := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
+func (r *Result) FromTrees(to Destination, trees rollout.Trees) *Rendering {
+	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
 	for i, assignment := range r.Schedule.Assignments {
-		made.Trees[i] = trees[assignment.Host.Name][assignment.Target.Name]
-		if made.Trees[i] == "" {
+		rendering.Trees[i] = trees[assignment.Host.Name][assignment.Target.Name]
+		if rendering.Trees[i] == "" {
 			return nil
 		}
 	}
-	return made
+	return rendering
 }
 
 func (r *Result) tree(i int, to Destination, deployed rollout.Trees) (tree string, objects []render.Object, problems []string) {

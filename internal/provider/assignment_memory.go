@@ -200,7 +200,7 @@ func (m *memory) rendering(result *pipeline.Result, to pipeline.Destination, c *
 	if m == nil || m.Rendered == "" || c == nil || m.Rendered != result.Fingerprint(to, c.release) {
 		return nil
 	}
-	return result.Remembered(to, m.Trees)
+	return result.FromTrees(to, m.Trees)
 }
 
 // hashesOf shortens texts: 12 hexadecimal digits tell whether one has changed.

@@ -60,14 +60,14 @@ type residents struct {
 }
 
 func newResidents(ofType []*Assignment, to *clashes) *residents {
-	made := &residents{
+	found := &residents{
 		namespaces: make(map[string]*Assignment, len(ofType)), targets: make(map[*Target]*Assignment, len(ofType)),
 	}
 	for _, assignment := range ofType {
-		made.targets[assignment.Target] = assignment
-		settle(made.namespaces, assignment, to)
+		found.targets[assignment.Target] = assignment
+		claimNamespace(found.namespaces, assignment, to)
 	}
-	return made
+	return found
 }
 
 // join finds the clashes of a cluster's assignments with each other, and with the residents, if there are
@@ -84,12 +84,12 @@ func (r *residents) join(ofCluster []*Assignment, to *clashes) {
 				continue
 			}
 		}
-		settle(own, assignment, to)
+		claimNamespace(own, assignment, to)
 	}
 }
 
-// settle gives an assignment its namespace, or reports who has it.
-func settle(namespaces map[string]*Assignment, assignment *Assignment, to *clashes) {
+// claimNamespace gives an assignment its namespace, or reports who has it.
+func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, to *clashes) {
 	if first := namespaces[assignment.Namespace]; first != nil {
 		to.addUnlessShared(first, assignment)
 		return

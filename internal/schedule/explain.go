@@ -203,8 +203,8 @@ func (s *scheduler) idlePolicies() []IdlePolicy {
 		switch {
 		case !noTarget && !noHost:
 			continue
-		case policy.never != "":
-			reason = "selects nothing: " + policy.never
+		case policy.contradiction != "":
+			reason = "selects nothing: " + policy.contradiction
 		case noTarget && noHost && len(policy.tainted) == 0:
 			reason = "selects no deployment target and no host"
 		case noTarget:

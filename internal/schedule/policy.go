@@ -12,12 +12,12 @@ type policy struct {
 	*fleet.TargetPolicy
 	workload, target, clusterType, cluster fleet.Requirements
 
-	chooser *chooser // nil: every host
-	names   []string // its own alone, for the assignments that no other policy makes
-	never   string   // why one of its selectors can never match; empty where all can
-	targets []int32
-	hosts   []int32 // where it schedules, or what it excludes from
-	tainted []int32 // that its selectors select, but whose taints it does not tolerate
+	chooser       *chooser // nil: every host
+	names         []string // its own alone, for the assignments that no other policy makes
+	contradiction string   // why one of its selectors can never match; empty where all can
+	targets       []int32
+	hosts         []int32 // where it schedules, or what it excludes from
+	tainted       []int32 // that its selectors select, but whose taints it does not tolerate
 }
 
 // evaluate compiles each policy's selectors once and finds what they select.
@@ -68,7 +68,7 @@ func (p *policy) hostsFor(target *Target, excluders []*policy) []int32 {
 	hosts := p.hosts
 	if len(excluders) > 0 {
 		hosts = slices.DeleteFunc(slices.Clone(hosts), func(host int32) bool {
-			return slices.ContainsFunc(excluders, func(excluder *policy) bool { return excluder.goesTo(host) })
+			return slices.ContainsFunc(excluders, func(excluder *policy) bool { return excluder.hasHost(host) })
 		})
 	}
 	return p.chooser.choose(hosts, target)
@@ -95,8 +95,8 @@ func (s *scheduler) compile(p *fleet.TargetPolicy) *policy {
 			finding.Path = fmt.Sprintf("target_policies[%q].%s.%s", p.Name, selector.name, finding.Path)
 			s.findings = append(s.findings, finding)
 		}
-		if never := requirements.Contradiction(); never != "" && compiled.never == "" {
-			compiled.never = fmt.Sprintf("its %s can never match: %s", selector.name, never)
+		if contradiction := requirements.Contradiction(); contradiction != "" && compiled.contradiction == "" {
+			compiled.contradiction = fmt.Sprintf("its %s can never match: %s", selector.name, contradiction)
 		}
 	}
 	return compiled
@@ -106,8 +106,8 @@ func (p *policy) excludes() bool {
 	return p.Effect == "exclude"
 }
 
-// goesTo says whether a host is among the policy's.
-func (p *policy) goesTo(host int32) bool {
+// hasHost says whether a host is among the policy's.
+func (p *policy) hasHost(host int32) bool {
 	_, found := slices.BinarySearch(p.hosts, host)
 	return found
 }

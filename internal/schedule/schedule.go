@@ -28,12 +28,12 @@ func Schedule(f *fleet.Fleet) (*Result, fleet.Findings) {
 	s := &scheduler{fleet: f, hosts: hostsOf(f), targets: targetsOf(f)}
 	var assignments []*Assignment
 	if f.Explicit {
-		assignments = s.place()
+		assignments = s.explicitAssignments()
 	} else {
 		s.evaluate()
 		assignments = s.assign()
 	}
-	s.require(assignments)
+	s.resolveRequirements(assignments)
 	s.checkClusters(assignments)
 	return &Result{
 		Hosts: s.hosts, Targets: s.targets, Assignments: assignments, Excluded: s.excluded,
@@ -52,8 +52,8 @@ type scheduler struct {
 	warnings fleet.Findings
 }
 
-// place takes the assignments that the user computed.
-func (s *scheduler) place() []*Assignment {
+// explicitAssignments takes the assignments that the user computed.
+func (s *scheduler) explicitAssignments() []*Assignment {
 	assignments := make([]*Assignment, 0, len(s.fleet.Assignments))
 	for _, placement := range s.fleet.Assignments {
 		name := placement.ClusterType
@@ -85,8 +85,8 @@ func (s *scheduler) newAssignment(host *Host, target *Target, policies []string)
 	return Assignment{Host: host, Target: target, Policies: policies, Namespace: namespace}
 }
 
-// made is an assignment to be, of a host that is known from where it stands.
-type made struct {
+// scheduledTarget is an assignment to be, of a host that is known from where it stands.
+type scheduledTarget struct {
 	target   int32
 	policies []string
 }
@@ -98,11 +98,11 @@ func (s *scheduler) assign() []*Assignment {
 	assignments := make([]*Assignment, 0, count)
 	room := make([]Assignment, 0, count) // one allocation for all
 	for i, host := range s.hosts {
-		for _, made := range byHost[i] {
-			target := s.targets[made.target]
+		for _, one := range byHost[i] {
+			target := s.targets[one.target]
 			var by []string
-			for _, policy := range excluders[made.target] {
-				if policy.goesTo(int32(i)) {
+			for _, policy := range excluders[one.target] {
+				if policy.hasHost(int32(i)) {
 					by = append(by, policy.Name)
 				}
 			}
@@ -110,7 +110,7 @@ func (s *scheduler) assign() []*Assignment {
 				s.excluded = append(s.excluded, Excluded{Host: host.Name, DeploymentTarget: target.Name, Policies: by})
 				continue
 			}
-			room = append(room, s.newAssignment(host, target, made.policies))
+			room = append(room, s.newAssignment(host, target, one.policies))
 			assignments = append(assignments, &room[len(room)-1])
 		}
 	}
@@ -131,58 +131,58 @@ func (s *scheduler) policiesByTarget(effect string) [][]*policy {
 }
 
 // union lists what the policies assign to each host, by target, and counts it.
-func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]made, count int) {
-	byHost = make([][]made, len(s.hosts))
-	makers := make([][]string, len(s.hosts)) // of the target at hand, by host
+func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]scheduledTarget, count int) {
+	byHost = make([][]scheduledTarget, len(s.hosts))
+	policies := make([][]string, len(s.hosts)) // of the target at hand, by host
 	var touched []int32
 	for target := range s.targets {
 		touched = touched[:0]
 		for _, policy := range schedulers[target] {
 			for _, host := range policy.hostsFor(s.targets[target], excluders[target]) {
-				if makers[host] == nil {
+				if policies[host] == nil {
 					touched = append(touched, host)
-					makers[host] = policy.names
+					policies[host] = policy.names
 				} else {
-					makers[host] = append(makers[host], policy.Name)
+					policies[host] = append(policies[host], policy.Name)
 				}
 			}
 		}
 		for _, host := range touched {
-			byHost[host] = append(byHost[host], made{int32(target), makers[host]})
-			makers[host] = nil
+			byHost[host] = append(byHost[host], scheduledTarget{int32(target), policies[host]})
+			policies[host] = nil
 		}
 		count += len(touched)
 	}
 	return byHost, count
 }
 
-// require finds what each assignment's workload requires on the same host; for a cluster, what its
+// resolveRequirements finds what each assignment's workload requires on the same host; for a cluster, what its
 // cluster type runs is there too.
-func (s *scheduler) require(assignments []*Assignment) {
-	type place struct{ host, workload string }
-	standing := map[place][]*Assignment{}
+func (s *scheduler) resolveRequirements(assignments []*Assignment) {
+	type hostWorkload struct{ host, workload string }
+	assigned := map[hostWorkload][]*Assignment{}
 	required := s.required()
 	for _, assignment := range assignments {
 		if name := assignment.Target.Workload.Name; required[name] {
-			at := place{assignment.Host.Name, name}
-			standing[at] = append(standing[at], assignment)
+			at := hostWorkload{assignment.Host.Name, name}
+			assigned[at] = append(assigned[at], assignment)
 		}
 	}
 	for _, assignment := range assignments {
 		var found []*Assignment
 		for _, name := range assignment.Target.Workload.Requires {
-			there := standing[place{assignment.Host.Name, name}]
+			others := assigned[hostWorkload{assignment.Host.Name, name}]
 			if assignment.Host.Cluster != nil {
-				there = slices.Concat(there, standing[place{assignment.Host.ClusterType.Name, name}])
+				others = slices.Concat(others, assigned[hostWorkload{assignment.Host.ClusterType.Name, name}])
 			}
-			if len(there) == 0 {
+			if len(others) == 0 {
 				s.findings = append(s.findings, fleet.Finding{
 					Path: fmt.Sprintf("workloads[%q].requires", assignment.Target.Workload.Name),
 					Message: fmt.Sprintf("deployment target %q is assigned to host %q, but workload %q, which it requires, has no deployment target there",
 						assignment.Target.Name, assignment.Host.Name, name),
 				})
 			}
-			found = append(found, there...)
+			found = append(found, others...)
 		}
 		// Of a target that is on the host and on its type, which is an error, the host's own comes first.
 		slices.SortStableFunc(found, func(a, b *Assignment) int { return cmp.Compare(a.Target.Name, b.Target.Name) })
