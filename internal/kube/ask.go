@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
-// Options say how clusters are asked. The zero value is of use.
+// Options say how clusters are asked. The zero value has the defaults.
 type Options struct {
 	// Deadline bounds everything that one cluster takes: its exec command, connecting, all answers. 0: 10 s.
 	Deadline time.Duration
@@ -21,8 +21,8 @@ type Options struct {
 	UserAgent string
 }
 
-// connectDeadline bounds connecting, and then the TLS handshake: who is there is soon known, so that clusters that are
-// gone do not hold back those that come after them.
+// connectDeadline bounds connecting, and then the TLS handshake. It is short, so that unreachable clusters do not delay
+// the clusters that are asked after them.
 const connectDeadline = 4 * time.Second
 
 func (o Options) withDefaults() Options {
@@ -38,16 +38,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Answer is what one cluster answered. Where there is an error, the value is what was known until then.
+// Answer is what one cluster answered. With an error, the value is what was read before the error.
 type Answer[T any] struct {
 	Value T
 	Err   error // an *Error, or nil
 }
 
-// Ask asks all clusters, several at once, and returns when the last has answered or its deadline has passed. ask is
-// called in several goroutines, and must end when its context does, as a Client does; what it returns for a cluster
-// is in the answers under that cluster's name, so that these do not depend on the order in which clusters answer.
-// When ctx ends, clusters that have not answered have an error of ReasonCanceled.
+// Ask asks all clusters, several at once, and returns the answers by name when every cluster has answered or its
+// deadline has passed. It calls ask in several goroutines; ask must end when its context does, as the methods of Client
+// do. When ctx ends, clusters that have not answered have an error of ReasonCanceled.
 func Ask[T any](ctx context.Context, clusters map[string]Cluster, options Options, ask func(ctx context.Context, name string, client *Client) (T, error)) map[string]Answer[T] {
 	options = options.withDefaults()
 	names := slices.Sorted(maps.Keys(clusters))

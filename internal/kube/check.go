@@ -14,13 +14,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Problem is something that is wrong with what a cluster was given.
+// Problem is a mistake in the attributes of a cluster.
 type Problem struct {
 	Path    string // of the attribute in its cluster, such as "exec.command"; "" for the cluster as a whole
 	Message string // a clause whose subject is the attribute; no secret in it
 }
 
-// problems collects what is wrong.
+// problems collects mistakes.
 type problems []Problem
 
 func (p *problems) add(path, format string, arguments ...any) {
@@ -30,8 +30,8 @@ func (p *problems) add(path, format string, arguments ...any) {
 // apiVersions of commands that print credentials, as client-go knows them.
 var apiVersions = []string{"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}
 
-// Check finds everything that is wrong with a cluster, without asking anybody. unknown names the attributes that
-// were given, and whose value nobody knows yet.
+// Check finds all mistakes in the attributes of a cluster, without connecting to anything. unknown names the attributes
+// that are set and whose value is not known yet.
 func (c Cluster) Check(unknown ...string) []Problem {
 	var found problems
 	isUnknown := func(attribute string) bool { return slices.Contains(unknown, attribute) }
@@ -57,7 +57,7 @@ func (c Cluster) Check(unknown ...string) []Problem {
 	return found
 }
 
-// attributesOfHost lists the given attributes that say how to reach a host.
+// attributesOfHost lists the given attributes that go with host, and not with kubeconfig.
 func (c Cluster) attributesOfHost(given func(attribute, value string) bool, unknownExec bool) []string {
 	var found []string
 	for _, attribute := range []struct{ name, value string }{
@@ -136,7 +136,7 @@ func checkAPIVersion(found *problems, at, version string, unknown bool) {
 	}
 }
 
-// checkServer checks the URL of an API server, which is not secret unless there is a password in it.
+// checkServer checks the URL of an API server. The URL is not secret, except for a password in it.
 func checkServer(found *problems, at, server string) {
 	if server == "" {
 		return
@@ -166,7 +166,7 @@ func checkProxy(found *problems, at, proxy string) {
 	}
 }
 
-// plainServer says whether what is sent to a server can be read on the way.
+// plainServer says whether requests to a server are not encrypted.
 func plainServer(server string) bool {
 	address, err := url.Parse(server)
 	if err != nil || address.Scheme != "http" {
@@ -199,7 +199,7 @@ func pemProblem(text, kind string) string {
 	return fmt.Sprintf("must be PEM, beginning with \"-----BEGIN %s-----\"", kind)
 }
 
-// checkCA checks certificates more closely: a file without any that can be read would trust nobody.
+// checkCA also checks that there is a certificate that can be parsed: without one, no server would be trusted.
 func checkCA(found *problems, at, text string) {
 	if text == "" {
 		return
@@ -219,7 +219,7 @@ func quoted(words []string) []string {
 	return result
 }
 
-// withoutCredentials is a URL as it may be shown.
+// withoutCredentials is a URL without its user and password.
 func withoutCredentials(text string) string {
 	address, err := url.Parse(text)
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxAnswer bounds one answer in bytes, uncompressed. Objects are read one after the other, so that this is not
-	// what is held in memory.
+	// maxAnswer bounds one answer in bytes, uncompressed. Objects are read one after the other, so that much less is
+	// in memory.
 	maxAnswer = 256 << 20
-	// maxRefusal bounds what is read of an answer that is none of success.
+	// maxRefusal bounds what is read of an answer with an error status.
 	maxRefusal = 64 << 10
-	// maxTries is how often a server is asked that is too busy.
+	// maxTries is how many times a busy server is asked.
 	maxTries = 4
-	// maxWait is the longest that is waited before it is asked again.
+	// maxWait is the longest wait before it is asked again.
 	maxWait = 2 * time.Second
 )
 
@@ -33,18 +33,18 @@ type Client struct {
 	server string // URL, without a slash at the end
 	http   *http.Client
 	close  func()
-	// scrubber knows the secrets of the cluster. What the exported methods return has none in it.
+	// scrubber removes the secrets of the cluster from errors, so that exported methods return none.
 	scrubber func() secret.Scrubber
 
 	mu           sync.Mutex
 	versions     map[Kind]string // that were served
 	isKubernetes bool            // it has answered as only Kubernetes does
-	// resources are those of the group versions that were asked for, by kind.
+	// resources are those of the group versions that were read so far, by kind.
 	resources map[string]map[string]Resource
 }
 
-// get asks for a path. The caller closes the body of the answer, which is one of success.
-// A 404 of a whole kind is errNoKind, that of an object errNoObject, an outdated continue token errExpired.
+// get sends a GET request. The caller closes the body of the answer. A 404 for a whole kind is errNoKind, a 404 for an
+// object errNoObject, an outdated continue token errExpired.
 func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.Response, error) {
 	response, answer, err := c.exchange(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.R
 	return response, nil
 }
 
-// exchange sends a request, again where the server is busy. Of an answer that is none of success the body has been
-// read: it is said. Otherwise the caller closes it.
+// exchange sends a request, and sends it again where the server is busy. For an answer with an error status, answer is
+// its body; otherwise answer is nil, and the caller closes the body of the response.
 func (c *Client) exchange(ctx context.Context, method, path, contentType string, body []byte) (response *http.Response, answer *status, err error) {
 	for try := 1; ; try++ {
 		request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
@@ -101,16 +101,16 @@ func (c *Client) refused(response *http.Response, answer status, verb string, ki
 	return refusal(response, answer, verb, kind)
 }
 
-// finish reads what little is left of an answer, such as a line break, so that its connection can be used again.
+// finish reads the rest of an answer, such as a line break, so that its connection can be used again.
 func finish(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, maxRefusal)
 	_ = response.Body.Close()
 }
 
-// notFoundPage is what an API server answers where it serves nothing.
+// notFoundPage is what an API server answers for a path that it does not serve.
 const notFoundPage = "404 page not found"
 
-// readStatus reads why a request was refused; a text is its message.
+// readStatus reads the body of an answer with an error status. A body that is no Status becomes the message.
 func readStatus(response *http.Response) status {
 	var answer status
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the code says enough
@@ -120,7 +120,7 @@ func readStatus(response *http.Response) status {
 	return answer
 }
 
-// waitFor is how long a busy server wants to be left alone.
+// waitFor is how long to wait before a busy server is asked again.
 func waitFor(response *http.Response, try int) time.Duration {
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
 		return min(time.Duration(seconds)*time.Second, maxWait)
@@ -128,7 +128,7 @@ func waitFor(response *http.Response, try int) time.Duration {
 	return min(100*time.Millisecond<<try, maxWait)
 }
 
-// withoutSecrets is an error as the exported methods return it: scrubbed, or a context's.
+// withoutSecrets is an error as the exported methods return it. A context's error is returned as it is.
 func (c *Client) withoutSecrets(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -136,7 +136,7 @@ func (c *Client) withoutSecrets(err error) error {
 	return scrubbed(err, c.scrubber)
 }
 
-// checkKubernetes tells a cluster without such a kind from a server that is no API server at all: both say 404.
+// checkKubernetes makes sure that a 404 comes from a cluster without the kind, and not from a server that is no API server.
 func (c *Client) checkKubernetes(ctx context.Context) error {
 	c.mu.Lock()
 	known := c.isKubernetes
@@ -146,7 +146,7 @@ func (c *Client) checkKubernetes(ctx context.Context) error {
 	}
 	response, err := c.get(ctx, "/version", "get", Kind{Resource: "the version"})
 	switch {
-	case ReasonOf(err) == ReasonForbidden: // said by its access control
+	case ReasonOf(err) == ReasonForbidden: // only Kubernetes' access control answers so
 		err = nil
 	case err == errNoKind || err == errNoObject || err == errExpired: //nolint:errorlint // made here, never wrapped
 		err = notKubernetes()
@@ -175,7 +175,7 @@ func notKubernetes() error {
 	return serverf(ReasonGarbage, "does not answer like a Kubernetes API server; check its URL")
 }
 
-// isJSON says whether an answer is what was asked for.
+// isJSON says whether an answer is JSON, as was asked for.
 func isJSON(response *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json"

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
-// config is a cluster as client-go reaches it, and the command that has its credential, if any.
+// config is client-go's configuration of a cluster, and the command that prints its credential, if any.
 type config struct {
 	rest *rest.Config
 	exec *Exec
@@ -25,7 +25,7 @@ type config struct {
 	installHint        string
 }
 
-// configOf makes one of a cluster whose Check finds nothing. Files that a kubeconfig names are read here.
+// configOf makes the config of a cluster whose Check finds no mistakes. It reads files that a kubeconfig refers to.
 func configOf(cluster Cluster) (*config, error) {
 	if problems := cluster.Check(); len(problems) > 0 {
 		return nil, failf(ReasonConfiguration, "its configuration is wrong: %s", strings.TrimSpace(problems[0].Path+" "+problems[0].Message))
@@ -49,7 +49,7 @@ func configOf(cluster Cluster) (*config, error) {
 	}
 	read := readKubeconfig(cluster)
 	if exec := read.user.Exec; exec != nil && exec.InteractiveMode == "" {
-		exec.InteractiveMode = api.NeverExecInteractiveMode // as it is run; client-go wants it said
+		exec.InteractiveMode = api.NeverExecInteractiveMode // as it is run; client-go requires the field
 	}
 	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*read.config, read.context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
@@ -62,7 +62,7 @@ func configOf(cluster Cluster) (*config, error) {
 	return made, nil
 }
 
-// readKubeconfig is the context of a cluster's kubeconfig; nil when it has none that can be read.
+// readKubeconfig returns the context of a cluster's kubeconfig; nil where there is none or it cannot be read.
 func readKubeconfig(cluster Cluster) *kubeconfig {
 	var ignored problems
 	parsed := parseKubeconfig(&ignored, cluster.Kubeconfig)
@@ -72,8 +72,8 @@ func readKubeconfig(cluster Cluster) *kubeconfig {
 	return selectContext(&ignored, parsed, cluster.Context)
 }
 
-// newClient makes the client of a cluster whose credentials are complete. Each has connections of its own: no two
-// clusters need to trust the same authority.
+// newClient makes the client of a cluster whose credentials are complete. Each client has its own connections, since
+// clusters may trust different authorities.
 func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*Client, error) {
 	restConfig := rest.CopyConfig(c.rest)
 	restConfig.ExecProvider = nil // has been run
@@ -83,10 +83,10 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 	if err != nil {
 		return nil, withAnswer(failf(ReasonConfiguration, "its certificates cannot be used"), err.Error())
 	}
-	if tlsConfig == nil { // nothing but what the machine trusts
+	if tlsConfig == nil { // trust what the machine trusts
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	// A cluster is asked for one thing after the other, for which HTTP/1 does with less memory.
+	// Most requests to a cluster are sent one after the other. HTTP/1 needs less memory for that.
 	tlsConfig.NextProtos = []string{"http/1.1"}
 	connections := utilnet.SetOldTransportDefaults(&http.Transport{
 		TLSClientConfig: tlsConfig, Proxy: restConfig.Proxy, DisableCompression: restConfig.DisableCompression,
@@ -113,7 +113,7 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 	}, nil
 }
 
-// scrubber knows all secrets of a cluster, and further ones.
+// scrubber removes all secrets of a cluster, and further ones.
 func (c Cluster) scrubber(further ...string) secret.Scrubber {
 	found := append(slices.Clone(further), c.Token, c.ClientKey, c.ClientCertificate, c.Kubeconfig, passwordOf(c.ProxyURL))
 	if c.Exec != nil {
@@ -124,14 +124,14 @@ func (c Cluster) scrubber(further ...string) secret.Scrubber {
 			found = append(found, read.secrets()...)
 		}
 	}
-	for _, text := range slices.Clone(found) { // what is not kept as it was given
+	for _, text := range slices.Clone(found) { // forms in which they may appear
 		found = append(found, strings.TrimSpace(text))
 	}
 	return secret.NewScrubber(found)
 }
 
-// secrets are the values of a command's environment, and those of its arguments that may be some. The shortest are
-// words like "true", which would be taken out of every sentence.
+// secrets are the values of a command's environment, and the arguments that may be secret. Short ones are left out:
+// they are words like "true", which would be removed from every sentence.
 func (e *Exec) secrets() []string {
 	var found []string
 	for _, value := range e.Env {

@@ -16,55 +16,55 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Reason is why a cluster could not be asked.
+// Reason is the kind of an error.
 type Reason string
 
 const (
-	// ReasonUnreachable is a server that cannot be reached: no such name, nobody there, a certificate that is not
+	// ReasonUnreachable is a server that cannot be reached: no such name, no connection, a certificate that is not
 	// trusted, a redirect.
 	ReasonUnreachable Reason = "unreachable"
 	// ReasonUnauthorized is a server that refuses the credentials (401).
 	ReasonUnauthorized Reason = "unauthorized"
-	// ReasonForbidden is credentials that may not do what was asked (403).
+	// ReasonForbidden is a request that the credentials have no permission for (403).
 	ReasonForbidden Reason = "forbidden"
 	// ReasonTimeout is a deadline that has passed.
 	ReasonTimeout Reason = "timeout"
-	// ReasonGarbage is an answer that no API server gives.
+	// ReasonGarbage is an answer that is not that of an API server.
 	ReasonGarbage Reason = "garbage"
-	// ReasonIncomplete is an answer that broke off, or was larger than is read.
+	// ReasonIncomplete is an answer that ended early, or was too large.
 	ReasonIncomplete Reason = "incomplete"
-	// ReasonServer is a server that says itself that something is wrong with it (429, 5xx).
+	// ReasonServer is a server that reports an error of its own (429, 5xx).
 	ReasonServer Reason = "server"
 	// ReasonCommand is an exec command that is missing, fails, or prints no credential.
 	ReasonCommand Reason = "command"
 	// ReasonConfiguration is a configuration that cannot be used, such as a file that is not there.
 	ReasonConfiguration Reason = "configuration"
-	// ReasonConflict is fields that others manage: ConflictsOf has them.
+	// ReasonConflict is a conflict with other field managers: ConflictsOf returns the fields.
 	ReasonConflict Reason = "conflict"
-	// ReasonRefused is an object that the server does not take: it is invalid, or an admission webhook denies it.
+	// ReasonRefused is an object that the server does not accept: it is invalid, or an admission webhook denies it.
 	ReasonRefused Reason = "refused"
-	// ReasonTerminating is an object that cannot be made in a namespace that is being removed.
+	// ReasonTerminating is an object that cannot be created, since its namespace is being removed.
 	ReasonTerminating Reason = "terminating"
-	// ReasonNoNamespace is an object whose namespace is not there.
+	// ReasonNoNamespace is an object whose namespace does not exist.
 	ReasonNoNamespace Reason = "no namespace"
 	// ReasonNoKind is an object of a kind that the server does not have.
 	ReasonNoKind Reason = "no kind"
-	// ReasonReplaced is an object that is another one by now than that which was to go.
+	// ReasonReplaced is a deletion of an object that was replaced by another one of the same name.
 	ReasonReplaced Reason = "replaced"
-	// ReasonCanceled is an end of the whole question: errors.Is knows it as the context's error.
+	// ReasonCanceled is the end of the context for all clusters. errors.Is finds the context's error.
 	ReasonCanceled Reason = "canceled"
-	// ReasonOther is an error of who asked.
+	// ReasonOther is an error of the caller's function.
 	ReasonOther Reason = "other"
 )
 
-// Error is why a cluster could not be asked. Its text is a sentence about the cluster without its name and without
-// secrets, and the same each time that the same thing happens: no port of this machine, no clock.
+// Error is why a request to a cluster failed. Its text is a sentence about the cluster, without its name and without
+// secrets. The same failure always has the same text: there are no local ports and no times in it.
 type Error struct {
 	Reason Reason
 	text   string
-	answer string // by a server or a library, with all that is secret: only until the error leaves
-	kind   error  // a context's error, or nil; no cause, since that could be printed
-	// conflicts are with others who manage fields of an object.
+	answer string // the words of a server or a library, which may have secrets in them; publicError removes these
+	kind   error  // a context's error, or nil; never another cause, since that could be printed
+	// conflicts are those with other managers of an object's fields.
 	conflicts []Conflict
 }
 
@@ -76,12 +76,12 @@ func failf(reason Reason, format string, arguments ...any) error {
 	return &Error{Reason: reason, text: fmt.Sprintf(format, arguments...)}
 }
 
-// serverf is failf for what an API server does.
+// serverf is failf with "the API server" as the subject.
 func serverf(reason Reason, format string, arguments ...any) error {
 	return failf(reason, "the API server "+format, arguments...)
 }
 
-// withAnswer is an error with the words of a server or a library, which may have secrets in them.
+// withAnswer adds the words of a server or a library to an error. They may have secrets in them.
 func withAnswer(err error, answer string) error {
 	if known := (*Error)(nil); errors.As(err, &known) {
 		known.answer = answer
@@ -101,8 +101,8 @@ func ReasonOf(err error) Reason {
 	return ReasonOther
 }
 
-// publicError makes of an error what may leave the package. whole is the context of the question to all clusters, ctx
-// that of this one.
+// publicError is an error as it may be returned to the caller: without secrets, and with the reason where a context has
+// ended. whole is the context for all clusters, ctx that for this one.
 func publicError(whole, ctx context.Context, err error, options Options, scrubber func() secret.Scrubber) error {
 	var known *Error
 	switch {
@@ -118,7 +118,7 @@ func publicError(whole, ctx context.Context, err error, options Options, scrubbe
 	return scrubbed(err, scrubber)
 }
 
-// scrubbed is an error without secrets. What others said is cut only after that, or the half of a secret would be left.
+// scrubbed is an error without secrets. Its answer is shortened after they are removed, so that no half of one is left.
 func scrubbed(err error, scrubber func() secret.Scrubber) error {
 	known := &Error{Reason: ReasonOther}
 	if !errors.As(err, &known) {
@@ -149,7 +149,7 @@ func transportError(ctx context.Context, err error) error {
 		return serverf(ReasonUnreachable, "cannot be reached: no connection within %s", connectDeadline)
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // named when it leaves
+		return ctx.Err() // publicError gives it its text
 	}
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -161,7 +161,7 @@ func transportError(ctx context.Context, err error) error {
 	return withAnswer(serverf(ReasonUnreachable, "cannot be reached"), cause(err))
 }
 
-// cause is the text of a network's or a certificate's error without what is different each time.
+// cause is the text of a network's or a certificate's error, without parts that differ each time.
 func cause(err error) string {
 	var (
 		name        *net.DNSError
@@ -189,7 +189,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// status is what an API server says when it refuses.
+// status is the body of an API server's answer to a request that it refuses.
 type status struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -206,7 +206,7 @@ type status struct {
 	} `json:"details"`
 }
 
-// refusal is the error of an answer that is none of success. verb and kind name what was asked.
+// refusal is the error for an answer with an error status. verb and kind say what was requested.
 func refusal(response *http.Response, answer status, verb string, kind Kind) error {
 	words := ""
 	if answer.Kind == "Status" {

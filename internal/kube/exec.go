@@ -26,12 +26,12 @@ const (
 	maxCredential = 1 << 20
 	// maxCommands is how many commands run at once. Each is a process, of which some take 100 MiB.
 	maxCommands = 16
-	// killGrace is how long is waited for what a killed command has left behind.
+	// killGrace is how long to wait for the output of processes that a killed command has left behind.
 	killGrace = time.Second
 )
 
-// commands runs the exec commands of one question: those that are alike only once, and few at a time. client-go's
-// own way of running them cannot be interrupted, and shows what they write to standard error.
+// commands runs the exec commands of one call of Ask: equal ones only once, and few at a time. client-go's own way of
+// running them cannot be interrupted, and shows what they write to standard error.
 type commands struct {
 	slots chan struct{}
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ func newCommands() *commands {
 	return &commands{slots: make(chan struct{}, maxCommands), runs: map[string]*run{}}
 }
 
-// acquire waits for a place among the commands that run. The deadline of a cluster begins after that.
+// acquire waits until another command may run. The deadline of a cluster begins after that.
 func (c *commands) acquire(ctx context.Context) error {
 	select {
 	case c.slots <- struct{}{}:
@@ -61,7 +61,7 @@ func (c *commands) acquire(ctx context.Context) error {
 
 func (c *commands) release() { <-c.slots }
 
-// signIn gives the configuration the credential that its command prints. It returns the secrets in that.
+// signIn adds the credential that the command prints to the configuration, and returns the secrets in it.
 func (c *commands) signIn(ctx context.Context, connection *config) (secrets []string, err error) {
 	info, err := connection.execInfo()
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *commands) signIn(ctx context.Context, connection *config) (secrets []st
 	return []string{credential.Token, credential.ClientKeyData, credential.ClientCertificateData}, nil
 }
 
-// once runs what has no result yet, or waits for it.
+// once calls start for the first caller with a key. The others wait for its result.
 func (c *commands) once(ctx context.Context, key string, start func() (*clientauthentication.ExecCredentialStatus, error)) (*clientauthentication.ExecCredentialStatus, error) {
 	c.mu.Lock()
 	known, isKnown := c.runs[key]
@@ -132,7 +132,7 @@ func (c *config) execInfo() (string, error) {
 	return string(info), err
 }
 
-// run runs the command until the context ends, and reads what it prints. Nothing that it writes is in an error: it
+// run runs the command until the context ends, and reads what it prints. Errors have nothing of its output in them: it
 // may be a credential.
 func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthentication.ExecCredentialStatus, error) {
 	path, err := exec.LookPath(e.Command)

@@ -4,5 +4,5 @@ package kube
 
 import "os/exec"
 
-// killWhole leaves it at the command itself, which is what os/exec kills.
+// killWhole does nothing: os/exec kills only the command itself.
 func killWhole(*exec.Cmd) {}

@@ -1,6 +1,6 @@
 // Package kube connects to Kubernetes clusters, reads objects from them and applies objects to them: many clusters at
-// once, each with a deadline, so that one that is dead delays nobody. It knows nothing of fleets and of agents; nothing
-// is watched, and nothing is kept on disk.
+// once, each with a deadline, so that a dead cluster does not delay the others. It knows nothing of fleets and agents,
+// watches nothing and keeps nothing on disk.
 //
 // No error that leaves this package has a credential in it.
 package kube
@@ -21,14 +21,14 @@ type Cluster struct {
 	ClientCertificate    string // PEM
 	ClientKey            string // PEM
 	Exec                 *Exec
-	ProxyURL             string // empty: what the environment says
+	ProxyURL             string // empty: that of the environment variables
 	TLSServerName        string
 
 	Kubeconfig string // the text, not a path
 	Context    string // of the kubeconfig; empty: its current one
 }
 
-// Exec is a command that prints a credential, as client.authentication.k8s.io says.
+// Exec is a command that prints a credential in the format of client.authentication.k8s.io.
 type Exec struct {
 	APIVersion string
 	Command    string
@@ -44,7 +44,7 @@ func (c Cluster) String() string {
 	return "kube.Cluster{" + withoutCredentials(c.Host) + "}"
 }
 
-// GoString is String: what is printed with any verb has no credential in it.
+// GoString is String, so that no verb of package fmt prints a credential.
 func (c Cluster) GoString() string { return c.String() }
 
 // String has nothing in it that is secret.

@@ -20,7 +20,7 @@ const maxKubeconfig = 8 << 20
 
 var linePattern = regexp.MustCompile(`line (\d+)`)
 
-// kubeconfig is one context of a kubeconfig, and what it is made of.
+// kubeconfig is one context of a kubeconfig, with its cluster and user.
 type kubeconfig struct {
 	config  *api.Config
 	context string
@@ -28,7 +28,7 @@ type kubeconfig struct {
 	user    *api.AuthInfo
 }
 
-// checkKubeconfig finds what is wrong with a kubeconfig, and with the context of it that is used.
+// checkKubeconfig finds the mistakes in a kubeconfig, and in the context of it that is used.
 func checkKubeconfig(found *problems, text, context string, unknownContext bool) {
 	config := parseKubeconfig(found, text)
 	if config == nil || unknownContext {
@@ -52,7 +52,7 @@ func checkKubeconfig(found *problems, text, context string, unknownContext bool)
 	}
 }
 
-// parseKubeconfig reads the text of a kubeconfig; nil when it is none.
+// parseKubeconfig reads the text of a kubeconfig; nil where it cannot be read.
 func parseKubeconfig(found *problems, text string) *api.Config {
 	trimmed := strings.TrimSpace(text)
 	switch {
@@ -69,7 +69,7 @@ func parseKubeconfig(found *problems, text string) *api.Config {
 	}
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {
-		// What the parser says may quote the text, and that is secret.
+		// The parser's error may quote the text, which is secret.
 		at := ""
 		if line := linePattern.FindString(err.Error()); line != "" {
 			at = " (" + line + ")"
@@ -87,7 +87,7 @@ func hasAliases(text string) bool {
 	}
 	var document yaml.Node
 	if yaml.Unmarshal([]byte(text), &document) != nil {
-		return false // said by who reads it next
+		return false // the next parser reports the error
 	}
 	pending := []*yaml.Node{&document}
 	for len(pending) > 0 {
@@ -100,7 +100,7 @@ func hasAliases(text string) bool {
 	return false
 }
 
-// selectContext finds a context, the current one when name is empty; nil when there is none.
+// selectContext finds a context by name, or the current one where name is ""; nil where there is none.
 func selectContext(found *problems, config *api.Config, name string) *kubeconfig {
 	names, current := slices.Sorted(maps.Keys(config.Contexts)), name == ""
 	if current {
@@ -139,7 +139,7 @@ func selectContext(found *problems, config *api.Config, name string) *kubeconfig
 	return read
 }
 
-// checkFiles finds references to files that only who knows the place of the kubeconfig could resolve.
+// checkFiles finds relative paths, which cannot be resolved since the location of the kubeconfig is not known.
 func (k *kubeconfig) checkFiles(found *problems) {
 	for _, file := range []struct{ attribute, instead, path string }{
 		{"certificate-authority", "certificate-authority-data", k.cluster.CertificateAuthority},
@@ -156,7 +156,7 @@ func (k *kubeconfig) checkFiles(found *problems) {
 	}
 }
 
-// checkUser finds what is wrong with how the context signs in.
+// checkUser finds the mistakes in the credentials of the context's user.
 func (k *kubeconfig) checkUser(found *problems) {
 	user := k.user
 	checkPEM(found, "client-certificate-data", string(user.ClientCertificateData), "CERTIFICATE")
@@ -216,7 +216,7 @@ func (k *kubeconfig) secrets() []string {
 	return found
 }
 
-// execOf is the exec command of a kubeconfig in this package's words.
+// execOf is the exec command of a kubeconfig as an Exec.
 func execOf(given *api.ExecConfig) *Exec {
 	exec := &Exec{APIVersion: given.APIVersion, Command: given.Command, Args: given.Args, Env: map[string]string{}}
 	for _, variable := range given.Env {

@@ -16,12 +16,12 @@ const (
 	pageSize = 500
 	// maxObjects bounds what is listed of one kind on one cluster.
 	maxObjects = 200_000
-	// restarts is how often a list whose continue token has expired is begun again in pages, before it is asked
-	// for as a whole.
+	// restarts is how many times a list whose continue token has expired is started again in pages, before it is
+	// read as a whole.
 	restarts = 2
 )
 
-// What an API server says about what is not there. They do not leave the package.
+// What an API server answers about things that do not exist. These errors are not returned to callers.
 var (
 	errNoKind   = errors.New("no such kind")
 	errNoObject = errors.New("no such object")
@@ -31,7 +31,7 @@ var (
 // Kind names objects of one kind.
 type Kind struct {
 	Group    string // "" for the core group
-	Versions string // those that are understood, the preferred first, separated by commas: "v2,v2beta2"
+	Versions string // those that the caller understands, the preferred one first, separated by commas: "v2,v2beta2"
 	Resource string // plural: "kustomizations"
 }
 
@@ -46,12 +46,12 @@ func (k Kind) String() string {
 type ListOptions struct {
 	Namespace     string // empty: all
 	LabelSelector string
-	// Trim takes away what is not needed of an object as soon as it was read, so that memory stays small. The managed
-	// fields are always taken away.
+	// Trim removes what is not needed of an object as soon as it was read, to use less memory. The managed fields are
+	// always removed.
 	Trim func(*unstructured.Unstructured)
 }
 
-// List is what a cluster has of a kind.
+// List is the objects of a kind on a cluster.
 type List struct {
 	// Served is false when the cluster has no such kind: its CRD is not installed.
 	Served  bool
@@ -76,7 +76,7 @@ func (c *Client) List(ctx context.Context, kind Kind, options ListOptions) (List
 	return List{}, c.withoutSecrets(c.checkKubernetes(ctx))
 }
 
-// Get reads one object: nil when it is not there. served is false when the cluster has no such kind.
+// Get reads one object: nil where it does not exist. served is false where the cluster does not have the kind.
 func (c *Client) Get(ctx context.Context, kind Kind, namespace, name string) (object *unstructured.Unstructured, served bool, err error) {
 	for _, version := range c.versionsOf(kind) {
 		object, err := c.getVersion(ctx, kind, version, namespace, name)
@@ -95,7 +95,7 @@ func (c *Client) Get(ctx context.Context, kind Kind, namespace, name string) (ob
 	return nil, false, c.withoutSecrets(c.checkKubernetes(ctx))
 }
 
-// versionsOf lists the versions to try: the one that is served when that is known.
+// versionsOf lists the versions to try: only the served one where that is known.
 func (c *Client) versionsOf(kind Kind) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *Client) getVersion(ctx context.Context, kind Kind, version, namespace, 
 	return readObject(response, kind)
 }
 
-// pathOf is where an API server has the objects of a kind, or one of them.
+// pathOf is the path of the objects of a kind, or of one of them.
 func pathOf(kind Kind, version, namespace, name string) string {
 	segments := []string{"apis", kind.Group, version}
 	if kind.Group == "" {

@@ -7,19 +7,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
 
-// slowAnswer is how long a cluster may take for one kind before it is asked for all the others besides.
+// slowAnswer is how long a cluster may take for one kind before it is asked for all other kinds at the same time.
 const slowAnswer = 500 * time.Millisecond
 
-// Listing is what a cluster answers of one kind.
+// Listing is what a cluster answers about one kind.
 type Listing struct {
 	List
 	Err error
 }
 
 // ListEach lists objects of several kinds. It asks for one after the other, over one connection, since a connection
-// costs more than what most clusters answer. A cluster that takes long for a kind is asked for all the others besides:
-// what it takes would add up. The first error that is not ReasonForbidden is the last listing, as the cluster would not
-// answer the others either; without one there is a listing for each kind, in their order.
+// costs more than most answers. Where a cluster takes long for a kind, it is asked for all other kinds at the same time.
+// There is a listing for each kind, in their order; but the list ends with the first error that is not ReasonForbidden,
+// since the cluster would not answer about the other kinds either.
 func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions) []Listing {
 	all := make([]Listing, len(kinds))
 	list := func(i int) { all[i].List, all[i].Err = c.List(ctx, kinds[i], options) }
@@ -52,5 +52,5 @@ func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions
 	return all
 }
 
-// isLost says that the cluster has not answered.
+// isLost says whether the cluster has not answered.
 func (l *Listing) isLost() bool { return l.Err != nil && ReasonOf(l.Err) != ReasonForbidden }

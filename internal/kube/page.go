@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// pageReader reads the pages of a list, object by object, so that a large page is never in memory as a whole.
+// pageReader reads the pages of a list object by object, so that a large page is never in memory as a whole.
 type pageReader struct {
 	kind  Kind
 	trim  func(*unstructured.Unstructured)
@@ -21,13 +21,13 @@ type pageReader struct {
 }
 
 var (
-	// errTooLarge is the end of an answer that is longer than is read.
+	// errTooLarge is an answer that is longer than may be read.
 	errTooLarge = errors.New("too large")
-	// errNoObjects is an answer that is JSON, and none of Kubernetes.
+	// errNoObjects is an answer that is JSON, but not of Kubernetes.
 	errNoObjects = errors.New("not of Kubernetes")
 )
 
-// bounded ends with errTooLarge, not with an end of file, where a limit is reached.
+// bounded is a reader that ends with errTooLarge where a limit is reached.
 type bounded struct {
 	from io.Reader
 	left int64
@@ -63,7 +63,7 @@ func (p *pageReader) readList(s *scanner) (token string, err error) {
 		} `json:"metadata"`
 	}
 	first := len(p.items)
-	// What stays of the list is all but its items.
+	// Of the list, all but its items is kept.
 	rest, err := s.members(nil, func(to []byte, key string) ([]byte, error) {
 		if key != `"items"` {
 			return s.value(to)
@@ -148,7 +148,7 @@ func readObject(response *http.Response, kind Kind) (*unstructured.Unstructured,
 	return object, nil
 }
 
-// answerError says what is wrong with an answer that began as one of success.
+// answerError is the error for an answer of success whose body cannot be read.
 func answerError(err error, kind Kind) error {
 	switch {
 	case errors.Is(err, errTooLarge):

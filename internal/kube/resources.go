@@ -17,7 +17,7 @@ import (
 // Ref names one object.
 type Ref struct{ APIVersion, Kind, Namespace, Name string }
 
-// RefOf is the name of an object.
+// RefOf is the reference of an object.
 func RefOf(object *unstructured.Unstructured) Ref {
 	return Ref{object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()}
 }
@@ -39,7 +39,7 @@ func (r Ref) Group() string {
 	return group
 }
 
-// Resource is where an API server has the objects of a kind.
+// Resource is a kind as an API server serves it.
 type Resource struct {
 	Kind              // with one version
 	ObjectKind string // such as Kustomization
@@ -47,7 +47,7 @@ type Resource struct {
 	Verbs      []string
 }
 
-// APIVersion is group and version as objects have them.
+// APIVersion is group and version as in an object's apiVersion.
 func (r Resource) APIVersion() string {
 	if r.Group == "" {
 		return r.Versions
@@ -55,8 +55,8 @@ func (r Resource) APIVersion() string {
 	return r.Group + "/" + r.Versions
 }
 
-// Resolve finds where the objects of a kind are; served is false when the cluster has no such kind. What was found is
-// remembered; what was not is asked for again, since its definition may have been applied meanwhile.
+// Resolve finds the resource of a kind. served is false where the cluster does not have the kind. Resources that were
+// found are kept; others are asked for again, since their definition may have been applied meanwhile.
 func (c *Client) Resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
 	resource, served, err = c.resolve(ctx, apiVersion, kind)
 	return resource, served, c.withoutSecrets(err)
@@ -121,7 +121,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Re
 	return found, nil
 }
 
-// getJSON decodes an answer that is no object.
+// getJSON decodes an answer that is not an object of Kubernetes.
 func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) error {
 	response, err := c.get(ctx, path, "list", kind)
 	if err != nil {
@@ -141,8 +141,8 @@ func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) 
 	return nil
 }
 
-// Resources lists everything that can be listed on the cluster, each kind in the version that the cluster prefers,
-// ordered by group and name. A group whose server is down is passed over: incomplete says so.
+// Resources lists all kinds that can be listed on the cluster, each in the version that the cluster prefers, sorted by
+// group and name. A group whose server is down is left out, and incomplete is true.
 func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bool, err error) {
 	var groups struct {
 		Kind   string `json:"kind"`
@@ -184,7 +184,7 @@ func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bo
 	return found, incomplete, nil
 }
 
-// kindOf is what errors call the kind of an object.
+// kindOf is the kind of an object as errors name it.
 func kindOf(ref Ref) Kind { return Kind{Group: ref.Group(), Resource: ref.Kind} }
 
 // isNotFound says whether an answer is a 404 of Kubernetes.

@@ -15,8 +15,8 @@ const (
 // errSyntax is text that is no JSON.
 var errSyntax = errors.New("not JSON")
 
-// scanner takes JSON apart into values, as they come, without looking into them more than it must: what it copies is
-// checked by who decodes it. encoding/json would read every byte four times.
+// scanner splits JSON into values while it is read, and checks no more than it needs for that: the decoder of the values
+// checks the rest. encoding/json would read every byte four times.
 type scanner struct {
 	from    io.Reader
 	buffer  []byte
@@ -27,7 +27,7 @@ func newScanner(from io.Reader) *scanner {
 	return &scanner{from: from, buffer: make([]byte, scanBuffer)}
 }
 
-// fill reads more when all has been taken. The end is io.ErrUnexpectedEOF: nobody asks for more than belongs to a value.
+// fill reads more when the buffer is empty. The end is io.ErrUnexpectedEOF, since it is called only inside of a value.
 func (s *scanner) fill() error {
 	for empty := 0; s.at == s.end; empty++ {
 		n, err := s.from.Read(s.buffer)
@@ -63,7 +63,7 @@ func (s *scanner) peek() (byte, error) {
 	}
 }
 
-// take takes a byte that must come next.
+// take reads a byte that must come next.
 func (s *scanner) take(want byte) error {
 	c, err := s.peek()
 	if err == nil && c != want {
@@ -75,7 +75,7 @@ func (s *scanner) take(want byte) error {
 	return err
 }
 
-// more says whether another element comes before the end of an object or a list, and takes the comma or the end.
+// more says whether an object or a list has another element, and reads the comma or the end.
 func (s *scanner) more(first *bool, end byte) (bool, error) {
 	c, err := s.peek()
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 )
 
-// FieldManager is whose fields the objects have that are applied.
+// FieldManager is the field manager of all that Flotilla applies.
 const FieldManager = "flotilla"
 
 const (
@@ -29,33 +29,33 @@ const (
 	requestDeadline = 45 * time.Second
 )
 
-// Each calls do for every index below n, as many at once as one cluster is asked for.
+// Each calls do for every index below n, as many at once as one cluster gets requests.
 func Each(n int, do func(i int)) { parallel.EachAtMost(n, parallelRequests, do) }
 
 // ApplyOptions say how an object is applied.
 type ApplyOptions struct {
-	// Force takes fields over from others who manage them.
+	// Force takes over fields that others manage.
 	Force bool
-	// DryRun changes nothing: the server says what it would make of the object.
+	// DryRun changes nothing: the server returns the object as it would be.
 	DryRun bool
 }
 
-// Applied is what a server has made of an object.
+// Applied is an object as the server has it after an apply.
 type Applied struct {
 	Object *unstructured.Unstructured
 	// Created says that the object was not there before.
 	Created bool
 }
 
-// Conflict is a field that somebody else manages.
+// Conflict is a field that another manager has.
 type Conflict struct {
 	Manager string
-	// Updated says that the manager has not applied the object, but changed it: by hand, or as controllers do.
+	// Updated says that the manager has changed the field without server-side apply, as by hand or by a controller.
 	Updated bool
 	Field   string // such as spec.interval
 }
 
-// ConflictsOf are the conflicts that an error of ReasonConflict is about, ordered.
+// ConflictsOf returns the conflicts of an error of ReasonConflict, sorted.
 func ConflictsOf(err error) []Conflict {
 	var known *Error
 	if errors.As(err, &known) {
@@ -64,8 +64,8 @@ func ConflictsOf(err error) []Conflict {
 	return nil
 }
 
-// Hide keeps further secrets out of all errors of the client, such as those of objects that are applied. It must be
-// called before the client is used by several goroutines.
+// Hide removes further secrets from all errors of the client, such as those in applied objects. It must be called
+// before the client is used by several goroutines.
 func (c *Client) Hide(secrets ...string) {
 	before := c.scrubber
 	c.scrubber = sync.OnceValue(func() secret.Scrubber {
@@ -75,9 +75,8 @@ func (c *Client) Hide(secrets ...string) {
 	})
 }
 
-// Apply applies an object by server-side apply as FieldManager. Without Force a field that another manager has, with
-// another value, is an error of ReasonConflict, and nothing is changed. The object that is returned has its managed
-// fields.
+// Apply applies an object by server-side apply as FieldManager. Without Force, a field that another manager has with
+// another value is an error of ReasonConflict, and nothing is changed. The returned object has its managed fields.
 func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
 	ref := RefOf(object)
 	body, err := json.Marshal(object.Object)
@@ -101,7 +100,7 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 	return Applied{Object: answer.object, Created: answer.code == http.StatusCreated}, nil
 }
 
-// Read reads one object with its managed fields: nil when it is not there, or the cluster has no such kind.
+// Read reads one object with its managed fields: nil where the cluster does not have it, or not its kind.
 func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	answer, err := c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil)
 	switch {
@@ -113,7 +112,7 @@ func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 	return answer.object, nil
 }
 
-// Patch changes some fields of an object by a merge patch: nil when it is not there.
+// Patch changes some fields of an object by a merge patch. It returns nil where the object does not exist.
 func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {
@@ -131,14 +130,14 @@ func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*uns
 
 // DeleteOptions say how an object is deleted.
 type DeleteOptions struct {
-	// UID is that of the object that is meant; another one of the same name is left alone: ReasonReplaced.
+	// UID is that of the object. Another object of the same name is not deleted: that is ReasonReplaced.
 	UID string
-	// Propagation is what becomes of the objects that it owns: Background (default), Foreground or Orphan.
+	// Propagation says what happens to the objects that it owns: Background (default), Foreground or Orphan.
 	Propagation string
 }
 
-// Delete asks for an object to be deleted. It does not wait for what its finalizers wait for. One that is not there is
-// no error.
+// Delete requests the deletion of an object. It does not wait for finalizers. An object that does not exist is no
+// error.
 func (c *Client) Delete(ctx context.Context, ref Ref, options DeleteOptions) error {
 	if options.Propagation == "" {
 		options.Propagation = "Background"
@@ -158,13 +157,13 @@ func (c *Client) Delete(ctx context.Context, ref Ref, options DeleteOptions) err
 	return c.withoutSecrets(err)
 }
 
-// objectAnswer is what a server answers about an object.
+// objectAnswer is a server's answer about an object.
 type objectAnswer struct {
 	object *unstructured.Unstructured
 	code   int
 }
 
-// requestObject sends a request about one object, and reads the answer. An object that is not there is errNoObject.
+// requestObject sends a request about one object, and reads the answer. An object that does not exist is errNoObject.
 func (c *Client) requestObject(whole context.Context, ref Ref, verb, method string, query url.Values, contentType string, body []byte) (objectAnswer, error) {
 	ctx, cancel := context.WithTimeout(whole, requestDeadline)
 	defer cancel()
@@ -214,7 +213,7 @@ func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method 
 	return objectAnswer{object: &unstructured.Unstructured{Object: content}, code: response.StatusCode}, nil
 }
 
-// forget makes that a group version is asked for again.
+// forget removes the kept resources of a group version, so that they are read again.
 func (c *Client) forget(apiVersion string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,10 +261,10 @@ func hasCause(answer *status, reason string) bool {
 	return false
 }
 
-// conflictPattern is how the API server words a conflict: who updated has the version and the time of that behind it.
+// conflictPattern is the API server's text of a conflict. For an update, API version and time follow the manager.
 var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)$`)
 
-// conflictError reads who manages what.
+// conflictError is the error of a conflict, with the managers and fields in the answer.
 func conflictError(answer *status, ref Ref) error {
 	conflicts := make([]Conflict, 0, len(answer.Details.Causes))
 	for _, cause := range answer.Details.Causes {

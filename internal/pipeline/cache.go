@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Cache remembers what fleets came to: a refresh, a plan and data sources ask for the same ones. The
-// zero value is ready. It is safe for concurrent use, and computes each fleet once.
+// Cache keeps the results of the last fleets, since a refresh, a plan and data sources compute the same ones. The zero
+// value is ready for use. It is safe for concurrent use, and computes each fleet once.
 type Cache struct {
 	mu      sync.Mutex
 	entries []*cached // the latest first
@@ -29,7 +29,7 @@ type cached struct {
 	findings []Finding
 }
 
-// Compute is [Compute], once for equal values.
+// Compute is [Compute], but computes equal values only once.
 func (c *Cache) Compute(value fleet.Value) (*Result, []Finding) {
 	entry := c.entry(keyOf(value))
 	entry.once.Do(func() { entry.result, entry.findings = Compute(value) })

@@ -13,10 +13,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// Constraints evaluates rules, the entries of [fleet.Value.Constraints], over all that the fleet comes to at a
-// destination. What is not known yet leaves the subjects open that it reaches. Only rules about rendered objects
-// render anything. The same question is answered once. The results are nil where a rule does not compile, which the
-// findings tell, and where the context ended.
+// Constraints evaluates rules, the entries of [fleet.Value.Constraints], for a destination. Subjects of which something
+// is not known yet are pending. Folders are rendered only for rules about rendered objects. The last few results are
+// kept. The results are nil where a rule does not compile, and where the context has ended; the findings say why.
 func (r *Result) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Finding) {
 	r.constraintsMutex.Lock()
 	defer r.constraintsMutex.Unlock()
@@ -31,21 +30,21 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 		Files: func(i int) ([]constraint.File, string, error) { return r.constrainedFiles(i, to) },
 	})
 	if results != nil {
-		const kept = 4 // for the assignment, and for data sources
+		const kept = 4 // for the resource flotilla_assignment, and for data sources
 		r.evaluated = slices.Insert(r.evaluated, 0, evaluation{key, results})
 		r.evaluated = r.evaluated[:min(kept, len(r.evaluated))]
 	}
 	return results, found
 }
 
-// evaluation is an answer of [Result.Constraints].
+// evaluation is a kept result of [Result.Constraints].
 type evaluation struct {
 	key     [sha256.Size]byte
 	results *constraint.Results
 }
 
-// ScheduledConstraints is [Result.Constraints] for what [Schedule] finds: subjects of rules that ask for more are
-// pending.
+// ScheduledConstraints is [Result.Constraints] for a result of [Schedule]. Subjects of rules that need values or
+// rendered objects are pending.
 func ScheduledConstraints(ctx context.Context, value fleet.Value, scheduled *schedule.Result) (*constraint.Results, []Finding) {
 	if len(value.Constraints) == 0 {
 		return &constraint.Results{}, nil
@@ -72,8 +71,8 @@ func checkConstraints(ctx context.Context, rules map[string]string, subjects con
 	return results, nil
 }
 
-// CompileConstraints compiles rules, the entries of [fleet.Value.Constraints]. The program is nil where one of them does
-// not compile, which the findings tell.
+// CompileConstraints compiles rules, the entries of [fleet.Value.Constraints]. Where one of them does not compile, the
+// program is nil, and the findings say why.
 func CompileConstraints(rules map[string]string) (*constraint.Program, []Finding) {
 	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
 	if err != nil {

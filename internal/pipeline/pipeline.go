@@ -1,5 +1,5 @@
-// Package pipeline goes the whole way of the data: a fleet in; every folder with its files, its tree id
-// and its record out, and all that is wrong or questionable on the way. It is pure, and is what the
+// Package pipeline runs all steps from a fleet to its folders: it schedules, hydrates and renders, and returns every
+// folder with its files, its tree id and its record, and all errors and warnings. It is pure, and is what the
 // benchmarks measure.
 package pipeline
 
@@ -15,9 +15,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// Finding is one thing that is wrong, or questionable.
+// Finding is an error or a warning.
 type Finding struct {
-	Summary string // what kind it is: a short sentence without a full stop
+	Summary string // its kind: a short sentence without a full stop
 	Message string // one sentence with its subject
 }
 
@@ -25,7 +25,7 @@ type Finding struct {
 // otherwise be reported 20,000 times.
 const maxFindings = 50
 
-// Result is what a fleet comes to: who goes where, with which values, by which templates.
+// Result is what was computed of a fleet: its assignments, their values, and its templates.
 type Result struct {
 	Value     fleet.Value
 	Fleet     *fleet.Fleet
@@ -43,9 +43,9 @@ type Result struct {
 	evaluated        []evaluation // the latest first
 }
 
-// Compute schedules and hydrates a fleet, and compiles its templates. The value's model must be known;
-// what else of it is not known yet leaves the folders open that it reaches. The result is nil when
-// anything is wrong; everything that is found is reported, equal findings once.
+// Compute schedules and hydrates a fleet, and compiles its templates. The value's model must be known. Of its other
+// entries, one that is not known yet makes only the folders unknown that it reaches. The result is nil when there are
+// errors; all that are found are returned, equal ones once.
 func Compute(value fleet.Value) (*Result, []Finding) {
 	parsed, config, err := value.Fleet()
 	if err != nil {
@@ -89,8 +89,8 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	return r, nil
 }
 
-// Schedule goes the way from a model to who goes where, without any values, and names the config
-// containers that reach no assignment.
+// Schedule computes the assignments of a fleet, without their values, and the names of the config containers that
+// reach no assignment.
 func Schedule(value fleet.Value) (result *schedule.Result, idleContainers []string, found []Finding) {
 	parsed, _, err := value.Fleet()
 	if err != nil {
@@ -124,8 +124,7 @@ func Schedule(value fleet.Value) (result *schedule.Result, idleContainers []stri
 	return result, idleContainers, errors.list()
 }
 
-// Warnings are what smells of a mistake and does no harm: what somebody should act on. flotilla_scheduling
-// has all of it as data.
+// Warnings are what is probably a mistake but does no harm. flotilla_scheduling has the same as data.
 func (r *Result) Warnings() []Finding { return r.warnings }
 
 func (r *Result) warn(ofRendering fleet.Findings) []Finding {
@@ -171,13 +170,13 @@ func (r *Result) Hosts() []*schedule.Host {
 	return slices.DeleteFunc(slices.Clone(r.Schedule.Hosts), func(host *schedule.Host) bool { return host.Cluster != nil })
 }
 
-// ClustersOf names the clusters that hosts stand for: a host's own, and those of a cluster type.
+// ClustersOf is [ClustersOf] for the result's fleet.
 func (r *Result) ClustersOf(hosts []string) []string {
 	return ClustersOf(r.Fleet, hosts)
 }
 
-// ClustersOf names the clusters of a fleet that hosts stand for, in order; single clusters that the
-// fleet does not know any more are among them.
+// ClustersOf returns the names of the clusters that follow hosts, sorted: a host that is a cluster, or all clusters of
+// a cluster type. A host "clusters/<name>" counts also where the fleet does not have the cluster any more.
 func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	clusters := map[string]bool{}
 	types := map[string]bool{}
@@ -203,7 +202,7 @@ func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	return names
 }
 
-// findings collects what is found, equal ones once.
+// findings collects findings, equal ones once.
 type findings struct {
 	found []Finding
 	seen  map[Finding]bool

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// Destination is what templates may know of where a folder goes.
+// Destination is what templates may use of the owner and of the GitOps repository.
 type Destination struct {
 	Repo  *render.Repo // nil while the GitOps repository is not known
 	Owner string       // name of the flotilla_assignment
@@ -25,13 +25,13 @@ func (d Destination) equal(other Destination) bool {
 	return d.Owner == other.Owner && (d.Repo == nil) == (other.Repo == nil) && (d.Repo == nil || *d.Repo == *other.Repo)
 }
 
-// Record says of a folder why it is there.
+// Record says why a folder is there.
 type Record struct {
 	Workload, Workspace, DeploymentTarget string
 	ClusterType                           string // of a host that is a cluster; "" on others
 	Policies                              []string
 	ConfigVersion                         string
-	Objects                               []render.Object // what reconciles it
+	Objects                               []render.Object // the reconciler objects in it
 }
 
 // Rendering is every folder of a fleet for one destination.
@@ -40,17 +40,17 @@ type Rendering struct {
 	Destination Destination
 	// Trees are the ids of the folders' trees, by assignment; "" where the content is not known yet.
 	Trees []string
-	// objects are by assignment, too; nil for a rendering that is remembered.
+	// objects are the reconciler objects, by assignment; nil for a rendering by FromTrees.
 	objects [][]render.Object
-	// Findings are what is wrong with what was rendered; of folders that were as deployed nothing is
-	// checked, since it was when they were written.
+	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
+	// when they were written.
 	Findings []Finding
 }
 
 // pointerStep escapes a key for a JSON pointer.
 var pointerStep = strings.NewReplacer("~", "~0", "/", "~1")
 
-// subject is what the templates are told of an assignment.
+// subject is what the templates get of an assignment.
 func (r *Result) subject(i int, to Destination) render.Subject {
 	snapshot := r.Snapshots.Snapshots[i]
 	return render.Subject{
@@ -60,8 +60,8 @@ func (r *Result) subject(i int, to Destination) render.Subject {
 	}
 }
 
-// Render renders every folder on all processors. deployed has the trees that need no check, because they
-// are in the repository already. The same question is answered once.
+// Render renders every folder, on all processors. deployed has the trees that need no check, because they are in the
+// repository already. The last few destinations are rendered only once.
 func (r *Result) Render(to Destination, deployed rollout.Trees) *Rendering {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
 	return rendering
 }
 
-// Fingerprint is the same for all that decides what is rendered, the release included that does it.
+// Fingerprint is a hash of all that decides what is rendered, including the release of the provider.
 func (r *Result) Fingerprint(to Destination, release string) string {
 	h := sha256.New()
 	key := keyOf(r.Value)
@@ -111,8 +111,8 @@ func (r *Result) Fingerprint(to Destination, release string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// FromTrees is [Result.Render] for trees that an earlier process has rendered, and checked, with the same
-// fingerprint. It is nil where a folder is missing among them.
+// FromTrees is the rendering of trees that an earlier process has rendered and checked with the same fingerprint. It is
+// nil where the tree of a folder is missing.
 func (r *Result) FromTrees(to Destination, trees rollout.Trees) *Rendering {
 	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
 	for i, assignment := range r.Schedule.Assignments {
@@ -154,7 +154,7 @@ func (r *Rendering) Files(i int) ([]git.File, error) {
 	return filesOf(rendered), nil
 }
 
-// CheckedFiles renders one assignment and says what is wrong with the files.
+// CheckedFiles renders one assignment, and returns the files and what is wrong with them.
 func (r *Result) CheckedFiles(i int, to Destination) ([]git.File, []string, error) {
 	subject := r.subject(i, to)
 	rendered, err := r.Templates.Render(subject)
@@ -190,8 +190,8 @@ func (r *Rendering) Record(i int) Record {
 	}
 }
 
-// objectsOf renders anew what is remembered: that is asked for the few folders that drifted. What cannot be
-// rendered is told by Files.
+// objectsOf returns the reconciler objects of an assignment. For a rendering by FromTrees it renders them again; that is
+// only needed for the few folders that drifted. Where that fails it returns nil, and Files returns the error.
 func (r *Rendering) objectsOf(i int) []render.Object {
 	if r.objects != nil {
 		return r.objects[i]
@@ -204,7 +204,7 @@ func (r *Rendering) objectsOf(i int) []render.Object {
 	return r.Result.Templates.Objects(subject, rendered)
 }
 
-// Wanted arranges the trees by host and deployment target. Every host of the fleet is there.
+// Wanted returns the trees by host and deployment target, with an entry for every host that has a folder.
 func (r *Rendering) Wanted() rollout.Trees {
 	wanted := rollout.Trees{}
 	for _, host := range r.Result.Hosts() {
@@ -216,7 +216,7 @@ func (r *Rendering) Wanted() rollout.Trees {
 	return wanted
 }
 
-// WaitsFor says what an assignment waits for whose folder is not known yet; "" for all others.
+// WaitsFor says what is not known yet of an assignment's folder; "" where it is known.
 func (r *Rendering) WaitsFor(i int) string {
 	if r.Trees[i] != "" {
 		return ""

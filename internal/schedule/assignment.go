@@ -13,14 +13,14 @@ import (
 type Assignment struct {
 	Host         *Host
 	Target       *Target
-	Policies     []string     // the target policies that made it, sorted; empty where the user did
+	Policies     []string     // the target policies that assign it, sorted; empty for an explicit assignment
 	Namespace    string       // at most 63 characters
 	Requires     []string     // full names of the deployment targets on this host that its workload requires, sorted
-	Dependencies []Dependency // the same, and where each of them is
+	Dependencies []Dependency // the same, with host and namespace
 }
 
-// Dependency is a deployment target that an assignment's workload requires, where it really is: on the
-// same host or, for a cluster, on its cluster type.
+// Dependency is a deployment target that an assignment's workload requires, with the host that it is assigned
+// to: the same host or, for a cluster, its cluster type.
 type Dependency struct {
 	Target    *Target
 	Host      *Host
@@ -37,7 +37,7 @@ func (a *Assignment) String() string {
 	return strings.TrimPrefix(a.Key(), clusterFolder)
 }
 
-// Reserved are the labels that every assignment has, whatever its host and target say.
+// Reserved are the labels that Flotilla gives every assignment. Labels of host and target cannot replace them.
 func (a *Assignment) Reserved(environment string) fleet.Labels {
 	reserved := fleet.Labels{
 		"environment":       environment,
@@ -64,8 +64,8 @@ func IsReserved(key string) bool {
 // maxNamespace is the longest name that Kubernetes accepts for a namespace.
 const maxNamespace = 63
 
-// Namespace returns "<environment>-<host>-<deployment target>", cut and ended by a hash of the whole
-// where it would be too long for Kubernetes.
+// Namespace returns "<environment>-<host>-<deployment target>". Where that is too long for Kubernetes, it is cut and
+// ends in a hash of the whole.
 func Namespace(environment, host, target string) string {
 	name := environment + "-" + strings.TrimPrefix(host, clusterFolder) + "-" + target
 	if !isCut(environment, host, target) {

@@ -6,8 +6,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// checkClusters finds what would be in each other's way on a cluster, which runs what its cluster type has
-// beside what it has itself.
+// checkClusters finds assignments that clash on a cluster, which runs its own assignments and those of its cluster
+// type.
 func (s *scheduler) checkClusters(assignments []*Assignment) {
 	types, clusters := map[string][]*Assignment{}, [][]*Assignment{}
 	for len(assignments) > 0 {
@@ -41,8 +41,8 @@ func (s *scheduler) checkClusters(assignments []*Assignment) {
 	s.findings = append(s.findings, c.findings()...)
 }
 
-// mayClash says whether any two assignments of one host may have the same namespace: names made of
-// different targets differ, unless they were cut.
+// mayClash says whether two assignments of one host may have the same namespace. Namespaces that Flotilla names differ
+// for different targets, unless they were cut.
 func (s *scheduler) mayClash(ofHost []*Assignment) bool {
 	for _, assignment := range ofHost {
 		if assignment.Target.Target.Namespace != "" ||
@@ -53,7 +53,7 @@ func (s *scheduler) mayClash(ofHost []*Assignment) bool {
 	return false
 }
 
-// residents are the assignments of a cluster type, which each of its clusters has.
+// residents are the assignments of a cluster type, which run on each of its clusters.
 type residents struct {
 	namespaces map[string]*Assignment
 	targets    map[*Target]*Assignment
@@ -88,7 +88,7 @@ func (r *residents) join(ofCluster []*Assignment, to *clashes) {
 	}
 }
 
-// claimNamespace gives an assignment its namespace, or reports who has it.
+// claimNamespace gives an assignment its namespace, or reports the clash with the assignment that has it.
 func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, to *clashes) {
 	if first := namespaces[assignment.Namespace]; first != nil {
 		to.addUnlessShared(first, assignment)
@@ -97,8 +97,8 @@ func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, t
 	namespaces[assignment.Namespace] = assignment
 }
 
-// clash is an assignment of a cluster type, or a cluster's own, and a deployment target that clashes with
-// it. The clusters on which it does are counted.
+// clash is an assignment of a cluster type or of a cluster, and a deployment target that clashes with
+// it on one or more clusters.
 type clash struct {
 	first  *Assignment
 	target *Target
@@ -118,7 +118,7 @@ type foundClash struct {
 
 func (c *clashes) addUnlessShared(first, second *Assignment) {
 	if first.Target == second.Target {
-		return // reported as one that comes twice
+		return // reported as a target that is assigned twice
 	}
 	if first.Target.Target.Namespace == "" || second.Target.Target.Namespace == "" {
 		c.add(clash{first, second.Target}, second)

@@ -9,11 +9,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Unscheduled is a deployment target that runs nowhere.
+// Unscheduled is a deployment target without a host.
 type Unscheduled struct {
 	DeploymentTarget  string
 	Reason            string // a clause without its subject
-	NearestHost       string // the host that fails fewest requirements of a policy that selects the target; may be empty
+	NearestHost       string // the host that fails the fewest requirements of a policy that selects the target; may be empty
 	FailedRequirement string // the first requirement that the nearest host, or the target itself, failed; may be empty
 }
 
@@ -24,7 +24,7 @@ type Excluded struct {
 	Policies         []string
 }
 
-// IdlePolicy is a target policy that selects no deployment target or no host.
+// IdlePolicy is a target policy that selects no deployment target, or no host.
 type IdlePolicy struct {
 	Name   string
 	Reason string // a clause whose subject is the policy
@@ -79,15 +79,15 @@ func explainExcluded(excluded []Excluded) Unscheduled {
 	}
 }
 
-// nearness says how far a policy is from having a host: 0 where only a taint is in the way, else how
-// many requirements the nearest host fails.
+// nearness says how near a policy is to having a host. failures is 0 where only a taint prevents it, else the number of
+// requirements that the nearest host fails.
 type nearness struct {
 	failures int
 	why      Unscheduled
 }
 
-// explainHosts explains a target that policies select, but for no host, by the policy that is nearest to
-// having one. Nearnesses are kept for the next target.
+// explainHosts explains a target whose policies select no host, by the policy that is nearest to having one. known
+// keeps the answer for each policy.
 func (s *scheduler) explainHosts(policies []*policy, known map[*policy]nearness) Unscheduled {
 	best := nearness{failures: math.MaxInt}
 	for i, policy := range policies {
@@ -103,7 +103,7 @@ func (s *scheduler) explainHosts(policies []*policy, known map[*policy]nearness)
 	return best.why
 }
 
-// nearestHost says why a policy has no host. Of hosts that are equally near, the first by name is named.
+// nearestHost says why a policy has no host. Of hosts that are equally near, it names the first by name.
 func (s *scheduler) nearestHost(p *policy) nearness {
 	if len(p.tainted) > 0 {
 		host := s.hosts[p.tainted[0]]
@@ -227,7 +227,7 @@ func quoteAll(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// idleHosts are those to which nothing is assigned. A cluster runs what its cluster type has.
+// idleHosts are the hosts without an assignment. A cluster also has the assignments of its cluster type.
 func (s *scheduler) idleHosts(assignments []*Assignment) []string {
 	busy := make(map[string]bool, len(s.hosts))
 	for _, assignment := range assignments {

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// clusterFolder is that of all clusters; a cluster type cannot have its name.
+// clusterFolder is the folder of all clusters. No cluster type can have this name.
 const clusterFolder = "clusters/"
 
 // Host is where a deployment target lands: a cluster type, or one cluster.
@@ -15,9 +15,9 @@ type Host struct {
 	Name        string // the cluster type's name, or "clusters/<cluster>": unique, and the host's folder
 	ClusterType *fleet.ClusterType
 	Cluster     *fleet.Cluster // nil where the host is a cluster type
-	Labels      fleet.Labels   // its own; for a cluster also its type's, its own winning
+	Labels      fleet.Labels   // its own and, for a cluster, those of its type; its own replace its type's
 	Taints      []fleet.Taint  // likewise, by key and effect
-	selectable  fleet.Labels   // Labels and the reserved ones, which selectors see too
+	selectable  fleet.Labels   // Labels and the reserved ones: what selectors see
 }
 
 // Target is a deployment target together with its workload.
@@ -25,9 +25,9 @@ type Target struct {
 	Name       string // the full name, "<workload>-<target>": unique
 	Workload   *fleet.Workload
 	Target     *fleet.DeploymentTarget
-	Labels     fleet.Labels // its own and its workload's, its own winning
-	selectable fleet.Labels // Labels and the reserved ones, which selectors see too
-	ofWorkload fleet.Labels // the workload's and the reserved ones, which workload selectors see
+	Labels     fleet.Labels // its own and its workload's; its own replace its workload's
+	selectable fleet.Labels // Labels and the reserved ones: what selectors see
+	ofWorkload fleet.Labels // the workload's and the reserved ones: what workload selectors see
 }
 
 // Meets says whether the host's labels, with the reserved ones, meet requirements, as for a target policy.

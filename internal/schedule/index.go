@@ -22,10 +22,10 @@ func indexLabels[T any](objects []T, labels func(T) fleet.Labels) labelIndex {
 	return index
 }
 
-// candidates are objects that may match: indexes, in order.
+// candidates are the indexes of objects that may match, sorted.
 type candidates []int32
 
-// everything is where narrowing begins.
+// everything is all objects, before narrowing.
 func everything(size int) candidates {
 	all := make(candidates, size)
 	for i := range all {
@@ -34,8 +34,8 @@ func everything(size int) candidates {
 	return all
 }
 
-// narrow returns those that have the rarest label that a match cannot do without, where they are fewer.
-// They are all that meet the requirements, and others.
+// narrow returns the objects that have the rarest label that the requirements ask for, or all where none asks for a
+// label. All objects that meet the requirements are among them, and others.
 func (x labelIndex) narrow(all candidates, requirements fleet.Requirements) candidates {
 	fewest := len(all)
 	var key string

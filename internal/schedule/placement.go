@@ -11,12 +11,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// chooser picks hosts for the deployment targets of one policy that wants fewer than all.
+// chooser chooses hosts for the deployment targets of one policy with a placement.
 type chooser struct {
 	*fleet.Placement
 	scheduler *scheduler
 	weights   map[int32]int
-	domains   [][]string // of each spread: a host's value of its label, by host
+	domains   [][]string // for each spread: the value of its label, by host
 }
 
 // newChooser compiles a placement's selectors and weighs the policy's hosts once.
@@ -61,7 +61,7 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 	return c
 }
 
-// labelKeys are those of the labels that any of the hosts has, sorted.
+// labelKeys are the keys of all labels of the hosts, sorted.
 func (s *scheduler) labelKeys(hosts []int32) []string {
 	keys := map[string]bool{}
 	for _, host := range hosts {
@@ -73,8 +73,8 @@ func (s *scheduler) labelKeys(hosts []int32) []string {
 }
 
 // choose returns the hosts for one target, in order: by weight, then by a hash of both names, as far as
-// spreading allows. It is rendezvous hashing: a host more takes only what it would win, and a host less
-// gives up only what it had.
+// spreading allows. That is rendezvous hashing: a new host takes only the targets for which it comes first, and when a
+// host goes, only its own targets move.
 func (c *chooser) choose(hosts []int32, target *Target) []int32 {
 	if len(hosts) <= c.NumberOfHosts {
 		return hosts
@@ -100,8 +100,8 @@ func (c *chooser) choose(hosts []int32, target *Target) []int32 {
 	return chosen
 }
 
-// spread takes the first hosts that keep every skew within its bounds. Where no host does, the bound of
-// the last spread gives way first: what was asked for is a number of hosts.
+// spread takes the first hosts that keep every skew within its bound. Where no host does, the bound of the last
+// spread is ignored first, since the number of hosts has priority.
 func (c *chooser) spread(ordered []int32) []int32 {
 	if len(c.domains) == 0 {
 		return ordered[:c.NumberOfHosts:c.NumberOfHosts]
@@ -114,7 +114,7 @@ func (c *chooser) spread(ordered []int32) []int32 {
 			left[i][values[host]]++
 		}
 	}
-	// fits looks at the values that still have hosts: one that has none cannot be evened out.
+	// fits ignores values that have no hosts left, since they cannot get any more.
 	fits := func(i int, host int32) bool {
 		least := -1
 		for value, count := range left[i] {
@@ -149,7 +149,7 @@ func (c *chooser) spread(ordered []int32) []int32 {
 	return chosen
 }
 
-// rendezvous is a hash of a host's and a target's name, the same on every machine and for ever.
+// rendezvous is a hash of a host's and a target's name. It must never change, or targets would move.
 func rendezvous(host, target string) uint64 {
 	sum := sha256.Sum256([]byte(host + "\x00" + target))
 	return binary.BigEndian.Uint64(sum[:8])

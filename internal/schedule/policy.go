@@ -7,17 +7,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// policy is a target policy, compiled, and what it selects: indexes into the scheduler's lists, in order.
+// policy is a compiled target policy, and what it selects: sorted indexes of the scheduler's lists.
 type policy struct {
 	*fleet.TargetPolicy
 	workload, target, clusterType, cluster fleet.Requirements
 
 	chooser       *chooser // nil: every host
-	names         []string // its own alone, for the assignments that no other policy makes
+	names         []string // its own name alone, for the assignments that only this policy assigns
 	contradiction string   // why one of its selectors can never match; empty where all can
 	targets       []int32
-	hosts         []int32 // where it schedules, or what it excludes from
-	tainted       []int32 // that its selectors select, but whose taints it does not tolerate
+	hosts         []int32 // that it schedules to, or excludes from
+	tainted       []int32 // that its selectors select, but with taints that it does not tolerate
 }
 
 // evaluate compiles each policy's selectors once and finds what they select.
@@ -50,7 +50,7 @@ func (s *scheduler) evaluate() {
 	}
 }
 
-// warnOfFewHosts: a policy that wants more hosts than there are takes what there is.
+// warnOfFewHosts warns where a policy wants more hosts than it selects. It then uses all of them.
 func (s *scheduler) warnOfFewHosts(p *policy) {
 	if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
 		s.warnings = append(s.warnings, fleet.Finding{
@@ -60,7 +60,7 @@ func (s *scheduler) warnOfFewHosts(p *policy) {
 	}
 }
 
-// hostsFor returns where the policy schedules a target, less what is excluded.
+// hostsFor returns the hosts that the policy schedules a target to, chosen among those that are not excluded.
 func (p *policy) hostsFor(target *Target, excluders []*policy) []int32 {
 	if p.chooser == nil {
 		return p.hosts
@@ -106,7 +106,7 @@ func (p *policy) excludes() bool {
 	return p.Effect == "exclude"
 }
 
-// hasHost says whether a host is among the policy's.
+// hasHost says whether the policy selects a host.
 func (p *policy) hasHost(host int32) bool {
 	_, found := slices.BinarySearch(p.hosts, host)
 	return found
@@ -117,8 +117,8 @@ func (p *policy) selectsTarget(target *Target) bool {
 		p.target.Matches(target.selectable) && p.workload.Matches(target.ofWorkload)
 }
 
-// wantsKind says whether a host is of the kind that the policy selects: its clusters with a
-// cluster_selector, else its cluster types.
+// wantsKind says whether a host is of the kind that the policy selects: clusters if it has a cluster_selector, else
+// cluster types.
 func (p *policy) wantsKind(host *Host) bool {
 	return (p.ClusterSelector != nil) == (host.Cluster != nil)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Result is every decision about a fleet, and why. Every list is sorted.
+// Result is every scheduling decision about a fleet, with its reason. Every list is sorted.
 type Result struct {
 	Hosts        []*Host        // every cluster type and cluster, by name
 	Targets      []*Target      // every deployment target of the environment, by name
@@ -17,13 +17,12 @@ type Result struct {
 	Excluded     []Excluded     // by host and deployment target
 	IdlePolicies []IdlePolicy   // by name
 	IdleHosts    []string       // hosts without any assignment, by name
-	Warnings     fleet.Findings // what smells of a mistake, and does no harm
+	Warnings     fleet.Findings // what is probably a mistake, but does no harm
 }
 
-// Schedule assigns deployment targets to hosts. Its findings are selectors that do not compile,
-// requirements that do not land together, and what would be in each other's way on a cluster: a namespace
-// that two deployment targets have by accident, and a deployment target that comes twice. With any, the
-// result is not to be deployed.
+// Schedule assigns deployment targets to hosts. Its findings are selectors that do not compile, required workloads
+// that are missing on a host, and clashes on a cluster: two deployment targets with the same namespace by accident,
+// or one that is assigned twice. A result with findings must not be deployed.
 func Schedule(f *fleet.Fleet) (*Result, fleet.Findings) {
 	s := &scheduler{fleet: f, hosts: hostsOf(f), targets: targetsOf(f)}
 	var assignments []*Assignment
@@ -52,7 +51,7 @@ type scheduler struct {
 	warnings fleet.Findings
 }
 
-// explicitAssignments takes the assignments that the user computed.
+// explicitAssignments returns the fleet's explicit assignments.
 func (s *scheduler) explicitAssignments() []*Assignment {
 	assignments := make([]*Assignment, 0, len(s.fleet.Assignments))
 	for _, placement := range s.fleet.Assignments {
@@ -85,13 +84,13 @@ func (s *scheduler) newAssignment(host *Host, target *Target, policies []string)
 	return Assignment{Host: host, Target: target, Policies: policies, Namespace: namespace}
 }
 
-// scheduledTarget is an assignment to be, of a host that is known from where it stands.
+// scheduledTarget is a target that policies assign to a host.
 type scheduledTarget struct {
 	target   int32
 	policies []string
 }
 
-// assign is the union over policies, less what is excluded.
+// assign returns what any policy assigns, without what is excluded.
 func (s *scheduler) assign() []*Assignment {
 	schedulers, excluders := s.policiesByTarget("schedule"), s.policiesByTarget("exclude")
 	byHost, count := s.union(schedulers, excluders)
@@ -133,7 +132,7 @@ func (s *scheduler) policiesByTarget(effect string) [][]*policy {
 // union lists what the policies assign to each host, by target, and counts it.
 func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]scheduledTarget, count int) {
 	byHost = make([][]scheduledTarget, len(s.hosts))
-	policies := make([][]string, len(s.hosts)) // of the target at hand, by host
+	policies := make([][]string, len(s.hosts)) // that assign the current target, by host
 	var touched []int32
 	for target := range s.targets {
 		touched = touched[:0]
@@ -156,8 +155,8 @@ func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]schedul
 	return byHost, count
 }
 
-// resolveRequirements finds what each assignment's workload requires on the same host; for a cluster, what its
-// cluster type runs is there too.
+// resolveRequirements finds the assignments that each assignment's workload requires on the same host. On a cluster,
+// the assignments of its cluster type count, too.
 func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 	type hostWorkload struct{ host, workload string }
 	assigned := map[hostWorkload][]*Assignment{}
@@ -184,7 +183,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 			}
 			found = append(found, others...)
 		}
-		// Of a target that is on the host and on its type, which is an error, the host's own comes first.
+		// Of a target that is on the cluster and on its type, which is an error, the cluster's own comes first.
 		slices.SortStableFunc(found, func(a, b *Assignment) int { return cmp.Compare(a.Target.Name, b.Target.Name) })
 		for _, one := range slices.CompactFunc(found, func(a, b *Assignment) bool { return a.Target == b.Target }) {
 			assignment.Requires = append(assignment.Requires, one.Target.Name)
