@@ -240,9 +240,9 @@ func TestHub(t *testing.T) {
 		}
 	})
 	w.step(t, "hub", "onboarded again, and a destroy with on_destroy = \"delete\" removes it", func() {
-		apply("greeting=changed", "removed=true", "on_destroy=delete")
-		until(func() error { return arrived("changed", live) })
+		apply("greeting=changed", "on_destroy=delete")
+		until(func() error { return arrived("changed", live, own) })
 		tf.run("destroy", "-auto-approve", "-no-color", "-target=flotilla_agent.one")
-		until(func() error { return gone(t, spoke, live) })
+		until(func() error { return all(gone(t, spoke, live), gone(t, spoke, own)) })
 	})
 }

@@ -227,13 +227,14 @@ func (r *remover) release(ctx context.Context, records []Record) error {
 }
 
 // unregister makes a hub's ApplicationSets remove what they have applied to the cluster, while the hub can still reach
-// it: once the label of its type is gone, no ApplicationSet selects the cluster any more.
+// it: once the labels of its type and its environment are gone, none of Flotilla's selects the cluster any more, neither
+// by its type nor by itself. What ApplicationSets of others apply to it is theirs.
 func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	for _, one := range rest {
 		if one.Where != agent.OnHub || one.live.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || isTerminating(one.live) {
 			continue
 		}
-		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{typeLabel: nil}}}); err != nil {
+		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{typeLabel: nil, environmentLabel: nil}}}); err != nil {
 			return err
 		}
 		var left []string
@@ -243,7 +244,7 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			for _, live := range list.Items {
 				name, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "name")
 				generated := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Kind == "ApplicationSet" })
-				if name == r.name && generated {
+				if name == r.name && generated && live.GetLabels()["app.kubernetes.io/managed-by"] == "flotilla" {
 					left = append(left, kube.RefOf(live).String())
 				}
 			}
