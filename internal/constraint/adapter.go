@@ -87,17 +87,17 @@ func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 
 // object is a value of a class. What its fields hold is made once, or, where later is set, when it is asked for.
 type object struct {
-	class  *class
-	kind   *types.Type
-	fields []ref.Val
-	later  func(index int) ref.Val // of fields that are nil
+	class     *class
+	kind      *types.Type
+	fields    []ref.Val
+	makeField func(index int) ref.Val // of fields that are nil
 }
 
 func (o *object) field(index int) ref.Val {
 	if value := o.fields[index]; value != nil {
 		return value
 	}
-	return o.later(index)
+	return o.makeField(index)
 }
 
 // isSet is false for what is empty, and true for what is not known.

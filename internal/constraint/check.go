@@ -21,16 +21,16 @@ func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error
 		c.runs[i] = &run{rule: rule, number: i, maxFleetCost: p.maxFleetCost}
 		c.runs[i].choose(c.values)
 	}
-	c.small(OverFleet, 1, nil, func(*variables, int) Subject { return Subject{} })
-	c.small(OverWorkspaces, len(c.workspaces), func(r *run) []bool { return r.workspaces }, func(v *variables, i int) Subject {
+	c.smallSets(OverFleet, 1, nil, func(*variables, int) Subject { return Subject{} })
+	c.smallSets(OverWorkspaces, len(c.workspaces), func(r *run) []bool { return r.workspaces }, func(v *variables, i int) Subject {
 		v.workspace = c.workspaces[i]
 		return Subject{Workspace: subjects.Fleet.Workspaces[i].Name}
 	})
-	c.small(OverHosts, len(c.hosts), func(r *run) []bool { return r.hosts }, func(v *variables, i int) Subject {
+	c.smallSets(OverHosts, len(c.hosts), func(r *run) []bool { return r.hosts }, func(v *variables, i int) Subject {
 		v.host = c.hosts[i]
 		return Subject{Host: subjects.Schedule.Hosts[i].Name}
 	})
-	c.small(OverDeploymentTargets, len(c.targets), func(r *run) []bool { return r.targets }, func(v *variables, i int) Subject {
+	c.smallSets(OverDeploymentTargets, len(c.targets), func(r *run) []bool { return r.targets }, func(v *variables, i int) Subject {
 		v.target, v.workspace = c.targets[i], c.workspaceOf[i]
 		target := subjects.Schedule.Targets[i]
 		return Subject{DeploymentTarget: target.Name, Workspace: target.Workload.Workspace}
@@ -76,8 +76,8 @@ func (r *run) choose(v *values) {
 	}
 }
 
-// small evaluates the rules over what there are few of. set sets the variables to one of them.
-func (c *check) small(over Over, count int, chosen func(*run) []bool, set func(*variables, int) Subject) {
+// smallSets evaluates the rules over what there are few of. set sets the variables to one of them.
+func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set func(*variables, int) Subject) {
 	var runs []*run
 	for _, run := range c.runs {
 		if run.over == over {
@@ -134,7 +134,7 @@ func (c *check) assignments() {
 		switch run.over {
 		case OverAssignments:
 			overAssignments = append(overAssignments, run)
-			if run.isOfConfig() && c.subjects.Snapshots != nil {
+			if run.dependsOnConfigOnly() && c.subjects.Snapshots != nil {
 				if snapshots == nil {
 					snapshots = number(c.subjects.Snapshots)
 				}
@@ -161,7 +161,7 @@ func (c *check) assignments() {
 		}
 		var matching []*run
 		for _, run := range overObjects {
-			if run.matches(c.hostOf[i], c.targetOf[i]) && !run.isOver() {
+			if run.matches(c.hostOf[i], c.targetOf[i]) && !run.isTooCostly() {
 				matching = append(matching, run)
 			}
 		}
@@ -185,8 +185,8 @@ func (r *run) matches(host, target int32) bool {
 	return (r.hosts == nil || r.hosts[host]) && (r.targets == nil || r.targets[target])
 }
 
-// isOfConfig says whether assignments with the same values all come to the same.
-func (r *run) isOfConfig() bool {
+// dependsOnConfigOnly says whether assignments with the same values all come to the same.
+func (r *run) dependsOnConfigOnly() bool {
 	for name := range r.names {
 		if name != "config" && name != "environment" {
 			return false
@@ -225,7 +225,7 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 	var mayPass func(kind string) bool
 	if !slices.ContainsFunc(runs, func(run *run) bool { return run.kinds == nil }) {
 		mayPass = func(kind string) bool {
-			return !slices.ContainsFunc(runs, func(run *run) bool { return run.mayBe[kind] })
+			return !slices.ContainsFunc(runs, func(run *run) bool { return run.kindNames[kind] })
 		}
 	}
 	found, unreadable := documents(files, mayPass)

@@ -24,7 +24,7 @@ type rule struct {
 
 	workload, target, clusterType, cluster fleet.Requirements
 	kinds                                  map[string]bool // nil: all
-	mayBe                                  map[string]bool // the same without their groups
+	kindNames                              map[string]bool // the same without their groups
 }
 
 // expression is ready to be evaluated.
@@ -100,7 +100,7 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 		}
 		return nil
 	}
-	if made := l.structs(ast); made != "" {
+	if made := l.createdObject(ast); made != "" {
 		report("objects of type %s cannot be made in an expression", made)
 		return nil
 	}
@@ -206,9 +206,9 @@ func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 		return
 	}
 	needs("kinds", "objects", []Over{OverObjects}, "object")
-	r.kinds, r.mayBe = make(map[string]bool, len(r.Match.Kinds)), make(map[string]bool, len(r.Match.Kinds))
+	r.kinds, r.kindNames = make(map[string]bool, len(r.Match.Kinds)), make(map[string]bool, len(r.Match.Kinds))
 	for _, kind := range r.Match.Kinds {
-		r.kinds[kind], r.mayBe[kind[strings.LastIndex(kind, "/")+1:]] = true, true
+		r.kinds[kind], r.kindNames[kind[strings.LastIndex(kind, "/")+1:]] = true, true
 	}
 }
 

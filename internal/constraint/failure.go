@@ -39,7 +39,7 @@ var failures = []struct{ start, said string }{
 }
 
 func (e *expression) kindOf(message string) string {
-	if key, ok := strings.CutPrefix(message, "no such key: "); ok && e.says(key) {
+	if key, ok := strings.CutPrefix(message, "no such key: "); ok && e.hasKey(key) {
 		return fmt.Sprintf("there is no key %q; test with has() or `in`, or use `[?…].orValue(…)`", key)
 	}
 	for _, kind := range failures {
@@ -53,7 +53,7 @@ func (e *expression) kindOf(message string) string {
 	return "a function does not take this value"
 }
 
-// says is whether a key stands in the expression, as a name or between quotes.
-func (e *expression) says(key string) bool {
+// hasKey is whether a key stands in the expression, as a name or between quotes.
+func (e *expression) hasKey(key string) bool {
 	return key != "" && (strings.Contains(e.source, "."+key) || strings.Contains(e.source, "'"+key+"'") || strings.Contains(e.source, `"`+key+`"`))
 }

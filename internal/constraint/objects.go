@@ -27,7 +27,7 @@ func (r *rule) isAbout(d *document) bool {
 	if r.kinds == nil || r.kinds[d.kind] {
 		return true
 	}
-	if !r.mayBe[d.kind] {
+	if !r.kindNames[d.kind] {
 		return false
 	}
 	group, _, hasGroup := strings.Cut(d.apiVersion, "/")

@@ -41,8 +41,8 @@ func isOf(kind *types.Type, c *class) bool {
 	return kind != nil && kind.Kind() == types.StructKind && kind.TypeName() == c.name
 }
 
-// structs names a type of which the expression makes an object; "" where it makes none.
-func (l *language) structs(compiled *cel.Ast) string {
+// createdObject names a type of which the expression makes an object; "" where it makes none.
+func (l *language) createdObject(compiled *cel.Ast) string {
 	made := ""
 	walker := &walker{found: func(expr ast.Expr, _ map[string]bool) {
 		if expr.Kind() == ast.StructKind && made == "" {

@@ -61,11 +61,11 @@ type shared struct {
 	text    string
 }
 
-// isOver says that the rule has cost too much to go on.
-func (r *run) isOver() bool { return r.tooLong.Load() || r.cost.Load() > r.maxFleetCost }
+// isTooCostly says that the rule has cost too much to go on.
+func (r *run) isTooCostly() bool { return r.tooLong.Load() || r.cost.Load() > r.maxFleetCost }
 
 func (w *worker) evaluate(run *run, at position, subject func() Subject) {
-	if run.isOver() {
+	if run.isTooCostly() {
 		return
 	}
 	outcome, text := run.evaluate(&w.variables)
@@ -73,7 +73,7 @@ func (w *worker) evaluate(run *run, at position, subject func() Subject) {
 }
 
 func (w *worker) evaluateShared(run *run, known *shared, at position, subject func() Subject) {
-	if run.isOver() {
+	if run.isTooCostly() {
 		return
 	}
 	known.once.Do(func() { known.outcome, known.text = run.evaluate(&w.variables) })
@@ -155,11 +155,11 @@ type entry[T any] struct {
 func (l *listed[T]) add(at position, value T) {
 	l.entries = append(l.entries, entry[T]{at, value})
 	if len(l.entries) >= 2*MaxListed {
-		l.cut()
+		l.trim()
 	}
 }
 
-func (l *listed[T]) cut() {
+func (l *listed[T]) trim() {
 	slices.SortFunc(l.entries, func(a, b entry[T]) int { return a.at.compare(b.at) })
 	if len(l.entries) > MaxListed {
 		clear(l.entries[MaxListed:])
@@ -170,7 +170,7 @@ func (l *listed[T]) cut() {
 }
 
 func (l *listed[T]) values() []T {
-	l.cut()
+	l.trim()
 	values := make([]T, len(l.entries))
 	for i, entry := range l.entries {
 		values[i] = entry.value

@@ -223,7 +223,7 @@ func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 // assignment makes the object of an assignment, whose fields are made when they are asked for.
 func (v *values) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
 	o := v.object(v.vocabulary.assignment)
-	o.later = func(field int) ref.Val {
+	o.makeField = func(field int) ref.Val {
 		switch field {
 		case assignmentKey:
 			return types.String(assignment.Key())

@@ -124,9 +124,9 @@ func (d *decoder) adopt(base *Fleet) {
 		d.adoptNames("templates/"+template.Type, []string{template.Name})
 	}
 	for _, workload := range base.Workloads {
-		placed := placedWorkload{name: workload.Name}
+		placed := localWorkload{name: workload.Name}
 		for _, target := range workload.DeploymentTargets {
-			placed.targets = append(placed.targets, placedTarget{name: target.Name})
+			placed.targets = append(placed.targets, localTarget{name: target.Name})
 		}
 		d.workloads = append(d.workloads, placed)
 		d.workloadNames = append(d.workloadNames, workload.Name)

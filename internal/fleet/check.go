@@ -7,7 +7,7 @@ package fleet
 func CheckObject(collection string, value any) Findings {
 	d := newDecoder()
 	decode, ok := map[string]func(*object) belonging{
-		"environments":      d.placedEnvironment,
+		"environments":      d.environmentWithRepo,
 		"workspaces":        d.workspace,
 		"cluster_types":     d.clusterType,
 		"clusters":          d.cluster,
@@ -28,8 +28,8 @@ func CheckObject(collection string, value any) Findings {
 	return d.findings
 }
 
-// placedEnvironment is an environment that names its place in a GitOps repository.
-func (d *decoder) placedEnvironment(o *object) belonging {
+// environmentWithRepo is an environment that names its place in a GitOps repository.
+func (d *decoder) environmentWithRepo(o *object) belonging {
 	if o.fields["gitops_repo"] == nil {
 		o.report("gitops_repo", "is required")
 	}

@@ -8,15 +8,15 @@ func (d *decoder) configContainer(o *object) belonging {
 	container := ConfigContainer{Name: o.name(CheckSubdomainName), Labels: o.labels("labels")}
 	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
-	belongs := d.whereabouts(o)
+	belongs := d.belongs(o)
 	o.read = append(o.read, "data")
 	o.finish("json")
-	if belongs == elsewhere {
+	if belongs == notInEnvironment {
 		return belongs
 	}
 	d.fleet.ConfigContainers = append(d.fleet.ConfigContainers, container)
 	d.configData(o.path.Attribute("data"), container.Name, o.fields["data"])
-	if belongs == here {
+	if belongs == inEnvironment {
 		d.register("config_containers", container.Name, o.path)
 	}
 	return belongs
@@ -67,13 +67,13 @@ func (d *decoder) configSchema(o *object) belonging {
 	if given := o.fields["schema"]; given == nil || given == "" {
 		o.report("schema", "is required")
 	}
-	belongs := d.whereabouts(o)
+	belongs := d.belongs(o)
 	o.finish()
-	if belongs == elsewhere {
+	if belongs == notInEnvironment {
 		return belongs
 	}
 	d.fleet.ConfigSchemas = append(d.fleet.ConfigSchemas, schema)
-	if belongs == here {
+	if belongs == inEnvironment {
 		d.register("config_schemas", schema.Name, o.path)
 	}
 	return belongs
@@ -126,7 +126,7 @@ func (d *decoder) template(o *object) belonging {
 	}
 	o.finish()
 	d.addTemplate(template, o.path, o.path.Attribute("name"))
-	return here
+	return inEnvironment
 }
 
 // addTemplate: a template's name is its own among those of its type.

@@ -81,12 +81,12 @@ func (d *decoder) constraint(o *object) belonging {
 		o.report("message", "has %d characters, and %d are the most: what is long belongs into the docs that it points to", length, maxConstraintMessage)
 	}
 	o.attribute("match", func(m *object) { constraint.Match = m.constraintMatch() })
-	belongs := d.whereabouts(o)
+	belongs := d.belongs(o)
 	o.finish()
-	if belongs == elsewhere {
+	if belongs == notInEnvironment {
 		return belongs
 	}
-	if belongs == perhaps || constraint.Name == unknownText {
+	if belongs == maybeInEnvironment || constraint.Name == unknownText {
 		d.constraintsKnown = false
 		return belongs
 	}

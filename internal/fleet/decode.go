@@ -108,7 +108,7 @@ type decoder struct {
 	references []reference
 	// workloads are those that certainly belong to this environment, for checks across objects, and
 	// workloadNames those of all, with targets in this environment or not.
-	workloads     []placedWorkload
+	workloads     []localWorkload
 	workloadNames []string
 }
 
@@ -138,9 +138,9 @@ func (d *decoder) full() bool { return len(d.findings) >= maxFindings }
 type belonging int
 
 const (
-	elsewhere belonging = iota
-	perhaps             // it is in the fleet, but what is not known yet may take it out again
-	here
+	notInEnvironment   belonging = iota
+	maybeInEnvironment           // it is in the fleet, but what is not known yet may take it out again
+	inEnvironment
 )
 
 // collection decodes a list, tuple, set or map of objects. What is unknown in an object of another
@@ -155,13 +155,13 @@ func (d *decoder) collection(root *object, name string, decode func(*object) bel
 			return
 		}
 		belongs := decode(o)
-		if belongs == elsewhere {
+		if belongs == notInEnvironment {
 			return
 		}
 		if o.unknown {
 			d.known = false
 		}
-		if belongs == perhaps || o.fields["name"] == (Unknown{}) {
+		if belongs == maybeInEnvironment || o.fields["name"] == (Unknown{}) {
 			d.unknownObject(name)
 		}
 	}

@@ -69,7 +69,7 @@ func (d *decoder) environment(o *object) belonging {
 	o.text("description")
 	o.attribute("gitops_repo", func(repo *object) { repo.gitopsRepo() })
 	o.finish()
-	return here
+	return inEnvironment
 }
 
 // gitopsRepo reads a place in a repository. "." is the root, as is no path at all.
@@ -82,20 +82,20 @@ func (o *object) gitopsRepo() GitopsRepo {
 	return repo
 }
 
-// whereabouts reads the attribute "environment" of an object, and says whether it is the fleet's.
+// belongs reads the attribute "environment" of an object, and says whether it is the fleet's.
 // Absent means yes.
-func (d *decoder) whereabouts(o *object) belonging {
+func (d *decoder) belongs(o *object) belonging {
 	environment := o.text("environment")
 	d.checkEnvironment(o.path.Attribute("environment"), environment)
 	switch {
 	case environment == "":
-		return here
+		return inEnvironment
 	case environment == unknownText || !d.environmentKnown:
-		return perhaps
+		return maybeInEnvironment
 	case environment == d.fleet.Environment:
-		return here
+		return inEnvironment
 	}
-	return elsewhere
+	return notInEnvironment
 }
 
 // checkEnvironment reports a name that is not among those of the attribute "environments".

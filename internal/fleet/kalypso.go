@@ -26,7 +26,7 @@ func (p *controlPlane) kalypsoClusterType(o *object) {
 func (p *controlPlane) kalypsoWorkload(o *object) {
 	workload := Workload{}
 	workload.Name, workload.Labels = o.metadata(CheckLabelName)
-	placed := placedWorkload{path: o.path, name: workload.Name}
+	placed := localWorkload{path: o.path, name: workload.Name}
 	seen := map[string]bool{}
 	o.spec(func(s *object) {
 		shared := s.schemas("configSchemas")
@@ -43,7 +43,7 @@ func (p *controlPlane) kalypsoWorkload(o *object) {
 			}
 			if environment == p.fleet.Environment || !p.environmentKnown {
 				workload.DeploymentTargets = append(workload.DeploymentTargets, target)
-				placed.targets = append(placed.targets, placedTarget{t.path, target.Name})
+				placed.targets = append(placed.targets, localTarget{t.path, target.Name})
 			}
 		})
 	})

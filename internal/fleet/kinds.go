@@ -35,7 +35,7 @@ func (d *decoder) workspace(o *object) belonging {
 	o.finish()
 	d.register("workspaces", workspace.Name, o.path)
 	d.fleet.Workspaces = append(d.fleet.Workspaces, workspace)
-	return here
+	return inEnvironment
 }
 
 func (d *decoder) clusterType(o *object) belonging {
@@ -47,15 +47,15 @@ func (d *decoder) clusterType(o *object) belonging {
 		NamespaceService: cmp.Or(o.text("namespace_service"), DefaultNamespaceService),
 		ConfigType:       cmp.Or(o.text("config_type"), DefaultConfigType),
 		Description:      o.text("description"),
-		Parameters:       o.free("parameters"),
+		Parameters:       o.anyObject("parameters"),
 	}
-	belongs := d.whereabouts(o)
+	belongs := d.belongs(o)
 	o.finish()
-	if belongs == elsewhere {
+	if belongs == notInEnvironment {
 		return belongs
 	}
 	d.fleet.ClusterTypes = append(d.fleet.ClusterTypes, clusterType)
-	if belongs == here {
+	if belongs == inEnvironment {
 		d.register("cluster_types", clusterType.Name, o.path)
 		d.referToTemplate(o.path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
 		d.referToTemplate(o.path.Attribute("namespace_service"), "namespace", clusterType.NamespaceService)
@@ -80,13 +80,13 @@ func (d *decoder) cluster(o *object) belonging {
 		Taints:      o.taints("taints"),
 		Description: o.text("description"),
 	}
-	belongs := d.whereabouts(o)
+	belongs := d.belongs(o)
 	o.finish()
-	if belongs == elsewhere {
+	if belongs == notInEnvironment {
 		return belongs
 	}
 	d.fleet.Clusters = append(d.fleet.Clusters, cluster)
-	if belongs == here {
+	if belongs == inEnvironment {
 		d.register("clusters", cluster.Name, o.path)
 		d.refer(o.path.Attribute("cluster_type"), "cluster_types", cluster.ClusterType)
 	}
@@ -101,24 +101,24 @@ func (d *decoder) workload(o *object) belonging {
 		Labels:    o.labels("labels"),
 		Requires:  o.sortedTexts("requires"),
 	}
-	belongs, unknownTarget := elsewhere, false
-	var certain []placedTarget
+	belongs, unknownTarget := notInEnvironment, false
+	var certain []localTarget
 	switch targets := o.value("deployment_targets").(type) {
 	case nil:
 	case Unknown:
-		belongs = perhaps
+		belongs = maybeInEnvironment
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(targets)) {
 			path := o.path.Attribute("deployment_targets").Key(name)
 			target, targetBelongs, isUnknown := d.deploymentTarget(path, name, targets[name])
 			belongs = max(belongs, targetBelongs)
 			switch targetBelongs {
-			case elsewhere:
+			case notInEnvironment:
 				continue
-			case perhaps:
+			case maybeInEnvironment:
 				d.incomplete["workloads"] = true
-			case here:
-				certain = append(certain, placedTarget{path, name})
+			case inEnvironment:
+				certain = append(certain, localTarget{path, name})
 			}
 			unknownTarget = unknownTarget || isUnknown
 			if target != nil {
@@ -134,14 +134,14 @@ func (d *decoder) workload(o *object) belonging {
 	if workload.Name == unknownText {
 		d.incomplete["workloads"] = true
 	}
-	if belongs == elsewhere {
+	if belongs == notInEnvironment {
 		return belongs
 	}
 	o.unknown = o.unknown || unknownTarget
 	d.fleet.Workloads = append(d.fleet.Workloads, workload)
-	if belongs == here {
+	if belongs == inEnvironment {
 		d.refer(o.path.Attribute("workspace"), "workspaces", workload.Workspace)
-		d.workloads = append(d.workloads, placedWorkload{
+		d.workloads = append(d.workloads, localWorkload{
 			path: o.path, name: workload.Name, workspace: workload.Workspace, requires: workload.Requires, targets: certain,
 		})
 	}
@@ -155,10 +155,10 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	}
 	o, isUnknown := d.object(path, value)
 	if isUnknown {
-		return nil, perhaps, true
+		return nil, maybeInEnvironment, true
 	}
 	if o == nil {
-		return nil, elsewhere, false
+		return nil, notInEnvironment, false
 	}
 	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.text("namespace")}
 	if isSet(target.Namespace) {
@@ -169,7 +169,7 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	if environment := o.fields["environment"]; environment == nil || environment == "" {
 		o.report("environment", "is required")
 	}
-	belongs = d.whereabouts(o)
+	belongs = d.belongs(o)
 	o.targetManifests(target, (*object).manifests)
 	o.targetForms(target)
 	if schema := o.schema("config_schema"); schema != "" {
@@ -213,13 +213,13 @@ func (d *decoder) targetPolicy(o *object) belonging {
 		o.report("cluster_type_selector", "a target policy without a host selector selects no host: "+
 			"give cluster_type_selector or cluster_selector; {} matches every host")
 	}
-	belongs := d.whereabouts(o)
+	belongs := d.belongs(o)
 	o.finish()
-	if belongs == elsewhere {
+	if belongs == notInEnvironment {
 		return belongs
 	}
 	d.fleet.TargetPolicies = append(d.fleet.TargetPolicies, policy)
-	if belongs == here {
+	if belongs == inEnvironment {
 		d.register("target_policies", policy.Name, o.path)
 		d.refer(o.path.Attribute("workspace"), "workspaces", policy.Workspace)
 	}
@@ -237,7 +237,7 @@ func (d *decoder) explicitAssignment(o *object) belonging {
 	ofType, ofCluster := assignment.ClusterType != "", assignment.Cluster != ""
 	if ofType == ofCluster && (!ofType || isSet(assignment.ClusterType) && isSet(assignment.Cluster)) {
 		o.report("cluster_type", "give either cluster_type or cluster")
-		return here
+		return inEnvironment
 	}
 	d.refer(o.path.Attribute("cluster_type"), "cluster_types", assignment.ClusterType)
 	d.refer(o.path.Attribute("cluster"), "clusters", assignment.Cluster)
@@ -245,7 +245,7 @@ func (d *decoder) explicitAssignment(o *object) belonging {
 	if !o.unknown {
 		d.registerAt(objectKey{"assignments", assignment.key()}, o.path, o.path)
 	}
-	return here
+	return inEnvironment
 }
 
 // key is the assignment's folder.

@@ -72,14 +72,14 @@ func (o *object) manifests() Manifests {
 			}
 		}
 	}
-	m.Parameters = o.free("parameters")
+	m.Parameters = o.anyObject("parameters")
 	o.finish()
 	return m
 }
 
-// free reads an object of which anything may be known to somebody: nil for an absent, empty or unknown
+// anyObject reads an object of which anything may be known to somebody: nil for an absent, empty or unknown
 // one.
-func (o *object) free(attribute string) map[string]any {
+func (o *object) anyObject(attribute string) map[string]any {
 	switch value := o.value(attribute).(type) {
 	case nil, Unknown:
 	case map[string]any:

@@ -57,24 +57,24 @@ func (p *controlPlane) modelApplication(o *object) {
 	o.finishModel()
 	p.register("workloads", name, o.path)
 	p.fleet.Workloads = append(p.fleet.Workloads, workload)
-	p.workloads = append(p.workloads, placedWorkload{
-		path: o.path, name: name, targets: []placedTarget{{o.path, modelTarget}},
+	p.workloads = append(p.workloads, localWorkload{
+		path: o.path, name: name, targets: []localTarget{{o.path, modelTarget}},
 	})
 }
 
 func (p *controlPlane) modelCluster(o *object) {
 	cluster := Cluster{Name: o.name(CheckLabelName), ClusterType: o.text("cluster_type"), Labels: o.labels("metadata")}
-	belongs := p.whereabouts(o)
+	belongs := p.belongs(o)
 	o.text("short_name")
 	o.finishModel()
-	if belongs == elsewhere {
+	if belongs == notInEnvironment {
 		return
 	}
 	if cluster.ClusterType == "" {
 		cluster.ClusterType = "default"
 		p.needsDefault = true
 	}
-	if belongs == here {
+	if belongs == inEnvironment {
 		p.register("clusters", cluster.Name, o.path)
 		p.refer(o.path.Attribute("cluster_type"), "cluster_types", cluster.ClusterType)
 	}

@@ -117,16 +117,16 @@ func (d *decoder) checkTemplate(reference reference, types map[string][]string) 
 		reference.templateType, reference.name, DidYouMean(reference.name, candidates))
 }
 
-// placedWorkload is a workload that certainly has deployment targets in this environment.
-type placedWorkload struct {
+// localWorkload is a workload that certainly has deployment targets in this environment.
+type localWorkload struct {
 	path      *Path // nil in the base fleet
 	name      string
 	workspace string
 	requires  []string
-	targets   []placedTarget
+	targets   []localTarget
 }
 
-type placedTarget struct {
+type localTarget struct {
 	path *Path
 	name string
 }
@@ -175,7 +175,7 @@ func (d *decoder) checkWorkloads() {
 
 // sortWorkloads puts those of the base fleet first: what collides with them is reported where it is.
 func (d *decoder) sortWorkloads() {
-	slices.SortStableFunc(d.workloads, func(a, b placedWorkload) int {
+	slices.SortStableFunc(d.workloads, func(a, b localWorkload) int {
 		switch {
 		case a.path == nil && b.path != nil:
 			return -1
@@ -186,7 +186,7 @@ func (d *decoder) sortWorkloads() {
 	})
 }
 
-func (d *decoder) checkMayDeploy(workload placedWorkload, workspace Workspace) {
+func (d *decoder) checkMayDeploy(workload localWorkload, workspace Workspace) {
 	if !d.environmentKnown || len(workspace.Environments) == 0 || slices.Contains(workspace.Environments, unknownText) ||
 		slices.Contains(workspace.Environments, d.fleet.Environment) {
 		return
@@ -197,7 +197,7 @@ func (d *decoder) checkMayDeploy(workload placedWorkload, workspace Workspace) {
 
 // checkCycles reports workloads that require each other in a circle, once for each circle.
 func (d *decoder) checkCycles() {
-	workloads := make(map[string]placedWorkload, len(d.workloads))
+	workloads := make(map[string]localWorkload, len(d.workloads))
 	for _, workload := range d.workloads {
 		if isSet(workload.name) {
 			workloads[workload.name] = workload

@@ -33,7 +33,7 @@ type Source struct {
 func DecodeRegistrations(documents any, followed []any) (registrations map[string]Registration, known bool, findings Findings) {
 	p := &registrationReader{
 		controlPlane: &controlPlane{decoder: newDecoder(), registrations: map[string]string{}},
-		found:        map[string]Registration{}, places: map[Source]*Path{}, before: map[Source]bool{}, known: true,
+		found:        map[string]Registration{}, locations: map[Source]*Path{}, before: map[Source]bool{}, known: true,
 	}
 	for i, value := range followed {
 		p.follow((*Path)(nil).Attribute("followed").Index(i), value, 0)
@@ -42,8 +42,8 @@ func DecodeRegistrations(documents any, followed []any) (registrations map[strin
 	return p.found, p.known, p.allFindings()
 }
 
-// place is a source as it is compared: the same repository, spelt in another way, is one.
-func (s Source) place() Source {
+// location is a source as it is compared: the same repository, spelt in another way, is one.
+func (s Source) location() Source {
 	at := strings.TrimSuffix(strings.TrimRight(s.URL, "/"), ".git")
 	if parsed, err := url.Parse(at); err == nil && parsed.Scheme != "" && parsed.Host != "" {
 		parsed.Scheme, parsed.Host = strings.ToLower(parsed.Scheme), strings.ToLower(parsed.Host)
@@ -56,10 +56,10 @@ func (s Source) place() Source {
 // registrationReader reads documents for their registrations alone.
 type registrationReader struct {
 	*controlPlane
-	found  map[string]Registration
-	places map[Source]*Path
-	before map[Source]bool // were followed
-	known  bool
+	found     map[string]Registration
+	locations map[Source]*Path
+	before    map[Source]bool // were followed
+	known     bool
 }
 
 func (p *registrationReader) readAll(at *Path, documents any) {
@@ -110,15 +110,15 @@ func (p *registrationReader) register(o *object) {
 		registration.Source.Ref = "refs/heads/" + strings.TrimPrefix(registration.Source.Ref, "refs/heads/")
 	}
 	p.registerAt(objectKey{"workload_registrations", registration.Name}, o.path, o.metadataName())
-	place := registration.Source.place()
+	place := registration.Source.location()
 	if p.before[place] {
 		return
 	}
-	if other, ok := p.places[place]; ok && place.URL != "" {
+	if other, ok := p.locations[place]; ok && place.URL != "" {
 		p.report(o.path.Attribute("spec").Attribute("workload"), "has the same repository, ref and path as %s: the files would be read twice; remove one of them", other)
 		return
 	}
-	p.places[place] = o.path
+	p.locations[place] = o.path
 	p.found[registration.Name] = registration
 }
 
@@ -153,7 +153,7 @@ func (p *registrationReader) follow(at *Path, value any, depth int) {
 			text, _ := value[key].(string)
 			return text
 		}
-		p.before[Source{URL: text("url"), Ref: text("ref"), Path: text("path")}.place()] = true
+		p.before[Source{URL: text("url"), Ref: text("ref"), Path: text("path")}.location()] = true
 	default:
 		p.report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path, not %s", kindOf(value))
 	}

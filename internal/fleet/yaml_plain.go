@@ -46,19 +46,19 @@ func readPlainYAML(text string) (value any, ok bool) {
 		return nil, false
 	}
 	value = r.block(0)
-	return value, !r.odd && r.done
+	return value, !r.unsupported && r.done
 }
 
 // plainReader stands at one line, which is neither empty nor a comment.
 type plainReader struct {
-	rest   string
-	indent int    // of the line
-	line   string // without indent
-	done   bool   // there is no further line
-	odd    bool   // something was seen that this reader does not know
-	depth  int
+	rest        string
+	indent      int    // of the line
+	line        string // without indent
+	done        bool   // there is no further line
+	unsupported bool   // something was seen that this reader does not know
+	depth       int
 
-	isUnended bool // the line has no line break
+	hasNoLineBreak bool // the line has no line break
 }
 
 const maxPlainDepth = 40
@@ -73,7 +73,7 @@ func (r *plainReader) next() {
 		}
 		r.indent, r.line = len(r.line)-len(trimmed), strings.TrimRight(trimmed, " ")
 		if r.indent == 0 && (strings.HasPrefix(r.line, "---") || strings.HasPrefix(r.line, "...") || r.line[0] == '%') {
-			r.odd = true
+			r.unsupported = true
 		}
 		return
 	}
@@ -82,14 +82,14 @@ func (r *plainReader) next() {
 
 func (r *plainReader) cut() string {
 	line, rest, isEnded := strings.Cut(r.rest, "\n")
-	r.rest, r.isUnended = rest, !isEnded
+	r.rest, r.hasNoLineBreak = rest, !isEnded
 	return line
 }
 
 // block reads the lines of this indent.
 func (r *plainReader) block(indent int) any {
 	if r.depth++; r.depth > maxPlainDepth {
-		r.odd = true
+		r.unsupported = true
 		return nil
 	}
 	defer func() { r.depth-- }()
@@ -103,7 +103,7 @@ func isItem(line string) bool { return line == "-" || strings.HasPrefix(line, "-
 
 func (r *plainReader) list(indent int) any {
 	list := []any{}
-	for !r.odd && !r.done && r.indent == indent && isItem(r.line) {
+	for !r.unsupported && !r.done && r.indent == indent && isItem(r.line) {
 		if r.line == "-" {
 			list = append(list, r.below(indent, false))
 			continue
@@ -111,7 +111,7 @@ func (r *plainReader) list(indent int) any {
 		rest := r.line[2:]
 		switch _, _, isMember := member(rest); {
 		case rest[0] == ' ' || isItem(rest):
-			r.odd = true
+			r.unsupported = true
 		case isMember: // the rest of the line is the first line of a map
 			r.indent, r.line = indent+2, rest
 			list = append(list, r.block(indent+2))
@@ -120,21 +120,21 @@ func (r *plainReader) list(indent int) any {
 		}
 	}
 	if !r.done && r.indent > indent {
-		r.odd = true
+		r.unsupported = true
 	}
 	return list
 }
 
 func (r *plainReader) object(indent int) any {
 	object := map[string]any{}
-	for !r.odd && !r.done && r.indent == indent {
+	for !r.unsupported && !r.done && r.indent == indent {
 		key, rest, ok := member(r.line)
 		if !ok {
-			r.odd = true
+			r.unsupported = true
 			break
 		}
 		if _, twice := object[key]; twice {
-			r.odd = true
+			r.unsupported = true
 			break
 		}
 		if rest == "" {
@@ -144,7 +144,7 @@ func (r *plainReader) object(indent int) any {
 		}
 	}
 	if !r.done && r.indent > indent {
-		r.odd = true
+		r.unsupported = true
 	}
 	return object
 }
@@ -169,7 +169,7 @@ func (r *plainReader) scalar(text string, indent int) any {
 	value, ok := plainScalar(text)
 	r.next()
 	if !ok || !r.done && r.indent > indent { // the text goes on
-		r.odd = true
+		r.unsupported = true
 	}
 	return value
 }
@@ -184,7 +184,7 @@ func (r *plainReader) literal(indent int, ends bool) any {
 		trimmed := strings.TrimLeft(line, " ")
 		if trimmed == "" {
 			if line != "" || of < 0 {
-				r.odd = true
+				r.unsupported = true
 			}
 			empty++
 			continue
@@ -200,16 +200,16 @@ func (r *plainReader) literal(indent int, ends bool) any {
 			text.WriteByte('\n')
 		}
 		empty = 0
-		r.odd = r.odd || r.isUnended
+		r.unsupported = r.unsupported || r.hasNoLineBreak
 		text.WriteString(line[of:])
 		text.WriteByte('\n')
 	}
 	if text.Len() == 0 {
-		r.odd = true
+		r.unsupported = true
 	}
 	r.next()
 	if !r.done && r.indent > indent {
-		r.odd = true
+		r.unsupported = true
 	}
 	if !ends {
 		return strings.TrimSuffix(text.String(), "\n")

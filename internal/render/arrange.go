@@ -32,8 +32,8 @@ type project struct {
 func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
 	a := &arranger{
 		templates: t, arranged: map[*schedule.Assignment]*arrangement{}, seen: map[string]bool{},
-		spelt:   map[string]bool{},
-		writers: map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
+		checkedSpelling: map[string]bool{},
+		writers:         map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
 	}
 	for _, assignment := range assignments {
 		host := t.hosts[assignment.Host.ClusterType.Name]
@@ -73,7 +73,7 @@ type arranger struct {
 	projects           map[projectOn][]*schedule.Assignment
 	findings, warnings fleet.Findings
 	seen               map[string]bool // findings and warnings
-	spelt              map[string]bool // deployment targets and cluster types whose parameters were looked at
+	checkedSpelling    map[string]bool // deployment targets and cluster types whose parameters were looked at
 }
 
 func (a *arranger) of(assignment *schedule.Assignment) *arrangement {

@@ -31,7 +31,7 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 		return nil
 	}
 	check := &check{
-		assignment: subject.Assignment.Key(), subject: subject, reconciler: host.reconciler, objects: map[identity]place{},
+		assignment: subject.Assignment.Key(), subject: subject, reconciler: host.reconciler, objects: map[identity]position{},
 	}
 	for _, file := range files {
 		for _, template := range host.templates {
@@ -61,7 +61,7 @@ func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, con
 		return nil
 	}
 	shape, _ := t.shapes.get(&key)
-	if shape == nil || shape == noShape || !shape.is(content, slotsOf(subject.Assignment)) {
+	if shape == nil || shape == noShape || !shape.matches(content, slotsOf(subject.Assignment)) {
 		return nil
 	}
 	return shape
@@ -83,7 +83,7 @@ func (c *check) content(template *compiled, file File) bool {
 // identity is what makes two documents the same object: Kubernetes serves each in all versions.
 type identity struct{ group, kind, namespace, name string }
 
-type place struct {
+type position struct {
 	file string
 	line int
 }
@@ -96,7 +96,7 @@ type check struct {
 	file       string
 	template   *compiled
 	unusual    bool // something in the file was seen that parsers take for different things
-	objects    map[identity]place
+	objects    map[identity]position
 	findings   fleet.Findings
 }
 
@@ -308,7 +308,7 @@ func (c *check) object(node *yaml.Node, apiVersion, kind string) {
 		c.report(node.Line, "%s %q is written twice, first in %s, line %d", kind, name, other.file, other.line)
 		return
 	}
-	c.objects[identity] = place{c.file, node.Line}
+	c.objects[identity] = position{c.file, node.Line}
 }
 
 // nameProblem: names are DNS subdomains, except where Kubernetes says otherwise.

@@ -28,7 +28,7 @@ type Templates struct {
 	problems    map[string]*targetProblems
 	shapes      shapes
 	arranged    map[*schedule.Assignment]*arrangement
-	engines     sync.Pool // of *engine
+	runners     sync.Pool // of *runner
 }
 
 // host is what the assignments of a cluster type are rendered with, in the order of the files' names.
@@ -123,7 +123,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 		parameters:  indexParameters(f),
 	}
 	templates.problems = templates.indexProblems(f)
-	templates.engines.New = func() any { return newEngine() }
+	templates.runners.New = func() any { return newRunner() }
 	return templates, nil
 }
 
@@ -279,7 +279,7 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 			failure := result.failure(i, err)
 			findings = append(findings, fleet.Finding{
 				Path:    path.Index(i).String(),
-				Message: fmt.Sprintf("%s template%s", source.Type, failure.where()),
+				Message: fmt.Sprintf("%s template%s", source.Type, failure.position()),
 			})
 			continue
 		}
@@ -292,7 +292,7 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 // manifestName is what text/template calls a manifest in its messages.
 const manifestName = "manifest"
 
-// parseManifest parses a template's text and puts our guards into it. The functions of an [engine]
+// parseManifest parses a template's text and puts our guards into it. The functions of a [runner]
 // must be added before it runs. isRoot says that it will run with the data of an assignment.
 func parseManifest(text string, isRoot bool) (parsed *template.Template, mutates bool, err error) {
 	if len(text) > maxSource {

@@ -27,7 +27,7 @@ type workspace struct {
 }
 
 // data is what templates see. Names that Kalypso has too mean the same. Lists and maps are []any and
-// map[string]any, because that is what sprig's functions take. An engine fills the same maps for one
+// map[string]any, because that is what sprig's functions take. A runner fills the same maps for one
 // assignment after the other.
 type data struct {
 	root, labels, hostLabels, manifests, config map[string]any

@@ -70,12 +70,12 @@ func (a *arranger) spellings(host *host, assignment *schedule.Assignment) {
 	if host.reconciler == "" {
 		return
 	}
-	if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !a.spelt[assignment.Target.Name] {
-		a.spelt[assignment.Target.Name] = true
+	if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !a.checkedSpelling[assignment.Target.Name] {
+		a.checkedSpelling[assignment.Target.Name] = true
 		a.spelling(targetPath(assignment.Target).Attribute("manifests").Attribute("parameters"), parameters)
 	}
-	if name := assignment.Host.ClusterType.Name; host.parameters != nil && !a.spelt["type "+name] {
-		a.spelt["type "+name] = true
+	if name := assignment.Host.ClusterType.Name; host.parameters != nil && !a.checkedSpelling["type "+name] {
+		a.checkedSpelling["type "+name] = true
 		var root *fleet.Path
 		a.spelling(root.Attribute("cluster_types").Key(name).Attribute("parameters"), host.parameters)
 	}

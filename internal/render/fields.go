@@ -11,7 +11,7 @@ import (
 // mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote.
 // Fields keep their order and their quotes, new ones come last in the order of their names; a null takes a
 // field away. team may be nil.
-func (e *engine) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
+func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
 	applies := false
 	for i := range fieldParameters {
 		applies = applies || parameters[fieldParameters[i].name] != nil
@@ -50,7 +50,7 @@ func rewritten(content []byte, change func(document *yaml.Node) error) ([]byte, 
 	return made.Bytes(), nil
 }
 
-func (e *engine) mergeDocument(document *yaml.Node, parameters map[string]any, team *workspace) error {
+func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, team *workspace) error {
 	root := document.Content[0]
 	kind, spec := member(root, "kind"), member(root, "spec")
 	if kind == nil || spec == nil {

@@ -71,7 +71,7 @@ func functions() template.FuncMap {
 		"toEnv":        toEnv,
 		"toProperties": toProperties,
 
-		// An engine has its own, once it runs.
+		// A runner has its own, once it runs.
 		"toYaml":    func(any) (string, error) { return "", nil },
 		"stringify": func(any) (string, error) { return "", nil },
 		"tpl":       func(string, any) (string, error) { return "", nil },

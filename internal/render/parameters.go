@@ -248,8 +248,8 @@ func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field,
 	}
 }
 
-// useful reports the parameters of a deployment target that nothing of its own manifests reads.
-func (c *parameterCheck) useful(parameters map[string]any, manifests *fleet.Manifests) {
+// unused reports the parameters of a deployment target that nothing of its own manifests reads.
+func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Manifests) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if parameter := fieldParameterOf(name); parameter != nil && !parameter.of(manifests) {
 			c.report(c.path.Attribute(name), "is for %s, and these manifests are something else", parameter.manifests)
@@ -289,7 +289,7 @@ func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 			misused.forms(path.Attribute("config_as"), target)
 			unknown.known(parameters, parameterNames)
 			misused.fields(parameters, t.workspaces[workload.Workspace])
-			misused.useful(parameters, &target.Manifests)
+			misused.unused(parameters, &target.Manifests)
 			if unknown.findings != nil || misused.findings != nil {
 				index[name] = &targetProblems{errorOf(unknown.findings), errorOf(misused.findings)}
 			}

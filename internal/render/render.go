@@ -63,10 +63,10 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	if err := t.problemsOn(host, subject.Assignment); err != nil {
 		return nil, err
 	}
-	engine := t.engines.Get().(*engine)
-	defer t.engines.Put(engine)
+	runner := t.runners.Get().(*runner)
+	defer t.runners.Put(runner)
 
-	engine.isFilled = false
+	runner.isFilled = false
 	files := make([]File, 0, len(host.templates))
 	var failures []error
 	unknown := false
@@ -83,7 +83,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 				continue
 			}
 		}
-		content, err := engine.file(t, host, template, subject)
+		content, err := runner.file(t, host, template, subject)
 		switch {
 		case errors.Is(err, ErrUnknown):
 			unknown = true
@@ -103,7 +103,7 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 }
 
 // file renders one template for an assignment; nil is no file.
-func (e *engine) file(t *Templates, host *host, template *compiled, subject Subject) ([]byte, error) {
+func (e *runner) file(t *Templates, host *host, template *compiled, subject Subject) ([]byte, error) {
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
 		return e.direct(t, template, subject)
@@ -118,15 +118,15 @@ func (e *engine) file(t *Templates, host *host, template *compiled, subject Subj
 	}
 	switch {
 	case !seen && template.kind == "config": // half of all configurations are one assignment's alone
-		t.shapes.put(&key, nil)
+		t.shapes.keep(&key, nil)
 	case shape == nil:
-		t.shapes.put(&key, e.shape(t, template, subject, content))
+		t.shapes.keep(&key, e.shape(t, template, subject, content))
 	}
 	return content, nil
 }
 
 // direct renders one template for an assignment.
-func (e *engine) direct(t *Templates, template *compiled, subject Subject) ([]byte, error) {
+func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]byte, error) {
 	if !e.isFilled {
 		e.data.fill(t, subject)
 		e.isFilled = true
@@ -182,7 +182,7 @@ func tooLarge(subject Subject) error {
 }
 
 // shape renders one template once more, with marks in place of names; plain is how it is without.
-func (e *engine) shape(t *Templates, template *compiled, subject Subject, plain []byte) *shape {
+func (e *runner) shape(t *Templates, template *compiled, subject Subject, plain []byte) *shape {
 	names := slotsOf(subject.Assignment)
 	e.data.setNames(mark)
 	defer e.data.setNames(func(slot int) string { return names[slot] })
@@ -194,7 +194,7 @@ func (e *engine) shape(t *Templates, template *compiled, subject Subject, plain 
 }
 
 // run renders one template into one file; nil is no file.
-func (e *engine) run(template *compiled, data map[string]any) ([]byte, error) {
+func (e *runner) run(template *compiled, data map[string]any) ([]byte, error) {
 	if template.mutates {
 		data = copyValue(data).(map[string]any)
 	}
@@ -259,11 +259,11 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s template %q, manifests[%d]%s", e.Type, e.Name, e.Manifest, e.where())
+	return fmt.Sprintf("%s template %q, manifests[%d]%s", e.Type, e.Name, e.Manifest, e.position())
 }
 
-// where is ", line 3, {{ .X }}: message".
-func (e *Error) where() string {
+// position is ", line 3, {{ .X }}: message".
+func (e *Error) position() string {
 	text := ""
 	if e.Line > 0 {
 		text = fmt.Sprintf(", line %d", e.Line)

@@ -108,8 +108,8 @@ func (s *shape) fill(names slots) []byte {
 	return content
 }
 
-// is says whether a file is the shape with names in the slots.
-func (s *shape) is(content []byte, names slots) bool {
+// matches says whether a file is the shape with names in the slots.
+func (s *shape) matches(content []byte, names slots) bool {
 	for i, piece := range s.pieces {
 		rest, ok := bytes.CutPrefix(content, piece)
 		if !ok {
@@ -150,15 +150,15 @@ func (s *shapes) get(key *shapeKey) (found *shape, seen bool) {
 	return found, seen
 }
 
-// put remembers a shape, or with nil that its key has been seen.
-func (s *shapes) put(key *shapeKey, made *shape) {
+// keep remembers a shape, or with nil that its key has been seen.
+func (s *shapes) keep(key *shapeKey, found *shape) {
 	shard := s.shard(key)
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()
 	if s.shards[shard].shapes == nil || len(s.shards[shard].shapes) >= maxShapes {
 		s.shards[shard].shapes = map[shapeKey]*shape{}
 	}
-	s.shards[shard].shapes[*key] = made
+	s.shards[shard].shapes[*key] = found
 }
 
 func (s *shapes) shard(key *shapeKey) int {

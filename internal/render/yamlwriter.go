@@ -159,7 +159,7 @@ func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
 		if !isOutermost && strings.ContainsAny(value, "\n\r\u0085\u2028\u2029") {
 			return false
 		}
-		text, ok := w.remembered(value)
+		text, ok := w.libraryText(value)
 		w.buffer = append(w.buffer, text...)
 		return ok
 	case map[string]any:
@@ -200,8 +200,8 @@ func (w *yamlWriter) literal(text string) {
 	}
 }
 
-// remembered returns the library's text of a scalar.
-func (w *yamlWriter) remembered(value string) (string, bool) {
+// libraryText returns the library's text of a scalar.
+func (w *yamlWriter) libraryText(value string) (string, bool) {
 	if text, ok := w.scalars[value]; ok {
 		return text, true
 	}

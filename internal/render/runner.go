@@ -12,17 +12,17 @@ import (
 // Limits of what one template may do for one file, so that one that never ends, or grows without
 // bound, is an error instead of the end of the machine.
 const (
-	maxTurns = 100_000  // turns of loops and calls of templates
-	maxDepth = 100      // templates that call templates, tpl included
-	maxValue = 1 << 20  // bytes and elements of one value that is printed or passed to a function
-	maxWork  = 64 << 20 // the same, all values together
-	maxNest  = 1000     // levels of one value
-	maxTexts = 64       // parsed texts that an engine remembers for tpl
+	maxIterations = 100_000  // turns of loops and calls of templates
+	maxDepth      = 100      // templates that call templates, tpl included
+	maxValue      = 1 << 20  // bytes and elements of one value that is printed or passed to a function
+	maxWork       = 64 << 20 // the same, all values together
+	maxNest       = 1000     // levels of one value
+	maxKeptTexts  = 64       // parsed texts that a runner keeps for tpl
 )
 
-// engine runs templates, one at a time. Its functions count what the running template does.
-type engine struct {
-	sets  map[*compiled][]*template.Template // with this engine's functions
+// runner runs templates, one at a time. Its functions count what the running template does.
+type runner struct {
+	sets  map[*compiled][]*template.Template // with the functions of this runner
 	texts map[string]*template.Template      // parsed for tpl
 	yaml  yamlWriter
 	data  data
@@ -34,18 +34,18 @@ type engine struct {
 	work     int
 }
 
-func newEngine() *engine {
-	return &engine{sets: map[*compiled][]*template.Template{}, texts: map[string]*template.Template{}}
+func newRunner() *runner {
+	return &runner{sets: map[*compiled][]*template.Template{}, texts: map[string]*template.Template{}}
 }
 
 // begin forgets the file before.
-func (e *engine) begin() {
+func (e *runner) begin() {
 	e.output.buffer = e.output.buffer[:0]
 	e.turns, e.depth, e.work = 0, 0, 0
 }
 
-// manifests returns the template's manifests with this engine's functions.
-func (e *engine) manifests(t *compiled) []*template.Template {
+// manifests returns the template's manifests with the functions of this runner.
+func (e *runner) manifests(t *compiled) []*template.Template {
 	if set, ok := e.sets[t]; ok {
 		return set
 	}
@@ -60,7 +60,7 @@ func (e *engine) manifests(t *compiled) []*template.Template {
 
 // functions are those that must know what the running template has done so far, or that remember
 // what they did before.
-func (e *engine) functions() template.FuncMap {
+func (e *runner) functions() template.FuncMap {
 	return template.FuncMap{
 		printFunction: e.print,
 		textFunction:  e.text,
@@ -78,14 +78,14 @@ func (e *engine) functions() template.FuncMap {
 // Guards panic with their errors: text/template makes errors of them, and a second result would cost an
 // allocation for every value that passes.
 
-func (e *engine) print(source string, value any) any {
+func (e *runner) print(source string, value any) any {
 	if number, ok := value.(float64); ok {
 		return numberText(number) // Go would write 1500000.5 as 1.5000005e+06
 	}
 	return e.text(source, value)
 }
 
-func (e *engine) text(source string, value any) any {
+func (e *runner) text(source string, value any) any {
 	e.need(false, source, value)
 	if holdsNil(value) {
 		panic(problemf("%s has a null, which only toYaml and toJson can write", source))
@@ -93,14 +93,14 @@ func (e *engine) text(source string, value any) any {
 	return value
 }
 
-func (e *engine) need(shallow bool, source string, value any) any {
+func (e *runner) need(shallow bool, source string, value any) any {
 	if value == nil {
 		panic(problemf("%s has no value", source))
 	}
 	return e.take(shallow, value)
 }
 
-func (e *engine) take(shallow bool, value any) any {
+func (e *runner) take(shallow bool, value any) any {
 	var err error
 	if text, ok := value.(string); ok {
 		err = e.count(len(text))
@@ -113,15 +113,15 @@ func (e *engine) take(shallow bool, value any) any {
 	return value
 }
 
-func (e *engine) step() string {
+func (e *runner) step() string {
 	e.turns++
-	if e.turns > maxTurns {
-		panic(problemf("loops and calls of templates take more than %d steps", maxTurns))
+	if e.turns > maxIterations {
+		panic(problemf("loops and calls of templates take more than %d steps", maxIterations))
 	}
 	return ""
 }
 
-func (e *engine) enter() string {
+func (e *runner) enter() string {
 	e.depth++
 	if e.depth > maxDepth {
 		panic(problemf("templates call each other more than %d levels deep", maxDepth))
@@ -129,13 +129,13 @@ func (e *engine) enter() string {
 	return e.step()
 }
 
-func (e *engine) leave() string {
+func (e *runner) leave() string {
 	e.depth--
 	return ""
 }
 
 // tpl renders a text as a template.
-func (e *engine) tpl(text string, data any) (string, error) {
+func (e *runner) tpl(text string, data any) (string, error) {
 	e.enter()
 	defer e.leave()
 	parsed, ok := e.texts[text]
@@ -148,7 +148,7 @@ func (e *engine) tpl(text string, data any) (string, error) {
 		if err != nil {
 			return "", textProblem(text, err)
 		}
-		if len(e.texts) >= maxTexts {
+		if len(e.texts) >= maxKeptTexts {
 			clear(e.texts)
 		}
 		parsed = manifest.Funcs(e.functions())
@@ -168,11 +168,11 @@ func textProblem(text string, err error) error {
 	}
 	failure := &Error{Message: err.Error()}
 	explain(failure, text, err)
-	return problemf("in the text given to tpl%s", failure.where())
+	return problemf("in the text given to tpl%s", failure.position())
 }
 
 // count adds to what the template has worked on.
-func (e *engine) count(size int) error {
+func (e *runner) count(size int) error {
 	if size > maxValue {
 		return problemf("a value is larger than %d MiB", maxValue>>20)
 	}
@@ -185,7 +185,7 @@ func (e *engine) count(size int) error {
 
 // weigh counts a value of any kind, and refuses one that is not known yet, or, unless shallow, holds
 // one.
-func (e *engine) weigh(value any, shallow bool) error {
+func (e *runner) weigh(value any, shallow bool) error {
 	scale := scale{shallow: shallow}
 	if err := scale.add(value, 0); err != nil {
 		return err
