@@ -11,10 +11,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// arrangement is what an assignment's files depend on besides the assignment: what else is on its clusters.
+// arrangement is what an assignment's files depend on besides the assignment itself: the others on its clusters.
 type arrangement struct {
 	// follows says that another assignment, on the same host or on its cluster type, writes the namespace
-	// and what the workspace has in it.
+	// and the workspace's objects in it.
 	follows bool
 	project *project // the AppProject that it writes for its workspace, or nil
 }
@@ -25,10 +25,10 @@ type project struct {
 	isPending           bool // some of the sources are not known yet
 }
 
-// Arrange looks at all assignments of the fleet together, before any is rendered: deployment targets that
-// share a namespace must not both write it, and a workspace has one AppProject for each Argo CD. Findings
-// are about objects that two of them would write, warnings about what reconcilers cannot do as they are
-// told, or will not understand. Without Arrange every assignment is rendered as if it were alone.
+// Arrange decides, before anything is rendered, which assignment writes an object that several need: the namespace
+// that deployment targets share, and the AppProject of a workspace, one for each Argo CD. Findings are about
+// objects that two assignments would write. Warnings are about an order that a reconciler cannot keep, and about
+// fields that it probably does not have. Without Arrange every assignment is rendered as if it were alone.
 func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
 	a := &arranger{
 		templates: t, arranged: map[*schedule.Assignment]*arrangement{}, seen: map[string]bool{},
@@ -59,11 +59,10 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 	return a.findings, a.warnings
 }
 
-// namespaceOn is a namespace that deployment targets give themselves, on the clusters of a host.
+// namespaceOn is a namespace that deployment targets set by name, on the clusters of a host.
 type namespaceOn struct{ host, namespace string }
 
-// projectOn is a workspace's project on the clusters of a host: of a cluster type, and where its clusters have
-// an Argo CD each, also of them.
+// projectOn is a workspace's project on the clusters of a host.
 type projectOn struct{ host, workspace string }
 
 type arranger struct {
@@ -102,8 +101,8 @@ func (a *arranger) share(assignment *schedule.Assignment) {
 	a.writers[on] = append(a.writers[on], assignment)
 }
 
-// namespaces chooses who writes each namespace that may be shared: the first by name, one of the cluster
-// type before those of its clusters, which have it too.
+// namespaces chooses which assignment writes each namespace that may be shared: the first by name. An assignment of
+// the cluster type comes before those of its clusters, since it also reaches them.
 func (a *arranger) namespaces() {
 	for _, on := range sortedKeys(a.writers, func(a, b namespaceOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
@@ -120,7 +119,7 @@ func (a *arranger) namespaces() {
 	}
 }
 
-// conflicts finds what two of those that share a namespace would both write in it.
+// conflicts finds objects that two assignments would write into the namespace that they share.
 func (a *arranger) conflicts(sharing []*schedule.Assignment) {
 	configs := map[string]*schedule.Assignment{}
 	for _, assignment := range sharing {
@@ -147,8 +146,8 @@ func (a *arranger) conflicts(sharing []*schedule.Assignment) {
 	}
 }
 
-// appProjects chooses who writes each workspace's AppProject: the first by name of those of the cluster
-// type, since each of its clusters has that, and where there is none the first of each cluster.
+// appProjects chooses which assignment writes each workspace's AppProject: the first by name on the cluster type,
+// since that reaches all of its clusters, and where there is none the first on each cluster.
 func (a *arranger) appProjects() {
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
@@ -179,7 +178,7 @@ func projectOf(assignments []*schedule.Assignment) *project {
 	return made
 }
 
-// sourceURL is the repository that an Application has, as the template argocd writes it.
+// sourceURL is the repoURL of an Application, as the template argocd writes it.
 func sourceURL(manifests *fleet.Manifests) string {
 	if strings.HasPrefix(manifests.Repo, "oci://") && manifests.Chart != "" {
 		return strings.TrimSuffix(manifests.Repo, "/") + "/" + manifests.Chart
@@ -187,7 +186,7 @@ func sourceURL(manifests *fleet.Manifests) string {
 	return manifests.Repo
 }
 
-// order warns where a reconciler cannot keep the order that a workload requires.
+// order warns where a reconciler cannot wait for what a workload requires.
 func (a *arranger) order(host *host, assignment *schedule.Assignment) {
 	if len(assignment.Dependencies) == 0 || assignment.Target.Target.ManifestsPending {
 		return

@@ -18,10 +18,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// maxConfigMap is the size, in bytes, that Kubernetes allows a ConfigMap's values together.
+// maxConfigMap is the size, in bytes, that all values of a ConfigMap may have together in Kubernetes.
 const maxConfigMap = 1 << 20
 
-// Check reads what was rendered for the assignment as a cluster would. Files of YAML and JSON must
+// Check checks the rendered files of an assignment as a cluster would read them. Files of YAML and JSON must
 // parse; Kubernetes documents must have apiVersion, kind, and a valid name and namespace, labels and
 // ConfigMap values must be strings, and no two documents of the folder may be the same object.
 // Findings name the template, the file and the line.
@@ -67,7 +67,7 @@ func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, con
 	return shape
 }
 
-// content checks one file, and says whether nothing is wrong with it.
+// content checks one file, and says whether it found nothing wrong.
 func (c *check) content(template *compiled, file File) bool {
 	before := len(c.findings)
 	c.file, c.template = file.Name, template
@@ -95,7 +95,7 @@ type check struct {
 	reconciler string // the built-in one, or empty
 	file       string
 	template   *compiled
-	unusual    bool // something in the file was seen that parsers take for different things
+	unusual    bool // the file has something that parsers read in different ways
 	objects    map[identity]position
 	findings   fleet.Findings
 }
@@ -142,7 +142,7 @@ func (c *check) yaml(content []byte) {
 	}
 }
 
-// hasUnusualBreaks looks for what ends a line in YAML 1.1, or in neither version, and control characters.
+// hasUnusualBreaks looks for characters that end a line only in YAML 1.1, and for control characters.
 func hasUnusualBreaks(content []byte) bool {
 	for i, c := range content {
 		switch {
@@ -157,8 +157,8 @@ func hasUnusualBreaks(content []byte) bool {
 	return false
 }
 
-// isUnusual says whether a value may be something else for Kubernetes, whose YAML is 1.1, than for the
-// parser here, which knows lines.
+// isUnusual says whether Kubernetes, which reads YAML 1.1, may read a value in another way than the parser here,
+// which knows the lines.
 func isUnusual(node *yaml.Node) bool {
 	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Style&yaml.TaggedStyle != 0 {
 		return true
@@ -173,8 +173,8 @@ func isUnusual(node *yaml.Node) bool {
 	return false
 }
 
-// strictly reads the documents with the parser of Kubernetes, which does not say where something is
-// wrong, and may say it with values.
+// strictly reads the documents with the parser of Kubernetes. Its errors are not shown, since they have no line
+// and may have values in them.
 func (c *check) strictly(content []byte) {
 	line := 1
 	for _, document := range parting.Split(string(content), -1) {
@@ -189,7 +189,7 @@ var parting = regexp.MustCompile(`(?m)^---(?:[ \t].*)?(?:\n|\z)`)
 
 var yamlMessage = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
 
-// yamlProblem takes the line out of the parser's message, and what may be a value.
+// yamlProblem returns the line in the parser's message, and the message without what may be a value.
 func yamlProblem(err error) (int, string) {
 	match := yamlMessage.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -227,8 +227,8 @@ func (c *check) json(content []byte) {
 	}
 }
 
-// document checks one document. What has neither apiVersion nor kind is data for something else, which
-// only a config template writes; a built-in reconciler of Kubernetes would take it for a manifest.
+// document checks one document. A document without apiVersion and kind is data for another program. Only config
+// templates may write that, and not for built-in reconcilers of Kubernetes, which would read it as a manifest.
 func (c *check) document(node *yaml.Node) {
 	c.keys(node, 0)
 	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
@@ -258,7 +258,7 @@ func (c *check) document(node *yaml.Node) {
 	c.object(node, version, kindName)
 }
 
-// required returns the text of a member that must be a string and not empty.
+// required returns the text of a member that must be a string and must not be empty.
 func (c *check) required(node *yaml.Node, name string, value *yaml.Node) (string, bool) {
 	if value == nil || value.Value == "" && value.Kind == yaml.ScalarNode {
 		c.report(node.Line, "has no %s", name)
@@ -311,7 +311,7 @@ func (c *check) object(node *yaml.Node, apiVersion, kind string) {
 	c.objects[identity] = position{c.file, node.Line}
 }
 
-// nameProblem: names are DNS subdomains, except where Kubernetes says otherwise.
+// nameProblem says what is wrong with a name, or "". Names are DNS subdomains, with exceptions for some kinds.
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 func nameProblem(group, kind, name string) string {
 	switch {
@@ -323,7 +323,7 @@ func nameProblem(group, kind, name string) string {
 	return fleet.CheckSubdomainName(name)
 }
 
-// texts checks that a map of metadata holds strings only: true and 1 are none.
+// texts checks that a map in metadata has only strings: true and 1 are not strings.
 func (c *check) texts(node *yaml.Node, name string) {
 	object := member(node, name)
 	if object == nil || object.Kind != yaml.MappingNode {
@@ -351,7 +351,7 @@ func (c *check) labels(object *yaml.Node) {
 	}
 }
 
-// configMap checks what a ConfigMap holds.
+// configMap checks the data of a ConfigMap.
 func (c *check) configMap(node *yaml.Node) {
 	size, largest, largestSize := 0, "", 0
 	for _, name := range []string{"data", "binaryData"} {
@@ -395,8 +395,8 @@ func (c *check) reportKey(line int, key, format string, arguments ...any) {
 	})
 }
 
-// keys reports keys that stand twice, of which some readers take the first and some the last, and
-// those that are none.
+// keys reports keys that appear twice, of which some parsers take the first and some the last, and keys that are
+// not strings.
 func (c *check) keys(node *yaml.Node, depth int) {
 	c.unusual = c.unusual || isUnusual(node)
 	if depth > maxNest || node.Kind == yaml.AliasNode {
@@ -448,7 +448,7 @@ func resolve(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// oldBooleans are strings for YAML 1.2 and booleans for Kubernetes, whose parser is one of YAML 1.1.
+// oldBooleans are strings in YAML 1.2, and booleans in YAML 1.1, which Kubernetes reads.
 var oldBooleans = []string{"y", "n", "yes", "no", "on", "off"}
 
 // isText says whether Kubernetes reads the value as a string.

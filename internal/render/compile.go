@@ -22,7 +22,7 @@ type Templates struct {
 	environment string
 	hosts       map[string]*host // by cluster type
 	workspaces  map[string]*workspace
-	waves       map[string]int // by workload: how many requirements stand before it
+	waves       map[string]int // by workload: the length of the longest chain of workloads that it requires
 	targets     map[string]*fleet.DeploymentTarget
 	parameters  map[string]map[string]any // of deployment targets, by full name
 	problems    map[string]*targetProblems
@@ -31,15 +31,15 @@ type Templates struct {
 	runners     sync.Pool // of *runner
 }
 
-// host is what the assignments of a cluster type are rendered with, in the order of the files' names.
+// host has the templates and parameters that the assignments of a cluster type are rendered with.
 type host struct {
 	templates  []*compiled
 	reconciler string // of the built-in templates; empty for one of the user's own
-	isBuiltin  bool   // all of its templates are
-	// hasBuiltinConfig says that its template of type config is.
+	isBuiltin  bool   // all of its templates are built-in
+	// hasBuiltinConfig says that its template of type config is built-in.
 	hasBuiltinConfig bool
 	parameters       map[string]any // of the cluster type
-	// parametersID is the same for cluster types of the same parameters.
+	// parametersID is equal for cluster types with the same parameters.
 	parametersID string
 }
 
@@ -51,7 +51,7 @@ type compiled struct {
 	separator   string // between manifests
 	sources     []string
 	manifests   []*template.Template
-	mutates     bool // changes the maps that it is given
+	mutates     bool // may change the maps that it is given
 	isBuiltin   bool
 }
 
@@ -70,7 +70,7 @@ var extensions = map[string]string{
 // policyTemplate is the template of type policy that every assignment is rendered with.
 const policyTemplate = "default"
 
-// maxSource is the size, in bytes, beyond which a template's text is an error.
+// maxSource is the size, in bytes, of the largest text of a template.
 const maxSource = 1 << 20
 
 // Compile parses every template that the fleet's cluster types use, once. A template of the fleet
@@ -127,7 +127,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	return templates, nil
 }
 
-// Validate parses one template and reports what is wrong with it. The paths of the findings are
+// Validate parses one template and returns what is wrong with it. The paths of the findings are
 // relative to the template.
 func Validate(template *fleet.Template) fleet.Findings {
 	_, findings := compileTemplate(template)
@@ -174,7 +174,7 @@ func (c *compiler) template(kind, name string) (*compiled, bool) {
 	return template, true
 }
 
-// parameters reads and checks those of a cluster type. Templates of the user's own take any.
+// parameters reads and checks the parameters of a cluster type. The user's own templates accept any.
 func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, host *host) {
 	if len(clusterType.Parameters) == 0 {
 		return
@@ -195,7 +195,7 @@ func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, 
 	c.findings = append(c.findings, check.findings...)
 }
 
-// argocdProjects finds projects that are rendered for one workspace and used by another.
+// argocdProjects finds Argo CD projects that are rendered for one workspace and used by another.
 func (c *compiler) argocdProjects(f *fleet.Fleet) {
 	rendered := map[string]string{}
 	for _, team := range f.Workspaces {
@@ -218,8 +218,8 @@ func (c *compiler) argocdProjects(f *fleet.Fleet) {
 	}
 }
 
-// wrapConfig puts a file of configuration into a ConfigMap where reconcilers of Kubernetes would leave it
-// alone, or take it for a manifest.
+// wrapConfig replaces a config template by one that writes the file into a ConfigMap, where a reconciler of
+// Kubernetes would ignore the file or read it as a manifest.
 func (c *compiler) wrapConfig(host *host) {
 	if !kubernetesReconcilers[host.reconciler] || !host.hasBuiltinConfig {
 		return
@@ -231,7 +231,7 @@ func (c *compiler) wrapConfig(host *host) {
 	}
 }
 
-// kubernetesReconcilers are the built-in ones that take a folder of Kubernetes' manifests.
+// kubernetesReconcilers are the built-in reconcilers that apply a folder of Kubernetes manifests.
 var kubernetesReconcilers = set("flux", "argocd", argoHub, "fleet")
 
 func (c *compiler) wrapped(configType string) *compiled {
@@ -247,7 +247,7 @@ func (c *compiler) wrapped(configType string) *compiled {
 	return c.compiled[key]
 }
 
-// names are those of the templates of a type, sorted.
+// names are the names of the templates of a type, sorted.
 func (c *compiler) names(kind string) []string {
 	var names []string
 	for key := range c.sources {
@@ -289,10 +289,10 @@ func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
 	return result, findings
 }
 
-// manifestName is what text/template calls a manifest in its messages.
+// manifestName is the name of a manifest in the messages of text/template.
 const manifestName = "manifest"
 
-// parseManifest parses a template's text and puts our guards into it. The functions of a [runner]
+// parseManifest parses a template's text and adds the guards, see [guard]. The functions of a [runner]
 // must be added before it runs. isRoot says that it will run with the data of an assignment.
 func parseManifest(text string, isRoot bool) (parsed *template.Template, mutates bool, err error) {
 	if len(text) > maxSource {
@@ -309,7 +309,7 @@ func parseManifest(text string, isRoot bool) (parsed *template.Template, mutates
 			mutates = mutates || guard.mutates
 		}
 	}
-	if mutates && isRoot { // once more, because guards were left out where only a change could matter
+	if mutates && isRoot { // again: the first time, guards were left out that are only needed after a change
 		parsed, _, err = parseManifest(text, false)
 		return parsed, true, err
 	}
@@ -320,7 +320,7 @@ func parseManifest(text string, isRoot bool) (parsed *template.Template, mutates
 	return parsed, mutates, err
 }
 
-// problem is an error whose text is fit for a user as it is.
+// problem is an error whose text can be shown to users as it is.
 type problem struct{ text string }
 
 func (p *problem) Error() string { return p.text }
@@ -338,7 +338,7 @@ var (
 	calling           = regexp.MustCompile(`^error calling [^:]*: `)
 )
 
-// failure explains what text/template says about a manifest.
+// failure makes an Error of an error of text/template.
 func (c *compiled) failure(manifest int, err error) *Error {
 	failure := &Error{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
 	explain(failure, c.sources[manifest], err)
@@ -366,10 +366,10 @@ func explain(failure *Error, source string, err error) {
 	}
 }
 
-// maxAction is how much of an action a message shows.
+// maxAction is how many characters of an action a message shows.
 const maxAction = 80
 
-// actionAt returns the action, "{{ ... }}", that stands at a line and a column of a template.
+// actionAt returns the action, "{{ ... }}", at a line and a column of a template.
 func actionAt(source string, line, column int) string {
 	offset := 0
 	for ; line > 1; line-- {

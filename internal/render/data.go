@@ -26,7 +26,7 @@ type workspace struct {
 	rendersProject    bool
 }
 
-// data is what templates see. Names that Kalypso has too mean the same. Lists and maps are []any and
+// data is what templates see. Names that Kalypso also has mean the same. Lists and maps are []any and
 // map[string]any, because that is what sprig's functions take. A runner fills the same maps for one
 // assignment after the other.
 type data struct {
@@ -102,7 +102,7 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	return root
 }
 
-// setNames puts other texts in place of the names that [slotsOf] lists.
+// setNames replaces the names that [slotsOf] lists.
 func (d *data) setNames(name func(slot int) string) {
 	d.root["Namespace"], d.root["Name"], d.root["HostLabel"] = name(namespaceSlot), name(objectSlot), name(hostSlot)
 	if dependencies, ok := d.root["Dependencies"].([]any); ok {
@@ -112,7 +112,7 @@ func (d *data) setNames(name func(slot int) string) {
 	}
 }
 
-// values are those of a chart: the parameters', and over them the configuration where it is to be there.
+// values are the values of a chart: the parameter "values", and over it the configuration where config_as says so.
 func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any) map[string]any {
 	values, _ := parameters[valuesParameter].(map[string]any)
 	below, among := target.Manifests.ConfigAs.Values()
@@ -126,19 +126,19 @@ func (d *data) values(target *fleet.DeploymentTarget, parameters map[string]any)
 	return overlay(values, config)
 }
 
-// defaultConfigName is what the ConfigMap of the configuration is called.
+// defaultConfigName is the name of the ConfigMap of the configuration.
 const defaultConfigName = "platform-config"
 
-// configName returns what the ConfigMap is called, and whether it is written.
+// configName returns the name of the ConfigMap, and whether it is written.
 func configName(target *fleet.DeploymentTarget) (name string, written bool) {
 	name, written = target.Manifests.ConfigAs.ConfigMap()
 	return cmp.Or(name, defaultConfigName), written
 }
 
-// variable is how Flux wants those that it substitutes to be called.
+// variable is the form that Flux requires of the variables that it substitutes.
 var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
-// substitute is what Flux substitutes for variables, and what keeps it from doing so.
+// substitute returns the variables that Flux substitutes, or why it cannot.
 func (d *data) substitute(target *fleet.DeploymentTarget) (map[string]any, error) {
 	if !target.Manifests.ConfigAs.Substitute() {
 		return nil, nil
@@ -157,7 +157,7 @@ func (d *data) substitute(target *fleet.DeploymentTarget) (map[string]any, error
 	return d.config, nil
 }
 
-// fillOwner writes what labels are made of; the name of an owner may not be known yet.
+// fillOwner writes the labels of the owner and the assignment. The name of the owner may not be known yet.
 func fillOwner(root map[string]any, subject Subject) {
 	root["HostLabel"] = LabelValue(subject.Assignment.Host.Name)
 	root["TargetLabel"] = LabelValue(subject.Assignment.Target.Name)
@@ -194,8 +194,8 @@ func fillNatural(into, values map[string]any) {
 	}
 }
 
-// fillManifests writes every key, so that templates can ask for each. Parameters stand beside them
-// too, because Kalypso's manifests are a free map.
+// fillManifests writes every key, so that templates can read each. Parameters are written beside them, too,
+// because Kalypso's manifests are a free map.
 func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters map[string]any) {
 	clear(into)
 	maps.Copy(into, parameters)
@@ -225,8 +225,8 @@ func (t *Templates) parametersOf(assignment *schedule.Assignment) map[string]any
 	return merged
 }
 
-// dependencies are the deployment targets that the assignment requires: each is {name, namespace,
-// isChart, object}. As long as the manifests of one are not known, whether it is a chart is not either.
+// dependencies are the deployment targets that the assignment requires: each is {name, namespace, isChart,
+// object}. While the manifests of one of them are not known, the list is not, since isChart depends on them.
 func (t *Templates) dependencies(subject Subject) any {
 	requires := subject.Assignment.Dependencies
 	if len(requires) == 0 {
@@ -252,7 +252,7 @@ func isChart(manifests *fleet.Manifests) bool {
 	return manifests.Storage == "helm" || manifests.Type == "helm" || manifests.Chart != ""
 }
 
-// unknownRepo stands for a repository that is not known yet: whatever reads it fails.
+// unknownRepo stands for a repository that is not known yet: a template that reads it fails.
 type unknownRepo struct{}
 
 // URL fails.
@@ -264,7 +264,7 @@ func (unknownRepo) Branch() (string, error) { return "", ErrUnknown }
 // Path fails.
 func (unknownRepo) Path() (string, error) { return "", ErrUnknown }
 
-// unknownList stands for a list that is not known yet, and has something in it: whatever reads it fails.
+// unknownList stands for a list that is not known yet and is not empty: a template that reads it fails.
 type unknownList struct{}
 
 func repoOf(repo *Repo) any {
@@ -354,8 +354,8 @@ func indexTargets(f *fleet.Fleet) map[string]*fleet.DeploymentTarget {
 	return index
 }
 
-// indexWaves counts, for each workload, how many requirements stand before it in the longest chain.
-// Cycles are the scheduler's to refuse; here they only end.
+// indexWaves returns, for each workload, the length of the longest chain of workloads that it requires. It ends at
+// cycles, which are errors elsewhere.
 func indexWaves(f *fleet.Fleet) map[string]int {
 	requires := make(map[string][]string, len(f.Workloads))
 	for i := range f.Workloads {
@@ -392,8 +392,8 @@ func listOf(names []string) []any {
 	return result
 }
 
-// natural returns the value with int64 and float64 in place of numbers, or the value itself where it
-// has none. A number that neither can hold exactly stays what it is, and prints as it was written.
+// natural returns a value with int64 and float64 in place of json.Number, or the value itself where it has none. A
+// number that neither can hold exactly is left as it is, and prints as it was written.
 func natural(value any) any {
 	if !holdsNumber(value) {
 		return value
@@ -455,7 +455,7 @@ func holdsNumber(value any) bool {
 	return false
 }
 
-// copyValue copies maps and lists, so that a template can change what it was given.
+// copyValue copies maps and lists, so that a template can change them.
 func copyValue(value any) any {
 	switch value := value.(type) {
 	case []any:

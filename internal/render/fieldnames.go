@@ -8,9 +8,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// specFields are the fields that the specs of reconcilers' objects have, by kind. Reconcilers grow new ones,
-// so a name that is not here is no error; one that is nearly here is probably misspelt, and an object
-// with such a field is refused by Kubernetes, with all that is on the host.
+// specFields are the fields of the specs of reconcilers' objects, by kind. Reconcilers get new fields, so a name that
+// is not here is no error. A name that is similar to one here is probably misspelt. Kubernetes refuses an object with
+// such a field, and with it everything on the host.
 var specFields = map[string][]string{
 	"Kustomization": {
 		"buildMetadata", "commonMetadata", "components", "decryption", "deletionPolicy", "dependsOn", "force", "healthCheckExprs",
@@ -65,7 +65,7 @@ func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
 	}
 }
 
-// spellings looks at the parameters of what goes to a host.
+// spellings checks the parameters of an assignment, each once.
 func (a *arranger) spellings(host *host, assignment *schedule.Assignment) {
 	if host.reconciler == "" {
 		return

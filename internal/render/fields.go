@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote.
-// Fields keep their order and their quotes, new ones come last in the order of their names; a null takes a
-// field away. team may be nil.
+// mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote. Fields
+// keep their order and their quotes, and new ones come last, sorted by name. A null removes a field. team may be
+// nil.
 func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
 	applies := false
 	for i := range fieldParameters {
@@ -88,7 +88,7 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 	return nil
 }
 
-// mergeNode merges one mapping over another. The list called added is added to.
+// mergeNode merges one mapping over another. The list named added is extended instead of replaced.
 func mergeNode(base, over *yaml.Node, added string) {
 	for i := 0; i+1 < len(over.Content); i += 2 {
 		key, value := over.Content[i], over.Content[i+1]
@@ -111,7 +111,7 @@ func mergeNode(base, over *yaml.Node, added string) {
 	}
 }
 
-// withoutNulls takes away what would take away fields where there are none.
+// withoutNulls removes the nulls of a mapping that is new as a whole, so that it has no fields to remove.
 func withoutNulls(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.MappingNode {
 		for i := len(node.Content) - 2; i >= 0; i -= 2 {

@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Reasons why a function of sprig's is none of ours. Two runs over the same input must give the same
-// bytes, on every machine.
+// Reasons why templates do not have a function of sprig. Two runs with the same input must give the same bytes, on
+// every machine.
 const (
 	readsEnvironment = "it reads the environment of the machine that renders"
 	readsNetwork     = "it reads the network"
@@ -57,8 +57,8 @@ func unknownFunction(name string) string {
 	return fmt.Sprintf("there is no function %q", name) + fleet.DidYouMean(name, slices.Sorted(maps.Keys(functions())))
 }
 
-// functions returns what templates can call: sprig's functions without those that are refused, and
-// with ours in place of those that swallow errors, depend on the order of a map, or grow without bound.
+// functions returns the functions that templates can call: those of sprig, without the refused ones, and with our
+// own in place of those that hide errors, depend on the order of a map, or return results without bound.
 func functions() template.FuncMap {
 	all := sprig.GenericFuncMap()
 	for name := range refused {
@@ -133,7 +133,7 @@ func fromYAML(text string) (any, error) {
 	return natural(value), nil
 }
 
-// keys are sorted, each map's for itself.
+// keys returns the keys of maps, one map after the other, each map's sorted.
 func keys(dicts ...map[string]any) []string {
 	names := []string{}
 	for _, dict := range dicts {
@@ -142,7 +142,7 @@ func keys(dicts ...map[string]any) []string {
 	return names
 }
 
-// values are in the order of their keys.
+// values returns the values of a map in the order of their keys.
 func values(dict map[string]any) []any {
 	all := make([]any, 0, len(dict))
 	for _, key := range slices.Sorted(maps.Keys(dict)) {
@@ -151,7 +151,7 @@ func values(dict map[string]any) []any {
 	return all
 }
 
-// dig walks down a map: dig "a" "b" "default" map. Where a step is missing it gives the default.
+// dig returns a value inside of nested maps: dig "a" "b" "default" map. Where a key is missing it returns the default.
 func dig(arguments ...any) (any, error) {
 	if len(arguments) < 3 {
 		return nil, problemf("dig needs keys, a default and a map")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// growing returns the functions whose result may be much larger than what they are given, with a
-// limit in front. All others are held by the limit on their arguments.
+// growing returns the functions whose result may be much larger than their arguments, with a check of its size
+// before the call. For all others the limit on their arguments is enough.
 func growing(functions map[string]any) map[string]any {
 	var (
 		replaceAll        = functions["mustRegexReplaceAll"].(func(string, string, string) (string, error))
@@ -122,7 +122,7 @@ func growing(functions map[string]any) map[string]any {
 	}
 }
 
-// limited is a float64's, so that no product overflows.
+// limited refuses a size that is too large. It takes a float64, so that no product overflows.
 func limited(what string, size float64) error {
 	if size > maxValue {
 		return problemf("%s is larger than %d MiB", what, maxValue>>20)
@@ -158,8 +158,8 @@ var (
 	formatStar   = regexp.MustCompile(`%[-+# 0\[\]\d.]*\*`)
 )
 
-// boundedPrintf looks at what the format could make of its arguments: widths, and arguments that it
-// names again and again.
+// boundedPrintf is printf, but first checks how large the result can be: by widths, and by arguments that the format
+// uses several times.
 func boundedPrintf(format string, arguments ...any) (string, error) {
 	if formatStar.MatchString(format) {
 		return "", problemf("printf: a width that is an argument, *, is not for templates")

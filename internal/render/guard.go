@@ -9,47 +9,46 @@ import (
 
 // guard rewrites a parsed template so that it cannot print a missing value, and cannot run for ever.
 //
-// text/template passes a missing value along as nil, and many functions print nil as nothing or as
-// "<nil>". So every argument and every printed value goes through a function of ours, which refuses
-// nil where the function called does not ask for it, and counts what passes. Loops and calls of
-// other templates are counted too.
+// text/template passes a missing value as nil, and many functions print nil as nothing or as "<nil>". So every
+// argument and every printed value goes through a guard: a function that refuses nil, unless the called function
+// accepts it, and counts the size of the value. Loops and calls of other templates are counted, too.
 type guard struct {
 	tree    *parse.Tree
 	mutates bool // a function was seen that changes maps
-	isRoot  bool // "." is what the template was given, and nothing changes that
+	isRoot  bool // "." is the data of the assignment, which the template does not change
 }
 
 // Names of the functions that guards call. Templates cannot: they are added after parsing.
 const (
-	printFunction = "_print" // (source, value): what an action prints, which must have a value
-	textFunction  = "_text"  // (source, value): an argument that a function writes as Go does
-	needFunction  = "_need"  // (shallow, source, value): an argument that must have a value
-	takeFunction  = "_take"  // (shallow, value): an argument that may have none
-	stepFunction  = "_step"  // one turn of a loop
+	printFunction = "_print" // (source, value): a value that is printed, which must not be nil
+	textFunction  = "_text"  // (source, value): an argument that a function formats as Go does
+	needFunction  = "_need"  // (shallow, source, value): an argument that must not be nil
+	takeFunction  = "_take"  // (shallow, value): an argument that may be nil
+	stepFunction  = "_step"  // one iteration of a loop
 	enterFunction = "_enter" // before a call of another template
 	leaveFunction = "_leave" // after it
 )
 
-// asking are the functions that may be asked about a missing value.
+// asking are the functions that accept a missing value.
 var asking = set(
 	"and", "or", "not", "eq", "ne", "default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig",
 	"kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "deepEqual", "has", "mustHas",
 )
 
-// shallow are the functions that pass on what is inside of a map or a list without reading it. Their
-// arguments may hold what is not known yet, such as the root, ".", which holds .Repo.
+// shallow are the functions that do not read the values inside of a map or a list. Their arguments may have values in
+// them that are not known yet, as "." has with .Repo.
 var shallow = set(
 	"default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig", "index", "dict", "list", "tuple", "set",
 	"append", "push", "prepend", "mustAppend", "mustPush", "mustPrepend", "pick", "omit", "pluck", "keys", "len", "unset",
 	"tpl",
 )
 
-// formatting are the functions that write values as Go does, where a null inside reads "<nil>".
+// formatting are the functions that format values as Go does, which prints a null inside of them as "<nil>".
 var formatting = set(
 	"print", "println", "printf", "html", "js", "urlquery", "quote", "squote", "toString", "toStrings", "cat", "join",
 )
 
-// mutating are the functions that change a map that they are given, or may run a template that does.
+// mutating are the functions that change a map, or may run a template that does.
 var mutating = set("set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite", "tpl")
 
 // lazy are the functions whose arguments text/template does not evaluate unless needed.
@@ -132,7 +131,7 @@ func (g *guard) pipe(pipe *parse.PipeNode) {
 	pipe.Cmds = commands
 }
 
-// argument guards one word of a command; the first is what is called or taken.
+// argument guards one word of a command. The word with index 0 is the function, or the value itself.
 func (g *guard) argument(function string, index int, node parse.Node) parse.Node {
 	source := node.String()
 	switch node := node.(type) {
@@ -155,7 +154,7 @@ func (g *guard) argument(function string, index int, node parse.Node) parse.Node
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: node.Position(), Cmds: []*parse.CommandNode{call}}
 }
 
-// fixed are the fields of the root that are always short strings, and of its manifests.
+// fixed are the fields of the data, and of its manifests, that are always short strings.
 var (
 	fixed = set("DeploymentTargetName", "Namespace", "Name", "Environment", "Workspace", "Workload", "ClusterType", "Cluster",
 		"ConfigVersion", "NetworkPolicy", "HostLabel", "TargetLabel", "ConfigName", "ServiceAccount", "ArgocdProject")
@@ -177,10 +176,10 @@ func (g *guard) isFixed(node parse.Node) bool {
 	return false
 }
 
-// bounded are the functions whose result is no larger than what they are given, or that look first.
+// bounded are the functions whose result is not larger than their arguments, or that check its size.
 var bounded = set("indent", "nindent", "trunc", "trim", "trimAll", "trimPrefix", "trimSuffix", "replace", "repeat")
 
-// isHarmless says whether what the commands give can be passed to a function without a guard.
+// isHarmless says whether the result of commands can be passed to a function without a guard.
 func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool {
 	last := commands[len(commands)-1].Args
 	if identifier, ok := last[0].(*parse.IdentifierNode); ok {
@@ -189,7 +188,7 @@ func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool 
 	return len(commands) == 1 && len(last) == 1 && g.isFixed(last[0])
 }
 
-// isSafe says whether what a pipeline gives can be printed as it is.
+// isSafe says whether the result of a pipeline can be printed without a guard.
 func (g *guard) isSafe(pipe *parse.PipeNode) bool {
 	last := pipe.Cmds[len(pipe.Cmds)-1].Args[0]
 	if identifier, ok := last.(*parse.IdentifierNode); ok {
@@ -198,7 +197,7 @@ func (g *guard) isSafe(pipe *parse.PipeNode) bool {
 	return len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 && g.isFixed(last)
 }
 
-// stringFunctions are the functions that give a string, never nil.
+// stringFunctions are the functions that always return a string, never nil.
 var stringFunctions = sync.OnceValue(func() map[string]bool {
 	names := set("print", "printf", "println", "html", "js", "urlquery")
 	for name, function := range functions() {
@@ -209,7 +208,7 @@ var stringFunctions = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// pass is the command that a value goes through on its way to a function.
+// pass is the command that calls a guard with a value.
 func (g *guard) pass(function string, position parse.Pos, source string) *parse.CommandNode {
 	if function == "" || asking[function] {
 		return g.call(position, takeFunction, g.flag(position, shallow[function]))
@@ -238,7 +237,7 @@ func (g *guard) flag(position parse.Pos, flag bool) *parse.BoolNode {
 	return &parse.BoolNode{NodeType: parse.NodeBool, Pos: position, True: flag}
 }
 
-// sourceOf is how commands were written, before guards: "index .Labels "region" | upper".
+// sourceOf is the text of commands before they were guarded: "index .Labels "region" | upper".
 func sourceOf(commands []*parse.CommandNode) string {
 	text := ""
 	for i, command := range commands {

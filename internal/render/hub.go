@@ -9,15 +9,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// argoHub is the built-in reconciler of clusters that an Argo CD on a hub deploys to. What is in a folder of a
-// cluster type for Argo CD is applied on the hub once, and has to bring something to each cluster of the type:
-// so it is an ApplicationSet over them.
+// argoHub is the built-in reconciler of clusters that an Argo CD on a hub deploys to. The reconciler objects in the
+// folder of a cluster type are applied on the hub once, for all clusters of the type: so they are ApplicationSets.
 const argoHub = "argocd-hub"
 
 // isArgo says whether a built-in reconciler is Argo CD.
 func isArgo(reconciler string) bool { return reconciler == "argocd" || reconciler == argoHub }
 
-// hubProject is what a workspace's AppProject is called on a hub. Folders of several hosts and environments are
+// hubProject is the name of a workspace's AppProject on a hub. Folders of several hosts and environments are
 // applied there, and each has a project of its own.
 func hubProject(project, environment, host string) string {
 	return LabelValue(project + "-" + environment + "-" + host)
@@ -32,7 +31,7 @@ func (t *Templates) rendersProject(assignment *schedule.Assignment) bool {
 // ownActions is how many of Argo CD's template actions the template "argocd-hub" writes.
 const ownActions = 2
 
-// literal keeps an ApplicationSet from reading what people wrote as actions of its own templates: a value with
+// literal escapes values, so that an ApplicationSet does not read them as actions of its templates: a value with
 // "{{" in it arrives as it is.
 func literal(content []byte) ([]byte, error) {
 	if bytes.Count(content, []byte("{{")) == ownActions {
@@ -51,7 +50,7 @@ func literal(content []byte) ([]byte, error) {
 	})
 }
 
-// escape has every text say "{{" that holds it, but for some.
+// escape escapes "{{" in every text, except in those of without.
 func escape(node *yaml.Node, without map[*yaml.Node]bool) {
 	if node == nil || without[node] {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// Labels of the objects that tell a reconciler what to do. Their values are what [LabelValue] makes of the
+// Labels of reconciler objects. Their values are what [LabelValue] returns for the
 // names.
 const (
 	OwnerLabel  = "flotilla.dev/owner"
@@ -16,12 +16,11 @@ const (
 	TargetLabel = "flotilla.dev/deployment-target"
 )
 
-// maxLabel is the longest value of a label, and the longest name of an object that becomes one.
+// maxLabel is the length of the longest value of a label, and of the longest name that is used as one.
 const maxLabel = 63
 
-// LabelValue returns the form in which a name stands in labels: itself wherever it can, the host
-// "clusters/a" as "clusters.a". What is too long, or holds what a label cannot, is cut and ended by a hash
-// of the whole.
+// LabelValue returns the form of a name in labels: the name itself where that is possible, and "clusters.a" for the
+// host "clusters/a". A name that is too long, or has other characters, is cut and ends in a hash of the whole.
 func LabelValue(name string) string {
 	value := name
 	if cluster, isCluster := strings.CutPrefix(name, "clusters/"); isCluster {
@@ -39,7 +38,7 @@ func LabelValue(name string) string {
 	return withHash(strings.TrimLeft(value, "-._"), name)
 }
 
-// isLabelValue is quicker than the library, which is asked for each assignment.
+// isLabelValue is a quick check, since it is called for each assignment.
 func isLabelValue(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; !isAlphanumeric(c) && (i == 0 || i == len(text)-1 || c != '-' && c != '_' && c != '.') {
@@ -51,8 +50,8 @@ func isLabelValue(text string) bool {
 
 func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
 
-// objectName is what the reconciler's objects of an assignment are called: as its namespace, unless others
-// may share that.
+// objectName is the name of the reconciler objects of an assignment: that of its namespace, unless others may share
+// the namespace.
 func objectName(target *schedule.Target, namespace string) string {
 	if target.Target.Namespace == "" {
 		return namespace
@@ -60,7 +59,7 @@ func objectName(target *schedule.Target, namespace string) string {
 	return withHash(namespace+"-"+target.Name, namespace+"/"+target.Name)
 }
 
-// withHash ends a name by a hash, and cuts it to what a label takes.
+// withHash adds a hash to a name, and cuts the name so that both fit into a label.
 func withHash(name, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	suffix := "-" + hex.EncodeToString(sum[:4])

@@ -7,14 +7,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Object names an object that tells a reconciler what to do.
+// Object is the reference of a reconciler object.
 type Object struct {
 	Kind      string
 	Namespace string // empty where the file does not say
 	Name      string
 }
 
-// reconciled are the kinds whose objects say what becomes of an assignment, by API group.
+// reconciled are the kinds of reconciler objects whose status shows the verdict of an assignment, by API group.
 var reconciled = map[string]map[string]bool{
 	"kustomize.toolkit.fluxcd.io": set("Kustomization"),
 	"helm.toolkit.fluxcd.io":      set("HelmRelease"),
@@ -22,9 +22,9 @@ var reconciled = map[string]map[string]bool{
 	"fleet.cattle.io":             set("GitRepo", "HelmOp"),
 }
 
-// Objects returns what reconciles the assignment, of the kinds Kustomization, HelmRelease, Application, GitRepo
-// and HelmOp; on a hub it is an ApplicationSet. Files are those that [Templates.Render] returned; they are read only where a template
-// is the user's own.
+// Objects returns the reconciler objects of an assignment, of the kinds Kustomization, HelmRelease, Application,
+// GitRepo and HelmOp, or ApplicationSet on a hub. files are those that [Templates.Render] returned; they are read only
+// where a template is the user's own.
 func (t *Templates) Objects(subject Subject, files []File) []Object {
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
 	if host == nil {
@@ -66,7 +66,7 @@ func builtinObjects(reconciler string, subject Subject) []Object {
 	return nil
 }
 
-// objectsIn reads as much of a file as is YAML.
+// objectsIn returns the reconciler objects in a file, up to the first YAML error.
 func objectsIn(content []byte) []Object {
 	var objects []Object
 	decoder := yaml.NewDecoder(bytes.NewReader(content))

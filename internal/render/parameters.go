@@ -17,18 +17,18 @@ type fieldParameter struct {
 	name       string
 	kind       string
 	reconciler string
-	// of says which manifests make such an object, and manifests is how messages call them.
+	// of says for which manifests there is such an object, and manifests is the name of these in messages.
 	of        func(*fleet.Manifests) bool
 	manifests string
 	// decided are the fields that Flotilla decides, and what to set instead.
 	decided map[string]string
 	// account is the field that a workspace's service account decides, if there is one.
 	account string
-	// added are the lists to which the parameter adds, where it would replace any other.
+	// added are the lists that the parameter extends. It replaces all others.
 	added string
 }
 
-// isOf says whether a built-in reconciler reads the parameter.
+// isOf says whether a built-in reconciler uses the parameter.
 func (p *fieldParameter) isOf(reconciler string) bool {
 	return p.reconciler == reconciler || p.reconciler == "argocd" && reconciler == argoHub
 }
@@ -103,7 +103,7 @@ const (
 	projectParameter = "project"    // of an Argo CD Application
 )
 
-// parameterNames are all that built-in templates know, sorted.
+// parameterNames are the names of all parameters of built-in templates, sorted.
 var parameterNames = func() []string {
 	names := []string{valuesParameter, secretParameter, projectParameter}
 	for i := range fieldParameters {
@@ -113,14 +113,14 @@ var parameterNames = func() []string {
 	return names
 }()
 
-// Parameter is one that built-in templates know.
+// Parameter is a parameter of built-in templates.
 type Parameter struct {
 	Name    string
-	Kind    string   // of the object over whose spec it is merged; empty for one that templates read
+	Kind    string   // of the object over whose spec it is merged; empty for a parameter that templates read
 	Decided []string // fields of the spec that Flotilla decides, sorted: "chart.spec.version"
 }
 
-// Parameters are all that built-in templates know, sorted by name.
+// Parameters returns all parameters of built-in templates, sorted by name.
 func Parameters() []Parameter {
 	all := make([]Parameter, len(parameterNames))
 	for i, name := range parameterNames {
@@ -140,7 +140,7 @@ func parametersFor(reconciler string) []string {
 	})
 }
 
-// fieldParameterOf returns nil for a name that is none's.
+// fieldParameterOf returns the parameter of a name, or nil.
 func fieldParameterOf(name string) *fieldParameter {
 	for i := range fieldParameters {
 		if fieldParameters[i].name == name {
@@ -150,7 +150,7 @@ func fieldParameterOf(name string) *fieldParameter {
 	return nil
 }
 
-// fieldParameterFor returns nil for a kind that no parameter reaches.
+// fieldParameterFor returns the parameter for a kind of object, or nil.
 func fieldParameterFor(kind string) *fieldParameter {
 	for i := range fieldParameters {
 		if fieldParameters[i].kind == kind {
@@ -170,7 +170,7 @@ func (c *parameterCheck) report(path *fleet.Path, format string, arguments ...an
 	c.findings = append(c.findings, fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
 
-// known reports names that no built-in template reads, and parameters that are not what it reads.
+// known reports parameters that no built-in template has, and those of another type.
 func (c *parameterCheck) known(parameters map[string]any, names []string) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if slices.Contains(names, name) {
@@ -230,7 +230,7 @@ func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
 	}
 }
 
-// decided reports a field, or what would take it away with all that it is in.
+// decided reports a field that Flotilla decides, also where a null would remove an object around it.
 func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field, by string) {
 	steps := strings.Split(field, ".")
 	for i, step := range steps {
@@ -248,7 +248,7 @@ func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field,
 	}
 }
 
-// unused reports the parameters of a deployment target that nothing of its own manifests reads.
+// unused reports the parameters of a deployment target that are for manifests of another kind.
 func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Manifests) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if parameter := fieldParameterOf(name); parameter != nil && !parameter.of(manifests) {
@@ -264,8 +264,8 @@ func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Mani
 	}
 }
 
-// targetProblems are what is wrong with what a deployment target says of its rendering, once for all of its
-// hosts. Whether it matters depends on the host's templates.
+// targetProblems are the mistakes in a deployment target's parameters and config_as, found once for all of its hosts.
+// The templates of a host decide which of them matter.
 type targetProblems struct {
 	unknown error // parameters that no built-in template reads
 	misused error // fields that Flotilla decides, and parameters that reach nothing
@@ -305,7 +305,7 @@ func errorOf(findings fleet.Findings) error {
 	return findings
 }
 
-// problemsOn returns what of a deployment target's problems matters on a host, or nil.
+// problemsOn returns the problems of a deployment target that matter on a host, or nil.
 func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) error {
 	var unknown, misused, form error
 	if problems := t.problems[assignment.Target.Name]; problems != nil {
@@ -325,7 +325,7 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 	return errors.Join(unknown, misused, form)
 }
 
-// forms reports forms of configuration that do not fit the manifests.
+// forms reports forms of configuration that are not possible for the manifests.
 func (c *parameterCheck) forms(path *fleet.Path, target *fleet.DeploymentTarget) {
 	if _, among := target.Manifests.ConfigAs.Values(); among && !isChart(&target.Manifests) {
 		c.report(path, `"values" is for charts, which these manifests are not`)
@@ -355,7 +355,7 @@ func formProblem(host *host, assignment *schedule.Assignment) error {
 	}}
 }
 
-// overlay returns base with the values of over, which win; objects are merged. Neither is changed.
+// overlay returns base with the values of over in it. Objects are merged; other values of over replace those of base. Neither is changed.
 func overlay(base, over map[string]any) map[string]any {
 	if len(base) == 0 {
 		return over

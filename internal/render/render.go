@@ -1,6 +1,5 @@
-// Package render turns assignments into the files of their folders: it runs the templates that the
-// cluster type of each assignment names, and checks what they wrote. The same input gives the same
-// bytes, on every machine and in every run.
+// Package render renders assignments into the files of their folders: it runs the templates of each assignment's
+// cluster type, and checks the files. The same input gives the same bytes, on every machine and in every run.
 package render
 
 import (
@@ -18,16 +17,16 @@ import (
 type Subject struct {
 	Assignment    *schedule.Assignment
 	Environment   string
-	Owner         string         // the name of whose folder it is; empty: not known yet, see [ErrUnknown]
+	Owner         string         // name of the folder's owner; empty: not known yet, see [ErrUnknown]
 	ConfigVersion string         // the snapshot's
 	Config        map[string]any // the snapshot's values; read only, so assignments may share them
 	Repo          *Repo          // nil: not known yet, see [ErrUnknown]
-	// Origin names the config container that a key of Config comes from, for messages. It may be nil, and
-	// return "".
+	// Origin returns the name of the config container that a key of Config comes from, or "", for messages. It may
+	// be nil.
 	Origin func(key string) string
 }
 
-// Repo is the place in the GitOps repository that the assignment's folder is written to.
+// Repo is the location that the assignment's folder is written to.
 type Repo struct {
 	URL    string
 	Branch string
@@ -40,18 +39,17 @@ type File struct {
 	Content []byte
 }
 
-// ErrUnknown is the error of an assignment whose manifests, or those of what it requires, are not known
-// yet, and of a template that reads .Repo before the GitOps repository is, or .Owner before the owner's
-// name is: its folder can only be rendered at apply.
+// ErrUnknown is the error where something is not known yet, so that a folder can only be rendered at apply: the
+// manifests of the assignment or of one that it requires, or .Repo or .Owner for a template that reads them.
 var ErrUnknown = errors.New("the GitOps repository, the owner's name, or the manifests of the deployment target, are not known yet")
 
-// MaxFile is the size, in bytes, beyond which a rendered file is an error.
+// MaxFile is the size, in bytes, of the largest file that may be rendered.
 const MaxFile = 4 << 20
 
 // Render returns the files of the assignment's folder, sorted by name. A template that renders
-// nothing but white space gives no file. Every template that fails is in the error, as an [*Error];
-// the error is [ErrUnknown] only where nothing else is wrong. The files are not checked: see
-// [Templates.Check]. Render may be called from many goroutines.
+// only white space writes no file. Every template that fails is in the error, as an [*Error]; the error is
+// [ErrUnknown] only where there is no other. The files are not checked: see [Templates.Check]. Render may be called
+// from several goroutines.
 func (t *Templates) Render(subject Subject) ([]File, error) {
 	host, ok := t.hosts[subject.Assignment.Host.ClusterType.Name]
 	if !ok {
@@ -153,7 +151,7 @@ func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]by
 	return content, err
 }
 
-// tooLarge refuses a configuration that no ConfigMap takes, by its largest key.
+// tooLarge is the error for a configuration that is too large for a ConfigMap. It names the largest key.
 func tooLarge(subject Subject) error {
 	total, largest, largestSize := 0, "", 0
 	for _, key := range slices.Sorted(maps.Keys(subject.Config)) {
@@ -181,7 +179,7 @@ func tooLarge(subject Subject) error {
 	return fleet.Findings{finding}
 }
 
-// shape renders one template once more, with marks in place of names; plain is how it is without.
+// shape renders one template again, with marks in place of names. plain is the file without marks.
 func (e *runner) shape(t *Templates, template *compiled, subject Subject, plain []byte) *shape {
 	names := slotsOf(subject.Assignment)
 	e.data.setNames(mark)
@@ -228,8 +226,8 @@ func (o *output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// finish ends the manifest that starts at start: one of white space only is taken back, any other
-// ends in a newline and is parted from those before it by the separator.
+// finish ends the manifest that starts at start. A manifest of only white space is removed. Any other ends in a
+// newline and follows the ones before it after the separator.
 func (o *output) finish(start int, separator string) {
 	manifest := o.buffer[start:]
 	if len(bytes.TrimSpace(manifest)) == 0 {
@@ -247,13 +245,13 @@ func (o *output) finish(start int, separator string) {
 	copy(o.buffer[start:], separator)
 }
 
-// Error is a template that could not be compiled or rendered.
+// Error says why a template could not be compiled or rendered.
 type Error struct {
 	Type     string // the template's
 	Name     string // the template's
 	Manifest int    // index into the template's manifests
-	Line     int    // in that manifest, from 1; 0 where it cannot be told
-	Action   string // what stands there, "{{ .Manifests.repo }}"; empty where it cannot be told
+	Line     int    // in that manifest, from 1; 0 where it is not known
+	Action   string // the action there, "{{ .Manifests.repo }}"; empty where it is not known
 	Message  string
 	cause    error
 }
@@ -262,7 +260,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s template %q, manifests[%d]%s", e.Type, e.Name, e.Manifest, e.position())
 }
 
-// position is ", line 3, {{ .X }}: message".
+// position is the end of the message: ", line 3, {{ .X }}: message".
 func (e *Error) position() string {
 	text := ""
 	if e.Line > 0 {
@@ -276,7 +274,7 @@ func (e *Error) position() string {
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// Finding is the error as a finding about the fleet.
+// Finding returns the error as a finding about the fleet.
 func (e *Error) Finding() fleet.Finding {
 	var root *fleet.Path
 	return fleet.Finding{Path: root.Attribute("templates").Key(e.Name).String(), Message: e.Error()}

@@ -9,10 +9,10 @@ import (
 	"text/template"
 )
 
-// Limits of what one template may do for one file, so that one that never ends, or grows without
-// bound, is an error instead of the end of the machine.
+// Limits of what one template may do for one file. A template that never ends, or needs more and more memory, is
+// an error.
 const (
-	maxIterations = 100_000  // turns of loops and calls of templates
+	maxIterations = 100_000  // iterations of loops and calls of templates
 	maxDepth      = 100      // templates that call templates, tpl included
 	maxValue      = 1 << 20  // bytes and elements of one value that is printed or passed to a function
 	maxWork       = 64 << 20 // the same, all values together
@@ -20,13 +20,13 @@ const (
 	maxKeptTexts  = 64       // parsed texts that a runner keeps for tpl
 )
 
-// runner runs templates, one at a time. Its functions count what the running template does.
+// runner runs templates, one at a time. Its functions count the work of the running template.
 type runner struct {
 	sets  map[*compiled][]*template.Template // with the functions of this runner
 	texts map[string]*template.Template      // parsed for tpl
 	yaml  yamlWriter
 	data  data
-	// isFilled says that data is that of the assignment at hand.
+	// isFilled says that data is that of the current assignment.
 	isFilled bool
 	output   output
 	turns    int
@@ -38,7 +38,7 @@ func newRunner() *runner {
 	return &runner{sets: map[*compiled][]*template.Template{}, texts: map[string]*template.Template{}}
 }
 
-// begin forgets the file before.
+// begin resets the counts for a new file.
 func (e *runner) begin() {
 	e.output.buffer = e.output.buffer[:0]
 	e.turns, e.depth, e.work = 0, 0, 0
@@ -58,8 +58,7 @@ func (e *runner) manifests(t *compiled) []*template.Template {
 	return set
 }
 
-// functions are those that must know what the running template has done so far, or that remember
-// what they did before.
+// functions are the functions that count the work of the running template, or keep results.
 func (e *runner) functions() template.FuncMap {
 	return template.FuncMap{
 		printFunction: e.print,
@@ -75,8 +74,8 @@ func (e *runner) functions() template.FuncMap {
 	}
 }
 
-// Guards panic with their errors: text/template makes errors of them, and a second result would cost an
-// allocation for every value that passes.
+// Guards panic with their errors, and text/template returns these. A second result would cost an allocation for
+// every value.
 
 func (e *runner) print(source string, value any) any {
 	if number, ok := value.(float64); ok {
@@ -161,7 +160,7 @@ func (e *runner) tpl(text string, data any) (string, error) {
 	return string(inner.buffer), nil
 }
 
-// textProblem is an error in a text that tpl was given.
+// textProblem is an error in a text that tpl renders.
 func textProblem(text string, err error) error {
 	if errors.Is(err, ErrUnknown) {
 		return ErrUnknown
@@ -171,7 +170,7 @@ func textProblem(text string, err error) error {
 	return problemf("in the text given to tpl%s", failure.position())
 }
 
-// count adds to what the template has worked on.
+// count adds to the work of the template.
 func (e *runner) count(size int) error {
 	if size > maxValue {
 		return problemf("a value is larger than %d MiB", maxValue>>20)
@@ -183,8 +182,8 @@ func (e *runner) count(size int) error {
 	return nil
 }
 
-// weigh counts a value of any kind, and refuses one that is not known yet, or, unless shallow, holds
-// one.
+// weigh counts the size of a value. It refuses a value that is not known yet and, unless shallow, one that has such
+// a value in it.
 func (e *runner) weigh(value any, shallow bool) error {
 	scale := scale{shallow: shallow}
 	if err := scale.add(value, 0); err != nil {
@@ -193,8 +192,8 @@ func (e *runner) weigh(value any, shallow bool) error {
 	return e.count(scale.size)
 }
 
-// scale measures a value, and stops where it is too large: a list that holds one list twice, and so on
-// for forty levels, is small in memory and endless in print.
+// scale measures a value, and stops where it is too large: a list that has one list in it twice, for forty levels,
+// is small in memory and endless when it is printed.
 type scale struct {
 	shallow bool
 	size    int
@@ -239,7 +238,7 @@ func (s *scale) add(value any, depth int) error {
 	return nil
 }
 
-// addReflected is for the kinds that only functions make.
+// addReflected is for types that only functions return.
 func (s *scale) addReflected(value reflect.Value, depth int) error {
 	switch value.Kind() {
 	case reflect.String:
@@ -283,7 +282,7 @@ func holdsNil(value any) bool {
 	return false
 }
 
-// numberText writes a number without an exponent, as people do.
+// numberText writes a number without an exponent.
 func numberText(number float64) string {
 	return strconv.FormatFloat(number, 'f', -1, 64)
 }
@@ -309,7 +308,7 @@ func textOf(value any) (string, bool) {
 	return "", false
 }
 
-// unquote takes the quotes off a text, as Kalypso does.
+// unquote removes the quotes around a text, as Kalypso does.
 func unquote(value any) string {
 	text, _ := textOf(value)
 	return strings.Trim(strings.Trim(strings.TrimSpace(text), `"`), "'")

@@ -11,13 +11,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// What a built-in template writes for one deployment target differs between its hosts in a few names only.
-// So it is run once more with marks in their place, and from then on the names are put where the marks
-// were. It is the same with the files of configuration, between assignments that have the same. What
-// has been checked in one such file has been checked in all, since the names can break nothing: they are
-// DNS labels in quotes.
+// The files that a built-in template writes for one deployment target differ between its hosts only in a few names.
+// So the template is run once more with marks in place of the names, and for further hosts only the names are put
+// where the marks were. Files of configuration are written in the same way for assignments with the same
+// configuration. A check of one such file is enough for all, since the names are DNS labels in quotes and cannot
+// change the structure.
 
-// shapeKey says what a file is made of, but for the names in its slots.
+// shapeKey is all that decides a file, except for the names in its slots.
 type shapeKey struct {
 	template      *compiled
 	target        string // full name of the deployment target, or name of the workspace or ConfigMap
@@ -31,14 +31,14 @@ type shapeKey struct {
 // shape is a file in pieces.
 type shape struct {
 	pieces  [][]byte
-	slots   []int       // what stands behind each piece but the last
+	slots   []int       // the slot after each piece except the last
 	checked atomic.Bool // [Templates.Check] has found nothing in it
 }
 
-// noShape stands for a file that has none.
+// noShape stands for a file that cannot be written by a shape.
 var noShape = &shape{}
 
-// slots are the names that a shape leaves open: those of the assignment, and of what it depends on.
+// slots are the names that are put into a shape: those of the assignment, and of its dependencies.
 type slots []string
 
 const (
@@ -59,14 +59,14 @@ func slotsOf(assignment *schedule.Assignment) slots {
 	return names
 }
 
-// slotMark begins what stands in a slot while a shape is made. No file holds it by accident, and one that
-// holds it on purpose gets no shape.
+// slotMark is the first part of the mark for a slot while a shape is made. No file has it by accident. A file that has
+// it on purpose gets no shape.
 const slotMark = "flotilla4f1d9c0a7be2635d8"
 
 func mark(slot int) string { return slotMark + strconv.Itoa(slot) + "x" }
 
-// shapeFrom cuts a file with marks into pieces. It returns noShape where names in the marks' places would not
-// make the file that was rendered without marks.
+// shapeFrom splits a file at its marks. It returns noShape where the pieces with names in place of the marks are not
+// the file that was rendered without marks.
 func shapeFrom(marked, plain []byte, names slots) *shape {
 	made := &shape{}
 	for {
@@ -108,7 +108,7 @@ func (s *shape) fill(names slots) []byte {
 	return content
 }
 
-// matches says whether a file is the shape with names in the slots.
+// matches says whether a file is the shape with these names in its slots.
 func (s *shape) matches(content []byte, names slots) bool {
 	for i, piece := range s.pieces {
 		rest, ok := bytes.CutPrefix(content, piece)
@@ -128,7 +128,7 @@ func (s *shape) matches(content []byte, names slots) bool {
 	return false
 }
 
-// shapes remembers shapes, for many goroutines and within bounds.
+// shapes keeps a bounded number of shapes. It is safe for concurrent use.
 type shapes struct {
 	once   sync.Once
 	seed   maphash.Seed
@@ -138,7 +138,7 @@ type shapes struct {
 	}
 }
 
-// maxShapes is how many a shard remembers.
+// maxShapes is how many shapes a shard keeps.
 const maxShapes = 4096
 
 // get returns a shape, and whether its key has been seen before.
@@ -150,7 +150,7 @@ func (s *shapes) get(key *shapeKey) (found *shape, seen bool) {
 	return found, seen
 }
 
-// keep remembers a shape, or with nil that its key has been seen.
+// keep keeps a shape, or with nil only that its key has been seen.
 func (s *shapes) keep(key *shapeKey, found *shape) {
 	shard := s.shard(key)
 	s.shards[shard].Lock()
@@ -166,7 +166,7 @@ func (s *shapes) shard(key *shapeKey) int {
 	return int((maphash.String(s.seed, key.target) ^ maphash.String(s.seed, key.configVersion)) % uint64(len(s.shards)))
 }
 
-// shapeKeyOf says what a built-in template's file is made of; ok is false for what has no shape.
+// shapeKeyOf returns the key of a built-in template's file; ok is false for a file that has no shape.
 func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) (key shapeKey, ok bool) {
 	if !template.isBuiltin {
 		return shapeKey{}, false

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// configMapFrame is how the built-in template "configmap" begins, with default names.
+// configMapFrame is the beginning of the built-in template "configmap", with default names.
 const (
 	configMapFrame = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"" + defaultConfigName + "\"\n  namespace: \""
 	configMapData  = "\"\n  labels:\n    app.kubernetes.io/managed-by: flotilla\n"
 )
 
-// isSimpleConfigMap says whether a file is certain to be a ConfigMap that Kubernetes takes, as the built-in
-// template writes it of common values: a full check takes fifty times as long, and half of all
-// configurations are one assignment's alone. A no is not certain.
+// isSimpleConfigMap says whether a file is certainly a ConfigMap that Kubernetes accepts, as the built-in template
+// writes it for common values. False means that the full check is needed, which takes fifty times as long. Half of
+// all configurations belong to only one assignment, so that shapes do not help there.
 func isSimpleConfigMap(content []byte) bool {
 	text, ok := strings.CutPrefix(string(content), configMapFrame)
 	namespace, text, ended := strings.Cut(text, configMapData)
@@ -57,7 +57,7 @@ func isSimpleName(text string) bool {
 	return text != "" && len(text) <= maxLabel
 }
 
-// isSimpleKey says whether a key needs no quotes and is one that a ConfigMap takes.
+// isSimpleKey says whether a key needs no quotes and may be in a ConfigMap.
 func isSimpleKey(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; !isAlphanumeric(c) && c != '_' && c != '-' && c != '.' {
@@ -67,7 +67,7 @@ func isSimpleKey(text string) bool {
 	return len(text) <= 253 && isPlain(text)
 }
 
-// isSimpleText says whether a value is certain to be a string in one line of printable characters.
+// isSimpleText says whether a value is certainly a string of one line of printable characters.
 func isSimpleText(value string) bool {
 	if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
 		inner := value[1 : len(value)-1]

@@ -8,15 +8,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// toYAML writes a value as block YAML with sorted keys, byte for byte as Kalypso does: the texts end
-// up inside of ConfigMap values, where every space counts.
+// toYAML writes a value as block YAML with sorted keys, byte for byte as Kalypso does: the texts become values of
+// ConfigMaps, where every space counts.
 func (w *yamlWriter) toYAML(value any) (string, error) {
 	text, err := w.marshal(value)
 	return strings.TrimSuffix(text, "\n"), err
 }
 
-// stringify writes what a ConfigMap's data can be: every value of a map as a string, objects and
-// lists as their YAML text. What is no map is written as [toYAML] writes it, a scalar as a string.
+// stringify writes a map with every value as a string, as in a ConfigMap's data; objects and lists become their YAML
+// text. A scalar becomes a string, and a list is written as by [toYAML].
 func (w *yamlWriter) stringify(value any) (string, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -50,8 +50,8 @@ func (w *yamlWriter) stringify(value any) (string, error) {
 	return w.toYAML(w.texts)
 }
 
-// marshal writes what it can by itself, and leaves the rest to the library, which takes ten times as
-// long. Tests hold the two to the same bytes.
+// marshal writes common values itself, and others with the library, which takes ten times as long. Tests make sure
+// that both write the same bytes.
 func (w *yamlWriter) marshal(value any) (string, error) {
 	w.buffer = w.buffer[:0]
 	if w.write(value) {
@@ -69,8 +69,8 @@ func libraryYAML(value any) (string, error) {
 	return string(text), err
 }
 
-// exactNumbers puts nodes in place of the numbers that the library would write with an exponent or as
-// strings, and fails on what has no YAML form.
+// exactNumbers replaces numbers that the library would write with an exponent or as strings by nodes. It is an error
+// where a value has no YAML form.
 func exactNumbers(value any) (any, error) {
 	switch value := value.(type) {
 	case json.Number:
@@ -105,7 +105,7 @@ func exactNumbers(value any) (any, error) {
 	return value, nil
 }
 
-// numberNode has no tag: the library writes those that it would not have chosen itself.
+// numberNode is a node without a tag: the library would write a tag that differs from its own choice.
 func numberNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 }

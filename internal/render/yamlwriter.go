@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlWriter writes the common values as go.yaml.in/yaml/v3 would, and remembers the texts of scalars:
-// fleets hold the same few thousand over and over.
+// yamlWriter writes common values as go.yaml.in/yaml/v3 would, and keeps the texts of scalars, since a fleet has the
+// same few thousand many times.
 type yamlWriter struct {
 	buffer  []byte
 	scalars map[string]string
@@ -21,13 +21,13 @@ type yamlWriter struct {
 }
 
 const (
-	maxScalars   = 4096 // texts that are remembered
+	maxScalars   = 4096 // texts that are kept
 	maxScalar    = 256  // bytes of each
 	maxSimpleKey = 100  // longer keys are written with "?"
 	yamlIndent   = 4
 )
 
-// write appends a document, or says that the library must write it.
+// write appends a document, or returns false where the library must write it.
 func (w *yamlWriter) write(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -42,7 +42,7 @@ func (w *yamlWriter) write(value any) bool {
 	return w.scalar(value, true) && w.newline()
 }
 
-// mapping writes the entries of a map at a column; the first stands where the buffer ends.
+// mapping writes the entries of a map at a column, the first one at the end of the buffer.
 func (w *yamlWriter) mapping(object map[string]any, column, depth int) bool {
 	var few [16]string
 	keys := few[:0]
@@ -68,7 +68,7 @@ func (w *yamlWriter) mapping(object map[string]any, column, depth int) bool {
 	return true
 }
 
-// child writes what follows the colon of a key at a column.
+// child writes the value after the colon of a key at a column.
 func (w *yamlWriter) child(value any, column, depth int) bool {
 	inner := yamlIndent * ((column + yamlIndent) / yamlIndent)
 	switch value := value.(type) {
@@ -89,7 +89,7 @@ func (w *yamlWriter) child(value any, column, depth int) bool {
 	return w.scalar(value, column == 0) && w.newline()
 }
 
-// sequence writes the elements of a list at a column; the first stands where the buffer ends.
+// sequence writes the elements of a list at a column, the first one at the end of the buffer.
 func (w *yamlWriter) sequence(list []any, column, depth int) bool {
 	for i, element := range list {
 		if i > 0 {
@@ -131,8 +131,8 @@ func (w *yamlWriter) pad(column int) {
 	}
 }
 
-// scalar writes a scalar or an empty map or list. Texts of several lines are for the outermost level
-// only: deeper down their place decides how they are written.
+// scalar writes a scalar, or an empty map or list. It writes texts of several lines only at the outermost level: at
+// deeper levels their form depends on the level.
 func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
 	switch value := value.(type) {
 	case nil:
@@ -172,7 +172,7 @@ func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
 	return true
 }
 
-// isLiteral says whether a text is certain to be written as lines below a "|". A no is not certain.
+// isLiteral says whether the library certainly writes a text as lines below a "|". False means that it may.
 func isLiteral(text string) bool {
 	if !strings.Contains(text, "\n") || text[0] == ' ' || text[0] == '\n' || text[len(text)-1] == ' ' || strings.HasSuffix(text, "\n\n") {
 		return false
@@ -223,7 +223,7 @@ func (w *yamlWriter) libraryText(value string) (string, bool) {
 // keywords are the plain scalars that start with a letter and are not strings, in YAML 1.1 or 1.2.
 var keywords = set("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf")
 
-// isPlain says whether a text is certain to be a string without quotes. A no is not certain.
+// isPlain says whether the library certainly writes a text without quotes. False means that it may.
 func isPlain(text string) bool {
 	if text == "" || !isLetter(text[0]) && text[0] != '/' && text[0] != '_' {
 		return false
@@ -246,8 +246,8 @@ func isLetter(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// compareKeys is the library's order: letters after everything else, and numbers by their size, so that
-// "a2" stands before "a10".
+// compareKeys is the library's order: letters after all other characters, and numbers by their size, so that "a2" is
+// before "a10".
 func compareKeys(first, second string) int {
 	for i := 0; ; i++ {
 		if i == len(first) || i == len(second) {
@@ -269,7 +269,7 @@ func compareKeys(first, second string) int {
 	}
 }
 
-// isWord says whether a byte stands for itself in the order of keys.
+// isWord says whether a byte is compared by its value in the order of keys.
 func isWord(c byte) bool {
 	return isLetter(c) || c == '_' || c == '-' || c == '.'
 }
@@ -318,8 +318,7 @@ func compareNumbers(a, b []rune, i int) int {
 	return cmp.Or(cmp.Compare(aNumber, bNumber), cmp.Compare(aEnd, bEnd), cmp.Compare(a[i], b[i]))
 }
 
-// withDigit stops at the largest number, where the library goes on from the smallest and has no order
-// any more.
+// withDigit stops at the largest int64. The library overflows there, and its order is not defined any more.
 func withDigit(number int64, digit rune) int64 {
 	if number > math.MaxInt64/20 {
 		return math.MaxInt64
