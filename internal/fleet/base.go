@@ -11,7 +11,7 @@ func (d *decoder) base(root *object) {
 		format := o.text("format")
 		if err := CheckFormat(format); err != nil && format != unknownText {
 			o.report("format", "%s", err)
-			d.unknownObjects() // what refers to the objects of the base is right, for all that can be told
+			d.unknownObjects() // references to objects of the base cannot be checked
 			return
 		}
 		environment, model := o.required("environment"), o.required("model")
@@ -60,8 +60,8 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 	return isSet(name) && d.environmentKnown && name != d.fleet.Environment
 }
 
-// entries reads an attribute with an entry for each object of a kind, which are checked object by
-// object. What is unknown there leaves everything else known.
+// entries reads an attribute with an entry for each object of a kind, which the caller checks one by one. An unknown
+// entry makes nothing else unknown.
 func (o *object) entries(attribute string) (entries map[string]any, isUnknown bool) {
 	o.read = append(o.read, attribute)
 	switch value := o.fields[attribute].(type) {
@@ -107,7 +107,7 @@ func (d *decoder) adoptConfig(path *Path, name string, entry any, isUnknown bool
 	}
 }
 
-// adopt takes over the objects of another fleet, which were checked when it was made.
+// adopt takes over the objects of another fleet, which were checked when that was decoded.
 func (d *decoder) adopt(base *Fleet) {
 	environment := d.fleet.Environment
 	*d.fleet = *base

@@ -1,9 +1,9 @@
 package fleet
 
-// CheckObject checks one object by itself, as it would be checked in that collection of a fleet:
-// "environments", "workspaces", "cluster_types", "clusters", "workloads", "target_policies",
-// "config_containers", "config_schemas", "templates" or "constraints". What it refers to is not looked for. The
-// paths of findings are relative to the object.
+// CheckObject checks one object by itself, as it would be checked in this collection of a fleet: "environments",
+// "workspaces", "cluster_types", "clusters", "workloads", "target_policies", "config_containers", "config_schemas",
+// "templates" or "constraints". References to other objects are not checked. The paths of findings are relative to
+// the object.
 func CheckObject(collection string, value any) Findings {
 	d := newDecoder()
 	decode, ok := map[string]func(*object) belonging{
@@ -28,7 +28,7 @@ func CheckObject(collection string, value any) Findings {
 	return d.findings
 }
 
-// environmentWithRepo is an environment that names its place in a GitOps repository.
+// environmentWithRepo decodes an environment with its location in a GitOps repository.
 func (d *decoder) environmentWithRepo(o *object) belonging {
 	if o.fields["gitops_repo"] == nil {
 		o.report("gitops_repo", "is required")
@@ -36,8 +36,7 @@ func (d *decoder) environmentWithRepo(o *object) belonging {
 	return d.environment(o)
 }
 
-// DecodeGitopsRepo reads {url, branch, path}. known is false as long as one of them is unknown, or
-// all of it is.
+// DecodeGitopsRepo reads {url, branch, path}. known is false while the object or one of its attributes is unknown.
 func DecodeGitopsRepo(value any) (repo GitopsRepo, known bool, findings Findings) {
 	d := newDecoder()
 	o, _ := d.object(nil, value)
@@ -48,7 +47,7 @@ func DecodeGitopsRepo(value any) (repo GitopsRepo, known bool, findings Findings
 	return repo, !o.unknown, d.findings
 }
 
-// DecodeSelector reads a selector. known is false as long as some of it is unknown.
+// DecodeSelector reads a selector. known is false while any part of it is unknown.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
 	d := newDecoder()
 	o := &object{decoder: d, fields: map[string]any{"selector": value}}
@@ -56,7 +55,7 @@ func DecodeSelector(value any) (selector *Selector, known bool, findings Finding
 	return selector, !o.unknown, d.findings
 }
 
-// DecodeLabels reads a map of labels. known is false as long as some of it is unknown.
+// DecodeLabels reads a map of labels. known is false while any part of it is unknown.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
 	d := newDecoder()
 	o := &object{decoder: d, fields: map[string]any{"labels": value}}
@@ -64,7 +63,7 @@ func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
 	return labels, !o.unknown, d.findings
 }
 
-// DecodeMerge reads the options of a merge, {lists, list_key}; null is the defaults.
+// DecodeMerge reads the options of a merge, {lists, list_key}. Null stands for the defaults.
 func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
 	if value == nil {
 		return (&Fleet{}).HydrationOrDefault(), true, nil

@@ -39,7 +39,7 @@ func (o *object) number(attribute string) json.Number {
 	return ""
 }
 
-// configData keeps what is unknown in a container's data from touching anything but its entry.
+// configData keeps a container's data. Where any of it is unknown, only the container's entry is.
 func (d *decoder) configData(path *Path, name string, data any) {
 	_, isObject := data.(map[string]any)
 	switch {
@@ -129,7 +129,7 @@ func (d *decoder) template(o *object) belonging {
 	return inEnvironment
 }
 
-// addTemplate: a template's name is its own among those of its type.
+// addTemplate adds a template. Its name must be unique among the templates of its type.
 func (d *decoder) addTemplate(template Template, path, name *Path) {
 	d.fleet.Templates = append(d.fleet.Templates, template)
 	if template.Type == unknownText {

@@ -11,12 +11,12 @@ import (
 //	"configmap:<name>" the same, with another name than "platform-config"
 //	"values"           among the Helm values of a chart
 //	"values:<key>"     the same, below a key; "a.b" is key b of key a
-//	"substitute"       what Flux substitutes for variables in the manifests
+//	"substitute"       values that Flux substitutes for variables in the manifests
 //
 // The list is sorted, and empty for the default, ["configmap"].
 type ConfigAs []string
 
-// configForms are the forms without what may follow them, and ":" after those that something may follow.
+// configForms are the forms, with ":" after those that may have a name or a key after it.
 var configForms = []string{"configmap", "configmap:", "values", "values:", "substitute"}
 
 // ConfigMap returns whether the config template's file is written, and the name of the ConfigMap in it;
@@ -28,7 +28,7 @@ func (c ConfigAs) ConfigMap() (name string, written bool) {
 	return c.form("configmap")
 }
 
-// Values returns whether configuration is among a chart's values, and the keys that it is below.
+// Values returns whether configuration is among a chart's values, and the keys that it is nested below.
 func (c ConfigAs) Values() (below []string, among bool) {
 	key, among := c.form("values")
 	if key != "" {
@@ -42,7 +42,7 @@ func (c ConfigAs) Substitute() bool {
 	return slices.Contains(c, "substitute")
 }
 
-// form returns what follows the colon of a form.
+// form returns the text after the colon of a form.
 func (c ConfigAs) form(name string) (rest string, found bool) {
 	for _, form := range c {
 		before, after, _ := strings.Cut(form, ":")
@@ -53,8 +53,8 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 	return "", false
 }
 
-// targetForms reads the attribute "config_as" of a deployment target. What is unknown there leaves everything else
-// known.
+// targetForms reads the attribute "config_as" of a deployment target. An unknown value makes only the target's entry of
+// manifests unknown.
 func (o *object) targetForms(target *DeploymentTarget) {
 	unknown := o.unknown
 	o.unknown = false

@@ -10,13 +10,13 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: text that is a YAML map or list
-// becomes one, everything else stays the exact text. Single quotes around the text keep it text, and
-// are trimmed together with the white space around them.
+// ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: text that is a YAML map or list becomes one, and
+// everything else is returned as the exact text. Text in single quotes is always text; the quotes are removed, with the
+// white space around them.
 //
-// Unlike Kalypso, which silently drops all documents but the first, text of several YAML documents
-// stays text; so does YAML that JSON cannot say (infinity, keys that are maps). The error is a
-// [*BoundError]: a value that is larger than a ConfigMap can be, or YAML that is too large to be read.
+// Text of several YAML documents is returned as text; Kalypso drops all documents but the first. So is YAML that has
+// no JSON form (infinity, keys that are maps). The error is a [*BoundError]: a value that is larger than a ConfigMap
+// can be, or YAML that is too large to be read.
 func ReadConfigMapValue(text string) (any, error) {
 	if len(text) > maxExpanded {
 		return nil, tooLarge("is larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
@@ -36,7 +36,7 @@ func ReadConfigMapValue(text string) (any, error) {
 		return nil, err
 	}
 	if err != nil {
-		return text, nil //nolint:nilerr // what is no YAML is a text
+		return text, nil //nolint:nilerr // a value that is not YAML is a text
 	}
 	switch parsed.(type) {
 	case map[string]any, []any:
@@ -47,7 +47,7 @@ func ReadConfigMapValue(text string) (any, error) {
 	return text, nil
 }
 
-// checkConfigMapValue says whether [ReadConfigMapValue] would refuse a value, without reading most.
+// checkConfigMapValue returns the error of [ReadConfigMapValue], but reads only the values that may have one.
 func checkConfigMapValue(text string) error {
 	if len(text) > maxExpanded || mayBeCollection(text) && (valuesAtMost(text) > maxValues || mayHaveAliases(text)) {
 		_, err := ReadConfigMapValue(text)
@@ -56,8 +56,8 @@ func checkConfigMapValue(text string) error {
 	return nil
 }
 
-// largeJSON reads a value that is too large to be read as YAML and, being JSON, takes less memory as that. It
-// is what reading it as YAML would come to.
+// largeJSON reads a value that is JSON and too large to be read as YAML: JSON takes less memory. The result is the same
+// as that of reading it as YAML.
 func largeJSON(text string) (any, bool) {
 	if at := strings.TrimLeft(text, " \t\r\n"); at == "" || at[0] != '{' && at[0] != '[' || jsonEscape.MatchString(text) {
 		return nil, false
@@ -72,7 +72,7 @@ func largeJSON(text string) (any, bool) {
 // jsonEscape are the escapes of JSON that YAML does not have.
 var jsonEscape = regexp.MustCompile(`\\/|\\u[dD][89a-fA-F]`)
 
-// asYAML makes of numbers what reading them as YAML does. It changes the value.
+// asYAML replaces numbers by what the YAML parser would return for them. It changes the value.
 func asYAML(value any) any {
 	switch value := value.(type) {
 	case json.Number:
@@ -99,7 +99,7 @@ func asYAML(value any) any {
 	return value
 }
 
-// mayBeCollection says whether text holds any of the characters that begin a YAML map or list. Most
+// mayBeCollection says whether text has any of the characters without which it cannot be a YAML map or list. Most
 // values do not, and the YAML parser takes a thousand times longer to find out.
 func mayBeCollection(text string) bool {
 	for i := 0; i < len(text); i++ {

@@ -12,46 +12,46 @@ import (
 // The modes of a constraint.
 const (
 	Enforce = "enforce" // a violation fails the plan
-	Inform  = "inform"  // a violation is told
+	Inform  = "inform"  // a violation is only reported
 )
 
 // ConstraintModes are the modes of a constraint. The first is the default.
 var ConstraintModes = []string{Enforce, Inform}
 
-// Constraint is a rule about assignments and what is rendered, written in CEL. It decides neither who goes where nor
-// what is in a folder, and is no part of the model: see [Value].
+// Constraint is a rule about assignments and rendered objects, written in CEL. It decides neither which assignments
+// there are nor what is in a folder, so it is no part of the model: see [Value].
 type Constraint struct {
 	Name       string `json:"name"`
-	Expression string `json:"expression"` // of type bool; true is as it should be
-	// Message says what is wrong where the rule is violated. MessageExpression does so with the variables of the rule, and
-	// wins where both are given. Where neither is, or MessageExpression gives nothing that can be shown, the message is the
-	// expression.
+	Expression string `json:"expression"` // of type bool; true where the rule holds
+	// Message says what is wrong where the rule is violated. MessageExpression does the same with the variables of the
+	// rule, and is used where both are given. Where neither is, or MessageExpression returns nothing that can be shown, the
+	// message is the expression.
 	Message           string          `json:"message,omitempty"`
 	MessageExpression string          `json:"message_expression,omitempty"` // of type string
 	Mode              string          `json:"mode,omitempty"`               // one of [ConstraintModes]; empty is the first
 	Match             ConstraintMatch `json:"match,omitzero"`
 }
 
-// ConstraintMatch says for what a constraint holds. All that it says must be met; the zero value is met by everything.
-// What it says must be about something that the rule is evaluated over: the hosts of a rule about deployment targets cannot
-// be selected, for example.
+// ConstraintMatch says for which subjects a constraint holds: those that meet all of its fields. All subjects meet the
+// zero value. Only fields that fit the rule's subjects may be set: a rule about deployment targets cannot select hosts,
+// for example.
 type ConstraintMatch struct {
 	Workspace                string    `json:"workspace,omitempty"`
 	WorkloadSelector         *Selector `json:"workload_selector,omitempty"`
 	DeploymentTargetSelector *Selector `json:"deployment_target_selector,omitempty"`
 	ClusterTypeSelector      *Selector `json:"cluster_type_selector,omitempty"`
-	ClusterSelector          *Selector `json:"cluster_selector,omitempty"` // hosts that are cluster types do not meet it
+	ClusterSelector          *Selector `json:"cluster_selector,omitempty"` // cluster types never meet it
 	Kinds                    []string  `json:"kinds,omitempty"`            // of objects: "Deployment", "apps/Deployment" or "apps/v1/Deployment"
 }
 
 // maxConstraintMessage is the longest message, in characters.
 const maxConstraintMessage = 1024
 
-// kubernetesKind is what a kind looks like, with its group and version or without. https://kubernetes.io/docs/reference/using-api/api-concepts
+// kubernetesKind is the form of a kind, with or without its group and version. https://kubernetes.io/docs/reference/using-api/api-concepts
 var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Za-z0-9]{0,62}$`)
 
-// constraints decodes the fleet's rules. What is unknown of one is unknown to its own entry, or to all rules
-// where the rule may be another's or nobody's; never to the model.
+// constraints decodes the fleet's rules. An unknown part of a rule makes only its entry unknown, or all rules where the
+// name of the rule, or whether it belongs to this environment, is not known. It never makes the model unknown.
 func (d *decoder) constraints(root *object) {
 	const name = "constraints"
 	root.read = append(root.read, name)
@@ -119,7 +119,7 @@ func (o *object) constraintMatch() ConstraintMatch {
 	return match
 }
 
-// adoptConstraints takes over the rules of the base fleet. One that an earlier version made has none.
+// adoptConstraints takes over the rules of the base fleet. A fleet of an earlier version has none.
 func (d *decoder) adoptConstraints(o *object) {
 	const name = "constraints"
 	o.read = append(o.read, name)

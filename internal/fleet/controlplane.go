@@ -13,8 +13,8 @@ import (
 // kalypsoGroup is the API group of Kalypso's kinds: https://github.com/microsoft/kalypso-scheduler
 const kalypsoGroup = "scheduler.kalypso.io"
 
-// fluxNameLabel is set by Flux on what a Kustomization applied; in a Kalypso control plane its value
-// is that of the workload's registration, behind the environment's name.
+// fluxNameLabel is the label that Flux sets on what a Kustomization applied. In a Kalypso control plane its value is
+// the name of the environment followed by that of the workload's registration.
 const fluxNameLabel = "kustomize.toolkit.fluxcd.io/name"
 
 // DecodeControlPlane reads the argument of provider::flotilla::control_plane: a list or map of texts
@@ -40,27 +40,27 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	return d.result()
 }
 
-// controlPlane decodes documents, and keeps what only makes sense once all have been read.
+// controlPlane decodes documents, and keeps what can only be decided after all have been read.
 type controlPlane struct {
 	*decoder
 	registrations map[string]string // workload → workspace
 	needsDefault  bool              // a Cluster names no cluster type
 	appConfigs    []appConfig
 
-	// following is what the documents that are read are of; nil for those of the control plane itself.
+	// following is the registration whose documents are being read; nil for those of the control plane itself.
 	following  *registered
 	registered map[string]*registered // by workload
-	// pendingTexts says that there are texts that are not known.
+	// pendingTexts says that some texts are not known.
 	pendingTexts bool
 }
 
-// registered is a registration as one names it whose documents are read.
+// registered is a registration whose documents are read.
 type registered struct {
 	name string
 	path *Path
 }
 
-// textValue is one of several texts, and where it stands.
+// textValue is one of several texts, with its path.
 type textValue struct {
 	path  *Path
 	value any
@@ -87,12 +87,12 @@ func (p *controlPlane) textsOf(path *Path, documents any) []textValue {
 	return texts
 }
 
-// followed reads what a registration leads to.
+// followed reads the documents of the folder that a registration refers to.
 func (p *controlPlane) followed(path *Path, fields map[string]any) {
 	o, _ := p.object(path, fields)
 	of := &registered{name: o.name(CheckLabelName), path: path.Attribute("name")}
 	if of.name == unknownText {
-		p.unknownObjects() // nobody knows yet whose its workloads are
+		p.unknownObjects() // the workspace of its workloads is not known yet
 	}
 	documents := o.value("documents")
 	o.finish()
@@ -155,7 +155,7 @@ func (p *controlPlane) document(document document) {
 	}
 }
 
-// reader returns what reads documents of a kind, written "<group>/<kind>"; nil where nothing does.
+// reader returns the function that reads documents of a kind, "<group>/<kind>"; nil for a kind that is not read.
 func (p *controlPlane) reader(kind string) func(*object) {
 	return map[string]func(*object){
 		kalypsoGroup + "/ClusterType":          p.kalypsoClusterType,
@@ -164,9 +164,9 @@ func (p *controlPlane) reader(kind string) func(*object) {
 		kalypsoGroup + "/SchedulingPolicy":     p.kalypsoPolicy,
 		kalypsoGroup + "/Template":             p.kalypsoTemplate,
 		kalypsoGroup + "/ConfigSchema":         p.kalypsoSchema,
-		kalypsoGroup + "/Environment":          func(*object) {}, // flotilla_environment says this
-		kalypsoGroup + "/GitOpsRepo":           func(*object) {}, // flotilla_assignment's gitops_repo says this
-		kalypsoGroup + "/BaseRepo":             func(*object) {}, // the documents are here already
+		kalypsoGroup + "/Environment":          func(*object) {}, // flotilla_environment has this
+		kalypsoGroup + "/GitOpsRepo":           func(*object) {}, // flotilla_assignment's gitops_repo has this
+		kalypsoGroup + "/BaseRepo":             func(*object) {}, // the documents were read already
 		"v1/ConfigMap":                         p.configMap,
 		"/Application":                         p.modelApplication,
 		"/Cluster":                             p.modelCluster,
@@ -185,7 +185,7 @@ func documentName(o *object) string {
 	return name
 }
 
-// metadata reads what every Kubernetes object has; what else its metadata holds is the cluster's.
+// metadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
 func (o *object) metadata(check func(string) string) (name string, labels Labels) {
 	if o.fields["metadata"] == nil {
 		o.report("metadata", "is required")
@@ -197,7 +197,7 @@ func (o *object) metadata(check func(string) string) (name string, labels Labels
 	return name, labels
 }
 
-// spec decodes the attribute spec strictly, and what is beside it.
+// spec decodes the attribute spec strictly, and the attributes beside it.
 func (o *object) spec(decode func(*object)) {
 	if o.fields["spec"] == nil {
 		o.report("spec", "is required")
@@ -209,17 +209,16 @@ func (o *object) spec(decode func(*object)) {
 	o.finish("status")
 }
 
-// metadataName is where the name of a Kubernetes object stands.
+// metadataName is the path of the name of a Kubernetes object.
 func (o *object) metadataName() *Path {
 	return o.path.Attribute("metadata").Attribute("name")
 }
 
-// appConfigPrefix begins the names of ConfigMaps that Azure App Configuration's provider writes, whose
-// keys carry labels.
+// appConfigPrefix is the prefix of the names of ConfigMaps that Azure App Configuration's provider writes. Their keys
+// have labels in them.
 const appConfigPrefix = "azure-app-config"
 
-// configMap reads a container, or those that the keys make; other ConfigMaps are no business of the
-// platform's.
+// configMap reads a config container, or several where the keys have labels in them. Other ConfigMaps are ignored.
 func (p *controlPlane) configMap(o *object) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
@@ -265,8 +264,8 @@ type appConfig struct {
 	data map[string]any
 }
 
-// readAppConfigs makes a container of all keys that have the same labels. They win over all other
-// ConfigMaps; among them the later by name wins, then the longer list of labels, counted in characters.
+// readAppConfigs makes one container of all keys with the same labels. These have priority over all other
+// ConfigMaps; among them the later by name, then the longer list of labels, counted in characters.
 func (p *controlPlane) readAppConfigs() {
 	slices.SortFunc(p.appConfigs, func(a, b appConfig) int { return cmp.Compare(a.name, b.name) })
 	for i, config := range p.appConfigs {
@@ -299,7 +298,7 @@ func cutLast(text, separator string) (before, after string) {
 	return text[:max(i, 0)], text[i+1:]
 }
 
-// labelsOf reads "<label>.<value>.<label>.<value>". A label without a value is passed over, as Kalypso
+// labelsOf reads "<label>.<value>.<label>.<value>". A label without a value is ignored, as Kalypso
 // does.
 func labelsOf(text string) (labels Labels, problem string) {
 	labels = Labels{}
@@ -311,7 +310,7 @@ func labelsOf(text string) (labels Labels, problem string) {
 	return labels, problem
 }
 
-// withoutOwnerLabels drops what says who applied an object, not whom it is for.
+// withoutOwnerLabels removes the labels that say what applied an object.
 func withoutOwnerLabels(labels Labels) Labels {
 	kept := maps.Clone(labels)
 	delete(kept, "platform-config")
@@ -323,8 +322,8 @@ func withoutOwnerLabels(labels Labels) Labels {
 	return kept
 }
 
-// finish derives what depends on all documents: the workspaces and whose each workload is, and the order
-// of what Azure App Configuration gave.
+// finish derives what depends on all documents: the workspaces, the workspace of each workload, and the order of the
+// values from Azure App Configuration.
 func (p *controlPlane) finish() {
 	p.readAppConfigs()
 	p.checkRegistered()
@@ -357,7 +356,7 @@ func (p *controlPlane) finish() {
 	}
 }
 
-// checkRegistered finds registrations that nobody has registered.
+// checkRegistered finds followed registrations that no document of the control plane has.
 func (p *controlPlane) checkRegistered() {
 	if p.pendingTexts {
 		return

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Decoded is what the input of a fleet amounts to.
+// Decoded is the result of reading the input of a fleet.
 type Decoded struct {
 	Fleet *Fleet
-	// Known says that the fleet would be the same once everything in the input is known.
+	// Known says that the fleet will not change when the rest of the input becomes known.
 	Known bool
-	// Environment is the fleet's environment; unknown as long as EnvironmentKnown is false.
+	// Environment is the fleet's environment, where EnvironmentKnown is true.
 	Environment      string
 	EnvironmentKnown bool
 	// Config holds the data of the containers that are known, Pending the names of those whose data
@@ -25,16 +25,15 @@ type Decoded struct {
 	PendingManifests []string
 	TargetsKnown     bool
 	// Constraints are the rules that are known, sorted by name, PendingConstraints the names of those that are not.
-	// ConstraintsKnown says that there are no others. With findings, Constraints are those with which nothing is wrong.
+	// ConstraintsKnown says that there are no others. With findings, Constraints are those without a finding.
 	Constraints        []Constraint
 	PendingConstraints []string
 	ConstraintsKnown   bool
 }
 
-// Decode reads the argument of provider::flotilla::fleet: an object that holds everything of one
-// environment. Objects of other environments are left out. Findings come all at once, sorted by
-// where they are; with any, Decoded is not to be used. What is unknown is never a finding, and what
-// may go away once it is known is none either.
+// Decode reads the argument of provider::flotilla::fleet: an object that has everything of one environment. Objects of
+// other environments are left out. It returns all findings at once, sorted by path; with any, Decoded must not be
+// used. An unknown value is never a finding, and neither is a problem that may go away once a value is known.
 func Decode(input any) (*Decoded, Findings) {
 	d := newDecoder()
 	root, isUnknown := d.object(nil, input)
@@ -69,7 +68,7 @@ func Decode(input any) (*Decoded, Findings) {
 	return d.result()
 }
 
-// explicit: assignments, be there any or none, replace the scheduler.
+// explicit reads the attribute "assignments". Where it is set, even to an empty list, there is no scheduling.
 func (d *decoder) explicit(root *object) {
 	policies, assignments := root.fields["target_policies"], root.fields["assignments"]
 	isSet := func(value any) bool { return value != nil && value != Unknown{} }
@@ -82,7 +81,7 @@ func (d *decoder) explicit(root *object) {
 	d.fleet.Explicit = d.fleet.Explicit || assignments != nil
 }
 
-// decoder collects a fleet, and all that is wrong with it.
+// decoder collects a fleet, and all findings about it.
 type decoder struct {
 	fleet            *Fleet
 	findings         Findings
@@ -99,10 +98,10 @@ type decoder struct {
 
 	// paths says where an object of the fleet was read; nil is the base fleet.
 	paths map[objectKey]*Path
-	// incomplete names the collections of which not every object is known: what seems to refer to
-	// nothing may be there later.
+	// incomplete has the collections of which not every object is known: an object that seems to be missing
+	// may be there later.
 	incomplete map[string]bool
-	// allEnvironments are the names that an environment may have; nil where the input does not say.
+	// allEnvironments are the names of all environments; nil where the input does not have them.
 	allEnvironments []string
 	// references are names that must be those of other objects.
 	references []reference
@@ -129,7 +128,7 @@ func (d *decoder) report(path *Path, format string, arguments ...any) {
 	d.findings = append(d.findings, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
 
-// maxFindings bounds what is found in one input: nobody reads more.
+// maxFindings bounds the findings about one input.
 const maxFindings = 1000
 
 func (d *decoder) full() bool { return len(d.findings) >= maxFindings }
@@ -139,12 +138,12 @@ type belonging int
 
 const (
 	notInEnvironment   belonging = iota
-	maybeInEnvironment           // it is in the fleet, but what is not known yet may take it out again
+	maybeInEnvironment           // it is in the fleet for now, but its environment is not known yet
 	inEnvironment
 )
 
-// collection decodes a list, tuple, set or map of objects. What is unknown in an object of another
-// environment is of no consequence.
+// collection decodes a list, tuple, set or map of objects. Unknown parts of objects of other environments are
+// ignored.
 func (d *decoder) collection(root *object, name string, decode func(*object) belonging) {
 	each := func(path *Path, value any) {
 		o, isUnknown := d.object(path, value)
@@ -195,7 +194,7 @@ func (d *decoder) each(root *object, name string, value any, do func(path *Path,
 	}
 }
 
-// unknownObject notes that a collection may hold an object that is not known, or not hold one that is.
+// unknownObject notes that the objects of a collection are not all known, or may not all be in this environment.
 func (d *decoder) unknownObject(collection string) {
 	d.known = false
 	d.incomplete[collection] = true
@@ -220,7 +219,7 @@ func (d *decoder) register(collection, name string, path *Path) {
 	d.registerAt(objectKey{collection, name}, path, path.Attribute("name"))
 }
 
-// registerAt is register for an object whose name stands elsewhere.
+// registerAt is register for an object whose name has another path.
 func (d *decoder) registerAt(key objectKey, path, name *Path) {
 	if !isSet(key.name) {
 		return
@@ -236,7 +235,7 @@ func (d *decoder) registerAt(key objectKey, path, name *Path) {
 	d.paths[key] = path
 }
 
-// allFindings are sorted by where they are, each once.
+// allFindings returns the findings sorted by path, each once.
 func (d *decoder) allFindings() Findings {
 	slices.SortStableFunc(d.findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
 	seen := make(map[Finding]bool, len(d.findings))
@@ -264,7 +263,7 @@ func (d *decoder) pendingManifests() []string {
 	return names
 }
 
-// result checks what can only be seen across objects, and hands everything out.
+// result checks what involves several objects, and returns everything.
 func (d *decoder) result() (*Decoded, Findings) {
 	d.fleet.sortLists()
 	d.checkReferences()

@@ -4,7 +4,7 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// document is one YAML document of a text, and where it stands.
+// document is one YAML document of a text, with its position.
 type document struct {
 	path   *Path
 	number int // of the document in its text, from 1

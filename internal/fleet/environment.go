@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// readEnvironment reads which environment the fleet is of.
+// readEnvironment reads the environment of the fleet.
 func (d *decoder) readEnvironment(root *object) {
 	name := root.required("environment")
 	d.fleet.Environment = name
@@ -72,7 +72,7 @@ func (d *decoder) environment(o *object) belonging {
 	return inEnvironment
 }
 
-// gitopsRepo reads a place in a repository. "." is the root, as is no path at all.
+// gitopsRepo reads a location in a repository. The paths "." and "" are the root.
 func (o *object) gitopsRepo() GitopsRepo {
 	repo := GitopsRepo{URL: o.required("url"), Branch: o.required("branch"), Path: o.text("path")}
 	if repo.Path == "." || repo.Path == "./" || repo.Path == "/" {
@@ -82,8 +82,8 @@ func (o *object) gitopsRepo() GitopsRepo {
 	return repo
 }
 
-// belongs reads the attribute "environment" of an object, and says whether it is the fleet's.
-// Absent means yes.
+// belongs reads the attribute "environment" of an object, and says whether it is the fleet's. An object without it
+// belongs to the fleet's environment.
 func (d *decoder) belongs(o *object) belonging {
 	environment := o.text("environment")
 	d.checkEnvironment(o.path.Attribute("environment"), environment)
@@ -103,8 +103,8 @@ func (d *decoder) checkEnvironment(path *Path, name string) {
 	d.checkEnvironmentOf(path, "", name)
 }
 
-// checkEnvironmentOf is checkEnvironment for a name whose own path is not the user's: before says whose it
-// is.
+// checkEnvironmentOf is checkEnvironment for a name that the user has not written at this path. before is the
+// beginning of the message, and says which object has the name.
 func (d *decoder) checkEnvironmentOf(path *Path, before, name string) {
 	if d.allEnvironments == nil || name == "" || name == unknownText || slices.Contains(d.allEnvironments, name) {
 		return
@@ -115,7 +115,7 @@ func (d *decoder) checkEnvironmentOf(path *Path, before, name string) {
 // environmentLabel is the reserved label that says which environment an assignment is of.
 const environmentLabel = "environment"
 
-// checkEnvironmentLabel reports an environment that labels ask for and that there is not.
+// checkEnvironmentLabel reports a label that asks for an environment that does not exist.
 func (o *object) checkEnvironmentLabel(attribute string, labels map[string]string) {
 	o.decoder.checkEnvironment(o.path.Attribute(attribute).Key(environmentLabel), labels[environmentLabel])
 }

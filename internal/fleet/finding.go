@@ -8,9 +8,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Finding is one thing that is wrong in the input, and where.
+// Finding is one mistake in the input.
 type Finding struct {
-	Path    string // as one would write it in HCL: workloads["hello"].labels["a b"]; empty is the whole input
+	Path    string // of the value, as in HCL: workloads["hello"].labels["a b"]; empty for the whole input
 	Message string // a sentence or clause without the path
 }
 
@@ -21,7 +21,7 @@ func (f Finding) String() string {
 	return f.Path + ": " + f.Message
 }
 
-// Findings are all that is wrong. As an error they read as one line for each.
+// Findings are several mistakes. As an error they are one line each.
 type Findings []Finding
 
 func (f Findings) Error() string {
@@ -32,7 +32,7 @@ func (f Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Path says where in the input a value stands. The zero value is the whole input.
+// Path is the path of a value in the input. The zero value is the whole input.
 type Path struct {
 	parent *Path
 	step   string
@@ -53,8 +53,8 @@ func (p *Path) Index(index int) *Path {
 	return &Path{parent: p, step: "[" + strconv.Itoa(index) + "]"}
 }
 
-// elementPaths are those of the elements of a list at p. Objects are named, not numbered, wherever the
-// name is known and no other has it.
+// elementPaths returns the paths of the elements of a list at p. An object has its name in the path where the name is
+// known and unique, else its number.
 func elementPaths(p *Path, list []any) []*Path {
 	count := make(map[string]int, len(list))
 	for _, element := range list {
@@ -71,7 +71,7 @@ func elementPaths(p *Path, list []any) []*Path {
 	return paths
 }
 
-// nameOf returns the name of an object that has one; "" for one that is no name at all.
+// nameOf returns the name of an object; "" where it has none that can be shown.
 func nameOf(element any) string {
 	object, _ := element.(map[string]any)
 	name, _ := object["name"].(string)

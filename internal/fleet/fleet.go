@@ -1,6 +1,6 @@
-// Package fleet is the model: everything that one environment's scheduling, hydration and rendering
-// are computed from. It decodes objects as people write them (HCL values, YAML, JSON) into types,
-// and reports every finding with the path of what is wrong. It knows neither Terraform nor Git.
+// Package fleet is the model: everything that one environment's scheduling, hydration and rendering are computed from.
+// It decodes objects in the form in which users write them (HCL values, YAML, JSON), and reports all mistakes, each
+// with its path. It knows neither Terraform nor Git.
 package fleet
 
 import (
@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// Fleet is the input of every computation for one environment. Its lists are sorted by name, and
-// hold only objects of the environment. Configuration values are not part of it: see [Config]. Its JSON
-// is the model, to which the manifests of deployment targets do not belong: see [Value].
+// Fleet is the input of every computation for one environment. Its lists are sorted by name, and have only objects of
+// the environment. Configuration values are not part of it: see [Config]. Its JSON is the model; the manifests of
+// deployment targets are not part of that: see [Value].
 type Fleet struct {
 	Environment      string               `json:"environment"`
 	Workspaces       []Workspace          `json:"workspaces,omitempty"`
@@ -34,14 +34,14 @@ type Fleet struct {
 	Hydration        *Hydration           `json:"hydration,omitempty"`
 }
 
-// Config maps the name of each config container to the canonical JSON object of its data. A
-// container of the fleet that has no entry holds a value that is not known yet.
+// Config maps the name of each config container to the canonical JSON object of its data. A container without an entry
+// has a value that is not known yet.
 type Config map[string]string
 
 // Labels are Kubernetes labels.
 type Labels map[string]string
 
-// Environment is a stage of the chain and its place in a GitOps repository.
+// Environment is a stage of the chain and its location in a GitOps repository.
 type Environment struct {
 	Name        string
 	GitopsRepo  GitopsRepo
@@ -49,7 +49,7 @@ type Environment struct {
 	Description string
 }
 
-// GitopsRepo is a place in a GitOps repository. Path is relative to its root and without "." segments;
+// GitopsRepo is a location in a GitOps repository. Path is relative to its root and without "." segments;
 // empty is the root.
 type GitopsRepo struct {
 	URL    string
@@ -66,7 +66,7 @@ type Workspace struct {
 	ResourceQuota     map[string]string `json:"resource_quota,omitempty"`
 	LimitRange        []Limit           `json:"limit_range,omitempty"`
 	NetworkPolicy     string            `json:"network_policy,omitempty"`  // "none" or "isolated"; empty is "none"
-	ServiceAccount    string            `json:"service_account,omitempty"` // whom reconcilers impersonate; empty: nobody
+	ServiceAccount    string            `json:"service_account,omitempty"` // that reconcilers impersonate; empty: none
 	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: the Argo CD project "default"
 	Labels            Labels            `json:"labels,omitempty"`
 }
@@ -80,7 +80,7 @@ type ClusterType struct {
 	NamespaceService string  `json:"namespace_service"`
 	ConfigType       string  `json:"config_type"`
 	Description      string  `json:"description,omitempty"`
-	// Parameters are for templates, below those of deployment targets.
+	// Parameters are for templates. Those of deployment targets are merged over them.
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
@@ -106,9 +106,9 @@ type Workload struct {
 type DeploymentTarget struct {
 	Name          string   `json:"name"`
 	Labels        Labels   `json:"labels,omitempty"`
-	Namespace     string   `json:"namespace,omitempty"`      // empty: made of the names of environment, host and target
+	Namespace     string   `json:"namespace,omitempty"`      // empty: from the names of environment, host and target
 	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas of its own
-	// Manifests are no part of the model, since they decide nothing but what is in a folder: see [Value].
+	// Manifests are no part of the model, since they decide only what is in a folder: see [Value].
 	Manifests Manifests `json:"-"`
 	// ManifestsPending says that something in Manifests is not known yet; they are empty then.
 	ManifestsPending bool `json:"-"`
@@ -126,8 +126,8 @@ type Manifests struct {
 	Version    string         `json:"version,omitempty"`
 	Type       string         `json:"type,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // for templates
-	// ConfigAs is an attribute of the deployment target, and stands here since it decides nothing but what is in a
-	// folder, too.
+	// ConfigAs is an attribute of the deployment target. It is here since it decides only what is in a folder, as the
+	// manifests do.
 	ConfigAs ConfigAs `json:"config_as,omitempty"` // empty: the default
 }
 
@@ -144,8 +144,8 @@ type TargetPolicy struct {
 	Effect                   string       `json:"effect"`              // "schedule" or "exclude"
 }
 
-// ExplicitAssignment is an assignment that the user computed instead of leaving it to the scheduler. Exactly
-// one of ClusterType and Cluster is set; DeploymentTarget is a full name.
+// ExplicitAssignment is an assignment that the user gives, in place of scheduling. Exactly one of ClusterType and
+// Cluster is set; DeploymentTarget is a full name.
 type ExplicitAssignment struct {
 	ClusterType      string `json:"cluster_type,omitempty"`
 	Cluster          string `json:"cluster,omitempty"`
@@ -157,7 +157,7 @@ type ConfigContainer struct {
 	Name     string      `json:"name"`
 	Labels   Labels      `json:"labels,omitempty"`
 	Priority json.Number `json:"priority,omitempty"` // empty is 0
-	// FromConfigMap says that values could only be strings where they were written.
+	// FromConfigMap says that the values were read from a ConfigMap, so that all of them were strings.
 	FromConfigMap bool `json:"from_config_map,omitempty"`
 }
 
@@ -219,7 +219,7 @@ func (f *Fleet) HydrationOrDefault() Hydration {
 	return hydration
 }
 
-// FullName is what a deployment target is called outside of its workload: "<workload>-<target>".
+// FullName is the name of a deployment target outside of its workload: "<workload>-<target>".
 func FullName(workload, target string) string {
 	return workload + "-" + target
 }
@@ -233,8 +233,8 @@ func (f *Fleet) Model() (string, error) {
 	return model, nil
 }
 
-// ParseModel reads what [Fleet.Model] wrote: a fleet all of whose manifests are pending. [Value.Fleet]
-// has them too.
+// ParseModel reads the JSON of [Fleet.Model]. All manifests of the result are pending; [Value.Fleet] also reads the
+// manifests.
 func ParseModel(model string) (*Fleet, error) {
 	fleet := &Fleet{}
 	if err := parseStrictly(model, fleet); err != nil {
@@ -258,7 +258,7 @@ func encode(value any) (string, error) {
 	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))), nil
 }
 
-// parseStrictly reads one JSON value that has no attributes but those of the type, within bounds.
+// parseStrictly reads one JSON value within bounds. Attributes that the type does not have are errors.
 func parseStrictly(text string, into any) error {
 	if err := checkMemory(text, reflect.TypeOf(into).Elem()); err != nil {
 		return err
@@ -299,7 +299,7 @@ func CompareExplicitAssignments(a, b ExplicitAssignment) int {
 		cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
 }
 
-// Merge returns labels with those of the later sets winning. The result is never one of the arguments.
+// Merge returns the labels of all sets. Where several have a key, the last one counts. The result is a new map.
 func Merge(sets ...Labels) Labels {
 	merged := Labels{}
 	for _, set := range sets {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 )
 
-// Format is that of the values that this version makes and takes.
+// Format is the format of the values that this version writes and reads.
 const Format = "2"
 
-// Value is what provider::flotilla::fleet returns: the model decides who goes where, and what decides
-// only what is in a folder stands beside it, an entry for each object. So a value that is not known yet
-// leaves everything known that it does not reach. Entries that are not known yet are absent.
+// Value is what provider::flotilla::fleet returns: the model, which decides which assignments there are, and beside it
+// an entry for each object that decides only what is in a folder. So a value that is not known yet makes only its entry
+// unknown, and the folders that it reaches. Entries that are not known yet are absent.
 type Value struct {
 	Format      string
 	Environment string
@@ -19,7 +19,7 @@ type Value struct {
 	Constraints map[string]string // canonical JSON of each constraint, by name; they decide neither
 }
 
-// Known says whether it is known who goes where. Without that there is no fleet.
+// Known says whether the model is known. Without it, nothing can be computed.
 func (v Value) Known() bool { return v.Model != "" }
 
 // Fleet reads the value back. Manifests that are not known yet are pending in it, and config containers
@@ -38,7 +38,7 @@ func (v Value) Fleet() (*Fleet, Config, error) {
 	return fleet, v.Config, nil
 }
 
-// CheckFormat refuses a fleet that another version made. The first version said no format.
+// CheckFormat refuses a fleet of another version. Fleets of the first version have no format.
 func CheckFormat(format string) error {
 	if format == Format {
 		return nil
@@ -68,9 +68,9 @@ func (f *Fleet) adoptManifests(entries map[string]string) error {
 	return nil
 }
 
-// Value is what is known of the input: no entries of Config unless ContainersKnown, none of Manifests
-// unless TargetsKnown, and none of Constraints unless ConstraintsKnown. Pending, PendingManifests and
-// PendingConstraints name those that are not known yet.
+// Value returns what is known of the input. It has entries of Config only with ContainersKnown, of Manifests only with
+// TargetsKnown, and of Constraints only with ConstraintsKnown. Pending, PendingManifests and PendingConstraints have
+// the names of the entries that are not known yet.
 func (d *Decoded) Value() (Value, error) {
 	value := Value{Format: Format}
 	if d.ContainersKnown {

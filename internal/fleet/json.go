@@ -15,8 +15,8 @@ const (
 	maxDigits = 1000 // characters of a number
 )
 
-// ParseJSON reads one JSON value. What follows it, and a key that stands twice, are errors. It takes
-// what encoding/json takes, in a fraction of the memory.
+// ParseJSON reads one JSON value. Text after it and keys that appear twice are errors. It accepts what encoding/json
+// accepts, and needs a fraction of the memory.
 func ParseJSON(text string) (any, error) {
 	r := &jsonReader{text: text}
 	value, err := r.value(0)
@@ -38,7 +38,7 @@ type jsonReader struct {
 	at   int
 }
 
-// errSyntax is that of a text that is no JSON; where and why is left to encoding/json.
+// errSyntax says that a text is not JSON; encoding/json then says where and why.
 var errSyntax = errors.New("not JSON")
 
 // syntaxError is a [json.SyntaxError], or [io.ErrUnexpectedEOF] where the text ends too early.
@@ -57,8 +57,8 @@ func (r *jsonReader) syntaxError() error {
 	return err
 }
 
-// endsEarly tells a text that is no JSON because it ends from one whose last character is wrong: for
-// encoding/json a space follows every text.
+// endsEarly says whether a text is not JSON because it ends too early, and not because its last character is wrong:
+// encoding/json reads a space after every text.
 func endsEarly(text, message string) bool {
 	return strings.HasPrefix(message, "unexpected end") ||
 		strings.HasPrefix(message, "invalid character ' '") && !strings.HasSuffix(text, " ")
@@ -75,7 +75,7 @@ func (r *jsonReader) space() {
 	}
 }
 
-// take passes over white space and, where it follows, a character.
+// take skips white space and, where it follows, a character.
 func (r *jsonReader) take(c byte) bool {
 	r.space()
 	if r.at < len(r.text) && r.text[r.at] == c {
@@ -171,7 +171,7 @@ func (r *jsonReader) object(depth int) (any, error) {
 	}
 }
 
-// string reads what starts at a quotation mark. Most strings are a part of the text as they stand.
+// string reads a string from its quotation mark on. Most strings have no escapes and are a part of the text.
 func (r *jsonReader) string() (string, error) {
 	start := r.at
 	plain := true
@@ -237,7 +237,7 @@ func (r *jsonReader) number() (any, error) {
 	return json.Number(r.text[start:r.at]), nil
 }
 
-// digits are the numbers that are the most common, made once.
+// digits are the most common numbers, allocated once.
 var digits = [10]any{
 	json.Number("0"), json.Number("1"), json.Number("2"), json.Number("3"), json.Number("4"),
 	json.Number("5"), json.Number("6"), json.Number("7"), json.Number("8"), json.Number("9"),

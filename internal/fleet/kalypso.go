@@ -69,8 +69,8 @@ func (o *object) schemas(attribute string) []string {
 	return schemas
 }
 
-// kalypsoManifests: Kalypso's are a free map of strings. What Flotilla has no attribute for is a
-// parameter.
+// kalypsoManifests reads Kalypso's manifests, which are a free map of strings. Keys for which Flotilla has no attribute
+// are parameters.
 func (o *object) kalypsoManifests() Manifests {
 	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type"}
 	parameters := map[string]any{}

@@ -148,7 +148,7 @@ func (d *decoder) workload(o *object) belonging {
 	return belongs
 }
 
-// deploymentTarget returns nil for one that is unknown as a whole.
+// deploymentTarget returns nil for a target that is unknown as a whole.
 func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *DeploymentTarget, belongs belonging, isUnknown bool) {
 	if problem := CheckLabelName(name); problem != "" {
 		d.report(path, "%q %s", name, problem)
@@ -179,14 +179,14 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	return target, belongs, o.unknown
 }
 
-// agentNamespaces are where agents are, by their names.
+// agentNamespaces are the namespaces of agents, with the names of the agents.
 var agentNamespaces = map[string]string{
 	"flux-system": "Flux", "argocd": "Argo CD", "cattle-fleet-system": "Rancher Fleet", "cattle-fleet-local-system": "Rancher Fleet",
 	"fleet-local": "Rancher Fleet", "zarf": "Zarf",
 }
 
-// checkNamespace keeps the namespace of a deployment target apart from those that its cluster lives on: what is
-// rendered for it has a quota, limits and network policies of its workspace.
+// checkNamespace refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
+// policies of its workspace would apply to them.
 func checkNamespace(name string) string {
 	switch agent, isAgents := agentNamespaces[name]; {
 	case isAgents:

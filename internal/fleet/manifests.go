@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// storageAttributes are what the manifests of each storage may say, besides repo, type and parameters.
+// storageAttributes are the attributes that manifests of each storage may have, besides repo, type and parameters.
 var storageAttributes = map[string][]string{
 	"git":  {"branch", "tag", "commit", "path"},
 	"helm": {"chart", "version"},
 	"oci":  {"tag", "version", "path", "chart"},
 }
 
-// targetManifests reads the attribute "manifests" of a deployment target. What is unknown there leaves
-// everything else known.
+// targetManifests reads the attribute "manifests" of a deployment target. An unknown value makes only the target's
+// entry of manifests unknown.
 func (o *object) targetManifests(target *DeploymentTarget, decode func(*object) Manifests) {
 	o.read = append(o.read, "manifests")
 	if o.fields["manifests"] == nil {
@@ -31,8 +31,8 @@ func (o *object) targetManifests(target *DeploymentTarget, decode func(*object) 
 	}
 }
 
-// manifests checks that what is said fits the storage, see https://fluxcd.io/flux/components/source/
-// for what each can say.
+// manifests reads manifests, and checks that their attributes fit the storage, see
+// https://fluxcd.io/flux/components/source/ for each.
 func (o *object) manifests() Manifests {
 	m := Manifests{
 		Storage: o.oneOf("storage", "git", Storages...),
@@ -77,8 +77,7 @@ func (o *object) manifests() Manifests {
 	return m
 }
 
-// anyObject reads an object of which anything may be known to somebody: nil for an absent, empty or unknown
-// one.
+// anyObject reads an object with any attributes: nil where it is absent, empty or unknown.
 func (o *object) anyObject(attribute string) map[string]any {
 	switch value := o.value(attribute).(type) {
 	case nil, Unknown:

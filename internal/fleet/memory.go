@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// The bounds of the memory that reading a text into a type of the model may take: so much for a text of less than
-// 1 MiB, and so much for each byte of a longer one. What provider::flotilla::fleet returns takes about ten times its
+// The bounds of the memory that reading a text into a type of the model may take: the first for a text of less than
+// 1 MiB, the second for each byte of a longer one. The value of provider::flotilla::fleet takes about ten times its
 // length.
 const (
 	maxMemory        = 48 << 20
 	maxMemoryPerByte = 64
 )
 
-// What the parts of a value take, about, all that is thrown away while lists grow included.
+// How much memory the parts of a value take, approximately, including what is discarded while lists grow.
 const (
 	growth       = 5   // of a list: elements that are made for each that stays
 	emptyObject  = 48  // bytes
@@ -25,8 +25,8 @@ const (
 	anyMemory    = 24  // bytes of any value
 )
 
-// checkMemory finds out whether a text has the shape of a type, and whether reading it would take too much memory: a
-// few bytes make a large object, and lists are copied as they grow. It looks at the text, and makes nothing of it.
+// checkMemory checks that a text has the shape of a type, and that reading it would not take too much memory: a few
+// bytes can become a large object, and lists are copied while they grow. It allocates nothing of the value.
 func checkMemory(text string, t reflect.Type) error {
 	e := &estimate{jsonReader: jsonReader{text: text}, limit: maxMemory, fields: map[reflect.Type]map[string]reflect.Type{}}
 	if len(text) >= 1<<20 {
@@ -39,7 +39,7 @@ func checkMemory(text string, t reflect.Type) error {
 	return err
 }
 
-// estimate is a look at a text under way.
+// estimate is the state of checkMemory.
 type estimate struct {
 	jsonReader
 	memory, limit int
@@ -55,7 +55,7 @@ func (e *estimate) add(bytes int) error {
 
 var numberType = reflect.TypeFor[json.Number]()
 
-// value passes over one value, which must be one that the type takes.
+// value skips one value, which must fit the type.
 func (e *estimate) value(t reflect.Type, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("nested deeper than %d levels", maxDepth)
@@ -163,7 +163,7 @@ func (e *estimate) object(t reflect.Type, depth int) error {
 	return e.add(smallObject)
 }
 
-// fieldsOf are the types of what a struct takes, by the names that they have in JSON.
+// fieldsOf returns the types of a struct's fields, by their names in JSON.
 func (e *estimate) fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if fields, known := e.fields[t]; known {
 		return fields

@@ -14,7 +14,7 @@ import (
 // modelTarget is the name of the one deployment target that an Application has.
 const modelTarget = "default"
 
-// modelKind tells which model an object without kind is, as an API gives it, by what no other has.
+// modelKind returns the model of an object without kind, as an API returns it, by attributes that only this model has.
 func modelKind(fields map[string]any) string {
 	for _, only := range []struct{ attribute, kind string }{
 		{"repo_url", "Application"}, {"short_name", "Cluster"}, {"group", "Namespace"},
@@ -27,7 +27,7 @@ func modelKind(fields map[string]any) string {
 	return ""
 }
 
-// modelList reads a list of models, as an API gives it: {"items": [...]}.
+// modelList reads a list of models, as an API returns it: {"items": [...]}.
 func (p *controlPlane) modelList(o *object) {
 	o.objects("items", func(item *object) {
 		kind := item.text("kind")
@@ -115,7 +115,7 @@ func (p *controlPlane) modelPolicy(o *object) {
 	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
 }
 
-// modelSelector reads a map of labels, in which some keys stand for attributes of the object.
+// modelSelector reads a map of labels. The keys in attributes stand for attributes of the object.
 func (o *object) modelSelector(attribute string, attributes map[string]string) *Selector {
 	wanted := o.wantedLabels(attribute)
 	if _, isMap := o.fields[attribute].(map[string]any); !isMap {
@@ -127,7 +127,7 @@ func (o *object) modelSelector(attribute string, attributes map[string]string) *
 		if reserved, ok := attributes[key]; ok {
 			label = reserved
 		}
-		// Several values are any of them.
+		// One of several values must match.
 		values := strings.Split(wanted[key], ",")
 		problem := CheckLabelKey(label)
 		for _, value := range values {
@@ -149,7 +149,7 @@ func (o *object) modelSelector(attribute string, attributes map[string]string) *
 	return selector
 }
 
-// finishModel passes over what the systems that keep such models add to them.
+// finishModel ignores attributes that systems with such models add to them.
 func (o *object) finishModel() {
 	o.finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
 		"created_at", "created_by", "created_on", "updated_at", "updated_by", "updated_on", "deleted_at")

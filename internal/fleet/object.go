@@ -10,23 +10,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// unknownText stands for a string that is not known yet while a fleet is being decoded. It never
-// leaves the package, nor comes in: [object.scalar] refuses texts that hold its first character.
+// unknownText stands for a string that is not known yet while a fleet is being decoded. It is never returned, and no
+// input can have it: [object.scalar] refuses texts with its first character.
 const unknownText = "\x00unknown"
 
-// object reads the attributes of one object of the input. It notes findings in its decoder, and
-// whether anything that it was asked for is unknown.
+// object reads the attributes of one object of the input. It adds findings to its decoder, and notes whether any
+// attribute that was read is unknown.
 type object struct {
 	decoder *decoder
 	path    *Path
 	fields  map[string]any
 	unknown bool
-	read    []string // attributes that were asked for: all that may be there
-	// written are what attributes are called where they were written, where that is otherwise.
+	read    []string // the attributes that were read: all that the object may have
+	// written are the names of attributes in the input, where they differ.
 	written map[string]string
 }
 
-// usualAttributes are about as many as an object may have.
+// usualAttributes is about how many attributes an object may have.
 const usualAttributes = 12
 
 // object returns nil where value is not an object; an unknown one is noted in isUnknown.
@@ -82,7 +82,7 @@ func (o *object) value(attribute string) any {
 	return value
 }
 
-// finish reports attributes that nobody asked for, except those that Flotilla's own resources compute.
+// finish reports attributes that were not read, except those that Flotilla's own resources compute.
 func (o *object) finish(computed ...string) {
 	var unknown []string
 	for attribute := range o.fields {
@@ -105,8 +105,8 @@ func (o *object) text(attribute string) string {
 	return text
 }
 
-// scalar returns the text of a value, and what is wrong with it, or "". A text must have been written as
-// one: HCL and YAML make 1.1 of a version 1.10.
+// scalar returns the text of a value, and what is wrong with it, or "". The value must be a text: HCL and YAML would
+// make 1.1 of a version 1.10.
 func (o *object) scalar(value any) (text, problem string) {
 	switch value := value.(type) {
 	case nil:
@@ -122,7 +122,7 @@ func (o *object) scalar(value any) (text, problem string) {
 	return "", "must be a string, not " + kindAndHint(value)
 }
 
-// kindAndHint is what a value is that should have been a string, and how to make it one.
+// kindAndHint is the kind of a value that should be a string, and how to write it as one.
 func kindAndHint(value any) string {
 	switch value.(type) {
 	case json.Number:
@@ -133,12 +133,12 @@ func kindAndHint(value any) string {
 	return kindOf(value)
 }
 
-// isSet says whether a text is there and known.
+// isSet says whether a text is not empty and known.
 func isSet(text string) bool {
 	return text != "" && text != unknownText
 }
 
-// required is text for an attribute that must be there.
+// required is text for an attribute that must be set.
 func (o *object) required(attribute string) string {
 	text := o.text(attribute)
 	if given := o.fields[attribute]; given == nil || given == "" {
@@ -229,7 +229,7 @@ func (o *object) textList(attribute string, mayBeEmpty bool) []string {
 	return texts
 }
 
-// sortedTexts reads a list of strings whose order means nothing.
+// sortedTexts reads a list of strings whose order has no meaning.
 func (o *object) sortedTexts(attribute string) []string {
 	texts := o.texts(attribute)
 	slices.Sort(texts)
@@ -245,7 +245,7 @@ func (o *object) objects(attribute string, decode func(*object)) {
 	}
 }
 
-// child calls decode with an object inside this one, and passes on what it found to be unknown.
+// child calls decode with an object inside of this one. Where that is unknown in part, this one is, too.
 func (o *object) child(path *Path, value any, decode func(*object)) {
 	inner, isUnknown := o.decoder.object(path, value)
 	if isUnknown {
@@ -305,7 +305,7 @@ func (o *object) labels(attribute string) Labels {
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if o.decoder.full() {
-			break // to say what is wrong with a label takes kilobytes
+			break // the message about one label may take kilobytes
 		}
 		path := o.path.Attribute(attribute).Key(key)
 		if problem := CheckLabelKey(key); problem != "" {
@@ -330,8 +330,7 @@ func isLower(text string) bool {
 	return true
 }
 
-// arePlain says of most labels that nothing is wrong with them, without the regular expressions of
-// Kubernetes.
+// arePlain says whether labels are certainly valid, without the regular expressions of Kubernetes. Most are.
 func arePlain(labels map[string]string) bool {
 	for key, value := range labels {
 		if !isPlain(key) || value != "" && !isPlain(value) {
@@ -341,7 +340,7 @@ func arePlain(labels map[string]string) bool {
 	return true
 }
 
-// isPlain says whether a text is fit to be the value of a label, and the key of one without a prefix.
+// isPlain says whether a text is valid as the value of a label, and as a key without a prefix.
 func isPlain(text string) bool {
 	if text == "" || len(text) > maxLabelName {
 		return false

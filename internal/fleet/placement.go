@@ -5,22 +5,22 @@ import (
 	"strconv"
 )
 
-// Placement chooses among the hosts that a target policy selects, for each deployment target anew.
+// Placement chooses among the hosts that a target policy selects, for each deployment target by itself.
 type Placement struct {
 	NumberOfHosts int          `json:"number_of_hosts"` // at least 1
 	Prefer        []Preference `json:"prefer,omitempty"`
 	Spread        []Spread     `json:"spread,omitempty"`
 }
 
-// Preference adds its weight to every host that its selector matches. Hosts of more weight are chosen
+// Preference adds its weight to every host that its selector matches. Hosts with more weight are chosen
 // first.
 type Preference struct {
 	Selector *Selector `json:"selector"`
 	Weight   int       `json:"weight"` // from -1000 to 1000
 }
 
-// Spread keeps the numbers of chosen hosts that have each value of a label at most MaxSkew apart, as
-// long as hosts are left to choose from. Hosts without the label are of one value more.
+// Spread keeps the numbers of chosen hosts per value of a label at most MaxSkew apart, as long as there are hosts left
+// to choose from. Hosts without the label count as one more value.
 type Spread struct {
 	Key     string `json:"key"`
 	MaxSkew int    `json:"max_skew"` // at least 1, the default

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// quantities reads a map of Kubernetes quantities by resource name, each of which check may refuse. A
-// quantity means the same as a number and as a text.
+// quantities reads a map of Kubernetes quantities by resource name. check may refuse a name. A quantity may be a number
+// or a text, with the same meaning.
 func (o *object) quantities(attribute string, check func(name string) string) map[string]string {
 	given, isMap := o.value(attribute).(map[string]any)
 	if !isMap {
@@ -51,7 +51,7 @@ var quotaResources = []string{
 	"requests.storage", "resourcequotas", "secrets", "services", "services.loadbalancers", "services.nodeports",
 }
 
-// countedResources are those of Kubernetes' own groups that live in namespaces, for "count/<name>".
+// countedResources are the namespaced resources of Kubernetes' own groups, for "count/<name>".
 var countedResources = map[string][]string{
 	"": {
 		"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",
@@ -67,8 +67,8 @@ var countedResources = map[string][]string{
 	"rbac.authorization.k8s.io": {"rolebindings", "roles"},
 }
 
-// checkQuotaName says what is wrong with a name in a ResourceQuota, or "". Kubernetes refuses some that
-// do not exist, and takes others, which then limit nothing.
+// checkQuotaName says what is wrong with a name in a ResourceQuota, or "". Kubernetes refuses some names that do not
+// exist, and accepts others, which then limit nothing.
 func checkQuotaName(name string) string {
 	before, after, hasSlash := strings.Cut(name, "/")
 	switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// reference is a name that must be that of another object.
+// reference is a name for which there must be another object.
 type reference struct {
 	path         *Path
 	collection   string // of the other object
@@ -17,13 +17,13 @@ type reference struct {
 // deploymentTargets stands for the deployment targets of all workloads, by full name.
 const deploymentTargets = "deployment_targets"
 
-// kinds are what an object of a collection is called.
+// kinds are the words for an object of each collection.
 var kinds = map[string]string{
 	"workspaces": "workspace", "cluster_types": "cluster type", "clusters": "cluster",
 	deploymentTargets: "deployment target",
 }
 
-// refer notes a reference, to be checked once all objects are there.
+// refer notes a reference. It is checked after all objects were read.
 func (d *decoder) refer(path *Path, collection, name string) {
 	if isSet(name) && d.environmentKnown {
 		d.references = append(d.references, reference{path: path, collection: collection, name: name})
@@ -131,8 +131,8 @@ type localTarget struct {
 	name string
 }
 
-// checkWorkloads reports workloads that may not be here, that require what there is not, and
-// deployment targets whose full names collide or do not fit a label.
+// checkWorkloads reports workloads that their workspace does not allow in this environment, workloads that require one
+// that does not exist, and deployment targets whose full names are equal or too long for a label.
 func (d *decoder) checkWorkloads() {
 	d.sortWorkloads()
 	workspaces := make(map[string]Workspace, len(d.fleet.Workspaces))
@@ -173,7 +173,7 @@ func (d *decoder) checkWorkloads() {
 	d.checkCycles()
 }
 
-// sortWorkloads puts those of the base fleet first: what collides with them is reported where it is.
+// sortWorkloads puts those of the base fleet first, so that a collision is reported at the object of the input.
 func (d *decoder) sortWorkloads() {
 	slices.SortStableFunc(d.workloads, func(a, b localWorkload) int {
 		switch {
@@ -195,7 +195,7 @@ func (d *decoder) checkMayDeploy(workload localWorkload, workspace Workspace) {
 		workspace.Name, d.fleet.Environment, strings.Join(workspace.Environments, ", "))
 }
 
-// checkCycles reports workloads that require each other in a circle, once for each circle.
+// checkCycles reports workloads that require each other in a cycle, each cycle once.
 func (d *decoder) checkCycles() {
 	workloads := make(map[string]localWorkload, len(d.workloads))
 	for _, workload := range d.workloads {

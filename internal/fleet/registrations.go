@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// Registration says where the workloads of a team are: one of Kalypso's kind WorkloadRegistration.
+// Registration is an object of Kalypso's kind WorkloadRegistration: it says where the workloads of a team are.
 type Registration struct {
 	Name      string
 	Labels    Labels
-	Workspace string // "" where it names none
+	Workspace string // "" where it has none
 	Source    Source
 }
 
 // Source is a folder of a repository at a ref.
 type Source struct {
 	URL  string
-	Ref  string // a branch, a tag or a commit; with refs/heads/ where it is a branch for certain
+	Ref  string // a branch, a tag or a commit; refs/heads/<name> where it is certainly a branch
 	Path string
 }
 
-// DecodeRegistrations reads the arguments of provider::flotilla::registrations: a list or map of texts
-// of YAML documents, of which WorkloadRegistrations count and all others are passed over, and what was
-// followed before: registrations, or maps of them. The result holds, by name, those that lead to a place
-// that was not followed, so that registrations in a circle come to an end. known is false while something
-// is not known that could be one more registration, or a place that was followed.
+// DecodeRegistrations reads the arguments of provider::flotilla::registrations: a list or map of texts of YAML
+// documents, of which only WorkloadRegistrations are read, and what was followed before: registrations, or maps of
+// them. The result has, by name, the registrations whose source was not followed before, so that following them ends
+// also where they refer to each other. known is false while a registration, or a source that was followed, may not be
+// known yet.
 func DecodeRegistrations(documents any, followed []any) (registrations map[string]Registration, known bool, findings Findings) {
 	p := &registrationReader{
 		controlPlane: &controlPlane{decoder: newDecoder(), registrations: map[string]string{}},
@@ -42,7 +42,7 @@ func DecodeRegistrations(documents any, followed []any) (registrations map[strin
 	return p.found, p.known, p.allFindings()
 }
 
-// location is a source as it is compared: the same repository, spelt in another way, is one.
+// location is a source in the form in which sources are compared: other spellings of a repository's URL are equal.
 func (s Source) location() Source {
 	at := strings.TrimSuffix(strings.TrimRight(s.URL, "/"), ".git")
 	if parsed, err := url.Parse(at); err == nil && parsed.Scheme != "" && parsed.Host != "" {
@@ -53,12 +53,12 @@ func (s Source) location() Source {
 	return Source{URL: at, Ref: strings.TrimPrefix(s.Ref, "refs/heads/"), Path: folder}
 }
 
-// registrationReader reads documents for their registrations alone.
+// registrationReader reads only the registrations among documents.
 type registrationReader struct {
 	*controlPlane
 	found     map[string]Registration
 	locations map[Source]*Path
-	before    map[Source]bool // were followed
+	before    map[Source]bool // the sources that were followed
 	known     bool
 }
 
@@ -80,7 +80,7 @@ func (p *registrationReader) read(document document) {
 	apiVersion, _ := fields["apiVersion"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
 	if group != kalypsoGroup || fields["kind"] != "WorkloadRegistration" {
-		return // control_plane says whether it may be there
+		return // control_plane reports it where it is not allowed
 	}
 	o, _ := p.object(document.path, document.value)
 	step := fmt.Sprintf(" document %d (line %d, WorkloadRegistration %.80q)", document.number, document.line, documentName(o))
@@ -122,7 +122,7 @@ func (p *registrationReader) register(o *object) {
 	p.found[registration.Name] = registration
 }
 
-// maxFollowedDepth is how deep registrations may stand in what was followed: a map of them in a list.
+// maxFollowedDepth is how deep registrations may be nested in what was followed: a map of them in a list.
 const maxFollowedDepth = 3
 
 // follow reads what registrations returned before, or any object with url, ref and path.

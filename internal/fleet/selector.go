@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Selector selects objects by their labels. All that it says must hold; one that says nothing
-// matches everything. Where a selector may be absent, absent is not the same as matching everything.
+// Selector selects objects by their labels. An object must meet all of its requirements; a selector without any matches
+// everything. An absent selector is another thing: it does not select.
 type Selector struct {
 	MatchLabels      map[string]string `json:"match_labels,omitempty"`
 	MatchExpressions []Expression      `json:"match_expressions,omitempty"`
@@ -40,7 +40,7 @@ type Requirements struct {
 	requirements labels.Requirements
 }
 
-// Compile checks the selector and makes it fast. Its findings are relative to the selector.
+// Compile checks the selector and compiles it for fast matching. The paths of findings are relative to the selector.
 func (s *Selector) Compile() (Requirements, Findings) {
 	var compiled labels.Requirements
 	var findings Findings
@@ -76,7 +76,7 @@ func (s *Selector) Compile() (Requirements, Findings) {
 	return Requirements{append(compiled, parsed...)}, findings
 }
 
-// selectorSpace is what Kubernetes passes over in a selector's string form.
+// selectorSpace is the white space that Kubernetes ignores in a selector's string form.
 const selectorSpace = " \t\r\n"
 
 // parseExpression parses requirement by requirement, because the parser of Kubernetes does not say
@@ -122,7 +122,7 @@ func parseExpression(expression string) (labels.Requirements, error) {
 	return all, nil
 }
 
-// requirementMessage strips the Go-ish decoration from what the labels package says.
+// requirementMessage is an error of the labels package without the details of Go.
 func requirementMessage(err error) string {
 	var fieldError *field.Error
 	if errors.As(err, &fieldError) {
@@ -167,8 +167,8 @@ func (r Requirements) CountFailed(set Labels, limit int) int {
 	return failed
 }
 
-// Wanted calls yield with each key that a match cannot do without, and the values of which it must
-// have one, for use with an index.
+// Wanted calls yield with each label key that matching objects must have, and its possible values. It is for use with
+// an index.
 func (r Requirements) Wanted(yield func(key string, values []string) bool) {
 	for i := range r.requirements {
 		requirement := &r.requirements[i]
@@ -195,7 +195,7 @@ func (r Requirements) Contradiction() string {
 	return ""
 }
 
-// contradict says whether what meets a, a requirement on the same key, cannot meet b.
+// contradict says whether no labels can meet both a and b, which are requirements on the same key.
 func contradict(a, b *labels.Requirement) bool {
 	switch {
 	case a.Operator() == selection.DoesNotExist:
@@ -216,10 +216,10 @@ func (r Requirements) String() string {
 	return strings.Join(parts, ",")
 }
 
-// selectorAttributes are what a selector's attributes are called where it was written.
+// selectorAttributes are the names of a selector's attributes in the input.
 type selectorAttributes struct {
 	matchLabels, matchExpressions string
-	expression                    string // empty where there is no such thing
+	expression                    string // empty where the form has none
 }
 
 var (
@@ -227,7 +227,7 @@ var (
 	kubernetesSelector = selectorAttributes{"matchLabels", "matchExpressions", ""}
 )
 
-// selector returns nil where there is none, which is not the same as one that says nothing.
+// selector returns nil where the attribute is absent. That differs from a selector without requirements.
 func (o *object) selector(attribute string) *Selector {
 	return o.selectorOf(attribute, ourSelector)
 }
@@ -265,7 +265,7 @@ func (o *object) selectorOf(attribute string, names selectorAttributes) *Selecto
 	return selector
 }
 
-// wantedLabels reads labels that must match. Null is an error: left out, it would match more.
+// wantedLabels reads labels that must match. Null is an error, since without that label more would match.
 func (o *object) wantedLabels(attribute string) map[string]string {
 	if fields, ok := o.fields[attribute].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -277,14 +277,14 @@ func (o *object) wantedLabels(attribute string) map[string]string {
 	return o.textMap(attribute)
 }
 
-// labelValues reads a list of strings whose order means nothing. A label's value may be empty.
+// labelValues reads a list of strings whose order has no meaning. A label's value may be empty.
 func (o *object) labelValues(attribute string) []string {
 	values := o.textList(attribute, true)
 	slices.Sort(values)
 	return slices.Compact(values)
 }
 
-// isPlain says of most selectors that nothing is wrong with them, without compiling them.
+// isPlain says whether a selector is certainly valid, without compiling it. Most are.
 func (s *Selector) isPlain() bool {
 	for _, expression := range s.MatchExpressions {
 		if operator := expression.Operator; operator != "In" && operator != "NotIn" {
@@ -300,7 +300,7 @@ func (s *Selector) isPlain() bool {
 	return s.Expression == "" && arePlain(s.MatchLabels)
 }
 
-// checkSelector compiles what was read, where all of it is known.
+// checkSelector compiles a selector to check it, where all of it is known.
 func (o *object) checkSelector(selector *Selector, names selectorAttributes) {
 	if o.unknown || selector.isPlain() {
 		return

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// What is wrong with where manifests are can be told without asking anybody. Messages never repeat a
-// URL: what they refuse may be a secret.
+// The location of manifests is checked without connecting to anything. Messages never repeat a URL, since it may have
+// a secret in it.
 
-// repoSchemes are what a URL of each storage may begin with. Git's form "user@host:path" has none.
+// repoSchemes are the schemes that a URL of each storage may have. Git's form "user@host:path" has none.
 var repoSchemes = map[string][]string{
 	"git":  {"https", "http", "ssh", "git", "git+ssh", "git+https"},
 	"helm": {"https", "http", "oci"},
@@ -34,7 +34,7 @@ func checkManifestsRepo(storage, repo string) string {
 	}
 	schemes, known := repoSchemes[storage]
 	switch {
-	case !known: // of a storage that is not known yet, or none
+	case !known: // the storage is not known yet, or does not exist
 		return ""
 	case strings.ContainsAny(repo, " \\"):
 		return "has a space or a backslash, which a URL cannot have"
@@ -77,7 +77,7 @@ func checkRef(name string) string {
 	return ""
 }
 
-// checkTag is for the tags of a storage.
+// checkTag says what is wrong with a tag of a storage, or "".
 func checkTag(storage string) func(string) string {
 	switch storage {
 	case "git":
@@ -96,7 +96,7 @@ func checkTag(storage string) func(string) string {
 // ociTag is https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
 var ociTag = regexp.MustCompile(`^\w[\w.-]{0,127}$`)
 
-// checkSourcePath says what is wrong with a path inside of what is fetched, or "".
+// checkSourcePath says what is wrong with a path inside of a repository or an artifact, or "".
 func checkSourcePath(path string) string {
 	switch {
 	case strings.HasPrefix(path, "/"):
@@ -111,8 +111,7 @@ func checkSourcePath(path string) string {
 	return ""
 }
 
-// Warnings are what smells of a mistake in a fleet that can be used. Manifests that are not known yet
-// have none.
+// Warnings are probable mistakes in a valid fleet. Manifests that are not known yet are not checked.
 func Warnings(f *Fleet) Findings {
 	var warnings Findings
 	for i := range f.Workloads {

@@ -8,8 +8,8 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Toleration lets a policy's assignments stand on tainted hosts. An empty Key with operator Exists
-// tolerates every taint, an empty Effect every effect.
+// Toleration allows a policy to assign to tainted hosts. An empty Key with operator Exists tolerates every taint, an
+// empty Effect every effect.
 type Toleration struct {
 	Key      string `json:"key,omitempty"`
 	Operator string `json:"operator"` // "Equal" or "Exists"
@@ -35,7 +35,7 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// taintEffects are those that mean something where nothing is running yet.
+// taintEffects are the effects that have a meaning for scheduling.
 var taintEffects = []string{"NoSchedule"}
 
 func (o *object) taints(attribute string) []Taint {

@@ -10,13 +10,13 @@ type Limit struct {
 	MaxLimitRequestRatio map[string]string `json:"max_limit_request_ratio,omitempty"`
 }
 
-// LimitTypes are what a [Limit] can be about. The first is the default.
+// LimitTypes are the types of a [Limit]. The first is the default.
 var LimitTypes = []string{"Container", "Pod", "PersistentVolumeClaim"}
 
 // ArgocdProject is the Argo CD project that a workspace's Applications belong to.
 type ArgocdProject struct {
 	Name string `json:"name"`
-	// Render says that Flotilla makes the AppProject too.
+	// Render says that Flotilla renders the AppProject, too.
 	Render bool `json:"render,omitempty"`
 }
 

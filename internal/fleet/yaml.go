@@ -13,8 +13,8 @@ import (
 	nodes "go.yaml.in/yaml/v3"
 )
 
-// All YAML is read here, as Kubernetes reads it: YAML 1.1 of which all could be JSON. A few bytes of it
-// can stand for gigabytes, so what is read is bounded first.
+// All YAML is read here, as Kubernetes reads it: YAML 1.1 with values that JSON also has. A few bytes of YAML can stand
+// for gigabytes, so the bounds are checked before a text is read.
 const (
 	// maxDocument is the size, in bytes, of the largest object that Kubernetes stores.
 	maxDocument = 3 << 19
@@ -25,8 +25,8 @@ const (
 	maxValues = 100_000
 )
 
-// ParseYAML reads a text of one YAML document. Keys that stand twice are errors, as is what is larger
-// than its bounds.
+// ParseYAML reads a text of one YAML document. Keys that appear twice are errors, and a text beyond the bounds is a
+// [*BoundError].
 func ParseYAML(text string) (any, error) {
 	var only *YAMLDocument
 	for _, part := range SplitYAML(text) {
@@ -52,7 +52,7 @@ func ParseYAML(text string) (any, error) {
 	return value, nil
 }
 
-// ParseLooseYAML reads the first YAML document of a text. Of keys that stand twice, the last wins.
+// ParseLooseYAML reads the first YAML document of a text. Where a key appears twice, the last one counts.
 func ParseLooseYAML(text string) (any, error) {
 	return readYAML(text, yaml.Unmarshal)
 }
@@ -68,7 +68,7 @@ func readYAML(text string, unmarshal func([]byte, any) error) (any, error) {
 	return jsonable(value, 0)
 }
 
-// A BoundError is what is wrong with a text that is larger than its bounds.
+// A BoundError is the error for a text that is larger than its bounds.
 type BoundError struct{ message string }
 
 func (e *BoundError) Error() string { return e.message }
@@ -77,8 +77,8 @@ func tooLarge(format string, arguments ...any) error {
 	return &BoundError{fmt.Sprintf(format, arguments...)}
 }
 
-// CheckYAML says whether a YAML document is within the bounds of what may be read, before anything is
-// read. The error is a [*BoundError], or one that says why a document with aliases is no YAML.
+// CheckYAML checks that a YAML document is within the bounds, without reading it. The error is a [*BoundError], or one
+// that says why a document with aliases is not YAML.
 func CheckYAML(text string) error {
 	if len(text) > maxDocument {
 		return tooLarge("is larger than %s, which is the most that Kubernetes stores as one object", sizeText(maxDocument))
@@ -106,8 +106,8 @@ func CheckYAML(text string) error {
 	return nil
 }
 
-// CheckYAMLText is [CheckYAML] for every document of a text, and says from which line on the first is that
-// is larger than its bounds.
+// CheckYAMLText is [CheckYAML] for every document of a text. It returns the first error of the bounds, and the first
+// line of that document.
 func CheckYAMLText(text string) (line int, err *BoundError) {
 	if len(text)*2 <= maxValues && !mayHaveAliases(text) {
 		return 0, nil
@@ -124,8 +124,8 @@ func sizeText(bytes int) string {
 	return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', -1, 64) + " MiB"
 }
 
-// valuesAtMost counts the characters that make keys and values: there are no more of them. The text of
-// block scalars, in which people put whole files, is passed over where it certainly is that.
+// valuesAtMost returns a number that the keys and values of a document cannot exceed: it counts the characters that
+// begin them. It skips the text of block scalars, in which users put whole files, where it certainly is one.
 func valuesAtMost(text string) int {
 	if len(text)*2 <= maxValues {
 		return 0
@@ -148,7 +148,7 @@ func valuesAtMost(text string) int {
 	return c.count + 1
 }
 
-// blockScalar is a line after which the text of one begins.
+// blockScalar is a line after which the text of a block scalar begins.
 var blockScalar = regexp.MustCompile(`^(?: *(?:- +)*()(?:"[^"\\]*"|'[^']*'|[\w./-]+) *: +| *(?:- +)*()- +)[|>][+-]? *\r?\n$`)
 
 // counter counts what may be keys and values.
@@ -158,7 +158,7 @@ type counter struct {
 }
 
 func (c *counter) line(line string) {
-	begins := true // only indicators stand before it on its line
+	begins := true // only indicators are before it on its line
 	for i := 0; i < len(line); i++ {
 		ends := i+1 == len(line) || line[i+1] <= ' ' || line[i+1] >= utf8.RuneSelf
 		switch char := line[i]; {
@@ -182,13 +182,13 @@ func (c *counter) line(line string) {
 	}
 }
 
-// mayHaveAliases looks for a "*" where one may begin, behind an "&" where an anchor may.
+// mayHaveAliases looks for a "*" where an alias may begin, after an "&" where an anchor may begin.
 func mayHaveAliases(text string) bool {
 	anchor := indicator(text, '&')
 	return anchor >= 0 && indicator(text[anchor:], '*') >= 0
 }
 
-// indicator returns where a character stands that may begin a value, or -1.
+// indicator returns the position of a character that may begin a value, or -1.
 func indicator(text string, c byte) int {
 	for from := 0; ; {
 		at := strings.IndexByte(text[from:], c)
@@ -203,13 +203,13 @@ func indicator(text string, c byte) int {
 	}
 }
 
-// expansion measures a document as it is without aliases.
+// expansion measures a document with its aliases expanded.
 type expansion struct {
 	sizes map[*nodes.Node]size
 	open  []*nodes.Node // those that have anchors and are being measured
 }
 
-// size is what a value comes to. Beyond the bounds it is not exact.
+// size is the size of a value. Beyond the bounds it is not exact.
 type size struct{ bytes, values int }
 
 func (e *expansion) of(node *nodes.Node) (size, error) {
@@ -219,7 +219,7 @@ func (e *expansion) of(node *nodes.Node) (size, error) {
 				return size{}, fmt.Errorf("yaml: anchor '%s' value contains itself", node.Value)
 			}
 		}
-		return e.sizes[node.Alias], nil // an anchor stands before its aliases
+		return e.sizes[node.Alias], nil // an anchor is before its aliases
 	}
 	all := size{bytes: len(node.Value) + 1, values: 1}
 	if node.Anchor != "" {
@@ -240,8 +240,8 @@ func (e *expansion) of(node *nodes.Node) (size, error) {
 	return all, nil
 }
 
-// jsonable returns what the YAML library made as a value. Keys that are no strings become the text that
-// Kubernetes makes of them.
+// jsonable returns a value of the YAML library as one that JSON also has. Keys that are not strings become the text
+// that Kubernetes makes of them.
 func jsonable(value any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
@@ -340,10 +340,9 @@ type YAMLDocument struct {
 	Line int
 }
 
-// SplitYAML splits a text at YAML's document markers, "---" and "...", because parsers read the first
-// document and pass over the others. At the start of a line they are markers whatever they stand in:
-// block scalars are indented, and quoted ones may not hold them. Documents of nothing but comments and
-// directives are left out.
+// SplitYAML splits a text at YAML's document markers, "---" and "...", because parsers read only the first document. At
+// the start of a line these are always markers: block scalars are indented, and quoted ones must not have them.
+// Documents that have only comments and directives are left out.
 func SplitYAML(text string) []YAMLDocument {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if strings.Contains(text, "\r") {
@@ -376,10 +375,10 @@ func SplitYAML(text string) []YAMLDocument {
 	return parts
 }
 
-// lineBreaks does to a text what reading it as YAML would do.
+// lineBreaks replaces the line breaks of a text as a YAML parser does.
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// endOfLine returns where the next line begins. YAML knows more line breaks than that of Unix.
+// endOfLine returns where the next line begins. YAML has more line breaks than "\n".
 func endOfLine(text string, offset int) int {
 	for i := offset; i < len(text); i++ {
 		switch c := text[i]; {
@@ -395,13 +394,13 @@ func endOfLine(text string, offset int) int {
 	return len(text)
 }
 
-// markerIn returns what follows a document marker on its line.
+// markerIn returns the text after a document marker on its line.
 func markerIn(line, marker string) (after string, found bool) {
 	after, found = strings.CutPrefix(line, marker)
 	return after, found && (after == "" || strings.IndexAny(after, " \t\n\u0085\u2028\u2029") == 0)
 }
 
-// onlyDirectives says whether there is nothing but comments and directives, such as "%YAML 1.2".
+// onlyDirectives says whether a text has only comments and directives, such as "%YAML 1.2".
 func onlyDirectives(text string) bool {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != '%' {

@@ -30,7 +30,7 @@ func ReadYAMLDocuments(text string, mayPass func(document string) bool) ([]any, 
 const maxPlain = maxValues / 2
 
 // readPlainYAML reads a document of block maps, block lists, text in quotes without escapes, literal blocks, and words and
-// numbers that mean the same to everybody. It says so where there is anything else in it, and reads nothing then.
+// numbers that all parsers read in the same way. ok is false, and nothing is read, where it has anything else.
 func readPlainYAML(text string) (value any, ok bool) {
 	if len(text) > maxPlain {
 		return nil, false
@@ -49,7 +49,7 @@ func readPlainYAML(text string) (value any, ok bool) {
 	return value, !r.unsupported && r.done
 }
 
-// plainReader stands at one line, which is neither empty nor a comment.
+// plainReader reads a document line by line. Its line is neither empty nor a comment.
 type plainReader struct {
 	rest        string
 	indent      int    // of the line
@@ -63,7 +63,7 @@ type plainReader struct {
 
 const maxPlainDepth = 40
 
-// next goes to the next line with something on it.
+// next goes to the next line that is neither empty nor a comment.
 func (r *plainReader) next() {
 	for r.rest != "" {
 		r.line = r.cut()
@@ -149,7 +149,7 @@ func (r *plainReader) object(indent int) any {
 	return object
 }
 
-// below reads what stands below a line. Lists in maps need no indent of their own.
+// below reads the block below a line. Lists in maps need no indent of their own.
 func (r *plainReader) below(indent int, inMap bool) any {
 	r.next()
 	switch {
@@ -161,7 +161,7 @@ func (r *plainReader) below(indent int, inMap bool) any {
 	return nil
 }
 
-// scalar reads the value that stands behind a key or a dash, and goes to the next line.
+// scalar reads the value after a key or a dash, and goes to the next line.
 func (r *plainReader) scalar(text string, indent int) any {
 	if text == "|" || text == "|-" {
 		return r.literal(indent, text == "|")
@@ -217,7 +217,7 @@ func (r *plainReader) literal(indent int, ends bool) any {
 	return text.String()
 }
 
-// member takes a line apart that begins with a plain key.
+// member splits a line that begins with a plain key.
 func member(line string) (key, rest string, ok bool) {
 	at := 0
 	for at < len(line) && line[at] != ':' {
@@ -239,7 +239,7 @@ func member(line string) (key, rest string, ok bool) {
 	return line[:at], rest, rest[0] != '#'
 }
 
-// plainScalar reads a value that stands on one line.
+// plainScalar reads a value that is on one line.
 func plainScalar(text string) (any, bool) {
 	switch first := text[0]; {
 	case first == '"' || first == '\'':
@@ -273,7 +273,7 @@ func plainScalar(text string) (any, bool) {
 	return text, true
 }
 
-// isOddWord says whether a word may be something else than text, to one parser or another.
+// isOddWord says whether some parser may read a word as something else than text.
 func isOddWord(word string) bool {
 	switch len(word) {
 	case 1, 2, 3, 4, 5:
