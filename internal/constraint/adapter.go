@@ -13,13 +13,13 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// adapter makes values of CEL: of objects of our classes, and of what JSON can say.
+// adapter converts objects of our classes and JSON values to values of CEL.
 type adapter struct {
 	*types.Registry
 	vocabulary *vocabulary
 }
 
-// NativeToValue takes what the reader of YAML and JSON returns. Whole numbers that fit are ints, all others doubles.
+// NativeToValue converts what the parsers of YAML and JSON return. Whole numbers that fit are ints, all others doubles.
 func (a *adapter) NativeToValue(value any) ref.Val {
 	switch value := value.(type) {
 	case nil:
@@ -63,8 +63,8 @@ func (a *adapter) FindStructFieldNames(name string) ([]string, bool) {
 	return a.Registry.FindStructFieldNames(name)
 }
 
-// FindStructFieldType is the other half of [types.Provider]. It leaves it to the object how a field is read, so that what is
-// not known yet stays so.
+// FindStructFieldType is the other half of [types.Provider]. The object itself reads its fields, so that a value that is
+// not known yet remains unknown.
 func (a *adapter) FindStructFieldType(name, fieldName string) (*types.FieldType, bool) {
 	class, ok := a.vocabulary.all[name]
 	if !ok {
@@ -77,7 +77,7 @@ func (a *adapter) FindStructFieldType(name, fieldName string) (*types.FieldType,
 	return &types.FieldType{Type: class.fields[index].kind}, true
 }
 
-// NewValue makes nothing: a rule that makes objects does not compile.
+// NewValue always fails: a rule that creates objects does not compile.
 func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if _, ok := a.vocabulary.all[name]; ok {
 		return types.NewErr("objects of type %s cannot be made", name)
@@ -85,7 +85,7 @@ func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return a.Registry.NewValue(name, fields)
 }
 
-// object is a value of a class. What its fields hold is made once, or, where later is set, when it is asked for.
+// object is a value of a class. Its fields are set when it is created or, where makeField is set, when they are read.
 type object struct {
 	class     *class
 	kind      *types.Type
@@ -100,7 +100,7 @@ func (o *object) field(index int) ref.Val {
 	return o.makeField(index)
 }
 
-// isSet is false for what is empty, and true for what is not known.
+// isSet is false for an empty field, and true for one that is not known.
 func (o *object) isSet(index int) bool {
 	switch value := o.field(index).(type) {
 	case types.String:
@@ -111,7 +111,7 @@ func (o *object) isSet(index int) bool {
 	return true
 }
 
-// Get is for objects whose type the compiler did not know.
+// Get reads a field of an object whose type the compiler does not know.
 func (o *object) Get(name ref.Val) ref.Val {
 	index, problem := o.indexOf(name)
 	if problem != nil {
@@ -120,7 +120,7 @@ func (o *object) Get(name ref.Val) ref.Val {
 	return o.field(index)
 }
 
-// IsSet is has() for objects whose type the compiler did not know.
+// IsSet is has() for an object whose type the compiler does not know.
 func (o *object) IsSet(name ref.Val) ref.Val {
 	index, problem := o.indexOf(name)
 	if problem != nil {
@@ -141,7 +141,7 @@ func (o *object) indexOf(name ref.Val) (int, ref.Val) {
 	return index, nil
 }
 
-// Equal compares what identifies the object: there is one object for each thing.
+// Equal compares identities: there is one object for each object of the fleet.
 func (o *object) Equal(other ref.Val) ref.Val {
 	same, ok := other.(*object)
 	if !ok || o.class != same.class {
@@ -158,12 +158,12 @@ func (o *object) Equal(other ref.Val) ref.Val {
 	return types.True
 }
 
-// ConvertToNative is what nobody asks for.
+// ConvertToNative always fails. The interpreter does not call it.
 func (o *object) ConvertToNative(wanted reflect.Type) (any, error) {
 	return nil, fmt.Errorf("%s cannot be converted to %v", o.class.name, wanted)
 }
 
-// ConvertToType takes the type of the object, and no other.
+// ConvertToType accepts only the type of the object.
 func (o *object) ConvertToType(wanted ref.Type) ref.Val {
 	switch wanted {
 	case types.TypeType:
@@ -186,7 +186,7 @@ var _ interface {
 	traits.FieldTester
 } = (*object)(nil)
 
-// unknown is a value that is not known yet. What it waits for travels with it through the evaluation.
+// unknown is a value that is not known yet. The evaluation passes on what it waits for.
 func unknown(waitsFor string) ref.Val {
 	return types.NewUnknown(0, types.NewAttributeTrail(waitsFor))
 }

@@ -53,7 +53,7 @@ type check struct {
 	runs []*run
 }
 
-// choose finds what a rule matches.
+// choose finds the hosts, deployment targets and workspaces that a rule matches.
 func (r *run) choose(v *values) {
 	match := &r.Match
 	if match.ClusterTypeSelector != nil || match.ClusterSelector != nil {
@@ -76,7 +76,7 @@ func (r *run) choose(v *values) {
 	}
 }
 
-// smallSets evaluates the rules over what there are few of. set sets the variables to one of them.
+// smallSets evaluates the rules over hosts, deployment targets, workspaces or the fleet. set sets the variables to one of them.
 func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set func(*variables, int) Subject) {
 	var runs []*run
 	for _, run := range c.runs {
@@ -97,7 +97,7 @@ func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set fu
 	})
 }
 
-// worker evaluates on one processor.
+// worker evaluates rules on one processor.
 type worker struct {
 	variables variables
 	counts    [][outcomes]int // by rule
@@ -185,7 +185,7 @@ func (r *run) matches(host, target int32) bool {
 	return (r.hosts == nil || r.hosts[host]) && (r.targets == nil || r.targets[target])
 }
 
-// dependsOnConfigOnly says whether assignments with the same values all come to the same.
+// dependsOnConfigOnly says whether the rule has the same outcome for all assignments with the same values.
 func (r *run) dependsOnConfigOnly() bool {
 	for name := range r.names {
 		if name != "config" && name != "environment" {

@@ -6,14 +6,14 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// class is a type of object that rules see. Its fields are known, so that a name that is not among them does not compile.
+// class is a type of object in rules. Its fields are known to the compiler, so that a rule with another name does not compile.
 type class struct {
-	name   string // as messages of the compiler have it
+	name   string // in messages of the compiler
 	fields []field
 	index  map[string]int
 }
 
-// field is one field of a class. Every object has all of them; has() says whether one is other than empty.
+// field is one field of a class. Every object has all fields; has() says whether one is not empty.
 type field struct {
 	name string
 	kind *cel.Type
@@ -132,14 +132,14 @@ var (
 	free    = cel.MapType(cel.StringType, cel.DynType)
 )
 
-// vocabulary is all that rules see, and the names by which they see it.
+// vocabulary is all variables of rules, with their names and classes.
 type vocabulary struct {
 	assignment, host, target, workspace, manifests, taint, limit *class
 	all                                                          map[string]*class
 	variables                                                    []variable
 }
 
-// variable is what a rule can name.
+// variable is a variable of rules.
 type variable struct {
 	name string
 	kind *cel.Type

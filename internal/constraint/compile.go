@@ -27,7 +27,7 @@ type rule struct {
 	kindNames                              map[string]bool // the same without their groups
 }
 
-// expression is ready to be evaluated.
+// expression is a compiled expression.
 type expression struct {
 	source  string
 	ast     *cel.Ast
@@ -54,7 +54,7 @@ func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fl
 	return r, findings
 }
 
-// overOf says what a rule is evaluated over that names these variables.
+// overOf says what a rule with these variables is evaluated over.
 func overOf(names map[string]bool) Over {
 	switch {
 	case names["object"]:
@@ -71,7 +71,7 @@ func overOf(names map[string]bool) Over {
 	return OverFleet
 }
 
-// expression compiles one expression of a type; nil with findings.
+// expression compiles one expression that must have a type. It returns nil where it adds findings.
 func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *expression {
 	report := func(format string, arguments ...any) {
 		*findings = append(*findings, fleet.Finding{Path: at.String(), Message: fmt.Sprintf(format, arguments...)})
@@ -123,7 +123,7 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 	return &expression{source: source, ast: ast, program: program}
 }
 
-// explain says a message of the compiler in one line, and what a misspelt name could be.
+// explain is a message of the compiler in one line, with a suggestion for a misspelt name.
 func (l *language) explain(message string) string {
 	message = wording.OneLine(message)
 	if name, ok := quotedAfter(message, "undefined field "); ok {
@@ -153,14 +153,14 @@ func quotedAfter(message, start string) (string, bool) {
 	return name, ok
 }
 
-// What can be matched depends on what a rule is evaluated over.
+// Which fields of match are allowed depends on what a rule is evaluated over.
 var (
 	withTargets = []Over{OverDeploymentTargets, OverAssignments, OverObjects}
 	withHosts   = []Over{OverHosts, OverAssignments, OverObjects}
 )
 
-// match compiles what the rule holds for. Whether it is about what the rule is evaluated over can only be said where the
-// expression compiles.
+// match compiles the match of a rule. Only where the expression compiles can it check that the match fits what the rule
+// is evaluated over.
 func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 	report := func(attribute, format string, arguments ...any) {
 		*findings = append(*findings, fleet.Finding{Path: at.Attribute(attribute).String(), Message: fmt.Sprintf(format, arguments...)})
@@ -212,7 +212,7 @@ func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 	}
 }
 
-// phrase says in a sentence what a rule is evaluated over.
+// phrase is a part of a sentence that says what a rule is evaluated over.
 func (o Over) phrase() string {
 	switch o {
 	case OverFleet:

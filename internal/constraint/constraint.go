@@ -1,7 +1,7 @@
-// Package constraint evaluates the constraints of a fleet: rules in CEL about assignments, and about what is rendered for
-// them. It is pure. What a rule may take is bounded, so that no rule can hang a plan.
+// Package constraint evaluates the constraints of a fleet: rules in CEL about assignments and rendered objects. It is
+// pure. Time and memory of a rule are bounded, so that no rule can block a plan.
 //
-// A rule is evaluated over what the variables in its expressions stand for:
+// The variables in its expressions decide what a rule is evaluated over:
 //
 //	object                           each rendered document of each assignment
 //	assignment, config, host+target  each assignment
@@ -10,8 +10,8 @@
 //	workspace                        each workspace
 //	environment alone, or nothing    the fleet, once
 //
-// What the variable of a wider rule belongs to is at hand, too: an object has an assignment, an assignment has a host,
-// a deployment target and config, a deployment target has a workspace.
+// Other variables follow from these: with object there is its assignment, with assignment its host, deployment target and
+// config, with target its workspace.
 package constraint
 
 import (
@@ -39,7 +39,7 @@ const (
 	OverObjects           Over = "objects"
 )
 
-// Program are the compiled constraints of a fleet. It is safe for concurrent use.
+// Program is the compiled constraints of a fleet. It is safe for concurrent use.
 type Program struct {
 	language *language
 	rules    []*rule // by name
@@ -47,8 +47,8 @@ type Program struct {
 	maxFleetCost uint64
 }
 
-// Compile compiles and type-checks constraints, whose names differ. Its findings are all that is wrong with them, each at
-// the attribute that it is about: `constraints["no-latest"].expression`. With any, there is no program.
+// Compile compiles and type-checks constraints, whose names must differ. It returns all findings, each at its attribute:
+// `constraints["no-latest"].expression`. With any, the program is nil.
 func Compile(constraints []fleet.Constraint) (*Program, fleet.Findings) {
 	var root *fleet.Path
 	return compile(constraints, func(constraint *fleet.Constraint) *fleet.Path {
@@ -82,14 +82,14 @@ func compile(constraints []fleet.Constraint, at func(*fleet.Constraint) *fleet.P
 	return p, nil
 }
 
-// Needs is what a program looks at beyond who goes where.
+// Needs says which data a program needs besides the schedule.
 type Needs struct {
 	Config    bool // values of configuration
-	Manifests bool // where manifests are
-	Objects   bool // what is rendered
+	Manifests bool // the manifests attribute of deployment targets
+	Objects   bool // rendered objects
 }
 
-// Needs says what must be at hand for Check.
+// Needs says which data Check needs.
 func (p *Program) Needs() Needs {
 	var needs Needs
 	for _, rule := range p.rules {
@@ -110,19 +110,19 @@ type File struct {
 type Subjects struct {
 	Fleet    *fleet.Fleet
 	Schedule *schedule.Result
-	// Snapshots are by assignment. Where they are nil, or one is not known, what depends on config is pending.
+	// Snapshots are by assignment. Where they are nil, or one is not known, rules about config are pending.
 	Snapshots []*hydrate.Snapshot
-	// Config has an entry for each config container whose values are known. It serves to name those that are waited for.
+	// Config has an entry for each config container whose values are known, to name the others in Pending.
 	Config map[string]string
 	// Files renders an assignment. It is called from many goroutines, only when there are rules about objects, and only
 	// for assignments that one of them matches. Where it is nil all objects are pending.
 	//
-	// waitsFor says what is not known yet where the files are not: the objects of that assignment are pending. An error is one of each rule
-	// that matches the assignment.
+	// waitsFor says what is not known yet where the files are not: then the objects of the assignment are pending. An
+	// error counts as a failure of each rule that matches the assignment.
 	Files func(assignment int) (files []File, waitsFor string, err error)
 }
 
-// Subject is what a rule was evaluated over once. What does not apply is empty.
+// Subject is one object or assignment, or another thing, that a rule was evaluated on. Fields that do not apply are empty.
 type Subject struct {
 	Workspace        string
 	Host             string // name, as in a folder: "large", "clusters/c1"
@@ -154,12 +154,12 @@ func (s Subject) String() string {
 	return "the fleet"
 }
 
-// Violation is a subject for which a rule does not hold.
+// Violation is a subject that violates a rule.
 type Violation struct {
 	Subject Subject
-	Message string // one line; the user's own words, and no value of configuration unless these say so
-	// Failed says that the rule could not be evaluated: Message says why. An enforced rule that cannot be evaluated is
-	// violated, as in Kubernetes with failurePolicy "Fail".
+	Message string // one line, in the user's words; it has a value of the configuration only where these do
+	// Failed says that the rule could not be evaluated, and Message why. An enforced rule that cannot be evaluated counts
+	// as violated, as in Kubernetes with failurePolicy "Fail".
 	Failed bool
 }
 
@@ -169,10 +169,10 @@ type Pending struct {
 	WaitsFor string // `config container "base"`, `the manifests of deployment target "web-east"`
 }
 
-// MaxListed is how many violations, and how many pending subjects, a rule's result lists. They are counted beyond it.
+// MaxListed is how many violations, and how many pending subjects, a rule's result lists. Further ones are only counted.
 const MaxListed = 1000
 
-// Result is what one constraint came to. Looked = Passed + Violated + Failed + Undecided.
+// Result is the result of one constraint. Looked = Passed + Violated + Failed + Undecided.
 type Result struct {
 	Name, Mode string
 	Over       Over
@@ -180,21 +180,21 @@ type Result struct {
 	Passed     int
 	Violated   int
 	Failed     int         // subjects for which it could not be evaluated
-	Undecided  int         // subjects of which something is not known yet that decides
+	Undecided  int         // subjects for which a value that is not known yet decides
 	Violations []Violation // the first MaxListed, violated and failed, in the order of the subjects
 	Pending    []Pending   // the first MaxListed
-	// Error says why the rule as a whole could not be evaluated, such as what it may take for the whole fleet; "" otherwise.
-	// All its subjects have failed then, and none is listed.
+	// Error says why the rule as a whole could not be evaluated, as where it costs too much for the whole fleet; "" otherwise.
+	// With an error, all subjects count as failed, and none is listed.
 	Error string
 }
 
-// Holds says that nothing is known to break the rule.
+// Holds says that no violation of the rule is known.
 func (r *Result) Holds() bool { return r.Violated+r.Failed == 0 && r.Error == "" }
 
 // Enforced says that the rule fails the plan where it does not hold.
 func (r *Result) Enforced() bool { return r.Mode == fleet.ConstraintModes[0] }
 
-// Results are what all constraints came to, in the order of their names.
+// Results are the results of all constraints, sorted by name.
 type Results struct {
 	Rules []Result
 }

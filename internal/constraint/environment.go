@@ -12,22 +12,22 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// What a rule may take. The costs are those of Kubernetes, where a unit stands for about a tenth of a microsecond.
+// Bounds of rules. Costs are counted as in Kubernetes, where a unit is about a tenth of a microsecond.
 const (
 	// MaxExpression is how many characters an expression may have.
 	MaxExpression = 16 << 10
-	// MaxCost is what one evaluation may cost: a fifth of what Kubernetes allows, since counting takes longer the more
-	// there is to count.
+	// MaxCost is what one evaluation may cost: a fifth of what Kubernetes allows, since counting itself becomes slow for
+	// high costs.
 	MaxCost = 200_000
 	// MaxFleetCost is what a rule may cost over the whole fleet.
 	MaxFleetCost = 200_000_000
-	// maxMessageCost is what a message may cost, of which there may be thousands.
+	// maxMessageCost is what a message may cost. There may be thousands of messages.
 	maxMessageCost = 10_000
 	// MaxMessage is the size, in bytes, of a message that message_expression may give, as in Kubernetes.
 	MaxMessage = 5 << 10
 )
 
-// language is what rules are written in: the variables, and the functions of Kubernetes 1.37.
+// language is the language of rules: CEL with our variables, and the functions of Kubernetes 1.37.
 type language struct {
 	vocabulary *vocabulary
 	adapter    *adapter
@@ -91,7 +91,7 @@ func newLanguage() (*language, error) {
 	return l, nil
 }
 
-// program makes an expression ready to be evaluated, at a cost of so much at most.
+// program makes a program of an expression. Its evaluation fails beyond a cost of most.
 func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 	if isLight(ast.NativeRep()) {
 		return l.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults(ast.NativeRep())))
@@ -105,8 +105,8 @@ func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 	)
 }
 
-// costOfDistinct is what really is compared: each element with all that are different. The library counts each with each,
-// which would be too much for the labels of a thousand hosts.
+// costOfDistinct is the cost of distinct(): each element is compared with all different ones before it. The library counts
+// each element with each, which would be too much for the labels of a thousand hosts.
 func costOfDistinct(args []ref.Val, result ref.Val) *uint64 {
 	cost := uint64(sizeOf(args[0]) * (sizeOf(result) + 1))
 	return &cost

@@ -8,8 +8,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// failure says why an expression cannot be evaluated, and where. Messages of the interpreter hold values, which may be
-// secrets: they are told by their kind alone, and a key only where the expression itself has it.
+// failure says why an expression cannot be evaluated, and where. Messages of the interpreter have values in them, which
+// may be secrets. So only the kind of the failure is shown, and a key only where the expression itself has it.
 func (e *expression) failure(err error) string {
 	where := ""
 	var failed *types.Err
@@ -22,7 +22,7 @@ func (e *expression) failure(err error) string {
 	return fmt.Sprintf("cannot be evaluated%s: %s", where, e.kindOf(err.Error()))
 }
 
-// failures are told by kind, by the beginnings of the interpreter's messages.
+// failures are the kinds of failures, by the beginnings of the interpreter's messages.
 var failures = []struct{ start, said string }{
 	{"too large: ", "what it would make is too large"},
 	{"lists.range: ", "the result is too large, or negative"},
@@ -53,7 +53,7 @@ func (e *expression) kindOf(message string) string {
 	return "a function does not take this value"
 }
 
-// hasKey is whether a key stands in the expression, as a name or between quotes.
+// hasKey says whether a key is in the expression, as a name or in quotes.
 func (e *expression) hasKey(key string) bool {
 	return key != "" && (strings.Contains(e.source, "."+key) || strings.Contains(e.source, "'"+key+"'") || strings.Contains(e.source, `"`+key+`"`))
 }

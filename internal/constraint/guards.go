@@ -12,8 +12,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// The cost of a function is counted after it has run. A few functions can take all memory, or hours, in one call: what
-// they are given is looked at before.
+// The cost of a function is counted after it has run. A few functions can take all memory, or hours, in one call: their
+// arguments are checked before the call.
 const (
 	maxText     = 1 << 20    // bytes of a text that a function makes
 	maxElements = 100_000    // of a list that a function makes
@@ -22,7 +22,7 @@ const (
 	maxQuantity = 64         // bytes of the text of a quantity
 )
 
-// guard looks at the arguments of a call. It returns what the call comes to instead, or nil.
+// guard checks the arguments of a call. It returns the error in place of the call's result, or nil.
 type guard func(args []ref.Val) ref.Val
 
 // guards are by function.
@@ -77,7 +77,7 @@ func ofPattern(args []ref.Val) ref.Val {
 	return limit(float64(len(textOf(args[0])))*float64(len(textOf(args[1]))), maxMatching)
 }
 
-// isPlainQuantity keeps exponents out with which a quantity is compared for hours.
+// isPlainQuantity refuses large exponents, with which a comparison of quantities can take hours.
 func isPlainQuantity(text string) bool {
 	at := strings.LastIndexAny(text, "eE")
 	return len(text) <= maxQuantity && (at < 0 || len(strings.TrimLeft(text[at+1:], "+-0")) <= 2)
@@ -116,10 +116,10 @@ func each(value ref.Val, visit func(ref.Val) bool) {
 	}
 }
 
-// maxWeightDepth bounds how deep values are looked into.
+// maxWeightDepth bounds the levels of a value that weight reads.
 const maxWeightDepth = 20
 
-// weight is about how much text a value is, up to a little more than most.
+// weight is about how many bytes of text a value has. It stops a little above most.
 func weight(value ref.Val, depth int, most float64) float64 {
 	if depth > maxWeightDepth {
 		return most + 1
@@ -144,7 +144,7 @@ func weight(value ref.Val, depth int, most float64) float64 {
 	return all
 }
 
-// guarded redefines the functions with guards.
+// guarded redefines the functions that have guards.
 func guarded(env *cel.Env) ([]cel.EnvOption, error) {
 	var options []cel.EnvOption
 	for name, guard := range guards {

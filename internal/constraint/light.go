@@ -8,12 +8,12 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Counting what an evaluation costs takes longer than most evaluations. It is left out for light expressions: those of
-// which the form alone says that they take no longer than reading, a few times, what they are about. All of their
-// functions take time in proportion to what they are given, and make nothing larger of it; a macro goes over what is
-// there, not over what was made, and looks at nothing else in each round but at one element and at short texts.
+// Counting the cost of an evaluation takes longer than most evaluations. It is left out for light expressions: those
+// whose form shows that they take no longer than reading their subject a few times. All of their functions take time in
+// proportion to their arguments, and return nothing larger. A macro goes over a list or map of the subject, not over a
+// computed one, and reads in each round only one element and short texts.
 
-// lightOperators are light in every place.
+// lightOperators are always light.
 var lightOperators = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
 	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true, operators.Greater: true, operators.GreaterEquals: true,
@@ -21,7 +21,7 @@ var lightOperators = map[string]bool{
 	operators.Index: true, operators.OptIndex: true, operators.OptSelect: true, operators.In: true, operators.NotStrictlyFalse: true, operators.Add: true,
 }
 
-// lightFunctions are, too.
+// lightFunctions are always light, too.
 var lightFunctions = map[string]bool{
 	"size": true, "startsWith": true, "endsWith": true, "contains": true, "matches": true, "lowerAscii": true, "upperAscii": true, "trim": true,
 	"hasValue": true, "value": true, "orValue": true, "optional.none": true, "dyn": true, "isSemver": true,
@@ -36,7 +36,7 @@ func isLight(compiled *ast.AST) bool {
 
 type lightness struct{ compiled *ast.AST }
 
-// of says whether an expression is light; within a macro, its names are local.
+// of says whether an expression is light. local are the variables of the macros around it.
 func (l *lightness) of(expr ast.Expr, local map[string]bool) bool {
 	switch expr.Kind() {
 	case ast.LiteralKind:
@@ -83,12 +83,12 @@ func (l *lightness) all(exprs []ast.Expr, local map[string]bool) bool {
 	return true
 }
 
-// isShort says whether a field is a text of the fleet's model, such as a name.
+// isShort says whether an expression is a text of the fleet's model, such as a name.
 func (l *lightness) isShort(expr ast.Expr) bool {
 	return isPath(expr) && l.compiled.GetType(expr.ID()).Kind() == types.StringKind
 }
 
-// isPath is a variable, or a field of one.
+// isPath says whether an expression is a variable, or a field of one.
 func isPath(expr ast.Expr) bool {
 	for expr.Kind() == ast.SelectKind {
 		expr = expr.AsSelect().Operand()

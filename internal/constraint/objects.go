@@ -34,9 +34,9 @@ func (r *rule) isAbout(d *document) bool {
 	return r.kinds[d.apiVersion+"/"+d.kind] || hasGroup && r.kinds[group+"/"+d.kind]
 }
 
-// documents are the Kubernetes objects in files. Of lists it returns the elements. unreadable is the first file that cannot
-// be read; what else is in it is left out. Documents that may be passed over are not read, where that is certain from
-// their kind; with a nil function all are read.
+// documents returns the Kubernetes objects in files, and the elements of lists. unreadable is the first file that cannot
+// be read; the rest of that file is left out. Documents whose kind mayPass accepts may be skipped without reading them;
+// where mayPass is nil, all are read.
 func documents(files []File, mayPass func(kind string) bool) (found []document, unreadable string) {
 	for _, file := range files {
 		var err error
@@ -74,7 +74,7 @@ func appendDocument(found []document, file string, value any, depth int) []docum
 	apiVersion, _ := fields["apiVersion"].(string)
 	kind, _ := fields["kind"].(string)
 	if apiVersion == "" || kind == "" {
-		return found // a file for other tools, such as configuration
+		return found // a file for other programs, such as configuration
 	}
 	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(kind, "List") && depth < maxListDepth {
 		for _, item := range items {
@@ -89,8 +89,8 @@ func appendDocument(found []document, file string, value any, depth int) []docum
 	return append(found, d)
 }
 
-// plainKind finds the kind of a YAML document without reading it. It is certain where every line that is not indented is a
-// plain key, a comment or part of a list, so that one line alone can give the kind.
+// plainKind finds the kind of a YAML document without parsing it. certain is true where every line that is not indented is
+// a plain key, a comment or part of a list, so that only one line can have the kind.
 func plainKind(text string) (kind string, certain bool) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \r\n")

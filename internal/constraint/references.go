@@ -8,7 +8,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// refer notes which variables an expression names, and what it needs of them.
+// refer notes which variables an expression uses, and which data it needs of them.
 func (l *language) refer(r *rule, e *expression) {
 	walker := &walker{found: func(expr ast.Expr, local map[string]bool) {
 		switch expr.Kind() {
@@ -41,7 +41,7 @@ func isOf(kind *types.Type, c *class) bool {
 	return kind != nil && kind.Kind() == types.StructKind && kind.TypeName() == c.name
 }
 
-// createdObject names a type of which the expression makes an object; "" where it makes none.
+// createdObject is the name of a type of which the expression creates an object; "" where it creates none.
 func (l *language) createdObject(compiled *cel.Ast) string {
 	made := ""
 	walker := &walker{found: func(expr ast.Expr, _ map[string]bool) {
@@ -53,7 +53,7 @@ func (l *language) createdObject(compiled *cel.Ast) string {
 	return made
 }
 
-// walker goes through an expression, and knows which names are those of a comprehension there.
+// walker goes through an expression, and knows which names are variables of a comprehension.
 type walker struct {
 	found func(expr ast.Expr, local map[string]bool)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// outcome is what one evaluation came to.
+// outcome is the result of one evaluation.
 type outcome uint8
 
 const (
@@ -36,17 +36,17 @@ func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(p.subject, other.subject), cmp.Compare(p.object, other.object))
 }
 
-// run is one rule, and what it has come to so far.
+// run is one rule, with its outcomes so far.
 type run struct {
 	*rule
 	number                     int
 	hosts, targets, workspaces []bool   // those that it matches; nil: all
-	shared                     []shared // by snapshot; nil where assignments with the same values may come to different things
+	shared                     []shared // by snapshot; nil where assignments with the same values may have different outcomes
 
 	maxFleetCost uint64
 
 	cost    atomic.Uint64
-	tooLong atomic.Bool // one evaluation cost more than it may
+	tooLong atomic.Bool // one evaluation cost more than MaxCost
 	counts  [outcomes]int
 
 	mu         sync.Mutex
@@ -61,7 +61,7 @@ type shared struct {
 	text    string
 }
 
-// isTooCostly says that the rule has cost too much to go on.
+// isTooCostly says whether the rule has cost too much, so that it is not evaluated any more.
 func (r *run) isTooCostly() bool { return r.tooLong.Load() || r.cost.Load() > r.maxFleetCost }
 
 func (w *worker) evaluate(run *run, at position, subject func() Subject) {
@@ -141,10 +141,10 @@ func (r *run) wants(last **position, at position) bool {
 	return *last == nil || at.compare(**last) < 0
 }
 
-// listed keeps the first [MaxListed] of what is added in any order.
+// listed keeps the first [MaxListed] entries by position, which may be added in any order.
 type listed[T any] struct {
 	entries []entry[T]
-	last    *position // nil while everything is wanted; what is not before it is not wanted
+	last    *position // only entries before it are wanted; nil: all
 }
 
 type entry[T any] struct {
@@ -195,7 +195,7 @@ func (r *run) messageOf(v *variables) string {
 	return "failed expression: " + wording.OneLine(r.Expression)
 }
 
-// isShown says whether a message is fit to be shown: one line of text.
+// isShown says whether a message can be shown: it is one line of text.
 func isShown(message string) bool {
 	return message != "" && len(message) <= MaxMessage && utf8.ValidString(message) && !strings.ContainsFunc(message, func(c rune) bool {
 		return unicode.IsControl(c) || unicode.In(c, unicode.Zl, unicode.Zp, unicode.Bidi_Control)

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// values are what the variables stand for: one object for each thing of the fleet, made once.
+// values are the values of the variables: one object for each object of the fleet, created once.
 type values struct {
 	*language
 	subjects    Subjects
@@ -197,7 +197,7 @@ func (v *values) snapshot(assignment int) *hydrate.Snapshot {
 	return v.subjects.Snapshots[assignment]
 }
 
-// config returns the values of a snapshot, or what is not known of them.
+// config returns the values of a snapshot, or an unknown value.
 func (v *values) config(snapshot *hydrate.Snapshot) any {
 	if snapshot != nil && snapshot.Known {
 		return snapshot.Values()
@@ -220,7 +220,7 @@ func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 	return unknown(strings.Join(waits, ", "))
 }
 
-// assignment makes the object of an assignment, whose fields are made when they are asked for.
+// assignment creates the object of an assignment. Its fields are set when they are read.
 func (v *values) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
 	o := v.object(v.vocabulary.assignment)
 	o.makeField = func(field int) ref.Val {
@@ -252,11 +252,11 @@ func (v *values) assignment(assignment *schedule.Assignment, snapshot *hydrate.S
 	return o
 }
 
-// variables are those of one evaluation. They are used again for the next.
+// variables are the variables of one evaluation. They are used again for the next one.
 type variables struct {
 	*values
 	workspace, host, target ref.Val
-	assignment              ref.Val // nil until it is asked for
+	assignment              ref.Val // nil until it is read
 	config                  any     // likewise
 	object                  map[string]any
 
@@ -264,7 +264,7 @@ type variables struct {
 	snapshot *hydrate.Snapshot
 }
 
-// ResolveName is asked for the variables of a rule, and for nothing that does not apply to it.
+// ResolveName returns the value of a variable. Rules have only variables that apply to them.
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
 	case "environment":
@@ -291,7 +291,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent is that of no variables.
+// Parent is nil: there are no other variables.
 func (v *variables) Parent() interpreter.Activation { return nil }
 
 // assign sets the variables to an assignment.

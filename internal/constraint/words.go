@@ -16,10 +16,10 @@ const (
 	maxPassed = 5 // names of rules in one line
 )
 
-// Broken counts the subjects that break the rule, those included for which it could not be evaluated.
+// Broken counts the subjects that violate the rule, or for which it could not be evaluated.
 func (r *Result) Broken() int { return r.Violated + r.Failed }
 
-// Report is a text of some lines for an error: how the rule is broken, the first few violations with their messages,
+// Report is a text of some lines for an error: how many subjects violate the rule, the first violations with their messages,
 // and how many more there are.
 func (r *Result) Report() string {
 	if r.Error != "" {
@@ -54,14 +54,14 @@ func (r *Result) Undecidable() string {
 		r.Name, r.Over.count(r.Undecided), wording.List(waits, maxNamed))
 }
 
-// Difference is how the rules of a fleet differ from those that were told of last, by name, sorted.
+// Difference has the names of the rules that differ from those of the last plan, sorted.
 type Difference struct {
 	New, Changed, Gone []string
 	Unknown            []string // rules that are not known yet
 }
 
-// Compare compares the digests of rules, see [Digests]. What is not known yet is no difference: unknown are names, and
-// where allUnknown there may be any others.
+// Compare compares the digests of rules, see [Digests]. Rules that are not known yet are no difference: unknown has their
+// names, and with allUnknown there may be others.
 func Compare(before, now map[string]string, unknown []string, allUnknown bool) Difference {
 	d := Difference{Unknown: slices.Sorted(slices.Values(unknown))}
 	if allUnknown {
@@ -86,9 +86,9 @@ func Compare(before, now map[string]string, unknown []string, allUnknown bool) D
 // None says that the rules are the same, as far as they are known.
 func (d Difference) None() bool { return len(d.New)+len(d.Changed)+len(d.Gone) == 0 }
 
-// Lines are what a plan says of the rules, names alone and never a message, since that may have values: rules that are
-// broken where the plan changes something, which touched tells of a subject; rules that are new or have changed; rules
-// that cannot be decided yet.
+// Lines are the lines of a plan about the rules. They have only names, never a message, since a message may have values
+// in it: rules that are violated by subjects that the plan changes, which touched decides; rules that are new or have
+// changed; rules that cannot be decided yet.
 func (d Difference) Lines(results *Results, touched func(Subject) bool) []string {
 	if results == nil {
 		results = &Results{}
@@ -132,7 +132,7 @@ func quoted(names []string) []string {
 	return texts
 }
 
-// line is "" where nothing breaks the rule, or nothing does of what is touched and not all is told.
+// line is "" where no subject violates the rule, or, unless all is set, none that is touched.
 func (r *Result) line(all bool, touched func(Subject) bool) string {
 	if r.Error != "" {
 		return fmt.Sprintf("constraint %q could not be evaluated", r.Name)
@@ -168,7 +168,7 @@ func more(count int) string {
 	return fmt.Sprintf(" and %d more", count)
 }
 
-// name is the shortest that tells a subject from all others of its rule.
+// name is the shortest name that is unique among the subjects of a rule.
 func (s Subject) name() string {
 	switch {
 	case s.Object != "":
@@ -183,7 +183,7 @@ func (s Subject) name() string {
 	return s.Workspace
 }
 
-// nouns are what subjects are called.
+// nouns are the words for subjects, for one and for several.
 var nouns = map[Over][2]string{
 	OverFleet: {"fleet", "fleets"}, OverWorkspaces: {"workspace", "workspaces"}, OverHosts: {"host", "hosts"},
 	OverDeploymentTargets: {"deployment target", "deployment targets"}, OverAssignments: {"assignment", "assignments"},
