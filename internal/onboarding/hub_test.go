@@ -112,7 +112,12 @@ metadata:
   labels: {app.kubernetes.io/managed-by: %s}
 spec: {project: flotilla, destination: {name: eu-1, namespace: default}, source: {repoURL: "https://git.example.com/x", path: x}}
 `, name, label))
-			owner := map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": name, "uid": name}
+			set := server.Apply(t, fmt.Sprintf(`apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: %s, namespace: deleting-hub}
+spec: {generators: [], template: {metadata: {}, spec: {project: flotilla, destination: {name: eu-1}}}}
+`, name))[0]
+			owner := map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": name, "uid": string(set.GetUID())}
 			ref := kube.Ref{APIVersion: "argoproj.io/v1alpha1", Kind: "Application", Namespace: "deleting-hub", Name: name}
 			if _, err := cluster.Patch(ctx, ref, map[string]any{"metadata": map[string]any{"ownerReferences": []any{owner}}}); err != nil {
 				t.Fatal(err)
