@@ -84,14 +84,48 @@ func union(a, b map[string]any) map[string]bool {
 // ownedFields are the fields of an object that Flotilla has applied: nested, as the API server has them, {"f:spec": …}.
 func ownedFields(live *unstructured.Unstructured) map[string]any {
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == kube.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil {
-			var fields map[string]any
-			if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
+		if isOurEntry(entry) {
+			if fields := fieldsOf(entry); fields != nil {
 				return fields
 			}
 		}
 	}
 	return nil
+}
+
+func isOurEntry(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == kube.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply
+}
+
+// fieldsOf are the fields of an entry; nil where they cannot be read.
+func fieldsOf(entry metav1.ManagedFieldsEntry) map[string]any {
+	var fields map[string]any
+	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+// ownData are the keys of an object's data that Flotilla alone has applied, each with null: the merge patch that takes
+// them away, and nothing else. To apply the object without them would take all of data where nobody manages the rest.
+func ownData(live *unstructured.Unstructured) map[string]any {
+	own := map[string]any{}
+	ours, _ := ownedFields(live)["f:data"].(map[string]any)
+	for key := range ours {
+		if name, isKey := strings.CutPrefix(key, "f:"); isKey {
+			own[name] = nil
+		}
+	}
+	for _, entry := range live.GetManagedFields() {
+		if isOurEntry(entry) {
+			continue
+		}
+		theirs, _ := fieldsOf(entry)["f:data"].(map[string]any)
+		for key := range theirs {
+			delete(own, strings.TrimPrefix(key, "f:"))
+		}
+	}
+	return own
 }
 
 // lostData returns the keys of a Secret's data that Flotilla has applied and another manager has changed or removed

@@ -209,15 +209,14 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 // release removes from objects of others the fields that Flotilla has set.
 func (r *remover) release(ctx context.Context, records []Record) error {
 	for i := range records {
-		if !records[i].Partial || !r.removeAll && records[i].Part != agent.Feedback {
+		if !records[i].Partial || !r.removeAll && !isRemovedAlways(&records[i]) {
 			continue
 		}
 		live, err := r.cluster.Read(ctx, records[i].Ref())
-		if err == nil && live != nil && isOurs(live) && !isTerminating(live) {
-			bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": live.GetAPIVersion(), "kind": live.GetKind()}}
-			bare.SetNamespace(live.GetNamespace())
-			bare.SetName(live.GetName())
-			_, err = r.cluster.Apply(ctx, bare, kube.ApplyOptions{})
+		if err == nil && live != nil && !isTerminating(live) {
+			if ours := ownData(live); len(ours) > 0 {
+				_, err = r.cluster.Patch(ctx, records[i].Ref(), map[string]any{"data": ours})
+			}
 		}
 		if err != nil {
 			return err
