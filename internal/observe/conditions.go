@@ -32,9 +32,10 @@ func (o *object) condition(of string) (condition, bool) {
 	return condition{}, false
 }
 
-// say makes a status of an object from a verdict and a message.
+// say makes a status of an object from a verdict and a message. The object's name is the cluster's to choose, too: it may be
+// longer than Kubernetes allows, or steer a terminal.
 func (o *object) say(verdict Verdict, since time.Time, format string, arguments ...any) Status {
-	return Status{verdict, since, o.String() + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
+	return Status{verdict, since, wording.OneLine(o.String()) + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
 }
 
 // waitingReasons are those of conditions that are false because something else comes first.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Evidence and verdicts do not depend on who answers first, nor on the order in which anything is listed.
@@ -87,13 +89,16 @@ func FuzzObjects(f *testing.F) {
 		}
 		f.Add(seed)
 	}
+	// A cluster's API may answer with names that no Kubernetes would take.
+	f.Add([]byte(`{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "` + strings.Repeat("web", 500) + `"}}`))
+	f.Add([]byte(`{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "web\u001b[2J"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		object := &unstructured.Unstructured{}
 		if len(text) > 1<<16 || object.UnmarshalJSON(text) != nil {
 			return
 		}
 		said := observe.StatusOf(object)
-		if !slices.Contains(observe.Verdicts, said.Verdict) || len(said.Message) > 1000 {
+		if !slices.Contains(observe.Verdicts, said.Verdict) || len(said.Message) > 1000 || said.Message != wording.Visible(said.Message) {
 			t.Fatalf("%+v", said)
 		}
 		if result, err := status.Compute(object); said.Verdict == observe.Ready && object.GetKind() != "Application" && (err != nil || result.Status != status.CurrentStatus) {
