@@ -27,6 +27,8 @@ type Object struct {
 	// Partial says that the object belongs to others and only some fields of it are Flotilla's: when the agent is
 	// removed, these fields are, and the object stays.
 	Partial bool
+	// Merged are the keys of data, in order, that credentials and feedback have in an object of the agent's own manifests.
+	Merged []string
 	// Reports says that the status of the object shows when it is ready.
 	Reports bool
 }
@@ -252,6 +254,9 @@ func (r *renderer) mergeFields(some, into *Object) {
 				r.problem("install", "%s has %q in it, which Flotilla sets: leave it out", into.ID(), key)
 			}
 			fields[key] = values[key]
+			if some.Part == Credential || some.Part == Feedback {
+				into.Merged = append(into.Merged, key)
+			}
 		}
 		into.Object[field] = fields
 	}

@@ -3,6 +3,7 @@ package onboarding_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -122,7 +123,7 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		}
 		// The state is lost, and nothing is forgotten of who made what.
 		again := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
-		if !slices.Equal(again.Records, result.Records) {
+		if !reflect.DeepEqual(again.Records, result.Records) {
 			t.Errorf("the records are\n%+v\nnot\n%+v", again.Records, result.Records)
 		}
 		if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Removal{Records: again.Records, UIDs: again.UIDs, Delete: true}); err != nil {

@@ -127,9 +127,7 @@ spec: {generators: [], template: {metadata: {}, spec: {project: flotilla, destin
 			"of-type": {"flotilla.dev/environment", "flotilla.dev/cluster-type"},
 			"own":     {"flotilla.dev/environment", "flotilla.dev/cluster"},
 		}}
-		short, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		_, err = onboarding.Remove(short, onboarding.Clusters{agent.OnHub: hub}, onboarding.Removal{Name: "eu-1", Records: result.Records, UIDs: result.UIDs, Delete: true})
+		_, err = onboarding.Remove(ctx, onboarding.Clusters{agent.OnHub: hub}, onboarding.Removal{Name: "eu-1", Records: result.Records, UIDs: result.UIDs, Delete: true})
 		if err != nil {
 			t.Error(err)
 		}

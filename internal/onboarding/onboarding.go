@@ -36,6 +36,8 @@ type Record struct {
 	Part       agent.Part  `json:"part"`
 	Shared     bool        `json:"shared,omitempty"`
 	Partial    bool        `json:"partial,omitempty"`
+	// Merged are the keys of data that credentials and feedback have in an object of the agent's own manifests.
+	Merged []string `json:"merged,omitempty"`
 	// Type is the label with the cluster type that a shared object is for; "" for all types.
 	Type string `json:"type,omitempty"`
 	// Environment is the label with the environment that a shared object is for; "" for all environments.
@@ -61,7 +63,7 @@ func RecordOf(object *agent.Object) Record {
 	ref := kube.RefOf(object.Unstructured)
 	return Record{
 		Where: object.Where, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
-		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Type: object.GetLabels()[typeLabel], Environment: object.Environment,
+		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Merged: object.Merged, Type: object.GetLabels()[typeLabel], Environment: object.Environment,
 	}
 }
 

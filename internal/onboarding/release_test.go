@@ -46,3 +46,34 @@ stringData: {others: theirs}
 		}
 	})
 }
+
+// The agent's own manifests may have that Secret, too. They stay, and the credential goes.
+func TestADestroyThatKeepsLeavesNoCredentialInTheAgentsOwnManifests(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	of := settings("token-installed")
+	of.Reconciler = agent.ArgoCD
+	of.Feedback = &agent.Reporting{Forge: "gitea", Token: "canary-t0ken-4713"}
+	of.Install = []agent.Text{{Path: "install", Text: `apiVersion: v1
+kind: Secret
+metadata: {name: argocd-notifications-secret}
+stringData: {others: theirs}
+`}}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, of)})
+		data := func() map[string]any {
+			data, _ := server.Get(t, "v1", "Secret", "token-installed", "argocd-notifications-secret").Object["data"].(map[string]any)
+			return data
+		}
+		if len(data()) != 2 {
+			t.Fatalf("the Secret has %d entries", len(data()))
+		}
+		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs}
+		if notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal); err != nil || len(notes) > 0 {
+			t.Errorf("the notes are %q: %v", notes, err)
+		}
+		if left := data(); len(left) != 1 || left["others"] == nil {
+			t.Errorf("the Secret has %d entries, want its own", len(left))
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -209,13 +210,19 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 // release removes from objects of others the fields that Flotilla has set.
 func (r *remover) release(ctx context.Context, records []Record) error {
 	for i := range records {
-		if !records[i].Partial || !r.removeAll && !isRemovedAlways(&records[i]) {
+		record := &records[i]
+		isPart := record.Partial && (r.removeAll || isRemovedAlways(record))
+		if !isPart && (r.removeAll || len(record.Merged) == 0) {
 			continue
 		}
-		live, err := r.cluster.Read(ctx, records[i].Ref())
+		live, err := r.cluster.Read(ctx, record.Ref())
 		if err == nil && live != nil && !isTerminating(live) {
-			if ours := ownData(live); len(ours) > 0 {
-				_, err = r.cluster.Patch(ctx, records[i].Ref(), map[string]any{"data": ours})
+			own := ownData(live)
+			if !isPart {
+				maps.DeleteFunc(own, func(key string, _ any) bool { return !slices.Contains(record.Merged, key) })
+			}
+			if len(own) > 0 {
+				_, err = r.cluster.Patch(ctx, record.Ref(), map[string]any{"data": own})
 			}
 		}
 		if err != nil {
