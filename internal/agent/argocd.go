@@ -104,7 +104,7 @@ func (r *renderer) find(where Where, kind, name string) *Object {
 func (r *renderer) argoRepository(where Where) {
 	s, c := r.settings, &r.settings.Credentials
 	if host := repositoryHost(s.Repository.URL); c.CACertificates != "" {
-		r.addFields(where, Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates})
+		r.addFields(where, Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates}).Shared = where == OnHub
 	}
 	texts := map[string]string{"type": "git", "url": s.Repository.URL}
 	switch {
@@ -127,11 +127,12 @@ func (r *renderer) argoRepository(where Where) {
 }
 
 // addFields adds fields to an object that belongs to others. It sets none of its labels.
-func (r *renderer) addFields(where Where, part Part, kind, name, field string, values map[string]any) {
+func (r *renderer) addFields(where Where, part Part, kind, name, field string, values map[string]any) *Object {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, field: values}}
 	u.SetNamespace(r.settings.Namespace)
 	u.SetName(name)
 	r.objects = append(r.objects, Object{Unstructured: u, Where: where, Stage: Rest, Part: part, Partial: true})
+	return &r.objects[len(r.objects)-1]
 }
 
 // repositoryHost is the name of the Git host, without a port.

@@ -62,6 +62,9 @@ type generating struct {
 }
 
 func (g generating) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
+	if len(g.sets) == 0 {
+		return g.Cluster.List(ctx, kind, options)
+	}
 	live, err := g.Read(ctx, g.secret)
 	if err != nil {
 		return kube.List{}, err
@@ -134,6 +137,34 @@ spec: {generators: [], template: {metadata: {}, spec: {project: flotilla, destin
 		for name, want := range map[string]bool{"of-type": false, "own": false, "of-others": true} {
 			if is := server.Get(t, "argoproj.io/v1alpha1", "Application", "deleting-hub", name) != nil; is != want {
 				t.Errorf("Application %s is there: %v, want %v", name, is, want)
+			}
+		}
+	})
+}
+
+// A certificate by which the hub reads the repository is of all clusters, though it is in a ConfigMap of others.
+func TestACertificateOnAHubGoesWithTheLastCluster(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: certificate-hub}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-tls-certs-cm, namespace: certificate-hub}\n")
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		removals := map[string]onboarding.Removal{}
+		for _, name := range []string{"eu-1", "eu-2"} {
+			of := hubSettings("certificate-hub", name)
+			of.Credentials.CACertificates = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+			result, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnHub: cluster}, onboarding.Wanted{Objects: rendered(t, of)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UIDs: result.UIDs, Delete: true}
+		}
+		for i, name := range []string{"eu-1", "eu-2"} {
+			if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnHub: generating{Cluster: cluster}}, removals[name]); err != nil {
+				t.Error(err)
+			}
+			data, _ := server.Get(t, "v1", "ConfigMap", "certificate-hub", "argocd-tls-certs-cm").Object["data"].(map[string]any)
+			if len(data) != 1-i {
+				t.Errorf("without %s the hub has %d certificates", name, len(data))
 			}
 		}
 	})

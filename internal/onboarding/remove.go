@@ -209,27 +209,42 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 
 // release removes from objects of others the fields that Flotilla has set.
 func (r *remover) release(ctx context.Context, records []Record) error {
+	var found []liveRecord
 	for i := range records {
 		record := &records[i]
-		isPart := record.Partial && (r.removeAll || isRemovedAlways(record))
-		if !isPart && (r.removeAll || len(record.Merged) == 0) {
+		if !r.releases(record) && (r.removeAll || len(record.Merged) == 0) {
 			continue
 		}
 		live, err := r.cluster.Read(ctx, record.Ref())
-		if err == nil && live != nil && !isTerminating(live) {
-			own := ownData(live)
-			if !isPart {
-				maps.DeleteFunc(own, func(key string, _ any) bool { return !slices.Contains(record.Merged, key) })
-			}
-			if len(own) > 0 {
-				_, err = r.cluster.Patch(ctx, record.Ref(), map[string]any{"data": own})
-			}
-		}
 		if err != nil {
+			return err
+		}
+		if live != nil && !isTerminating(live) {
+			found = append(found, liveRecord{record, live})
+		}
+	}
+	found, err := r.withoutShared(ctx, found)
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		own := ownData(one.live)
+		if !r.releases(one.Record) {
+			maps.DeleteFunc(own, func(key string, _ any) bool { return !slices.Contains(one.Merged, key) })
+		}
+		if len(own) == 0 {
+			continue
+		}
+		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"data": own}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// releases says whether all that Flotilla has set in an object of others is removed.
+func (r *remover) releases(record *Record) bool {
+	return record.Partial && (r.removeAll || isRemovedAlways(record))
 }
 
 // unregister makes a hub's ApplicationSets remove what they have applied to the cluster, while the hub can still reach
@@ -263,7 +278,8 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	return nil
 }
 
-// withoutShared leaves out the objects that the agents of other clusters need, too.
+// withoutShared leaves out the objects that the agents of other clusters need, too: of those that the same Argo CD has,
+// which is in one namespace.
 func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]liveRecord, error) {
 	if !slices.ContainsFunc(found, func(one liveRecord) bool { return one.Shared }) {
 		return found, nil
@@ -278,7 +294,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 		return one.Shared && slices.ContainsFunc(clusters.Items, func(other *unstructured.Unstructured) bool {
 			labels := other.GetLabels()
 			sameType := one.Type == "" || labels[typeLabel] == one.Type && (one.Environment == "" || labels[environmentLabel] == one.Environment)
-			return labels[clusterLabel] != render.LabelValue(r.name) && sameType && other.GetDeletionTimestamp() == nil
+			return labels[clusterLabel] != render.LabelValue(r.name) && sameType && other.GetNamespace() == one.Namespace && other.GetDeletionTimestamp() == nil
 		})
 	}), nil
 }
