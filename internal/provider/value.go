@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -85,7 +87,8 @@ func sentence(message string) string {
 		return message
 	}
 	if word, _, _ := strings.Cut(message, " "); !strings.ContainsAny(word, "._[\"/:") {
-		message = strings.ToUpper(message[:1]) + message[1:]
+		first, size := utf8.DecodeRuneInString(message)
+		message = string(unicode.ToUpper(first)) + message[size:]
 	}
 	if !strings.ContainsRune(".?!", rune(message[len(message)-1])) {
 		message += "."
