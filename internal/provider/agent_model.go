@@ -30,29 +30,29 @@ type agentMemory struct {
 	Shape []string         `json:"shape,omitempty"`
 	Drift onboarding.Drift `json:"drift,omitzero"`
 	// Reached is what a hub was told of the cluster.
-	Reached reached `json:"reached,omitzero"`
+	Reached clusterAccess `json:"reached,omitzero"`
 }
 
-// reached is how a cluster is reached, without credentials.
-type reached struct {
+// clusterAccess is how a cluster is reached, without credentials.
+type clusterAccess struct {
 	Server        string `json:"server,omitempty"`
 	CA            string `json:"ca,omitempty"`
 	TLSServerName string `json:"tls_server_name,omitempty"`
 }
 
-// reachedBy is what a hub is told of a cluster of the provider.
-func reachedBy(clusters *clusterSettings, name string) reached {
+// accessOf is what a hub is told of a cluster of the provider.
+func accessOf(clusters *clusterSettings, name string) clusterAccess {
 	known, isKnown := clusters.known[name]
 	if !isKnown || known.Kubeconfig != "" {
-		return reached{}
+		return clusterAccess{}
 	}
-	return reached{known.Host, known.ClusterCACertificate, known.TLSServerName}
+	return clusterAccess{known.Host, known.ClusterCACertificate, known.TLSServerName}
 }
 
 // clusters are those of a provider that reaches the cluster so.
-func (r reached) clusters(name string) *clusterSettings {
+func (r clusterAccess) clusters(name string) *clusterSettings {
 	known := map[string]kube.Cluster{}
-	if r != (reached{}) {
+	if r != (clusterAccess{}) {
 		known[name] = kube.Cluster{Host: r.Server, ClusterCACertificate: r.CA, TLSServerName: r.TLSServerName}
 	}
 	return &clusterSettings{known: known}
@@ -191,7 +191,7 @@ func (m *agentModel) registration(given any, clusters *clusterSettings) any {
 			full["server"] = fleet.Unknown{}
 		}
 	} else {
-		by := reachedBy(clusters, name)
+		by := accessOf(clusters, name)
 		for key, text := range map[string]string{"server": by.Server, "cluster_ca_certificate": by.CA, "tls_server_name": by.TLSServerName} {
 			if text != "" {
 				full[key] = text
@@ -266,8 +266,8 @@ func shapeOf(secrets map[string]any) []string {
 	return shape
 }
 
-// standIns are credentials of a shape that are none: what objects there are follows from them, and no secret.
-func standIns(shape []string) map[string]any {
+// placeholders are credentials of a shape that are none: what objects there are follows from them, and no secret.
+func placeholders(shape []string) map[string]any {
 	all := map[string]any{}
 	for _, at := range shape {
 		object := all

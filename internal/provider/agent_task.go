@@ -124,7 +124,7 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 	}
 	if !known {
 		// Whether a credential is known decides nothing of what is said.
-		shape := standIns(shapeOf(secrets))
+		shape := placeholders(shapeOf(secrets))
 		if given, known = m.settingsWith(shape, t.clusters(), t.diagnostics); !known {
 			m.Changes, m.Found, m.Objects = types.ListUnknown(types.StringType), types.ListUnknown(types.StringType), types.MapUnknown(types.StringType)
 			return
@@ -173,7 +173,7 @@ func (t *agentTask) nameOf(where agent.Where) string {
 // rendered are the objects of a model with credentials of a shape, in which no secret is; nil where they cannot be made.
 func (t *agentTask) rendered(m *agentModel, shape []string, clusters *clusterSettings) []agent.Object {
 	var ignored diag.Diagnostics
-	settings, known := m.settingsWith(standIns(shape), clusters, &ignored)
+	settings, known := m.settingsWith(placeholders(shape), clusters, &ignored)
 	if !known || ignored.HasError() {
 		return nil
 	}
@@ -213,9 +213,9 @@ func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.O
 		case failure.Cause == onboarding.CauseNoKind:
 			// Something else may bring it in the same run.
 			t.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
-				t.said(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
+				t.sentence(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
 		case isAway(failure):
-			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be reached", t.said(failure)+" The plan was not tried on the cluster.")
+			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be reached", t.sentence(failure)+" The plan was not tried on the cluster.")
 		default:
 			t.addFailure(failure)
 		}
@@ -238,8 +238,8 @@ func (t *agentTask) attributeOf(failure *onboarding.Failure) string {
 	return "cluster"
 }
 
-// said is a failure as a sentence that names the cluster.
-func (t *agentTask) said(failure *onboarding.Failure) string {
+// sentence is a failure as a sentence that names the cluster.
+func (t *agentTask) sentence(failure *onboarding.Failure) string {
 	return fmt.Sprintf("Cluster %q: %s", t.nameOf(failure.Where), fullStop(failure.Text))
 }
 
@@ -252,7 +252,7 @@ func fullStop(text string) string {
 
 // addFailure reports a failure at its attribute.
 func (t *agentTask) addFailure(failure *onboarding.Failure) {
-	at, text := path.Root(t.attributeOf(failure)), t.said(failure)
+	at, text := path.Root(t.attributeOf(failure)), t.sentence(failure)
 	switch failure.Cause {
 	case onboarding.CauseForeign:
 		t.diagnostics.AddAttributeError(path.Root("force"), "Object has another manager",
@@ -363,7 +363,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 	t.warnOf(done.Notes)
 	after := &agentMemory{Records: done.Records, UIDs: done.UIDs, Shape: shapeOf(secrets)}
 	if m.Reconciler.ValueString() == agent.ArgoCDHub {
-		after.Reached = reachedBy(t.clusters(), m.Cluster.ValueString())
+		after.Reached = accessOf(t.clusters(), m.Cluster.ValueString())
 	}
 	var found []string
 	for i := range done.Records {
@@ -437,7 +437,7 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 	if err != nil {
 		for _, failure := range onboarding.FailuresOf(err) {
 			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be reached",
-				t.said(failure)+" The state keeps what was applied last.")
+				t.sentence(failure)+" The state keeps what was applied last.")
 		}
 		return &after
 	}
@@ -475,7 +475,7 @@ func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
 		var lost []agent.Where
 		for _, failure := range onboarding.FailuresOf(err) {
 			if failure.Reason() == kube.ReasonUnreachable && failure.Cause == onboarding.CauseCluster {
-				gone(t.said(failure))
+				gone(t.sentence(failure))
 				lost = append(lost, failure.Where)
 				continue
 			}

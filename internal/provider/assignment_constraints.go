@@ -19,8 +19,8 @@ type constraintMemory struct {
 	Kept  string            `json:"kept,omitempty"`  // fingerprint of what kept all of Rules that are enforced
 }
 
-// ruling is what a plan or an apply finds out about the fleet's constraints.
-type ruling struct {
+// constraintOutcome is what a plan or an apply finds out about the fleet's constraints.
+type constraintOutcome struct {
 	digests    map[string]string
 	difference constraint.Difference
 	unknown    bool                // some rules are not known yet
@@ -28,14 +28,14 @@ type ruling struct {
 	kept       string              // see constraintMemory
 }
 
-// constrain holds what is wanted to the fleet's constraints. A violation of one that is enforced is an error, but where
+// checkConstraints holds what is wanted to the fleet's constraints. A violation of one that is enforced is an error, but where
 // the plan only removes folders or rolls back: what would mend it must not be held.
-func (t *task) constrain(ctx context.Context, applies bool) {
+func (t *task) checkConstraints(ctx context.Context, applies bool) {
 	if t.result == nil {
 		return
 	}
 	entries, unknown, allUnknown := constraintsOf(t.model.Fleet)
-	r := &ruling{digests: hashesOf(entries), unknown: allUnknown || len(unknown) > 0}
+	r := &constraintOutcome{digests: hashesOf(entries), unknown: allUnknown || len(unknown) > 0}
 	t.ruling = r
 	before := constraintMemory{}
 	if t.memory != nil {
@@ -66,15 +66,15 @@ func (t *task) constrain(ctx context.Context, applies bool) {
 	}
 }
 
-// settled says that all rules are known, and decided: what is said of them stays.
-func (r *ruling) settled() bool {
+// allDecided says that all rules are known, and decided: what is said of them stays.
+func (r *constraintOutcome) allDecided() bool {
 	return r == nil || !r.unknown && (r.results == nil ||
 		!slices.ContainsFunc(r.results.Rules, func(rule constraint.Result) bool { return rule.Undecided > 0 }))
 }
 
 // enforce returns false where an enforced rule is not kept, or not known to be.
 func (t *task) enforce(applies bool) bool {
-	kept, mends := true, t.mends()
+	kept, mends := true, t.onlyRemovesOrRollsBack()
 	for i := range t.ruling.results.Rules {
 		rule := &t.ruling.results.Rules[i]
 		switch {
@@ -98,8 +98,8 @@ func (t *task) enforce(applies bool) bool {
 	return kept
 }
 
-// mends says whether all that changes is folders that are removed or rolled back.
-func (t *task) mends() bool {
+// onlyRemovesOrRollsBack says whether all that changes is folders that are removed or rolled back.
+func (t *task) onlyRemovesOrRollsBack() bool {
 	if t.known == nil || t.known.Owner.Location != t.intent.Owner.Location || t.known.Drift.Gone {
 		return false
 	}
@@ -146,7 +146,7 @@ func (t *task) constraintLines(folders []rollout.Key) []string {
 }
 
 // remember is what is kept of the constraints in private state.
-func (r *ruling) remember(before *memory) constraintMemory {
+func (r *constraintOutcome) remember(before *memory) constraintMemory {
 	if r == nil {
 		if before == nil {
 			return constraintMemory{}

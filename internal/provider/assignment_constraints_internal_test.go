@@ -24,7 +24,7 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 			result: rendering.Result, rendering: rendering, current: m.Trees, diagnostics: &diag.Diagnostics{},
 		}
 		task.intent.After = m.Trees.Clone()
-		task.constrain(t.Context(), false)
+		task.checkConstraints(t.Context(), false)
 		if task.diagnostics.HasError() {
 			t.Fatal(task.diagnostics)
 		}
@@ -59,7 +59,7 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 	drifted.Trees[first.Host][first.DeploymentTarget] = "by hand"
 	task, _ = run("1.0.0", m, rules)
 	task.intent.After = drifted.Trees
-	task.constrain(t.Context(), false)
+	task.checkConstraints(t.Context(), false)
 	if got := len(task.ruling.results.Rules); got != 2 {
 		t.Errorf("where a folder changes %d rules are evaluated", got)
 	}

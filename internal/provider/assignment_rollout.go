@@ -19,8 +19,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// steps is how an assignment is rolled out: what is configured, and what clusters have reported.
-type steps struct {
+// rolloutConfig is how an assignment is rolled out: what is configured, and what clusters have reported.
+type rolloutConfig struct {
 	settings *rollout.Settings // nil: everything at once
 	holds    []rollout.Hold
 	evidence *observe.Evidence // nil where there is none
@@ -28,11 +28,11 @@ type steps struct {
 }
 
 // plain says that nothing is to wait for anything.
-func (s steps) plain() bool { return s.known && s.settings == nil && len(s.holds) == 0 }
+func (s rolloutConfig) plain() bool { return s.known && s.settings == nil && len(s.holds) == 0 }
 
-// decodeSteps reads rollout, holds and evidence, strictly.
-func (m *assignmentModel) decodeSteps(diagnostics *diag.Diagnostics) steps {
-	s := steps{known: true}
+// decodeRollout reads rollout, holds and evidence, strictly.
+func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
+	s := rolloutConfig{known: true}
 	isRollout := plain(m.Rollout) != nil
 	if isRollout {
 		settings, known, findings := rollout.Decode(plain(m.Rollout))
@@ -71,11 +71,11 @@ func (m *assignmentModel) decodeSteps(diagnostics *diag.Diagnostics) steps {
 	return s
 }
 
-// step decides what happens to each folder now. It returns false while that is not known yet, or something
+// decideRollout decides what happens to each folder now. It returns false while that is not known yet, or something
 // is wrong.
-func (t *task) step(ctx context.Context) bool {
+func (t *task) decideRollout(ctx context.Context) bool {
 	wanted := t.rendering.Wanted()
-	t.steps = t.model.decodeSteps(t.diagnostics)
+	t.steps = t.model.decodeRollout(t.diagnostics)
 	t.checkAbout()
 	if t.diagnostics.HasError() {
 		return false
@@ -87,7 +87,7 @@ func (t *task) step(ctx context.Context) bool {
 	if !t.steps.known || !t.locationKnown || !t.connection.canAsk() {
 		return false
 	}
-	in, ok := t.stepInput(ctx, wanted)
+	in, ok := t.rolloutInput(ctx, wanted)
 	if !ok {
 		return false
 	}
@@ -134,8 +134,8 @@ func sentenceOf(lines []string) string {
 	return lines[0]
 }
 
-// stepInput gathers what decides. The same configuration, state and repository give the same.
-func (t *task) stepInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
+// rolloutInput gathers what decides. The same configuration, state and repository give the same.
+func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
 	in = rollout.Input{
 		Wanted: wanted, Settings: t.steps.settings, Holds: t.steps.holds, Hosts: t.hosts(), Requires: t.requires, Back: map[string]rollout.Trees{},
 	}
@@ -210,13 +210,13 @@ func (t *task) hosts() map[string]*rollout.Host {
 	hosts := make(map[string]*rollout.Host, len(t.result.Schedule.Hosts))
 	for _, host := range t.result.Schedule.Hosts {
 		reserved := fleet.Labels{"environment": t.result.Fleet.Environment, "cluster-type": host.ClusterType.Name}
-		made := &rollout.Host{TypeLabels: fleet.Merge(host.ClusterType.Labels, reserved), Clusters: ofType[host.ClusterType.Name]}
-		made.Labels = made.TypeLabels
+		entry := &rollout.Host{TypeLabels: fleet.Merge(host.ClusterType.Labels, reserved), Clusters: ofType[host.ClusterType.Name]}
+		entry.Labels = entry.TypeLabels
 		if host.Cluster != nil {
-			made.IsCluster, made.Clusters = true, []string{host.Cluster.Name}
-			made.Labels = fleet.Merge(host.Labels, reserved, fleet.Labels{"cluster": host.Cluster.Name})
+			entry.IsCluster, entry.Clusters = true, []string{host.Cluster.Name}
+			entry.Labels = fleet.Merge(host.Labels, reserved, fleet.Labels{"cluster": host.Cluster.Name})
 		}
-		hosts[host.Name] = made
+		hosts[host.Name] = entry
 	}
 	return hosts
 }
@@ -242,7 +242,7 @@ func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
 		return out
 	}
 	owner := t.formerOwner()
-	t.back = map[string]map[string]gitops.Host{}
+	t.rollbackContents = map[string]map[string]gitops.Host{}
 	for len(out.Missing) > 0 {
 		for _, commit := range out.Missing {
 			hosts, err := t.connection.delivery.AsOf(ctx, owner, commit)
@@ -255,7 +255,7 @@ func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
 				addRepositoryError(ctx, t.diagnostics, err, false)
 				return out
 			}
-			t.back[commit], in.Back[commit] = hosts, treesOf(hosts)
+			t.rollbackContents[commit], in.Back[commit] = hosts, treesOf(hosts)
 		}
 		out = rollout.Advance(in)
 	}
@@ -271,17 +271,17 @@ func (t *task) setProgress() {
 	case t.outcome.Undecided:
 		t.model.RollingOut, t.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
 	default:
-		said := map[string]attr.Value{}
+		texts := map[string]attr.Value{}
 		for target, text := range t.outcome.RollingOut() {
-			said[target] = types.StringValue(text)
+			texts[target] = types.StringValue(text)
 		}
-		t.model.RollingOut = types.MapValueMust(types.StringType, said)
+		t.model.RollingOut = types.MapValueMust(types.StringType, texts)
 		t.model.RolledOut = types.BoolValue(t.outcome.RolledOut)
 	}
 }
 
-// isSaid says whether the state has what the rollout says of itself.
-func (t *task) isSaid() bool {
+// isProgressInState says whether the state has what the rollout says of itself.
+func (t *task) isProgressInState() bool {
 	return t.model.RollingOut.Equal(t.prior.RollingOut) && t.model.RolledOut.Equal(t.prior.RolledOut)
 }
 

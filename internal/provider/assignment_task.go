@@ -40,10 +40,10 @@ type task struct {
 	current   rollout.Trees // what the owner has, by all that the state knows
 	outlook   *delivery.Outlook
 
-	steps   steps
-	outcome *rollout.Outcome                  // nil where nothing is to wait for anything
-	back    map[string]map[string]gitops.Host // what commits have that a rollout goes back to
-	ruling  *ruling                           // nil with rollback_to
+	steps            rolloutConfig
+	outcome          *rollout.Outcome                  // nil where nothing is to wait for anything
+	rollbackContents map[string]map[string]gitops.Host // what commits have that a rollout goes back to
+	ruling           *constraintOutcome                // nil with rollback_to
 }
 
 func (r *assignmentResource) task(
@@ -85,7 +85,7 @@ func (t *task) clusters(hosts []string) []string {
 // back to. It returns false while that is not known yet, or something is wrong.
 func (t *task) want(ctx context.Context) bool {
 	if !t.model.RollbackTo.IsNull() {
-		return t.wantBack(ctx)
+		return t.wantRollback(ctx)
 	}
 	value, known := decodeFleet(t.model.Fleet, t.diagnostics)
 	if !known || t.diagnostics.HasError() {
@@ -102,7 +102,7 @@ func (t *task) want(ctx context.Context) bool {
 		t.rendering = t.result.Render(to, t.current)
 	}
 	addErrors(t.diagnostics, t.rendering.Findings)
-	return !t.diagnostics.HasError() && t.step(ctx)
+	return !t.diagnostics.HasError() && t.decideRollout(ctx)
 }
 
 // label is the owner's name in the labels of what is rendered: that under which it was written first, so
@@ -122,9 +122,9 @@ func (t *task) label(ctx context.Context) string {
 	return t.intent.Owner.Name
 }
 
-// wantBack is want with rollback_to. The fleet is not looked at: going back must be possible while it is
+// wantRollback is want with rollback_to. The fleet is not looked at: going back must be possible while it is
 // wrong.
-func (t *task) wantBack(ctx context.Context) bool {
+func (t *task) wantRollback(ctx context.Context) bool {
 	commit := t.model.RollbackTo.ValueString()
 	checkRollback(t.model.RollbackTo, t.diagnostics)
 	if t.model.RollbackTo.IsUnknown() || !t.locationKnown || t.diagnostics.HasError() || !t.connection.canAsk() {
@@ -164,7 +164,7 @@ func (t *task) plan(ctx context.Context) {
 		return
 	}
 	t.intent.After = t.decisions.Trees(t.current)
-	t.constrain(ctx, false)
+	t.checkConstraints(ctx, false)
 	if t.lookAhead(ctx); t.diagnostics.HasError() {
 		return
 	}
@@ -172,7 +172,7 @@ func (t *task) plan(ctx context.Context) {
 	t.setProgress()
 	if t.isDone(ctx) {
 		t.model.Deployed, t.model.Commit, t.model.Changes = t.prior.Deployed, t.prior.Commit, t.prior.Changes
-		t.tellOthers()
+		t.addOtherLines()
 		if t.intent.Settings.PullRequest {
 			t.model.PullRequest = t.prior.PullRequest
 		}
@@ -180,7 +180,7 @@ func (t *task) plan(ctx context.Context) {
 		return
 	}
 	lines, complete := t.describe(ctx)
-	complete = complete && t.ruling.settled()
+	complete = complete && t.ruling.allDecided()
 	switch {
 	case t.diagnostics.HasError():
 	case complete:
@@ -190,10 +190,10 @@ func (t *task) plan(ctx context.Context) {
 	}
 }
 
-// tellOthers has the plan say what changes though no folder does: how far a rollout is, and rules.
-func (t *task) tellOthers() {
+// addOtherLines has the plan say what changes though no folder does: how far a rollout is, and rules.
+func (t *task) addOtherLines() {
 	var lines []string
-	rollout := !t.isSaid() && t.outcome != nil
+	rollout := !t.isProgressInState() && t.outcome != nil
 	if rollout {
 		lines = t.outcome.Lines()
 	}
@@ -202,7 +202,7 @@ func (t *task) tellOthers() {
 		lines = append(lines, changes.LimitLines(t.constraintLines(nil))...)
 	}
 	switch {
-	case !t.ruling.settled():
+	case !t.ruling.allDecided():
 		t.model.Changes = types.ListUnknown(types.StringType)
 	case rollout || rules:
 		t.model.Changes = linesValue(lines)
@@ -303,7 +303,7 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 	var lines []string
 	if ready {
 		t.intent.After = t.decisions.Trees(t.current)
-		t.constrain(ctx, true)
+		t.checkConstraints(ctx, true)
 		if t.model.Changes.IsUnknown() {
 			t.lookAhead(ctx)
 			lines, _ = t.describe(ctx)
@@ -319,17 +319,17 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 	return t.deliver(ctx, lines)
 }
 
-// proceed is an apply that writes nothing, and remembers how far the rollout is, and which rules it told of.
-func (t *task) proceed(ctx context.Context) *memory {
+// keepProgress is an apply that writes nothing, and remembers how far the rollout is, and which rules it told of.
+func (t *task) keepProgress(ctx context.Context) *memory {
 	out, quiet := t.diagnostics, diag.Diagnostics{}
 	t.diagnostics = &quiet
 	ready := t.locationKnown && t.want(ctx)
 	if ready {
 		t.intent.After = t.decisions.Trees(t.current)
-		t.constrain(ctx, true)
+		t.checkConstraints(ctx, true)
 		if t.model.Changes.IsUnknown() { // rules that were not known yet
 			t.model.Changes = t.prior.Changes
-			t.tellOthers()
+			t.addOtherLines()
 		}
 	}
 	t.diagnostics = out
@@ -392,7 +392,7 @@ func (t *task) contents(host, target string) gitops.Folder {
 		return t.backTo[host].Folders[target]
 	}
 	if decision := t.decisions[host][target]; decision.Action == rollout.RollBack {
-		return t.back[decision.From][host].Folders[target]
+		return t.rollbackContents[decision.From][host].Folders[target]
 	}
 	i, _ := t.result.Assignment(host, target)
 	record := t.rendering.Record(i)

@@ -156,12 +156,12 @@ func (t *claimTask) checkTwice() {
 
 // isMoved says whether the claim is really at another location than before.
 func (t *claimTask) isMoved(ctx context.Context) bool {
-	was, ok := t.formerly()
+	was, ok := t.formerClaim()
 	return ok && was.Location != t.at.Location && (!t.connection.canAsk() || !t.connection.delivery.IsSameLocation(ctx, was.Location, t.at.Location))
 }
 
-// formerly is the claim as the state has it.
-func (t *claimTask) formerly() (delivery.Claim, bool) {
+// formerClaim is the claim as the state has it.
+func (t *claimTask) formerClaim() (delivery.Claim, bool) {
 	if t.prior == nil {
 		return delivery.Claim{}, false
 	}
@@ -200,7 +200,7 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 			return
 		}
 	}
-	was, _ := t.formerly()
+	was, _ := t.formerClaim()
 	elsewhere := map[string]string{}
 	for _, other := range found.Claims {
 		switch {
@@ -286,7 +286,7 @@ func (t *claimTask) apply(ctx context.Context) error {
 		Claim: t.at, Environment: t.fleet.Environment, Holder: t.holder, Holders: t.replaced,
 		Adopt: t.model.Adopt.ValueBool(), Choose: t.choose, Subject: t.model.CommitMessage.ValueString(),
 	}
-	was, exists := t.formerly()
+	was, exists := t.formerClaim()
 	moved := t.isMoved(ctx)
 	switch {
 	case moved && t.memory != nil: // another holder, so that a mirror of this location does not lose it with the old one

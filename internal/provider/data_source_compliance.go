@@ -176,7 +176,7 @@ func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequ
 		return
 	}
 	model.set(answer, question.Schedule)
-	if asksNobody(model.Feedback) { // evidence of nobody has no clusters: a rollout lets time count then
+	if asksNoCluster(model.Feedback) { // evidence of nobody has no clusters: a rollout lets time count then
 		evidence := answer.Result.Evidence()
 		evidence.Clusters, evidence.Trees = nil, nil
 		model.Evidence = types.StringValue(string(evidence.Marshal()))
@@ -184,8 +184,8 @@ func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// asksNobody says whether a feedback is meant to be empty: not one that is given and has nobody in it.
-func asksNobody(feedback types.Dynamic) bool {
+// asksNoCluster says whether a feedback is meant to be empty: not one that is given and has nobody in it.
+func asksNoCluster(feedback types.Dynamic) bool {
 	object, ok := plain(feedback).(map[string]any)
 	for _, value := range object {
 		ok = ok && value == nil

@@ -163,7 +163,7 @@ func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *d
 		return
 	}
 	at, detail := path.Root("url"), sentence(err.Error())
-	if ctx.Err() != nil && !errors.As(context.Cause(ctx), new(*overtime)) {
+	if ctx.Err() != nil && !errors.As(context.Cause(ctx), new(*timeoutCause)) {
 		diagnostics.AddAttributeError(at, "Interrupted", detail)
 		return
 	}

@@ -200,31 +200,31 @@ func (m *overviewFleetModel) forget() {
 }
 
 // set takes over the page. What it was made of is not kept: it is large, and may hold values.
-func (m *overviewModel) set(made *overview.Result, q *overviewQuestion) error {
-	html, err := report.HTML(made.Page)
+func (m *overviewModel) set(result *overview.Result, q *overviewQuestion) error {
+	html, err := report.HTML(result.Page)
 	if err != nil {
 		return err
 	}
-	rules := made.Audit(&q.in)
+	rules := result.Audit(&q.in)
 	text, err := rules.Marshal()
 	if err != nil {
 		return err
 	}
-	m.HTML, m.Markdown = types.StringValue(string(html)), types.StringValue(report.Markdown(made.Page, q.markdownLimit))
+	m.HTML, m.Markdown = types.StringValue(string(html)), types.StringValue(report.Markdown(result.Page, q.markdownLimit))
 	m.Audit = &overviewAuditModel{JSON: string(text), Markdown: rules.Markdown()}
 	m.HealthScore, m.HealthGrade = types.Int64Null(), types.StringNull()
-	if score, ok := made.Health.Score(); ok {
+	if score, ok := result.Health.Score(); ok {
 		m.HealthScore, m.HealthGrade = types.Int64Value(int64(score)), types.StringValue(string(q.in.Bounds.Grade(score)))
 	}
-	m.HealthScores = make(map[string]*int64, len(made.Page.Hosts))
-	for i := range made.Page.Hosts {
-		m.HealthScores[made.Page.Hosts[i].Name] = nil
-		if score, ok := made.Hosts[made.Page.Hosts[i].Name].Score(); ok {
+	m.HealthScores = make(map[string]*int64, len(result.Page.Hosts))
+	for i := range result.Page.Hosts {
+		m.HealthScores[result.Page.Hosts[i].Name] = nil
+		if score, ok := result.Hosts[result.Page.Hosts[i].Name].Score(); ok {
 			number := int64(score)
-			m.HealthScores[made.Page.Hosts[i].Name] = &number
+			m.HealthScores[result.Page.Hosts[i].Name] = &number
 		}
 	}
-	m.Summary = summaryOf(made.Counts, rules.Summary)
+	m.Summary = summaryOf(result.Counts, rules.Summary)
 	m.Fleet.forget()
 	if !m.Evidence.IsNull() {
 		m.Evidence = types.StringValue(hashOf(m.Evidence.ValueString()))

@@ -200,7 +200,7 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 	checkOwnerName(model.Name, &resp.Diagnostics)
 	checkOnDestroy(model.OnDestroy, &resp.Diagnostics)
 	checkRollback(model.RollbackTo, &resp.Diagnostics)
-	model.decodeSteps(&resp.Diagnostics)
+	model.decodeRollout(&resp.Diagnostics)
 }
 
 // ModifyPlan computes what the repository is to hold, on every plan: the framework would otherwise
@@ -321,7 +321,7 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 		after.keep(ctx, resp.Private, &resp.Diagnostics)
 	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) {
 		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
-		if after := task.proceed(ctx); after != nil && !resp.Diagnostics.HasError() {
+		if after := task.keepProgress(ctx); after != nil && !resp.Diagnostics.HasError() {
 			after.keep(ctx, resp.Private, &resp.Diagnostics)
 		}
 		if resp.Diagnostics.HasError() {

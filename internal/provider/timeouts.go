@@ -61,19 +61,19 @@ func decodeTimeoutsOf(operations []string, value types.Dynamic, diagnostics *dia
 	return t
 }
 
-// overtime is why a context ended, when it was ours to end.
-type overtime struct {
+// timeoutCause is why a context ended, when it was ours to end.
+type timeoutCause struct {
 	operation string
 	after     time.Duration
 }
 
-func (o *overtime) Error() string {
+func (o *timeoutCause) Error() string {
 	return fmt.Sprintf("%s took longer than %s", o.operation, short(o.after))
 }
 
 // during bounds a context by the time that an operation may take.
 func (t timeouts) during(ctx context.Context, operation string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, t[operation], &overtime{operation, t[operation]})
+	return context.WithTimeoutCause(ctx, t[operation], &timeoutCause{operation, t[operation]})
 }
 
 // addEnded reports that the context ended, by a timeout or by the user; false where it has not.
@@ -81,8 +81,8 @@ func addEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) boo
 	if ctx.Err() == nil {
 		return false
 	}
-	detail := sentence(err.Error()) + " " + written(err)
-	if over := (*overtime)(nil); errors.As(context.Cause(ctx), &over) {
+	detail := sentence(err.Error()) + " " + mayHaveWritten(err)
+	if over := (*timeoutCause)(nil); errors.As(context.Cause(ctx), &over) {
 		if over.operation == forRead {
 			detail = sentence(err.Error()) + " Nothing was written."
 		}
@@ -95,8 +95,8 @@ func addEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) boo
 	return true
 }
 
-// written says what an operation that failed may have left behind.
-func written(err error) string {
+// mayHaveWritten says what an operation that failed may have left behind.
+func mayHaveWritten(err error) string {
 	switch {
 	case errors.Is(err, delivery.ErrProposed):
 		return "The next apply goes on from there."
