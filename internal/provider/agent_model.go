@@ -22,25 +22,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 )
 
-// agentMemory is what an agent keeps in private state: what it has put where, and what the last refresh found of that.
+// agentMemory is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
 type agentMemory struct {
 	Records []onboarding.Record    `json:"records,omitempty"`
 	UIDs    map[agent.Where]string `json:"uids,omitempty"`
 	// Shape lists the credentials that were given, by their paths: never a value.
 	Shape []string         `json:"shape,omitempty"`
 	Drift onboarding.Drift `json:"drift,omitzero"`
-	// Reached is what a hub was told of the cluster.
+	// Reached is how the hub reaches the cluster, as it was last applied.
 	Reached clusterAccess `json:"reached,omitzero"`
 }
 
-// clusterAccess is how a cluster is reached, without credentials.
+// clusterAccess says how a cluster is reached, without credentials.
 type clusterAccess struct {
 	Server        string `json:"server,omitempty"`
 	CA            string `json:"ca,omitempty"`
 	TLSServerName string `json:"tls_server_name,omitempty"`
 }
 
-// accessOf is what a hub is told of a cluster of the provider.
+// accessOf returns how a cluster of the provider is reached.
 func accessOf(clusters *clusterSettings, name string) clusterAccess {
 	known, isKnown := clusters.known[name]
 	if !isKnown || known.Kubeconfig != "" {
@@ -49,7 +49,7 @@ func accessOf(clusters *clusterSettings, name string) clusterAccess {
 	return clusterAccess{known.Host, known.ClusterCACertificate, known.TLSServerName}
 }
 
-// clusters are those of a provider that reaches the cluster so.
+// clusters returns settings of a provider that reaches the cluster in this way.
 func (r clusterAccess) clusters(name string) *clusterSettings {
 	known := map[string]kube.Cluster{}
 	if r != (clusterAccess{}) {
@@ -102,8 +102,8 @@ func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// settings decodes what the agent is to be. known is false while some of it is not known yet. clusters are those of the
-// provider, of which a hub is told how it reaches one; nil before they are known.
+// settings decodes the settings of the agent. known is false while some of them are not known yet. clusters are those of
+// the provider, from which a hub gets how it reaches the cluster; nil before they are known.
 func (m *agentModel) settings(clusters *clusterSettings, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
 	return m.settingsWith(m.secrets(diagnostics), clusters, diagnostics)
 }
@@ -148,7 +148,7 @@ func (m *agentModel) settingsWith(secrets map[string]any, clusters *clusterSetti
 	return settings, known
 }
 
-// join puts the secrets of an attribute to what else it says.
+// join adds the secrets of an attribute to its other values.
 func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[string]any, diagnostics *diag.Diagnostics) any {
 	given, secret := plain(attribute), secrets[name]
 	if given == nil || secret == nil {
@@ -178,7 +178,7 @@ func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[stri
 	return joined
 }
 
-// registration adds how the provider itself reaches the cluster to what a hub is told.
+// registration completes the given registration with how the provider itself reaches the cluster.
 func (m *agentModel) registration(given any, clusters *clusterSettings) any {
 	object, isObject := given.(map[string]any)
 	if m.Reconciler.ValueString() != agent.ArgoCDHub || given != nil && !isObject {
@@ -209,7 +209,7 @@ func (m *agentModel) registration(given any, clusters *clusterSettings) any {
 // agentAttributes are the attributes of settings that have another name in the resource.
 var agentAttributes = map[string]string{"credentials": "credentials_wo", "credentials_secret": "credentials"}
 
-// addAgentProblems reports what is wrong with settings at the attributes.
+// addAgentProblems reports the problems of settings, each at its attribute.
 func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
 	for _, problem := range problems {
 		name := problem.Path
@@ -236,10 +236,10 @@ func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
 	}
 }
 
-// renderer makes objects of settings.
+// renderer renders objects from settings.
 type renderer func(agent.Settings) ([]agent.Object, []agent.Problem)
 
-// renderAgent makes the objects of settings, and reports what is wrong with them.
+// renderAgent renders the objects of settings, and reports the problems.
 func renderAgent(render renderer, settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
 	objects, problems := render(settings)
 	addAgentProblems(diagnostics, problems)
@@ -266,7 +266,7 @@ func shapeOf(secrets map[string]any) []string {
 	return shape
 }
 
-// placeholders are credentials of a shape that are none: what objects there are follows from them, and no secret.
+// placeholders are values in place of credentials. The same objects are rendered with them, but without secrets.
 func placeholders(shape []string) map[string]any {
 	all := map[string]any{}
 	for _, at := range shape {
@@ -301,8 +301,8 @@ func standIn(key string) any {
 	return "unknown"
 }
 
-// hiddenIn are the texts that no error must have: credentials, and what objects hold of them, such as the JSON by which
-// Argo CD knows a cluster.
+// hiddenIn returns the texts that must be in no error: credentials, and texts of objects with credentials in them, such as
+// the JSON in Argo CD's Secret of a cluster.
 func hiddenIn(secrets map[string]any, objects []agent.Object) []string {
 	hidden := slices.DeleteFunc(credentialsIn(secrets), func(text string) bool { return text == "" })
 	var held []string
@@ -341,7 +341,7 @@ func credentialsIn(secrets map[string]any) []string {
 	return slices.Compact(hidden)
 }
 
-// listOf makes an attribute of texts.
+// listOf makes an attribute value of texts.
 func listOf(texts []string) types.List {
 	values := make([]attr.Value, len(texts))
 	for i, text := range texts {

@@ -21,10 +21,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// lookDeadline bounds a look at a cluster: who is asked whether anything has changed must not hold up all others.
+// lookDeadline bounds reading a cluster during a plan or refresh, so that one cluster does not delay all others.
 const lookDeadline = time.Minute
 
-// applied is what objects are when they are as they shall be.
+// applied is the state of objects that are as wanted.
 const applied = "applied"
 
 // agentTask is one operation on an agent.
@@ -46,7 +46,7 @@ func (t *agentTask) clusters() *clusterSettings {
 	return &t.connection.clusters
 }
 
-// render makes objects, and reads equal manifests once.
+// render renders objects. It parses equal manifests only once.
 func (t *agentTask) render(settings agent.Settings) ([]agent.Object, []agent.Problem) {
 	if t.connection == nil {
 		return agent.Render(settings)
@@ -54,7 +54,7 @@ func (t *agentTask) render(settings agent.Settings) ([]agent.Object, []agent.Pro
 	return t.connection.agents.Render(settings)
 }
 
-// names are those of the clusters that are asked, with the attributes that say so.
+// names returns the names of the cluster and of its hub, with the attributes that have them.
 func (t *agentTask) names() []struct {
 	where     agent.Where
 	attribute string
@@ -71,8 +71,8 @@ func (t *agentTask) names() []struct {
 	return []named{{agent.OnCluster, "cluster", t.model.Cluster}}
 }
 
-// targets are the clusters. waits is set where one of them cannot be asked yet; missing are the attributes that name
-// one that the provider does not know.
+// targets returns the clusters. waits is true where one of them cannot be asked yet; missing are the attributes with a
+// cluster that the provider does not have.
 func (t *agentTask) targets() (targets []target, waits bool, missing []string) {
 	settings := t.clusters()
 	for _, one := range t.names() {
@@ -92,7 +92,7 @@ func (t *agentTask) targets() (targets []target, waits bool, missing []string) {
 	return targets, waits, missing
 }
 
-// addMissing says that the provider does not know a cluster.
+// addMissing reports that the provider does not have a cluster.
 func (t *agentTask) addMissing(attributes []string) {
 	known := slices.Sorted(maps.Keys(t.clusters().known))
 	for _, one := range t.names() {
@@ -110,7 +110,7 @@ func orFullStop(text string) string {
 	return text
 }
 
-// plan sets what is computed.
+// plan sets the computed attributes.
 func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMemory) {
 	m := t.model
 	targets, waits, missing := t.targets()
@@ -123,7 +123,7 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 		return
 	}
 	if !known {
-		// Whether a credential is known decides nothing of what is said.
+		// The computed attributes do not depend on whether a credential is known yet.
 		shape := placeholders(shapeOf(secrets))
 		if given, known = m.settingsWith(shape, t.clusters(), t.diagnostics); !known {
 			m.Changes, m.Found, m.Objects = types.ListUnknown(types.StringType), types.ListUnknown(types.StringType), types.MapUnknown(types.StringType)
@@ -170,7 +170,7 @@ func (t *agentTask) nameOf(where agent.Where) string {
 	return ""
 }
 
-// rendered are the objects of a model with credentials of a shape, in which no secret is; nil where they cannot be made.
+// rendered returns the objects of a model, with placeholders for its credentials; nil where they cannot be rendered.
 func (t *agentTask) rendered(m *agentModel, shape []string, clusters *clusterSettings) []agent.Object {
 	var ignored diag.Diagnostics
 	settings, known := m.settingsWith(placeholders(shape), clusters, &ignored)
@@ -193,7 +193,7 @@ func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding
 	return types.MapValueMust(types.StringType, values)
 }
 
-// try asks the clusters what they would refuse. It says so, and sets nothing.
+// try tries the objects on the clusters by a dry run, and reports what would be refused. It sets no attribute.
 func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.Object, secrets map[string]any) {
 	ctx, cancel := decodeTimeouts(t.model.Timeouts, t.diagnostics).during(ctx, forRead)
 	defer cancel()
@@ -211,7 +211,7 @@ func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.O
 	for _, failure := range append(failures, onboarding.FailuresOf(err)...) {
 		switch {
 		case failure.Cause == onboarding.CauseNoKind:
-			// Something else may bring it in the same run.
+			// Something else may install the kind in the same run.
 			t.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
 				t.sentence(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
 		case isAway(failure):
@@ -222,7 +222,7 @@ func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.O
 	}
 }
 
-// isAway says whether a cluster cannot be asked now, and may be another time.
+// isAway says whether a cluster cannot be reached now, but may be later.
 func isAway(failure *onboarding.Failure) bool {
 	switch failure.Reason() {
 	case kube.ReasonUnreachable, kube.ReasonTimeout, kube.ReasonServer, kube.ReasonIncomplete:
@@ -238,7 +238,7 @@ func (t *agentTask) attributeOf(failure *onboarding.Failure) string {
 	return "cluster"
 }
 
-// sentence is a failure as a sentence that names the cluster.
+// sentence is the text of a failure as a sentence, with the name of the cluster.
 func (t *agentTask) sentence(failure *onboarding.Failure) string {
 	return fmt.Sprintf("Cluster %q: %s", t.nameOf(failure.Where), fullStop(failure.Text))
 }
@@ -283,7 +283,7 @@ func (t *agentTask) addError(err error) {
 	}
 }
 
-// asking is how clusters are asked within a time.
+// asking returns the options for asking clusters within a deadline.
 func (t *agentTask) asking(deadline time.Duration) kube.Options {
 	options := kube.Options{Deadline: deadline}
 	if t.connection != nil {
@@ -292,7 +292,7 @@ func (t *agentTask) asking(deadline time.Duration) kube.Options {
 	return options
 }
 
-// connect connects to the clusters, one within the other, and keeps texts out of all errors.
+// connect connects to the clusters, one after the other, and removes the hidden texts from all errors.
 func connect(
 	ctx context.Context, targets []target, options kube.Options, hidden []string, clusters onboarding.Clusters, do func(ctx context.Context, clusters onboarding.Clusters) error,
 ) error {
@@ -314,7 +314,7 @@ func connect(
 	return inner
 }
 
-// remaining is the time that a context has.
+// remaining is the time until a context's deadline.
 func remaining(ctx context.Context) time.Duration {
 	if end, bounded := ctx.Deadline(); bounded {
 		return max(time.Until(end), time.Second)
@@ -322,7 +322,7 @@ func remaining(ctx context.Context) time.Duration {
 	return time.Hour
 }
 
-// apply puts the objects onto the clusters, and sets what is computed.
+// apply applies the objects to the clusters, and sets the computed attributes.
 func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory {
 	m := t.model
 	secrets := m.secrets(t.diagnostics)
@@ -386,10 +386,10 @@ func (t *agentTask) warnOf(notes []string) {
 	}
 }
 
-// tipFor is how long the commit of a branch is taken for the newest one while a cluster is waited for.
+// tipFor is how long the tip of a branch is kept while waiting for a cluster, before it is read again.
 const tipFor = 15 * time.Second
 
-// following is what is waited for.
+// following returns what the apply waits for; nil for nothing.
 func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 	location := delivery.Location{URL: settings.Repository.URL, Branch: settings.Repository.Branch, Path: settings.Repository.Path}
 	if repo, known, findings := fleet.DecodeGitopsRepo(plain(t.model.GitopsRepo)); known && len(findings) == 0 {
@@ -409,8 +409,8 @@ func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 	}
 }
 
-// refresh finds out what has become of the objects, and sets what is computed. A cluster that cannot be asked is taken
-// to have what it had.
+// refresh reads the objects, and sets the computed attributes. For a cluster that cannot be asked, the last result is
+// kept.
 func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemory {
 	m := t.model
 	m.Changes = listOf(nil)
@@ -446,7 +446,7 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 	return &after
 }
 
-// remove takes away what was put onto the clusters. A cluster that is gone is a success.
+// remove removes the applied objects from the clusters. A cluster that does not exist any more is a success.
 func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
 	m := t.model
 	targets, waits, missing := t.targets()

@@ -12,14 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// constraintMemory is what private state has of the constraints: rules that were kept by what is rendered are not
-// evaluated again while neither changes.
+// constraintMemory is what private state has about the constraints. Rules that hold are not evaluated again while
+// neither they nor the rendered folders change.
 type constraintMemory struct {
-	Rules map[string]string `json:"rules,omitempty"` // by name, the rules that the last apply told of, hashed
+	Rules map[string]string `json:"rules,omitempty"` // hashes of the rules of the last apply, by name
 	Kept  string            `json:"kept,omitempty"`  // fingerprint of what kept all of Rules that are enforced
 }
 
-// constraintOutcome is what a plan or an apply finds out about the fleet's constraints.
+// constraintOutcome is what a plan or an apply has found about the fleet's constraints.
 type constraintOutcome struct {
 	digests    map[string]string
 	difference constraint.Difference
@@ -28,8 +28,8 @@ type constraintOutcome struct {
 	kept       string              // see constraintMemory
 }
 
-// checkConstraints holds what is wanted to the fleet's constraints. A violation of one that is enforced is an error, but where
-// the plan only removes folders or rolls back: what would mend it must not be held.
+// checkConstraints evaluates the fleet's constraints. A violation of an enforced one is an error, except where the plan
+// only removes folders or rolls back, since that may repair the violation.
 func (t *task) checkConstraints(ctx context.Context, applies bool) {
 	if t.result == nil {
 		return
@@ -66,13 +66,13 @@ func (t *task) checkConstraints(ctx context.Context, applies bool) {
 	}
 }
 
-// allDecided says that all rules are known, and decided: what is said of them stays.
+// allDecided says that all rules are known and decided, so that the apply will show the same lines.
 func (r *constraintOutcome) allDecided() bool {
 	return r == nil || !r.unknown && (r.results == nil ||
 		!slices.ContainsFunc(r.results.Rules, func(rule constraint.Result) bool { return rule.Undecided > 0 }))
 }
 
-// enforce returns false where an enforced rule is not kept, or not known to be.
+// enforce returns false where an enforced rule is violated, or may be.
 func (t *task) enforce(applies bool) bool {
 	kept, mends := true, t.onlyRemovesOrRollsBack()
 	for i := range t.ruling.results.Rules {
@@ -98,7 +98,7 @@ func (t *task) enforce(applies bool) bool {
 	return kept
 }
 
-// onlyRemovesOrRollsBack says whether all that changes is folders that are removed or rolled back.
+// onlyRemovesOrRollsBack says whether all folders that change are removed or rolled back.
 func (t *task) onlyRemovesOrRollsBack() bool {
 	if t.known == nil || t.known.Owner.Location != t.intent.Owner.Location || t.known.Drift.Gone {
 		return false
@@ -119,7 +119,7 @@ func (t *task) onlyRemovesOrRollsBack() bool {
 	return changed || t.current.Count() > t.intent.After.Count()
 }
 
-// constraintLines are what a plan says of the constraints where these folders change; all of them where none does.
+// constraintLines returns a plan's lines about the constraints that concern these folders; about all constraints where there are none.
 func (t *task) constraintLines(folders []rollout.Key) []string {
 	if t.ruling == nil {
 		return nil
@@ -145,7 +145,7 @@ func (t *task) constraintLines(folders []rollout.Key) []string {
 	})
 }
 
-// remember is what is kept of the constraints in private state.
+// remember returns what private state keeps about the constraints.
 func (r *constraintOutcome) remember(before *memory) constraintMemory {
 	if r == nil {
 		if before == nil {
@@ -156,7 +156,7 @@ func (r *constraintOutcome) remember(before *memory) constraintMemory {
 	return constraintMemory{Rules: r.digests, Kept: r.kept}
 }
 
-// constraintsOf returns the rules of a fleet that are known, and the names of those that are not. all says that none is
+// constraintsOf returns the known rules of a fleet, and the names of those that are not known. all is true where none is
 // known.
 func constraintsOf(attribute types.Dynamic) (entries map[string]string, unknown []string, all bool) {
 	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// decodeDelivery reads the attribute delivery, strictly. Unknown values are passed over.
+// decodeDelivery reads the attribute delivery, strictly. Unknown values are ignored.
 func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how delivery.Settings) {
 	readStrictly("delivery", value, diagnostics, func(o *attributes.Object) {
 		mode := o.OneOf("mode", "", "push", "pull_request")

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// describe says for people what changes. complete is false while something of it is not known yet:
-// the lines of then would not be the lines of the apply.
+// describe returns the lines of the attribute changes. complete is false while something is not known yet, so that
+// the apply may have other lines.
 func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 	folders, complete := t.folders(ctx)
 	notes := changes.Notes{Total: t.intent.After.Count()}
@@ -45,7 +45,7 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 	return changes.Summarize(t.memory.version(), after, folders, notes), complete && t.locationKnown && t.connection.canAsk()
 }
 
-// folders are those that change, with their files where these are known.
+// folders returns the folders that change, with their files where these are known.
 func (t *task) folders(ctx context.Context) (folders []changes.Folder, complete bool) {
 	before, after := t.outlook.Before, t.intent.After
 	complete = true
@@ -84,8 +84,8 @@ func (t *task) folders(ctx context.Context) (folders []changes.Folder, complete 
 	return folders, complete
 }
 
-// fill reads the files of changed folders from the repository, and renders those that they get. What
-// cannot be read is left out: the line of that folder says less then.
+// fill reads the files of changed folders from the repository, and renders their new files. Files that cannot be read
+// are left out; the line about that folder then has no keys.
 func (t *task) fill(ctx context.Context, folders []changes.Folder, changed rollout.Trees) {
 	if t.backTo != nil || changed.Count() == 0 || !t.connection.canAsk() {
 		return
@@ -119,7 +119,7 @@ func textsOf(files []git.File) []changes.File {
 	return texts
 }
 
-// driftOf says who changed a folder that is only put back.
+// driftOf says what changed a folder that is only repaired.
 func (t *task) driftOf(key rollout.Key) string {
 	if t.known == nil || t.known.Trees[key.Host][key.DeploymentTarget] != t.intent.After[key.Host][key.DeploymentTarget] {
 		return ""
@@ -136,5 +136,5 @@ func (t *task) driftOf(key rollout.Key) string {
 	return "by hand"
 }
 
-// locationText names a location as an import does.
+// locationText is a location in the form of an import.
 func locationText(at delivery.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
-// addProblems tells what delivery has found, each at its attribute.
+// addProblems reports the problems that delivery has found, each at its attribute.
 func addProblems(diagnostics *diag.Diagnostics, problems []delivery.Problem) {
 	for _, problem := range problems {
 		if problem.Warning {
@@ -24,15 +24,15 @@ func addProblems(diagnostics *diag.Diagnostics, problems []delivery.Problem) {
 	}
 }
 
-// What is said of a repository that wants other credentials.
+// The diagnostic about a repository that requires other credentials.
 const (
 	refusesCredentials = "Repository refuses the credentials"
 	setCredentials     = " Set the provider's git.token, or git.username and git.password, for ssh git.ssh_private_key, for this URL alone git.credentials; " +
 		"or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD, FLOTILLA_SSH_PRIVATE_KEY."
 )
 
-// addRepositoryError reports what went wrong with a repository. When creates, one that is not there or
-// cannot be reached is only a warning: it may be made in the same run.
+// addRepositoryError reports an error of a repository. With creates, a repository that does not exist or cannot be
+// reached is only a warning: it may be created in the same run.
 func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err error, creates bool) {
 	if addEnded(ctx, diagnostics, err) || addForgeError(diagnostics, err) {
 		return
@@ -74,7 +74,7 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 	}
 }
 
-// addForgeError reports what went wrong with a pull request; false where it is about something else.
+// addForgeError reports an error of a pull request. It returns false for another error.
 func addForgeError(diagnostics *diag.Diagnostics, err error) bool {
 	at := path.Root("delivery")
 	for _, kind := range []struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// checkAbout refuses evidence of another assignment. That of the name and location that this one had before is its
-// own. Which repository it is of, its tip tells.
+// checkAbout refuses evidence of another assignment. Evidence with the name and location that this assignment had before
+// is accepted. hasCommit checks the repository, by the tip.
 func (t *task) checkAbout() {
 	evidence := t.steps.evidence
 	if evidence == nil || !t.locationKnown {
@@ -41,7 +41,7 @@ func aboutOf(owner delivery.Owner) observe.About {
 	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
 }
 
-// checkEvidence finds evidence that is of other clusters, or older than what is deployed.
+// checkEvidence finds evidence of other clusters, and evidence that is older than what is deployed.
 func (t *task) checkEvidence(in rollout.Input) {
 	if in.Reports != nil && len(t.result.Fleet.Clusters) > 0 && !t.knowsAnyCluster() {
 		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
@@ -72,8 +72,9 @@ func (t *task) knowsAnyCluster() bool {
 	return false
 }
 
-// reports looks up what the evidence says of a folder on a cluster. What it calls the tip is the commit that
-// the branch had then. It returns false where that is not a commit of the branch, or cannot be read.
+// reports returns a function that looks up the evidence about a folder on a cluster. The evidence's tip is the tip of
+// the branch when the clusters were asked. It returns false where the branch does not have that commit, or the commit
+// cannot be read.
 func (t *task) reports(
 	ctx context.Context, evidence *observe.Evidence, written delivery.Written, in rollout.Input,
 ) (func(string, rollout.Key) rollout.Report, bool) {
@@ -107,8 +108,8 @@ func (t *task) reports(
 	}, true
 }
 
-// hasCommit refuses evidence that was gathered at a commit which the branch does not have: then it is of
-// another repository, and nothing in it says what is here.
+// hasCommit refuses evidence that was gathered at a commit that the branch does not have: it is about another
+// repository.
 func (t *task) hasCommit(ctx context.Context, id string) bool {
 	found, err := t.connection.delivery.Commits(ctx, t.formerOwner(), []string{id}, nil)
 	if err != nil {
@@ -125,8 +126,8 @@ func (t *task) hasCommit(ctx context.Context, id string) bool {
 	return true
 }
 
-// commitsOfRemoved are the commits that clusters of hosts have on which something is to go. Evidence has the
-// folders that were there when it was gathered: of one that was removed before, only the commit tells.
+// commitsOfRemoved returns the commits that clusters of hosts have on which a folder is to be removed. Evidence has only
+// the folders that existed when it was gathered. Whether a cluster still has an older one follows from its commit.
 func commitsOfRemoved(evidence *observe.Evidence, in rollout.Input) []string {
 	if in.State == nil {
 		return nil
@@ -149,7 +150,7 @@ func commitsOfRemoved(evidence *observe.Evidence, in rollout.Input) []string {
 	return commits
 }
 
-// treesAt is what a commit of the branch has of the owner; nothing where it has nothing of the owner.
+// treesAt returns the owner's trees at a commit of the branch; none where the commit has none of the owner.
 func (t *task) treesAt(ctx context.Context, commit string) (rollout.Trees, error) {
 	hosts, err := t.connection.delivery.AsOf(ctx, t.formerOwner(), commit)
 	if errors.Is(err, git.ErrCommit) {

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 )
 
-// ImportState takes "<url>#<branch>:<path>:<name>", and reads from the repository's records what the
-// owner of that name has there.
+// ImportState takes "<url>#<branch>:<path>:<name>", and reads the folders of the owner of that name from the
+// repository's records.
 func (r *assignmentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	repo, at, name, ok := importedLocation(req.ID, &resp.Diagnostics)
 	if !ok {

@@ -23,8 +23,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// memory is what an assignment keeps in private state: what it wrote, and the fleet that this was made
-// of. It may be large, is of no use to people, and a change of it is no change of the resource.
+// memory is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It may be
+// large and is not for people, and a change of it is no change of the resource.
 type memory struct {
 	Environment string            `json:"environment,omitempty"`
 	Label       string            `json:"label,omitempty"`   // name in the labels of what is rendered, where it is not the owner's
@@ -50,10 +50,10 @@ type driftMemory struct {
 
 const (
 	memoryKey = "owner"
-	// memoryFormat is that of the private state. One of a later format is not read: what the repository's
-	// records say takes its location.
+	// memoryFormat is the format of the private state. A later format is not read: the repository's records are used
+	// in its place.
 	memoryFormat = 1
-	// maxMemory bounds what is unpacked of a state that somebody may have edited.
+	// maxMemory bounds the unpacked size, since a state may have been edited.
 	maxMemory = 256 << 20
 )
 
@@ -63,7 +63,7 @@ type sealed struct {
 	Data   string `json:"data"` // base64 of the gzipped JSON of a memory
 }
 
-// privateState is what of Terraform's private state is used.
+// privateState is the part of Terraform's private state that is used here.
 type privateState interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
@@ -121,7 +121,7 @@ func (m *memory) keep(ctx context.Context, private privateState, diagnostics *di
 	diagnostics.Append(private.SetKey(ctx, memoryKey, text)...)
 }
 
-// compressors are used again: making one takes longer than a small memory does.
+// compressors are used again, since creating one takes longer than compressing a small memory.
 var compressors = sync.Pool{New: func() any {
 	writer, _ := gzip.NewWriterLevel(io.Discard, gzip.BestCompression)
 	return writer
@@ -145,7 +145,7 @@ func (m *memory) seal() ([]byte, error) {
 	return json.Marshal(sealed{Format: memoryFormat, Data: base64.StdEncoding.EncodeToString(packed.Bytes())})
 }
 
-// refreshed is the memory with what a refresh has found. There may be none before.
+// refreshed is the memory with what a refresh has found. m may be nil.
 func (m *memory) refreshed(known *delivery.Known) *memory {
 	after := memory{Label: known.Label}
 	if m != nil {
@@ -159,7 +159,7 @@ func (m *memory) refreshed(known *delivery.Known) *memory {
 	return &after
 }
 
-// equal says whether two memories say the same, as far as a refresh changes them.
+// equal says whether two memories are equal in the parts that a refresh changes.
 func (m *memory) equal(other *memory) bool {
 	return m != nil && other != nil &&
 		maps.EqualFunc(m.Trees, other.Trees, maps.Equal[map[string]string]) && maps.Equal(m.Records, other.Records) && m.Drift.equal(other.Drift)
@@ -176,16 +176,16 @@ func (m *memory) remember(result *pipeline.Result, gitopsRepo, version string) {
 	m.GitopsRepo, m.Provider = gitopsRepo, version
 }
 
-// recallFleet notes the fleet that was rolled out last.
+// recallFleet keeps the fleet that was rolled out last.
 func (m *memory) recallFleet(before *memory) {
 	m.Model, m.Config, m.Manifests = before.Model, before.Config, before.Manifests
 	m.GitopsRepo, m.Provider = before.GitopsRepo, before.Provider
 }
 
-// developmentRelease is that of builds which may render otherwise than each other.
+// developmentRelease is the release of local builds, which may render differently from each other.
 const developmentRelease = "dev"
 
-// noteRendering notes what the trees were rendered from, where they are what was rendered, every one.
+// noteRendering notes the fingerprint of a rendering, where the written trees are all trees of the rendering.
 func (m *memory) noteRendering(rendering *pipeline.Rendering, c *connection) {
 	m.Rendered = ""
 	if c.release != developmentRelease && maps.EqualFunc(m.Trees, rendering.Wanted(), maps.Equal[map[string]string]) {
@@ -193,9 +193,9 @@ func (m *memory) noteRendering(rendering *pipeline.Rendering, c *connection) {
 	}
 }
 
-// rendering takes the trees for rendered where this release has rendered them, and checked them, from the same
-// fleet for the same destination: to render 20,000 assignments takes longer than all else of a plan that changes
-// nothing. It is nil where they are to be rendered.
+// rendering returns the trees in the memory as a rendering, where this release has rendered and checked them from the
+// same fleet for the same destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan that
+// changes nothing.
 func (m *memory) rendering(result *pipeline.Result, to pipeline.Destination, c *connection) *pipeline.Rendering {
 	if m == nil || m.Rendered == "" || c == nil || m.Rendered != result.Fingerprint(to, c.release) {
 		return nil
@@ -203,7 +203,7 @@ func (m *memory) rendering(result *pipeline.Result, to pipeline.Destination, c *
 	return result.FromTrees(to, m.Trees)
 }
 
-// hashesOf shortens texts: 12 hexadecimal digits tell whether one has changed.
+// hashesOf returns a hash of 12 hexadecimal digits for each text, to find out whether one has changed.
 func hashesOf(texts map[string]string) map[string]string {
 	hashes := make(map[string]string, len(texts))
 	for name, text := range texts {
@@ -212,7 +212,7 @@ func hashesOf(texts map[string]string) map[string]string {
 	return hashes
 }
 
-// version is the fleet as it was, for the causes of changes; nil where it is not known.
+// version returns the fleet before the change, for the causes of changes; nil where it is not known.
 func (m *memory) version() *changes.Version {
 	if m == nil || m.Model == "" {
 		return nil
@@ -231,7 +231,7 @@ func (m *memory) version() *changes.Version {
 	}
 }
 
-// drift turns the memory into what delivery works with, and back.
+// drift returns the drift in the form of package delivery.
 func (m *memory) drift() delivery.Drift {
 	drift := delivery.Drift{Touched: m.Drift.Touched, Gone: m.Drift.Gone}
 	for _, key := range m.Trees.Keys() {

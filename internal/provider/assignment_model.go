@@ -37,7 +37,7 @@ func decodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at 
 	return delivery.Location(repo), known && len(findings) == 0
 }
 
-// asInner keeps attributePath from taking the attributes of a dynamic value for Terraform's.
+// asInner marks a path inside of a dynamic value, so that attributePath does not look for it in Terraform's schema.
 func asInner(findings fleet.Findings) fleet.Findings {
 	inner := make(fleet.Findings, len(findings))
 	for i, finding := range findings {
@@ -46,7 +46,7 @@ func asInner(findings fleet.Findings) fleet.Findings {
 	return inner
 }
 
-// checkGitopsRepo checks what the model leaves to those who know Git. attribute is prefixed to paths.
+// checkGitopsRepo checks what package fleet does not: URL and branch by the rules of Git. attribute is the prefix of paths.
 func checkGitopsRepo(attribute string, value any) fleet.Findings {
 	repo, ok := value.(map[string]any)
 	if !ok {
@@ -82,7 +82,7 @@ func checkOwnerName(name types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// onDestroy is what on_destroy may be.
+// onDestroy are the values of on_destroy.
 var onDestroy = []string{"delete", "keep"}
 
 func checkOnDestroy(value types.String, diagnostics *diag.Diagnostics) {
@@ -92,7 +92,7 @@ func checkOnDestroy(value types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// keeps says whether the folders stay when the assignment goes.
+// keeps says whether the folders stay when the assignment is destroyed.
 func (m *assignmentModel) keeps() bool { return m.OnDestroy.ValueString() == "keep" }
 
 func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
@@ -148,7 +148,7 @@ func decodeFleet(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value 
 	return value, value.Known() && isKnownNow(object["config"])
 }
 
-// isKnownNow says whether a value itself is known; what it holds may not be.
+// isKnownNow says whether a value itself is known. Values inside of it may not be.
 func isKnownNow(value any) bool {
 	_, unknown := value.(fleet.Unknown)
 	return !unknown
@@ -185,7 +185,7 @@ func deployedValue(trees rollout.Trees) types.Map {
 	return types.MapValueMust(types.StringType, hosts)
 }
 
-// repoOf is what templates may know of a location; nil while it is not known.
+// repoOf is a location in the form that templates get; nil while it is not known.
 func repoOf(at delivery.Location, known bool) *render.Repo {
 	if !known {
 		return nil

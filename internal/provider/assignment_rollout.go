@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// rolloutConfig is how an assignment is rolled out: what is configured, and what clusters have reported.
+// rolloutConfig says how an assignment is rolled out: the configuration, and what clusters have reported.
 type rolloutConfig struct {
 	settings *rollout.Settings // nil: everything at once
 	holds    []rollout.Hold
@@ -27,7 +27,7 @@ type rolloutConfig struct {
 	known    bool              // false while some of it is not known yet
 }
 
-// plain says that nothing is to wait for anything.
+// plain says that there is no rollout and no hold.
 func (s rolloutConfig) plain() bool { return s.known && s.settings == nil && len(s.holds) == 0 }
 
 // decodeRollout reads rollout, holds and evidence, strictly.
@@ -71,8 +71,8 @@ func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutCo
 	return s
 }
 
-// decideRollout decides what happens to each folder now. It returns false while that is not known yet, or something
-// is wrong.
+// decideRollout decides what happens to each folder now. It returns false while that is not known yet, or after an
+// error.
 func (t *task) decideRollout(ctx context.Context) bool {
 	wanted := t.rendering.Wanted()
 	t.steps = t.model.decodeRollout(t.diagnostics)
@@ -108,7 +108,7 @@ func (t *task) decideRollout(ctx context.Context) bool {
 	return t.checkMove(ctx)
 }
 
-// checkMove refuses to go to another location while something waits: it would be nowhere until its turn comes.
+// checkMove refuses a move to another location while changes wait: until they are written, their folders would be at neither location.
 func (t *task) checkMove(ctx context.Context) bool {
 	if t.known == nil || len(t.outcome.Progress) == 0 {
 		return true
@@ -134,7 +134,7 @@ func sentenceOf(lines []string) string {
 	return lines[0]
 }
 
-// rolloutInput gathers what decides. The same configuration, state and repository give the same.
+// rolloutInput gathers the input of the rollout's decision. The same configuration, state and repository give the same input.
 func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
 	in = rollout.Input{
 		Wanted: wanted, Settings: t.steps.settings, Holds: t.steps.holds, Hosts: t.hosts(), Requires: t.requires, Back: map[string]rollout.Trees{},
@@ -177,7 +177,7 @@ func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollo
 	return in, true
 }
 
-// formerOwner is the owner by the name that the repository has.
+// formerOwner is the owner under the name that the repository has.
 func (t *task) formerOwner() delivery.Owner {
 	owner := t.intent.Owner
 	if t.known != nil {
@@ -200,7 +200,7 @@ func recordedTrees(written delivery.Written) rollout.Trees {
 	return trees
 }
 
-// hosts are those of the fleet, with the clusters that they stand for.
+// hosts returns the hosts of the fleet, with the clusters that follow them.
 func (t *task) hosts() map[string]*rollout.Host {
 	ofType := map[string][]string{}
 	for i := range t.result.Fleet.Clusters {
@@ -221,7 +221,7 @@ func (t *task) hosts() map[string]*rollout.Host {
 	return hosts
 }
 
-// requires lists the folders that have to be proven before one changes.
+// requires lists the folders that must be proven before another one changes.
 func (t *task) requires(key rollout.Key) []rollout.Key {
 	i, ok := t.result.Assignment(key.Host, key.DeploymentTarget)
 	if !ok {
@@ -235,7 +235,7 @@ func (t *task) requires(key rollout.Key) []rollout.Key {
 	return keys
 }
 
-// advance decides, and reads the commits that are gone back to.
+// advance decides, and reads the commits that the rollout rolls back to.
 func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
 	out := rollout.Advance(in)
 	if len(out.Missing) == 0 {
@@ -262,7 +262,7 @@ func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
 	return out
 }
 
-// setProgress sets what the rollout says of itself.
+// setProgress sets the attributes rolling_out and rolled_out.
 func (t *task) setProgress() {
 	switch {
 	case t.outcome == nil:
@@ -280,12 +280,12 @@ func (t *task) setProgress() {
 	}
 }
 
-// isProgressInState says whether the state has what the rollout says of itself.
+// isProgressInState says whether rolling_out and rolled_out are the same in the state.
 func (t *task) isProgressInState() bool {
 	return t.model.RollingOut.Equal(t.prior.RollingOut) && t.model.RolledOut.Equal(t.prior.RolledOut)
 }
 
-// state is what is to be remembered of the rollout. It is never nil: a state without one has lost it.
+// state is what private state keeps of the rollout. It is never nil, since nil means that the state was lost.
 func (t *task) state() *rollout.State {
 	if t.outcome == nil {
 		return &rollout.State{}
@@ -293,15 +293,15 @@ func (t *task) state() *rollout.State {
 	return t.outcome.State
 }
 
-// isUnderWay says whether some of the fleet waits: then what later stages change is due to what it has become since it
-// was rolled out last.
+// isUnderWay says whether changes wait. Then the causes of what later stages change are found by comparison with the
+// fleet that was rolled out last.
 func (t *task) isUnderWay() bool { return t.outcome != nil && len(t.outcome.Progress) > 0 }
 
-// isClosed says that windows keep everything as it is.
+// isClosed says that no window is open, so that nothing changes.
 func (t *task) isClosed() bool { return t.outcome != nil && t.outcome.Closed }
 
-// checkWindows refuses to write what may be written only while windows are open, if they have closed since
-// the plan. It is the only thing of a rollout that looks at a clock.
+// checkWindows refuses to write where the windows have closed since the plan. It is the only part of a rollout that
+// reads a clock.
 func (t *task) checkWindows() bool {
 	if t.outcome == nil || !t.outcome.Windowed || t.steps.settings.Windows.Open(t.now()) {
 		return true

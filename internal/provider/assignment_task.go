@@ -20,8 +20,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// task is one plan or one apply of an assignment: the configuration, what is known of it, and what
-// follows. Plan and apply go the same way.
+// task is one plan or one apply of an assignment: the configuration, what is known, and what is computed. Plan and
+// apply run the same steps.
 type task struct {
 	connection    *connection
 	model         *assignmentModel // what the plan wants; its computed attributes are set
@@ -37,12 +37,12 @@ type task struct {
 	rendering *pipeline.Rendering // likewise
 	backTo    map[string]gitops.Host
 	decisions rollout.Decisions
-	current   rollout.Trees // what the owner has, by all that the state knows
+	current   rollout.Trees // what the owner has, as far as the state knows
 	outlook   *delivery.Outlook
 
 	steps            rolloutConfig
 	outcome          *rollout.Outcome                  // nil where nothing is to wait for anything
-	rollbackContents map[string]map[string]gitops.Host // what commits have that a rollout goes back to
+	rollbackContents map[string]map[string]gitops.Host // by commit: what the commits have that the rollout rolls back to
 	ruling           *constraintOutcome                // nil with rollback_to
 }
 
@@ -68,7 +68,7 @@ func (r *assignmentResource) task(
 	return t
 }
 
-// clusters names the clusters that hosts stand for, as far as the fleets before and after know them.
+// clusters returns the names of the clusters that follow hosts, by the fleets before and after.
 func (t *task) clusters(hosts []string) []string {
 	if t.memory != nil && t.memory.Model != "" {
 		if before, err := fleet.ParseModel(t.memory.Model); err == nil {
@@ -81,8 +81,8 @@ func (t *task) clusters(hosts []string) []string {
 	return pipeline.ClustersOf(nil, hosts)
 }
 
-// want finds out what the owner is to have: what the fleet comes to, or what the commit has that it goes
-// back to. It returns false while that is not known yet, or something is wrong.
+// want computes what the owner should have: the rendered fleet, or what the commit has that it rolls back to. It
+// returns false while that is not known yet, or after an error.
 func (t *task) want(ctx context.Context) bool {
 	if !t.model.RollbackTo.IsNull() {
 		return t.wantRollback(ctx)
@@ -105,8 +105,8 @@ func (t *task) want(ctx context.Context) bool {
 	return !t.diagnostics.HasError() && t.decideRollout(ctx)
 }
 
-// label is the owner's name in the labels of what is rendered: that under which it was written first, so
-// that another name changes no folder.
+// label is the owner's name in the labels of rendered objects: the name with which it was first written, so that a new
+// name changes no folder.
 func (t *task) label(ctx context.Context) string {
 	switch {
 	case t.memory != nil && t.memory.Label != "":
@@ -114,7 +114,7 @@ func (t *task) label(ctx context.Context) string {
 	case t.known != nil:
 		return t.known.Owner.Name
 	case t.locationKnown && t.connection.canAsk():
-		// What cannot be read is told when the plan looks at the location.
+		// The plan reports errors when it looks at the location.
 		if label, err := t.connection.delivery.Label(ctx, t.intent.Owner); err == nil && label != "" {
 			return label
 		}
@@ -122,8 +122,8 @@ func (t *task) label(ctx context.Context) string {
 	return t.intent.Owner.Name
 }
 
-// wantRollback is want with rollback_to. The fleet is not looked at: going back must be possible while it is
-// wrong.
+// wantRollback is want with rollback_to. It does not use the fleet: a rollback must be possible while the fleet has
+// errors.
 func (t *task) wantRollback(ctx context.Context) bool {
 	commit := t.model.RollbackTo.ValueString()
 	checkRollback(t.model.RollbackTo, t.diagnostics)
@@ -137,7 +137,7 @@ func (t *task) wantRollback(ctx context.Context) bool {
 	}
 	owner := t.intent.Owner
 	if t.known != nil {
-		owner.Name = t.known.Owner.Name // the commit has it under the name of then
+		owner.Name = t.known.Owner.Name // the commit has the owner's former name
 	}
 	hosts, err := t.connection.delivery.AsOf(ctx, owner, commit)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *task) wantRollback(ctx context.Context) bool {
 	return true
 }
 
-// plan sets what is computed.
+// plan sets the computed attributes.
 func (t *task) plan(ctx context.Context) {
 	t.model.Deployed, t.model.Commit = types.MapUnknown(types.StringType), types.StringUnknown()
 	t.model.Changes, t.model.PullRequest = types.ListUnknown(types.StringType), types.StringNull()
@@ -190,7 +190,7 @@ func (t *task) plan(ctx context.Context) {
 	}
 }
 
-// addOtherLines has the plan say what changes though no folder does: how far a rollout is, and rules.
+// addOtherLines plans an update where no folder changes, but the progress of a rollout or a rule does.
 func (t *task) addOtherLines() {
 	var lines []string
 	rollout := !t.isProgressInState() && t.outcome != nil
@@ -209,9 +209,9 @@ func (t *task) addOtherLines() {
 	}
 }
 
-// takeOver plans an update that writes nothing where the state has another object of this assignment, which an
-// interrupted replacement has left deposed: Terraform ends that one after the update, and what this process plans
-// stays there.
+// takeOver plans an update that writes nothing, where an interrupted replacement has left a deposed object of this
+// assignment in the state. Terraform destroys that object after the update, and the folders stay, since this process
+// has planned them.
 func (t *task) takeOver() {
 	if t.connection == nil || !t.connection.delivery.HasAnother(t.known.Owner) {
 		return
@@ -221,8 +221,8 @@ func (t *task) takeOver() {
 		"The state has another object of the assignment %q. It is removed from the state, and the folders stay.", t.known.Owner.Name))
 }
 
-// keepSpelling keeps the location as the state has it where the configuration says the same in other words:
-// then nothing of it changes.
+// keepSpelling keeps the location of the state where the configuration has another spelling of the same location, so
+// that nothing changes.
 func (t *task) keepSpelling() {
 	if t.known == nil || !t.locationKnown || t.known.Owner.Location != t.intent.Owner.Location {
 		return
@@ -230,7 +230,7 @@ func (t *task) keepSpelling() {
 	t.model.GitopsRepo = t.prior.GitopsRepo
 }
 
-// check finds what is wrong without any look at the repository.
+// check finds errors without reading the repository.
 func (t *task) check() {
 	if t.connection == nil {
 		return
@@ -246,7 +246,7 @@ func (t *task) check() {
 	}
 }
 
-// lookAhead finds at plan what would make the apply fail, and holds it to protection.
+// lookAhead finds at plan what would make the apply fail, and checks the protection.
 func (t *task) lookAhead(ctx context.Context) {
 	if !t.locationKnown || !t.connection.canAsk() {
 		t.outlook = delivery.Unseen(t.intent)
@@ -279,7 +279,7 @@ func (t *task) isDone(ctx context.Context) bool {
 	if t.model.Delivery.Equal(t.prior.Delivery) || t.prior.PullRequest.IsNull() {
 		return true
 	}
-	// The request must follow a change of its delivery while it is open, though nothing else changes.
+	// An open request must be updated after a change of delivery, even where nothing else changes.
 	if !t.connection.canAsk() {
 		return false
 	}
@@ -290,8 +290,8 @@ func (t *task) isDone(ctx context.Context) bool {
 	return !proposed
 }
 
-// apply writes what is wanted, sets what is computed, and returns what is to be remembered. The error of
-// the delivery is among the diagnostics, too.
+// apply writes what is wanted, sets the computed attributes, and returns the new memory. The error of the delivery is
+// among the diagnostics, too.
 func (t *task) apply(ctx context.Context) (*memory, error) {
 	if t.connection == nil {
 		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
@@ -319,7 +319,7 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 	return t.deliver(ctx, lines)
 }
 
-// keepProgress is an apply that writes nothing, and remembers how far the rollout is, and which rules it told of.
+// keepProgress is an apply that writes nothing to the repository. It only keeps the progress of the rollout and the rules.
 func (t *task) keepProgress(ctx context.Context) *memory {
 	out, quiet := t.diagnostics, diag.Diagnostics{}
 	t.diagnostics = &quiet
@@ -344,7 +344,7 @@ func (t *task) keepProgress(ctx context.Context) *memory {
 	return &m
 }
 
-// deliver writes, and closes what is left of other ways to deliver.
+// deliver writes the folders, and closes requests that another kind of delivery has left.
 func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 	done, err := t.connection.delivery.Apply(ctx, delivery.Order{
 		Intent: t.intent, Decisions: t.decisions, Contents: t.contents, Subject: t.model.CommitMessage.ValueString(),
@@ -386,7 +386,7 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 	return m, nil
 }
 
-// contents is what is in a folder that is written.
+// contents returns the files and the record of a folder that is written.
 func (t *task) contents(host, target string) gitops.Folder {
 	if t.backTo != nil {
 		return t.backTo[host].Folders[target]
@@ -416,7 +416,7 @@ func objectsOf(rendered []render.Object) []gitops.Object {
 	return objects
 }
 
-// otherThan returns a text, or "" where it is the usual one.
+// otherThan returns a text, or "" where it is the default.
 func otherThan(text, usual string) string {
 	if text == usual {
 		return ""
@@ -424,7 +424,7 @@ func otherThan(text, usual string) string {
 	return text
 }
 
-// planDestroy holds a destroy to the limits that the state has, unless everything stays.
+// planDestroy checks a destroy against the protection in the state, unless all folders stay.
 func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentModel, m *memory, diagnostics *diag.Diagnostics) {
 	known, ok := r.known(state, m, diagnostics)
 	if !ok || r.connection == nil || r.connection.delivery.PlansDeposed(known.Owner) {
@@ -448,7 +448,7 @@ func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentM
 	addProblems(diagnostics, outlook.Problems)
 }
 
-// known is what the state knows of an assignment; false where its location cannot be read.
+// known returns what the state has of an assignment; false where its location cannot be read.
 func (r *assignmentResource) known(state *assignmentModel, m *memory, diagnostics *diag.Diagnostics) (*delivery.Known, bool) {
 	location, ok := state.location(diagnostics)
 	known := &delivery.Known{

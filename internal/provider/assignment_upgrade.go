@@ -12,18 +12,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// assignmentVersion is that of the state. Version 0 had the fleet in it, and in deployed the trees of all
+// assignmentVersion is the version of the state. Version 0 had the fleet in it, and in deployed the trees of all
 // folders.
 const assignmentVersion = 1
 
-// UpgradeState reads states of earlier versions. What the private state has since is read from the
-// repository's records by the refresh that follows.
+// UpgradeState reads states of earlier versions. They have no private state; the refresh that follows reads its content
+// from the repository's records.
 func (r *assignmentResource) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
 	prior := assignmentSchemaV0()
 	return map[int64]resource.StateUpgrader{0: {PriorSchema: &prior, StateUpgrader: upgradeAssignmentV0}}
 }
 
-// assignmentSchemaV0 is frozen: it is how states of version 0 were written.
+// assignmentSchemaV0 is the schema of states of version 0. It must not change.
 func assignmentSchemaV0() schema.Schema {
 	text, object := schema.StringAttribute{Optional: true}, schema.DynamicAttribute{Optional: true}
 	texts := schema.MapAttribute{Optional: true, ElementType: types.StringType}

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
-// claimMemory is what a claim keeps in private state: what it wrote, and how a refresh has found that.
+// claimMemory is the private state of a claim: what it wrote, and what the last refresh found of that.
 type claimMemory struct {
 	Holder      string   `json:"holder"`
 	Record      string   `json:"record"`
@@ -62,7 +62,7 @@ func keepJSON(ctx context.Context, key string, value any, private privateState, 
 	diagnostics.Append(private.SetKey(ctx, key, text)...)
 }
 
-// keepReplaced notes whose record the object that is created takes over.
+// keepReplaced notes the holders whose record the new object takes over.
 func keepReplaced(ctx context.Context, holders []string, private privateState, diagnostics *diag.Diagnostics) {
 	keepJSON(ctx, replacedKey, holders, private, diagnostics)
 }
@@ -80,7 +80,7 @@ func takeReplaced(ctx context.Context, private privateState, diagnostics *diag.D
 	return holders
 }
 
-// known is what is known of a claim.
+// known is what the memory has of a claim.
 func (m *claimMemory) known(claim delivery.Claim) delivery.KnownClaim {
 	return delivery.KnownClaim{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
 }
@@ -93,15 +93,15 @@ func (m *claimMemory) see(seen delivery.SeenClaim) {
 	}
 }
 
-// held is what the claim has: what it wrote, and what somebody has put into its record since.
+// held are the clusters that the claim has: those that it wrote, and those that were added to its record by hand.
 func (m *claimMemory) held() []string { return slices.Concat(m.Clusters, m.Recorded) }
 
-// rememberClaimed is what is known after an apply.
+// rememberClaimed is the memory after an apply.
 func rememberClaimed(holder, environment string, result gitops.ClaimResult) *claimMemory {
 	return &claimMemory{Holder: holder, Record: result.Record, Clusters: result.Clusters, Environment: environment}
 }
 
-// newHolder makes up what tells the claim of one state from that of another.
+// newHolder returns a random id, by which the claim of one state differs from that of another.
 func newHolder() string {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // it never fails

@@ -19,11 +19,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// claimTask is one plan or one apply of a claim: the configuration, what is known of it, and what follows.
+// claimTask is one plan or one apply of a claim: the configuration, what is known, and what is computed.
 //
-// What a plan says of clusters follows from the configuration and the state, and never from a look at the branch:
-// Terraform plans again when it applies, and what others have pushed in between would make that another plan. So
-// what stays is known at plan, and what is taken is not. The look is for what would make the apply fail.
+// The clusters in a plan follow from the configuration and the state, and never from the branch: Terraform plans again
+// when it applies, and pushes of others in between would change that plan. So the clusters that the claim keeps are
+// known at plan, and new ones are not. The plan reads the branch only to find what would make the apply fail.
 type claimTask struct {
 	connection  *connection
 	model       *claimModel  // what the plan wants; its computed attributes are set
@@ -34,7 +34,7 @@ type claimTask struct {
 	diagnostics *diag.Diagnostics
 
 	at       delivery.Claim
-	complete bool // everything that decides is known
+	complete bool // all inputs are known
 	fleet    *fleet.Fleet
 	clusters []string // of the fleet
 	pool     []string // those that the selector selects
@@ -91,12 +91,12 @@ func checkClaimName(name types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// situation is all that decides, of what the claim holds and what others have.
+// situation is the input of the decision about clusters: what the claim holds, and what other claims have.
 func (t *claimTask) situation(held []string, elsewhere map[string]string) claim.Situation {
 	return claim.Situation{Number: int(t.model.Number.ValueInt64()), Fleet: t.clusters, Pool: t.pool, Held: held, Elsewhere: elsewhere}
 }
 
-// plan sets what is computed.
+// plan sets the computed attributes.
 func (t *claimTask) plan(ctx context.Context) {
 	t.model.Clusters, t.model.Commit = types.ListUnknown(types.StringType), types.StringUnknown()
 	if t.decode(); t.diagnostics.HasError() {
@@ -126,7 +126,7 @@ func (t *claimTask) plan(ctx context.Context) {
 	t.lookAhead(ctx, held)
 }
 
-// keepSpelling keeps the location as the state has it where the configuration says the same in other words.
+// keepSpelling keeps the location of the state where the configuration has another spelling of the same location.
 func (t *claimTask) keepSpelling() {
 	if t.prior == nil || !t.complete {
 		return
@@ -137,13 +137,13 @@ func (t *claimTask) keepSpelling() {
 	}
 }
 
-// checkTwice finds a second claim of the name in this configuration, and whose record one that is created may take.
+// checkTwice finds a second claim of the name in this configuration, and the holders whose record a new object may take over.
 func (t *claimTask) checkTwice() {
 	if t.connection == nil || !t.complete {
 		return
 	}
 	if len(t.replaced) > 0 {
-		return // the same resource has been planned with its state
+		return // the same resource, planned before with its state
 	}
 	if err := t.connection.delivery.PlannedClaim(t.at); err != nil {
 		t.diagnostics.AddAttributeError(path.Root("name"), "Two claims have the same name", sentence(err.Error()))
@@ -160,7 +160,7 @@ func (t *claimTask) isMoved(ctx context.Context) bool {
 	return ok && was.Location != t.at.Location && (!t.connection.canAsk() || !t.connection.delivery.IsSameLocation(ctx, was.Location, t.at.Location))
 }
 
-// formerClaim is the claim as the state has it.
+// formerClaim is the claim in the state.
 func (t *claimTask) formerClaim() (delivery.Claim, bool) {
 	if t.prior == nil {
 		return delivery.Claim{}, false
@@ -170,13 +170,13 @@ func (t *claimTask) formerClaim() (delivery.Claim, bool) {
 	return delivery.Claim{Location: at, Name: t.prior.Name.ValueString()}, ok
 }
 
-// isRecorded says whether the record says all that it is to say.
+// isRecorded says whether the record is up to date.
 func (t *claimTask) isRecorded(clusters []string) bool {
 	return t.memory != nil && !t.memory.Touched && slices.Equal(clusters, t.memory.Clusters) && t.memory.Environment == t.fleet.Environment &&
 		t.prior.Name.Equal(t.model.Name)
 }
 
-// warn tells of clusters that the claim had, and why it has them no more.
+// warn reports clusters that the claim does not have any more, and why.
 func (t *claimTask) warn(kept claim.Decision) {
 	if len(kept.Gone) > 0 {
 		t.diagnostics.AddAttributeWarning(fleetPath, "Clusters of the claim have left the fleet", fmt.Sprintf(
@@ -190,7 +190,7 @@ func (t *claimTask) warn(kept claim.Decision) {
 	}
 }
 
-// lookAhead finds at plan what would make the apply fail. What it reads changes nothing of what the plan says.
+// lookAhead finds at plan what would make the apply fail. What it reads does not change the planned values.
 func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 	var found gitops.Claims
 	if t.connection.canAsk() {
@@ -236,7 +236,7 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 // recordPath is where the claim's record is in the repository.
 func (t *claimTask) recordPath() string { return gitops.ClaimRecordPath(t.at.Location.Path, t.at.Name) }
 
-// checkHolder finds out whether the record of the claim's name is this claim's.
+// checkHolder checks that the record with the claim's name belongs to this claim.
 func (t *claimTask) checkHolder(found gitops.Claim) {
 	own := slices.Contains(t.replaced, found.Holder) && t.memory == nil
 	if t.memory != nil {
@@ -268,8 +268,7 @@ func (e *promisedError) Error() string {
 	return fmt.Sprintf("the plan promised cluster %q, and claim %q has taken it since", e.cluster, e.other)
 }
 
-// apply writes the record, sets what is computed, and notes what is to be remembered. The error is among the
-// diagnostics, too.
+// apply writes the record, and sets the computed attributes and the memory. The error is among the diagnostics, too.
 func (t *claimTask) apply(ctx context.Context) error {
 	if t.connection == nil {
 		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
@@ -317,7 +316,7 @@ func (t *claimTask) apply(ctx context.Context) error {
 	return nil
 }
 
-// choose decides at the tip that the commit is made on.
+// choose decides about clusters at the tip that the commit is made on.
 func (t *claimTask) choose(tip gitops.ClaimTip) ([]string, error) {
 	if !t.model.Clusters.IsUnknown() {
 		var names []string
@@ -339,7 +338,7 @@ func (t *claimTask) choose(tip gitops.ClaimTip) ([]string, error) {
 	return decision.Clusters, err
 }
 
-// addClaimError tells why a claim cannot have what it wants, at the attribute.
+// addClaimError reports why a claim cannot have the clusters, at the attribute.
 func addClaimError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	short, promised := (*claim.ShortError)(nil), (*promisedError)(nil)
 	switch {

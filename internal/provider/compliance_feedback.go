@@ -39,7 +39,7 @@ func (f *feedback) isEmpty() bool {
 	return !f.clusters && f.hub == "" && f.statuses == nil && len(f.reports) == 0
 }
 
-// How far back commit statuses are read, unless somebody wants more or less, and at most.
+// How many commits back commit statuses are read: the default, and the maximum.
 const (
 	defaultStatusCommits = 10
 	maxStatusCommits     = 1000
@@ -99,7 +99,7 @@ func decodeReport(o *attributes.Object) compliance.Report {
 	return report
 }
 
-// contexts are those that are understood.
+// contexts returns the contexts of commit statuses that are read.
 func (f *statusFeedback) contexts(environment string) observe.Contexts {
 	if f.context == "" {
 		return observe.DefaultContexts(environment)
@@ -108,8 +108,8 @@ func (f *statusFeedback) contexts(environment string) observe.Contexts {
 	return contexts
 }
 
-// checkReports finds reports about clusters that the fleet does not have: whoever misspells one would wait
-// for it for ever.
+// checkReports finds reports about clusters that the fleet does not have: with a misspelt name, the cluster would have
+// no report.
 func checkReports(reports []compliance.Report, clusters map[string]compliance.Cluster, diagnostics *diag.Diagnostics) {
 	names := slices.Sorted(maps.Keys(clusters))
 	seen := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// The collections are of objects, not nested attributes: Terraform's tests can make up the former only.
+// The collections have objects and not nested attributes, since mocks in Terraform's tests support only objects.
 var (
 	complianceClusterTypes = map[string]attr.Type{
 		"cluster_type": types.StringType, "verdict": types.StringType, "commit": types.StringType, "commits_behind": types.Int64Type,
@@ -89,7 +89,7 @@ type complianceDriftModel struct {
 	Reason     string   `tfsdk:"reason"`
 }
 
-// set takes over what was found out.
+// set sets the computed attributes.
 func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Result) {
 	result := answer.Result
 	m.Fleet.Model = types.StringValue(hashOf(m.Fleet.Model.ValueString()))

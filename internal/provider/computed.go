@@ -10,14 +10,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 )
 
-// fleetPath is where every resource and data source has its fleet.
+// fleetPath is the path of the fleet in every resource and data source.
 var fleetPath = path.Root("fleet")
 
 // maxDiagnostics bounds how many of one kind are listed.
 const maxDiagnostics = 50
 
-// compute goes the whole way from a fleet to compiled templates. It returns nil when anything on the
-// way is wrong.
+// compute schedules and hydrates a fleet, and compiles its templates. It returns nil after an error.
 func (c *connection) compute(value fleet.Value, diagnostics *diag.Diagnostics) *pipeline.Result {
 	compute := pipeline.Compute
 	if c != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// computedText is an attribute of a data source that is a text which it gives.
+// computedText is a computed text attribute of a data source.
 func computedText(what string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: what}
 }
 
-// modelAttribute is the fleet of a data source that needs who goes where and no more: Terraform drops the rest, so
-// that a value that is not known yet never defers the data source to apply. further is said of the model.
+// modelAttribute is the fleet of a data source that needs only the model. Terraform drops the other attributes, so that
+// an unknown value in them does not defer the data source to apply. further is added to the description of the model.
 func modelAttribute(further string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
@@ -26,7 +26,7 @@ func modelAttribute(further string) schema.SingleNestedAttribute {
 	}
 }
 
-// checkLimit finds a limit that lets nothing through.
+// checkLimit reports a limit that is less than 1.
 func checkLimit(limit types.Int64, diagnostics *diag.Diagnostics) {
 	if !limit.IsNull() && limit.ValueInt64() < 1 {
 		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")

@@ -36,7 +36,7 @@ func (*complianceDataSource) Metadata(_ context.Context, req datasource.Metadata
 	resp.TypeName = req.ProviderTypeName + "_compliance"
 }
 
-// Schema is the assignment, whom to ask, and what is known.
+// Schema is the assignment, what to ask, and the results.
 func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	number := func(what string) schema.Int64Attribute {
 		return schema.Int64Attribute{Computed: true, MarkdownDescription: what}
@@ -117,7 +117,7 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 	}
 }
 
-// ValidateConfig checks what is strict and needs nobody.
+// ValidateConfig checks the attributes that Terraform does not check, without any request.
 func (*complianceDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
 	var asked, wait types.Dynamic
 	var name types.String
@@ -145,7 +145,7 @@ func holdsUnknown(value any) bool {
 	return false
 }
 
-// Read asks clusters, looks up the commits that they name, and judges.
+// Read asks the clusters, looks up their commits, and computes the verdicts.
 func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var model complianceModel
 	diagnostics := &resp.Diagnostics
@@ -184,7 +184,7 @@ func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// asksNoCluster says whether a feedback is meant to be empty: not one that is given and has nobody in it.
+// asksNoCluster says whether the feedback is absent or {}. A feedback of clusters that has none of them is another thing.
 func asksNoCluster(feedback types.Dynamic) bool {
 	object, ok := plain(feedback).(map[string]any)
 	for _, value := range object {
@@ -193,7 +193,7 @@ func asksNoCluster(feedback types.Dynamic) bool {
 	return ok
 }
 
-// question is what the configuration asks.
+// question decodes the configuration.
 func (d *complianceDataSource) question(model *complianceModel, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
 	checkOwnerName(model.Name, diagnostics)
 	location, _ := (&assignmentModel{GitopsRepo: model.GitopsRepo}).location(diagnostics)
@@ -218,7 +218,7 @@ func (d *complianceDataSource) question(model *complianceModel, diagnostics *dia
 	}
 	d.feedback(&q, from, diagnostics)
 	if from := q.Feedback.Clusters; goal != nil && from != nil && (from.Unknown || len(from.Waiting) > 0) {
-		goal = nil // what is not there yet is not waited for
+		goal = nil // nothing is deployed yet, so there is nothing to wait for
 	}
 	return q, goal
 }
@@ -235,7 +235,7 @@ func clustersOf(f *fleet.Fleet) map[string]compliance.Cluster {
 	return clusters
 }
 
-// feedback says whom to ask, and how.
+// feedback returns what to ask, and how.
 func (d *complianceDataSource) feedback(q *compliance.Question, from feedback, diagnostics *diag.Diagnostics) {
 	known := d.connection.clusters
 	from.options.UserAgent = userAgent(d.connection.release)
@@ -265,7 +265,7 @@ func (d *complianceDataSource) feedback(q *compliance.Question, from feedback, d
 	}
 }
 
-// ask asks once, or until enough is ready. The answer may come with an error: the time has run out.
+// ask asks once, or until enough is ready. Where the time runs out, it returns an error and the last answer.
 func (d *complianceDataSource) ask(ctx context.Context, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
 	var repository compliance.Repository
 	clock := compliance.Clock(wallClock{})
@@ -299,7 +299,7 @@ func (wallClock) Sleep(ctx context.Context, d time.Duration) {
 	_ = wait.For(ctx, d) // who sleeps looks at the context
 }
 
-// warn tells what somebody should act on, besides what is in verdicts.
+// warn reports problems that the verdicts do not show.
 func (*complianceDataSource) warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
 	if names := answer.NotAsked; len(names) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("feedback"), "Clusters cannot be asked", fmt.Sprintf(

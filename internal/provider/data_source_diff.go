@@ -27,7 +27,7 @@ type diffDataSource struct{ connected }
 
 func newDiffDataSource() datasource.DataSource { return &diffDataSource{} }
 
-// The length of the text, in bytes, unless somebody wants another one, and the most that anybody gets.
+// The length of the text, in bytes: the default, and the maximum.
 const (
 	defaultDiff = 256 << 10
 	maxDiff     = 16 << 20
@@ -113,7 +113,7 @@ func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// folders are those that differ from what the assignment has, with their files.
+// folders returns the folders that differ from what the assignment has, with their files.
 func (d *diffDataSource) folders(
 	ctx context.Context, owner delivery.Owner, result *pipeline.Result, narrowed narrowing, diagnostics *diag.Diagnostics,
 ) []changes.Folder {

@@ -260,8 +260,8 @@ func (m *inventoryModel) narrowing() map[string]types.String {
 	}
 }
 
-// warn tells of what is narrowed to and in no record, which is an answer, but may be misspelt; and of what could
-// not be read.
+// warn reports names that the inventory is narrowed to and that are in no record, since they may be misspelt; and
+// records that could not be read.
 func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 	if len(found.Unreadable) > 0 {
 		more := ""

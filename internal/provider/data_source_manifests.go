@@ -79,7 +79,7 @@ func (m renderedModel) value() fleet.Value {
 	}
 }
 
-// Read goes the whole way from the fleet to files, and checks them.
+// Read renders the fleet, and checks the files.
 func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var model manifestsModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)

@@ -121,7 +121,7 @@ func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 	}
 }
 
-// overviewFleetAttribute is a fleet of which the state keeps nothing.
+// overviewFleetAttribute is a fleet that is not kept in the state.
 func overviewFleetAttribute() schema.SingleNestedAttribute {
 	attribute := renderedFleetAttribute()
 	attribute.MarkdownDescription += " The state keeps the hash of the model, and nothing of the values."
@@ -140,7 +140,7 @@ const (
 	defaultRegionLabel     = "region"
 )
 
-// Read gathers what is known, and makes the page.
+// Read gathers what is known, and builds the page.
 func (d *overviewDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var model overviewModel
 	diagnostics := &resp.Diagnostics
@@ -174,7 +174,7 @@ func (d *overviewDataSource) Read(ctx context.Context, req datasource.ReadReques
 	diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// ValidateConfig checks what is strict and needs nobody.
+// ValidateConfig checks the attributes that Terraform does not check, without any request.
 func (*overviewDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
 	var name types.String
 	var bounds, promotions types.Dynamic
@@ -194,8 +194,8 @@ func (*overviewDataSource) ValidateConfig(ctx context.Context, req datasource.Va
 	wholeWithin("markdown_limit", limit, defaultMarkdownLimit, minMarkdownLimit, maxMarkdownLimit, &resp.Diagnostics)
 }
 
-// look reads the branch, and renders what is compared with it. What cannot be read is a warning: a page is no reason
-// to fail a plan.
+// look reads the branch, and renders the fleet to compare both. A branch that cannot be read is only a warning: a page
+// should not make a plan fail.
 func (d *overviewDataSource) look(ctx context.Context, q *overviewQuestion, diagnostics *diag.Diagnostics) {
 	warn := func(why string) {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository cannot be read", sentence(why)+
@@ -222,7 +222,7 @@ func (d *overviewDataSource) look(ctx context.Context, q *overviewQuestion, diag
 	addErrors(diagnostics, q.in.Rendering.Findings)
 }
 
-// destination is the one of the assignment, so that what it has rendered is not rendered again.
+// destination is the same as that of the assignment, so that the fleet is rendered only once.
 func (q *overviewQuestion) destination() pipeline.Destination {
 	to := pipeline.Destination{Repo: repoOf(q.in.Owner.Location, true), Owner: q.in.Owner.Name}
 	if q.in.Seen != nil {
@@ -231,7 +231,7 @@ func (q *overviewQuestion) destination() pipeline.Destination {
 	return to
 }
 
-// rules evaluates the constraints of the fleet. Those that do not hold are no errors here: the page says so.
+// rules evaluates the constraints of the fleet. Violations are no errors here: they are on the page.
 func (*overviewDataSource) rules(ctx context.Context, q *overviewQuestion, value fleet.Value, diagnostics *diag.Diagnostics) {
 	rules, err := value.ParseConstraints()
 	if err != nil {

@@ -32,7 +32,7 @@ func (*repositoryFilesDataSource) Metadata(_ context.Context, req datasource.Met
 	resp.TypeName = req.ProviderTypeName + "_repository_files"
 }
 
-// Schema is where to look, what to read, and the files.
+// Schema is the repository and ref, the patterns, and the files.
 func (*repositoryFilesDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	patterns := func(what string) schema.ListAttribute {
 		return schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}
@@ -87,7 +87,7 @@ type repositoryFilesModel struct {
 	Files    types.Map     `tfsdk:"files"`
 }
 
-// ValidateConfig checks what needs no server, as far as it is known.
+// ValidateConfig checks the attributes that are known, without any request.
 func (*repositoryFilesDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
 	var model repositoryFilesModel
 	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
@@ -156,7 +156,7 @@ func (d *repositoryFilesDataSource) Read(ctx context.Context, req datasource.Rea
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// addError reports what went wrong with a repository that is read and never written.
+// addError reports an error of a repository that is only read.
 func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *diag.Diagnostics, address string, err error) {
 	if wrong := (*source.Error)(nil); errors.As(err, &wrong) {
 		addSourceError(diagnostics, wrong)

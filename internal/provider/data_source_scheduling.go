@@ -31,7 +31,7 @@ func (*schedulingDataSource) Metadata(_ context.Context, req datasource.Metadata
 	resp.TypeName = req.ProviderTypeName + "_scheduling"
 }
 
-// Schema is the fleet, and who goes where.
+// Schema is the fleet, and its assignments.
 func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	policies := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the target policies that decided it."}
 	resp.Schema = schema.Schema{
@@ -134,8 +134,8 @@ func (m scheduledFleetModel) value(ctx context.Context, diagnostics *diag.Diagno
 	return value
 }
 
-// assignedTypes are written once for each assignment, and Terraform writes each of the attributes on a
-// line of its own: what many assignments share is not repeated in them.
+// assignedTypes are the attributes of each assignment. Terraform prints each of them on its own line, so values that
+// many assignments share are not among them.
 var assignedTypes = map[string]attr.Type{
 	"cluster_type": types.StringType, "cluster": types.StringType, "deployment_target": types.StringType,
 	"namespace": types.StringType, "policies": types.ListType{ElemType: types.StringType},
@@ -162,7 +162,7 @@ func assignedValue(assignments []*schedule.Assignment) types.Map {
 	return types.MapValueMust(types.ObjectType{AttrTypes: assignedTypes}, values)
 }
 
-// writeAssigned writes what assignedValue makes.
+// writeAssigned writes the value of assignedValue in the form of package wire.
 func writeAssigned(w *wire.Writer, assignments []*schedule.Assignment) {
 	w.Map(len(assignments))
 	for _, assignment := range assignments {
@@ -260,7 +260,7 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// hashOf stands in the state for a text that nobody looks up there.
+// hashOf is what the state has in place of a text that is not needed there.
 func hashOf(text string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }

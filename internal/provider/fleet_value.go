@@ -20,13 +20,13 @@ var fleetTypes = map[string]attr.Type{
 	"constraints": types.MapType{ElemType: types.StringType},
 }
 
-// fleetReturn is how functions declare that.
+// fleetReturn is that type as the return value of a function.
 func fleetReturn() function.Return {
 	return function.ObjectReturn{AttributeTypes: fleetTypes}
 }
 
-// setFleet returns a decoded fleet from a function: what is not certain yet is unknown, and an
-// unknown value of a config container, of manifests or of a constraint is only that object's entry.
+// setFleet returns a decoded fleet from a function. What may still change is unknown. An unknown value of a config
+// container, of manifests or of a constraint makes only that object's entry unknown.
 func setFleet(ctx context.Context, decoded *fleet.Decoded, result *function.ResultData) *function.FuncError {
 	known, err := decoded.Value()
 	if err != nil {
@@ -51,8 +51,8 @@ func setFleet(ctx context.Context, decoded *fleet.Decoded, result *function.Resu
 	return result.Set(ctx, value)
 }
 
-// entriesOf is a map with an entry for each object: those that are pending are unknown, and all of it
-// where there may be others.
+// entriesOf is a map with an entry for each object. Pending entries are unknown. Where there may be other objects, the
+// whole map is unknown.
 func entriesOf(known map[string]string, pending []string, complete bool) types.Map {
 	if !complete {
 		return types.MapUnknown(types.StringType)
@@ -67,7 +67,7 @@ func entriesOf(known map[string]string, pending []string, complete bool) types.M
 	return types.MapValueMust(types.StringType, entries)
 }
 
-// knownEntries leaves out what is not known yet.
+// knownEntries returns the entries that are known.
 func knownEntries(entries map[string]types.String) map[string]string {
 	known := make(map[string]string, len(entries))
 	for name, text := range entries {

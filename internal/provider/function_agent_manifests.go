@@ -51,7 +51,7 @@ func (agentManifestsFunction) Definition(_ context.Context, _ function.Definitio
 	}
 }
 
-// Run renders; every problem is in the one error that a function can return. A function cannot warn.
+// Run renders the manifests. All problems are in the one error that a function can return. A function cannot warn.
 func (agentManifestsFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var argument attr.Value
 	if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {

@@ -48,7 +48,7 @@ func (controlPlaneFunction) Definition(_ context.Context, _ function.DefinitionR
 	}
 }
 
-// Run decodes and checks the documents; every finding is in the one error that a function can return.
+// Run decodes and checks the documents. All findings are in the one error that a function can return.
 func (controlPlaneFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var environment, documents attr.Value // as they are: into any other type the framework would copy them twice
 	if resp.Error = req.Arguments.Get(ctx, &environment, &documents); resp.Error != nil {

@@ -23,8 +23,7 @@ func (fleetFunction) Metadata(_ context.Context, _ function.MetadataRequest, res
 	resp.Name = fleetFunctionName
 }
 
-// Definition describes the function. Unknown values are let in: a fleet is planned before everything
-// in it is known.
+// Definition describes the function. It accepts unknown values, since a fleet is planned before all of it is known.
 func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = function.Definition{
 		Summary: "Makes a fleet: everything of one environment, checked",
@@ -55,7 +54,7 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 	}
 }
 
-// Run decodes and checks the fleet; every finding is in the one error that a function can return.
+// Run decodes and checks the fleet. All findings are in the one error that a function can return.
 func (fleetFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	input, read := argumentOf(ctx)
 	if !read {

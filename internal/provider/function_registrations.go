@@ -17,7 +17,7 @@ type registrationsFunction struct{}
 
 func newRegistrationsFunction() function.Function { return registrationsFunction{} }
 
-// registrationType is what a registration is in Terraform.
+// registrationType is the type of a registration in Terraform.
 var registrationType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"name": types.StringType, "workspace": types.StringType, "labels": types.MapType{ElemType: types.StringType},
 	"url": types.StringType, "ref": types.StringType, "path": types.StringType,
@@ -53,7 +53,7 @@ func (registrationsFunction) Definition(_ context.Context, _ function.Definition
 	}
 }
 
-// Run is unknown while there may be one more registration.
+// Run lists the registrations. The result is unknown while there may be one more.
 func (registrationsFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var documents types.Dynamic
 	var followed []types.Dynamic

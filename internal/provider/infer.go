@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
-// inferValue makes the Terraform value that jsondecode would make.
+// inferValue returns the Terraform value that jsondecode would return.
 func inferValue(value any) (attr.Value, error) {
 	switch value := value.(type) {
 	case nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// narrowing is what data sources over assignments can be narrowed by; null means any.
+// narrowing is by what data sources can select assignments; null means any.
 type narrowing struct {
 	clusterType, cluster, deploymentTarget types.String
 }
@@ -26,7 +26,7 @@ func narrowingAttributes() map[string]schema.Attribute {
 	}
 }
 
-// check finds what is narrowed to that the fleet does not have: nothing would come out, without a word.
+// check reports names that the fleet does not have: the result would be empty without an error.
 func (n narrowing) check(f *fleet.Fleet, diagnostics *diag.Diagnostics) {
 	var clusterTypes, clusters, targets []string
 	for _, clusterType := range f.ClusterTypes {
@@ -66,8 +66,8 @@ func (n narrowing) includes(assignment *schedule.Assignment) bool {
 		(n.deploymentTarget.IsNull() || n.deploymentTarget.ValueString() == assignment.Target.Name)
 }
 
-// valuedFleetAttribute is a fleet with its configuration values, and no manifests: Terraform drops them,
-// so that one that is not known yet never defers the data source to apply.
+// valuedFleetAttribute is a fleet with its configuration values, but without manifests. Terraform drops these, so that
+// an unknown value in them does not defer the data source to apply.
 func valuedFleetAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
@@ -84,7 +84,7 @@ func valuedFleetAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// renderedFleetAttribute is a fleet with all that files are made of.
+// renderedFleetAttribute is a fleet with all that is needed to render files.
 func renderedFleetAttribute() schema.SingleNestedAttribute {
 	attribute := valuedFleetAttribute()
 	attribute.Attributes["manifests"] = schema.MapAttribute{

@@ -67,7 +67,7 @@ type overviewAuditModel struct {
 	Markdown string `tfsdk:"markdown"`
 }
 
-// overviewQuestion is what the configuration asks.
+// overviewQuestion is the decoded configuration.
 type overviewQuestion struct {
 	in            overview.Input
 	history       int
@@ -118,7 +118,7 @@ func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bou
 	return bounds
 }
 
-// decodePromotions reads promotions as they are in resources, or as somebody has written them.
+// decodePromotions reads promotions: resources, or objects with the same attributes.
 func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []report.Promotion {
 	given := plain(value)
 	entries, ok := given.(map[string]any)
@@ -149,7 +149,7 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 	return promotions
 }
 
-// promotedText is a value of any type as a text: JSON where it is none.
+// promotedText is a value of any type as a text: as JSON where it is not a text.
 func promotedText(o *attributes.Object, name string) string {
 	value, _ := o.Value(name)
 	if value == nil || !fleet.IsKnown(value) {
@@ -193,13 +193,13 @@ func (m overviewFleetModel) value() fleet.Value {
 	}
 }
 
-// forget leaves of the fleet in the state what tells it from another.
+// forget keeps in the state only a hash of the fleet, so that another fleet is a difference.
 func (m *overviewFleetModel) forget() {
 	m.Model = types.StringValue(hashOf(m.Model.ValueString()))
 	m.Config, m.Manifests, m.Constraints = map[string]types.String{}, nil, nil
 }
 
-// set takes over the page. What it was made of is not kept: it is large, and may hold values.
+// set sets the computed attributes. The input of the page is not kept: it is large, and may have values in it.
 func (m *overviewModel) set(result *overview.Result, q *overviewQuestion) error {
 	html, err := report.HTML(result.Page)
 	if err != nil {

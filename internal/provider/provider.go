@@ -1,5 +1,5 @@
-// Package provider is the Terraform surface of Flotilla: it turns configuration into the model, calls
-// what computes and what writes, and turns the outcome into state, plans and diagnostics.
+// Package provider is the Terraform surface of Flotilla: it decodes configuration, calls the packages that compute
+// and write, and turns the results into state, plans and diagnostics.
 package provider
 
 import (
@@ -44,7 +44,7 @@ type flotilla struct {
 type connection struct {
 	delivery *delivery.Client
 	sources  *source.Client
-	// complete is false while a credential is unknown: nobody can be asked yet.
+	// complete is false while a credential is unknown, so that no request can be sent yet.
 	complete bool
 	clusters clusterSettings
 	release  string
@@ -84,7 +84,7 @@ func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConf
 	decodeClusters(clusters, &resp.Diagnostics)
 }
 
-// Configure reads credentials; nothing is asked of a repository or a cluster yet.
+// Configure reads credentials. It sends no request to a repository or a cluster.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	var value, clusters types.Dynamic
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
@@ -120,7 +120,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	resp.ResourceData, resp.DataSourceData = c, c
 }
 
-// userAgent is what servers hear about who asks: the provider, and its release.
+// userAgent is the User-Agent of requests: the provider, and its release.
 func userAgent(release string) string { return "terraform-provider-flotilla/" + release }
 
 // logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.

@@ -31,7 +31,7 @@ var (
 	execAttributes = []string{"api_version", "command", "args", "env"}
 )
 
-// clustersAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without a word.
+// clustersAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
 func clustersAttribute() schema.Attribute {
 	return schema.DynamicAttribute{
 		Optional: true, Sensitive: true,
@@ -75,8 +75,8 @@ func clustersAttribute() schema.Attribute {
 	}
 }
 
-// decodeClusters reads the attribute clusters, strictly: everything that is wrong is an error, equal ones of many
-// clusters are one.
+// decodeClusters reads the attribute clusters, strictly. It reports all mistakes; the same mistake in many clusters is
+// one error.
 func decodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) clusterSettings {
 	settings := clusterSettings{known: map[string]kube.Cluster{}, waiting: map[string]bool{}}
 	var wrong clusterMistakes
@@ -99,7 +99,7 @@ func decodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) clusterS
 // decodeCluster reads one entry.
 func (s *clusterSettings) decodeCluster(name string, given any, wrong *clusterMistakes) {
 	if given == nil {
-		return // as if it were not there, like every null
+		return // null is the same as absent
 	}
 	object, isObject := given.(map[string]any)
 	switch {
@@ -123,7 +123,7 @@ func (s *clusterSettings) decodeCluster(name string, given any, wrong *clusterMi
 		Exec: read.exec(object["exec"]),
 	}
 	if read.mistyped {
-		return // a further error would only be about what is missing for that
+		return // further errors would only follow from this one
 	}
 	for _, problem := range cluster.Check(read.unknown...) {
 		wrong.add(name, problem.Path, problem.Message)
@@ -220,7 +220,7 @@ func (r *clusterReader) element(at string, given any) string {
 	return ""
 }
 
-// clusterMistakes collects what is wrong, and which clusters have it.
+// clusterMistakes collects mistakes, and the clusters that have them.
 type clusterMistakes struct {
 	order []clusterMistake
 	names map[clusterMistake][]string

@@ -23,7 +23,7 @@ type gitSettings struct {
 	signingKey   string
 	passphrase   string // of the signing key
 	author       git.Signature
-	complete     bool // false while some of it is not known yet: nobody can be asked
+	complete     bool // false while some of it is not known yet, so that no request can be sent
 }
 
 var (
@@ -34,7 +34,7 @@ var (
 	}, secretAttributes...)
 )
 
-// gitAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without a word.
+// gitAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
 func gitAttribute() schema.Attribute {
 	return schema.DynamicAttribute{
 		Optional: true, Sensitive: true,
@@ -55,7 +55,7 @@ func gitAttribute() schema.Attribute {
 	}
 }
 
-// decodeGit reads the attribute git, strictly. Environment variables stand for what is not given.
+// decodeGit reads the attribute git, strictly. Environment variables are used for attributes that are not set.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 	settings := gitSettings{complete: true}
 	given := plain(value)

@@ -21,7 +21,7 @@ var (
 	_ resource.ResourceWithImportState    = &agentResource{}
 )
 
-// agentResource is what a cluster has so that its agent follows its folders.
+// agentResource is the objects with which a cluster follows its folders.
 type agentResource struct {
 	connection *connection
 }
@@ -33,7 +33,7 @@ func (r *agentResource) Metadata(_ context.Context, req resource.MetadataRequest
 	resp.TypeName = req.ProviderTypeName + "_agent"
 }
 
-// Schema is the cluster, what it follows, and what of that is there.
+// Schema is the cluster, what it follows, and what was applied.
 func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	replace := []planmodifier.String{stringplanmodifier.RequiresReplace()}
 	resp.Schema = schema.Schema{
@@ -181,7 +181,7 @@ type agentModel struct {
 	Changes        types.List    `tfsdk:"changes"`
 }
 
-// Configure takes over how clusters are reached.
+// Configure takes over the provider's connection.
 func (r *agentResource) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
 	r.connection, _ = req.ProviderData.(*connection)
 }
@@ -200,9 +200,9 @@ func (r *agentResource) ValidateConfig(ctx context.Context, req resource.Validat
 	}
 }
 
-// ModifyPlan says what the cluster is to have, and what that changes. It follows from configuration and state alone: a
-// plan that is applied is planned again, and what the cluster says may be another thing by then. What the refresh has
-// found there is in the state. The cluster itself is asked only for what would be refused.
+// ModifyPlan plans the objects, and what changes. That follows from configuration and state alone: a plan that is applied
+// is planned again, and the cluster may answer differently by then. What the refresh has found on the cluster is in the
+// state. The cluster itself is only asked what it would refuse.
 func (r *agentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		return
@@ -227,8 +227,8 @@ func (r *agentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 }
 
-// Create puts the objects onto the cluster. Where that breaks off, nothing is kept: the next apply finds what was made
-// by what it says itself, while a tainted object would be destroyed.
+// Create applies the objects to the cluster. Where that fails, nothing is kept in the state, since Terraform would
+// destroy a tainted object: the next apply recognises the created objects by their annotation.
 func (r *agentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan agentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -247,7 +247,7 @@ func (r *agentResource) Create(ctx context.Context, req resource.CreateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Read finds out what has become of the objects.
+// Read compares the objects on the cluster with those that were applied.
 func (r *agentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state agentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -267,7 +267,7 @@ func (r *agentResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// Update puts onto the cluster what the plan promised.
+// Update applies the planned objects.
 func (r *agentResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan agentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -290,7 +290,7 @@ func (r *agentResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete takes away what was put onto the cluster, in the way that on_destroy says.
+// Delete removes the applied objects, as on_destroy says.
 func (r *agentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state agentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -303,7 +303,7 @@ func (r *agentResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	r.task(&state, &resp.Diagnostics).remove(ctx, before)
 }
 
-// ImportState takes the name of a cluster. The next apply takes over what is there, as after a lost state.
+// ImportState takes the name of a cluster. The next apply takes over the objects on it, as after a lost state.
 func (r *agentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster"), req.ID)...)
 }

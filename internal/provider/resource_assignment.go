@@ -180,7 +180,7 @@ type assignmentModel struct {
 	PullRequest   types.String  `tfsdk:"pull_request"`
 }
 
-// Configure takes over what reaches repositories.
+// Configure takes over the provider's connection.
 func (r *assignmentResource) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
 	r.connection, _ = req.ProviderData.(*connection)
 }
@@ -203,8 +203,8 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 	model.decodeRollout(&resp.Diagnostics)
 }
 
-// ModifyPlan computes what the repository is to hold, on every plan: the framework would otherwise
-// adopt drift of computed attributes silently where nothing in the configuration changed.
+// ModifyPlan computes what the repository should have, on every plan. Otherwise the framework would silently accept
+// drift of computed attributes where the configuration has not changed.
 func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var prior, plan assignmentModel
 	var before *memory
@@ -241,7 +241,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	}
 }
 
-// Create writes what the plan promised.
+// Create writes what was planned.
 func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan assignmentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -293,7 +293,7 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// Update writes what the plan promised.
+// Update writes what was planned.
 func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var prior, plan assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
@@ -312,7 +312,7 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
 		after, err := task.apply(ctx)
 		if errors.Is(err, delivery.ErrProposed) {
-			// A request that is not in the state is not pending: the next plan goes on with it.
+			// A request that is not in the state is not pending; the next plan updates it.
 			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("pull_request"), types.StringNull())...)
 		}
 		if resp.Diagnostics.HasError() {
@@ -332,7 +332,7 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete removes the owned folders, or lets go of them, and leaves everything else, the branch included.
+// Delete removes the owned folders, or keeps them, as on_destroy says. Everything else stays, including the branch.
 func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -343,7 +343,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	protection, created := decodeProtection(state.Protection, &resp.Diagnostics), takeCreation(ctx, resp.Private, &resp.Diagnostics)
 	if created != nil {
 		if r.connection.delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
-			return // the creating half comes right after, and takes what is there as it is
+			return // the creating half of the replacement follows, and takes over the folders as they are
 		}
 		protection = created.Protection
 	}
@@ -358,7 +358,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	err := r.connection.delivery.Destroy(ctx, known, protection, state.keeps(), state.CommitMessage.ValueString())
 	switch {
 	case err != nil && r.connection.delivery.IsDeposed(known.Owner):
-		// Left deposed, it could never go: it is in no configuration, and nobody can lift the protection in its state.
+		// A deposed object could never be destroyed: it is in no configuration, so its protection cannot be changed.
 		resp.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
 			"The assignment %q was replaced, and what it has at its former location, branch %q at path %q, stays there: %s",
 			known.Owner.Name, known.Owner.Location.Branch, known.Owner.Location.Path, sentence(err.Error())))
@@ -367,8 +367,8 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	}
 }
 
-// creation is in the private state of a plan that creates. Terraform destroys an object that it replaces with the
-// private state of the plan for the new one: that is how a destroy knows that it is half of a replacement.
+// creation is a note in the private state of a plan that creates. Terraform destroys an object that it replaces with the
+// private state of the plan for the new one. So a destroy that has the note is one half of a replacement.
 type creation struct {
 	Location   delivery.Location  `json:"place"` // of the new object
 	Protection rollout.Protection `json:"protection"`
@@ -385,9 +385,8 @@ func (c creation) note(ctx context.Context, private privateState, diagnostics *d
 	diagnostics.Append(private.SetKey(ctx, creationKey, text)...)
 }
 
-// takeCreation reads the note and removes it: an object that is left because its destroy was refused keeps its
-// private state, and a later destroy is no half of that replacement any more. It returns nil for a destroy that is
-// no half of a replacement.
+// takeCreation reads the note and removes it, since an object whose destroy was refused keeps its private state, and a
+// later destroy does not belong to that replacement. It returns nil for a destroy that is not part of a replacement.
 func takeCreation(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *creation {
 	text, diags := private.GetKey(ctx, creationKey)
 	diagnostics.Append(diags...)

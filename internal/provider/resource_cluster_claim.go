@@ -35,7 +35,7 @@ func (r *clusterClaimResource) Metadata(_ context.Context, req resource.Metadata
 	resp.TypeName = req.ProviderTypeName + "_cluster_claim"
 }
 
-// Schema keeps the pool and the fleet out of the state: nothing follows from a change of them alone.
+// Schema keeps the pool and the fleet out of the state, since a change of them alone changes nothing.
 func (r *clusterClaimResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Takes clusters of a pool that are not claimed yet. Its clusters are recorded in the GitOps repository, in a commit " +
@@ -112,7 +112,7 @@ type claimModel struct {
 	Commit        types.String  `tfsdk:"commit"`
 }
 
-// Configure takes over what reaches repositories.
+// Configure takes over the provider's connection.
 func (r *clusterClaimResource) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
 	r.connection, _ = req.ProviderData.(*connection)
 }
@@ -128,7 +128,7 @@ func (r *clusterClaimResource) ValidateConfig(ctx context.Context, req resource.
 	t.decode()
 }
 
-// ModifyPlan decides what stays, on every plan, and finds what would make the apply fail.
+// ModifyPlan decides which clusters stay, on every plan, and finds what would make the apply fail.
 func (r *clusterClaimResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() {
 		return
@@ -143,7 +143,7 @@ func (r *clusterClaimResource) ModifyPlan(ctx context.Context, req resource.Modi
 		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
 		t.prior, t.memory = &prior, memory
 	} else if memory != nil {
-		t.replaced = []string{memory.Holder} // the private state of the first plan is all that tells
+		t.replaced = []string{memory.Holder} // known only from the private state of the first plan
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -161,7 +161,7 @@ func (r *clusterClaimResource) ModifyPlan(ctx context.Context, req resource.Modi
 	}
 }
 
-// Create claims.
+// Create claims the clusters.
 func (r *clusterClaimResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan claimModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -178,7 +178,7 @@ func (r *clusterClaimResource) Create(ctx context.Context, req resource.CreateRe
 	}
 	err := t.apply(ctx)
 	if errors.Is(err, git.ErrUnknown) {
-		// The record may be there: an object that is tainted is released before it is made anew.
+		// The record may exist: a tainted object is released before it is created again.
 		plan.Clusters, plan.Commit = namesValue(nil), types.StringNull()
 	} else if resp.Diagnostics.HasError() {
 		return
@@ -214,7 +214,7 @@ func (r *clusterClaimResource) Read(ctx context.Context, req resource.ReadReques
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// Update writes what the plan promised.
+// Update writes what was planned.
 func (r *clusterClaimResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var prior, plan claimModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
@@ -227,7 +227,7 @@ func (r *clusterClaimResource) Update(ctx context.Context, req resource.UpdateRe
 	}
 	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forUpdate)
 	defer cancel()
-	// What is no part of the record writes nothing: the plan says so.
+	// A change of attributes that are not in the record writes nothing, as planned.
 	if plan.Commit.IsUnknown() {
 		t := &claimTask{connection: r.connection, model: &plan, prior: &prior, memory: memory, diagnostics: &resp.Diagnostics}
 		_ = t.apply(ctx) // it is among the diagnostics
@@ -240,7 +240,7 @@ func (r *clusterClaimResource) Update(ctx context.Context, req resource.UpdateRe
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete releases what the claim has, unless somebody else has taken it over.
+// Delete releases the clusters, unless another claim has taken over the record.
 func (r *clusterClaimResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state claimModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -300,7 +300,7 @@ func (r *clusterClaimResource) ImportState(ctx context.Context, req resource.Imp
 		"the repository has no record of a claim %q at path %q of branch %q that can be read", name, at.Path, at.Branch)))
 }
 
-// rememberClaim is what an import knows of a claim.
+// rememberClaim is the memory of a claim after an import.
 func rememberClaim(claim gitops.Claim) *claimMemory {
 	return &claimMemory{Holder: claim.Holder, Record: claim.Record, Clusters: claim.Names(), Environment: claim.Environment}
 }

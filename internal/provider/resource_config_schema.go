@@ -27,8 +27,8 @@ var configSchemaResource = newStateOnly(object{
 	},
 })
 
-// checkSchemaOf compiles the JSON Schema in an attribute, once it is known. What is not JSON at all is
-// the fleet's own finding.
+// checkSchemaOf compiles the JSON Schema in an attribute, once it is known. A text that is not JSON is reported by the
+// checks of package fleet.
 func checkSchemaOf(attribute string) func(any) fleet.Findings {
 	return func(value any) fleet.Findings {
 		object, _ := value.(map[string]any)

@@ -36,7 +36,7 @@ var constraintResource = newStateOnly(object{
 					"gives nothing. Plans, states and reports have what it says: let it say no secret.",
 			},
 			"mode": defaultAttribute(fleet.Enforce, "`enforce`: a violation fails the plan, and so does a rule that cannot be evaluated. "+
-				"`inform`: a violation is told."),
+				"`inform`: a violation is only reported."),
 			"match": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "What the rule looks at: `{workspace, workload_selector, deployment_target_selector, cluster_type_selector, " +

@@ -24,8 +24,8 @@ var (
 	_ resource.ResourceWithImportState    = promotionResource{}
 )
 
-// promotionResource is a latch: a value that is let through once it has proven itself. It is state-only,
-// and needs what it let through before to decide what it lets through now.
+// promotionResource is a latch: a value is promoted once it has proven itself. It is state-only, and its decision
+// depends on what it has promoted before.
 type promotionResource struct {
 	stateOnly
 }
@@ -177,8 +177,7 @@ func (r promotionResource) Update(ctx context.Context, req resource.UpdateReques
 	}
 }
 
-// ImportState takes the value that was let through last, as JSON: a latch that lost its state does not start
-// from nothing.
+// ImportState takes the value that was promoted last, as JSON, so that a promotion with a lost state can go on.
 func (r promotionResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	value, err := fleet.ParseJSON(req.ID)
 	if err == nil {
@@ -191,7 +190,7 @@ func (r promotionResource) ImportState(ctx context.Context, req resource.ImportS
 	resp.Diagnostics.AddError("Invalid import of promotion", fmt.Sprintf("The import ID must be the promoted value as JSON: %s.", err))
 }
 
-// decode reads what decides. known is false while some of it is not known yet.
+// decode reads the input of the decision. known is false while some of it is not known yet.
 func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
 	report := func(attribute, format string, arguments ...any) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid promotion", sentence(fmt.Sprintf(format, arguments...)))
@@ -228,7 +227,7 @@ func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnosti
 	return p, known
 }
 
-// decide sets what is computed.
+// decide sets the computed attributes.
 func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exists bool, diagnostics *diag.Diagnostics) {
 	p, known := m.decode(ctx, diagnostics)
 	if diagnostics.HasError() {
@@ -277,7 +276,7 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 	}
 }
 
-// letThrough makes a value the promoted one, unless it is.
+// letThrough makes a value the promoted one, unless it is already.
 func (m *promotionModel) letThrough(value types.Dynamic, prior *promotionModel, now time.Time) {
 	if !prior.Promoted.IsNull() && contentOf(plain(prior.Promoted)) == contentOf(plain(value)) {
 		return
@@ -297,7 +296,7 @@ func timeValue(at time.Time) types.String {
 	return types.StringValue(at.UTC().Format(time.RFC3339))
 }
 
-// contentOf is the short name of a value.
+// contentOf is a short hash of a value, for approvals.
 func contentOf(value any) string {
 	text, err := fleet.CanonicalJSON(value)
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// The results of constraints in flotilla_scheduling. Rules about who goes where are evaluated by what that is computed
-// from. What else a rule may ask for has an attribute of its own, so that a configuration value that is not known yet
-// does not keep the data source from saying who goes where.
+// The results of constraints in flotilla_scheduling. Rules about assignments need only the model. What other rules need
+// is in an attribute of its own, so that a configuration value that is not known yet does not defer the data source.
 
 // maxListed is how many violations of a rule are in the state.
 const maxListed = 100

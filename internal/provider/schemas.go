@@ -11,14 +11,14 @@ import (
 
 // The attributes that several resources share.
 //
-// What has attributes of its own inside (selectors, taints, deployment targets) is dynamic: Terraform
+// Attributes with objects in them (selectors, taints, deployment targets) are dynamic: Terraform
 // silently drops misspelt keys of nested attributes, which for labels is silent misplacement.
 
 func nameAttribute(what string) schema.StringAttribute {
 	return schema.StringAttribute{Required: true, MarkdownDescription: what}
 }
 
-// labelsAttribute is dynamic since Terraform would make text of a number before anybody sees it: "1.1" of 1.10.
+// labelsAttribute is dynamic, since Terraform would convert a number to text before it can be refused: 1.10 to "1.1".
 func labelsAttribute() schema.DynamicAttribute {
 	return schema.DynamicAttribute{
 		Optional:            true,

@@ -26,7 +26,7 @@ var (
 	_ resource.ResourceWithUpgradeState   = stateOnly{}
 )
 
-// object is what one kind of state-only resource is: its schema, how it is checked, what it derives.
+// object describes one kind of state-only resource: its schema, its checks, and what it derives.
 type object struct {
 	name       string // of the resource, without the provider's
 	collection string // of a fleet that holds such objects, for its checks
@@ -35,8 +35,8 @@ type object struct {
 	derive     func(attributes map[string]attr.Value) // sets computed attributes; may be nil
 }
 
-// stateOnly is a resource that touches nothing but state: it describes an object of a fleet. Every
-// computed attribute is known at plan, so that what refers to it can be planned as well.
+// stateOnly is a resource that exists only in the state: it describes an object of a fleet. All computed attributes
+// are known at plan, so that objects that refer to them can be planned, too.
 type stateOnly struct {
 	object
 }
@@ -80,7 +80,7 @@ func (r stateOnly) validate(attributes map[string]attr.Value, diagnostics *diag.
 	addFindings(diagnostics, path.Empty(), "Invalid "+r.schema.Description, findings)
 }
 
-// ModifyPlan sets what is computed, so that nothing is known only after apply but what must be.
+// ModifyPlan sets the computed attributes, so that they are known at plan wherever that is possible.
 func (r stateOnly) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	if req.Plan.Raw.IsNull() || r.derive == nil {
 		return
@@ -144,7 +144,7 @@ func (r stateOnly) ImportState(ctx context.Context, req resource.ImportStateRequ
 	resp.State.Raw = r.raw(ctx, attributes, &resp.Diagnostics)
 }
 
-// store derives once more: what was unknown at plan is known now.
+// store derives the computed attributes again: what was unknown at plan is known now.
 func (r stateOnly) store(ctx context.Context, plan tftypes.Value, state *tfsdk.State, diagnostics *diag.Diagnostics) {
 	attributes := r.attributes(ctx, plan, diagnostics)
 	if diagnostics.HasError() {

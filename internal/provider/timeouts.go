@@ -18,8 +18,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// timeouts is how long each operation may take. A push waits for the server's hooks, and a merge for
-// the checks of a pull request; what only looks is answered sooner.
+// timeouts is how long each operation may take. A push waits for the server's hooks, and a merge for the checks of a
+// pull request; operations that only read take less time.
 type timeouts map[string]time.Duration
 
 const (
@@ -61,7 +61,7 @@ func decodeTimeoutsOf(operations []string, value types.Dynamic, diagnostics *dia
 	return t
 }
 
-// timeoutCause is why a context ended, when it was ours to end.
+// timeoutCause is the cause of a context that has ended by a timeout of this provider.
 type timeoutCause struct {
 	operation string
 	after     time.Duration

@@ -75,7 +75,7 @@ func addFindings(diagnostics *diag.Diagnostics, root path.Path, summary string, 
 		case rest != "":
 			message = rest + ": " + message
 		case name != "" && slices.Contains([]string{"is", "must", "has", "holds", "does", "excludes", "wants"}, word):
-			message = name + " " + message // a clause whose subject is the attribute
+			message = name + " " + message // the message is a clause without its subject, the attribute
 		}
 		diagnostics.AddAttributeError(at, summary, sentence(message))
 	}
@@ -96,8 +96,8 @@ func sentence(message string) string {
 	return message
 }
 
-// attributePath reads a path as fleet.Path writes it. Terraform has no path for an element of a set or
-// for what is inside a dynamic value: it gets the path of the attribute, and rest names the place inside.
+// attributePath reads a path as fleet.Path writes it. Terraform has no path for an element of a set or for a value
+// inside of a dynamic value: then the result is the path of the attribute, and rest is the path inside of it.
 func attributePath(root path.Path, text string) (at path.Path, rest string) {
 	at = root
 	name, rest, inside := cutName(text)
@@ -130,8 +130,8 @@ func cutName(text string) (name, rest string, inside bool) {
 	return text, "", false
 }
 
-// fromPlain makes a Terraform value of a type from what JSON can say. Absent attributes are null;
-// unknown ones are errors.
+// fromPlain makes a Terraform value of a type from a JSON value. Absent attributes are null; attributes that the type
+// does not have are errors.
 func fromPlain(typ attr.Type, value any) (attr.Value, error) {
 	switch typ := typ.(type) {
 	case basetypes.DynamicType:
