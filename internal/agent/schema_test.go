@@ -21,7 +21,7 @@ var resources = map[string]string{
 	"AppProject": "appprojects", "GitRepo": "gitrepos",
 }
 
-func TestARealAPITakesWhatIsMadeForEveryAgent(t *testing.T) {
+func TestARealAPIAcceptsTheObjectsOfEveryAgent(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	for name, settings := range everySetting() {
 		for _, object := range rendered(t, settings) {

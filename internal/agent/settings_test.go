@@ -19,7 +19,7 @@ func problemsOf(settings agent.Settings) []string {
 	return texts
 }
 
-func TestWhatIsWrongWithSettingsIsSaidAtItsAttribute(t *testing.T) {
+func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 	for want, change := range map[string]func(*agent.Settings){
 		`cluster: is required`:                                func(s *agent.Settings) { s.Cluster = "" },
 		`cluster: "A" is not a DNS label`:                     func(s *agent.Settings) { s.Cluster = "A" },

@@ -59,7 +59,7 @@ func sample() (*fleet.Fleet, fleet.Config) {
 	}
 }
 
-func TestALineNamesWhatChangedWhereAndWhoMadeIt(t *testing.T) {
+func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*fleet.Fleet, fleet.Config)
 		want   []string
@@ -249,7 +249,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 	}
 }
 
-func TestDriftIsToldBesideWhatTheFleetChanges(t *testing.T) {
+func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 	t.Parallel()
 	f, config := sample()
 	before := mustRender(t, f, config)

@@ -82,7 +82,7 @@ func TestARuleThatDoesNotCompileSaysWhereAndWhy(t *testing.T) {
 	}
 }
 
-func TestAllThatIsWrongWithAllRulesIsSaidAtOnce(t *testing.T) {
+func TestAllMistakesInAllRulesAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	program, findings := constraint.Compile([]fleet.Constraint{
 		{Name: "one", Expression: `a.b`}, {Name: "fine", Expression: `true`}, {Name: "two.three", Expression: `host.name`, MessageExpression: `1`},

@@ -290,7 +290,7 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 	a.git(azureRepository, "fsck", "--strict")
 }
 
-func TestAWrongTokenOfAzureIsSaid(t *testing.T) {
+func TestAWrongTokenOfAzureIsReported(t *testing.T) {
 	a := newAzureDevOps(t)
 	for name, settings := range map[string]delivery.Settings{"push": {}, "pull request": {PullRequest: true, Forge: forge.Azure}} {
 		intent := delivery.Intent{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(t, "1", 1, "a")}

@@ -138,7 +138,7 @@ func summaries(err error) []string {
 	return list
 }
 
-func TestAnotherSpellingOfThePlaceWritesNothing(t *testing.T) {
+func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 	s := newSite(t)
 	at := s.location("gitops.git", "dev")
 	after := wanted(t, "1", 12, "drone", "large")
@@ -224,7 +224,7 @@ func TestAMoveIsShownAndHeldAndThenClearsTheOldPlace(t *testing.T) {
 	}
 }
 
-func TestAMoveLeavesThePlaceThatIsGoneOrIsToStay(t *testing.T) {
+func TestAMoveLeavesALocationThatIsGoneOrMustStay(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 2, "drone")
 	known := s.mustApply(delivery.Intent{Owner: owner(s.location("old.git", "dev"), "dev"), After: after}, "1")
@@ -302,7 +302,7 @@ func TestADestroyIsHeldWhenItRuns(t *testing.T) {
 	}
 }
 
-func TestTheDestroyOfWhatWasJustCreatedAnewLeavesIt(t *testing.T) {
+func TestTheDestroyOfAnOwnerThatWasJustCreatedAgainLeavesItsFolders(t *testing.T) {
 	s := newSite(t)
 	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
 	known := s.mustApply(intent, "1")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTurnIsOnesAtATimeAndNobodyWaitsLongerThanTheirContextLasts(t *testing.T) {
+func TestALockHasOneHolderAndNoCallerWaitsLongerThanItsContext(t *testing.T) {
 	t.Parallel()
 	var all locks
 	ended, cancel := context.WithCancel(t.Context())

@@ -184,7 +184,7 @@ func TestNoWordOfAHostIsTakenForSuccessButSuccess(t *testing.T) {
 	}
 }
 
-func TestACommitOfWhichNobodyToldAnythingHasNoStatuses(t *testing.T) {
+func TestACommitWithoutReportsHasNoStatuses(t *testing.T) {
 	t.Parallel()
 	for kind, exchanges := range map[forge.Forge][]exchange{
 		forge.GitHub:  {{request: hubStatuses, answer: hubCombined()}},
@@ -257,7 +257,7 @@ func TestStatusesWithoutEndAreAnError(t *testing.T) {
 	wantError(t, err, forge.ErrRefused, "more than 200 pages")
 }
 
-func TestALimitThatOutlastsTheDeadlineIsSaidAtOnce(t *testing.T) {
+func TestALimitThatOutlastsTheDeadlineIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string][2]string{
 		"seconds": {"Retry-After", "50"},

@@ -45,9 +45,9 @@ func servedBy(t *testing.T, before func(next http.Handler) http.Handler) (remote
 	return git.Remote{URL: server.URL + "/r.git", Branch: "main"}, directory
 }
 
-// TestAContextThatEndsWhileAPushIsLookedForLeavesNobodyInDoubt ends the context
+// TestAContextThatEndsDuringTheCheckOfAPushLeavesNoDoubt ends the context
 // when the server is asked where the branch is after the push.
-func TestAContextThatEndsWhileAPushIsLookedForLeavesNobodyInDoubt(t *testing.T) {
+func TestAContextThatEndsDuringTheCheckOfAPushLeavesNoDoubt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var pushed, ended atomic.Bool

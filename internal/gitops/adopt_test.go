@@ -81,7 +81,7 @@ func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 	}
 }
 
-func TestAdoptTakesAFolderThatIsInNobodysRecords(t *testing.T) {
+func TestAdoptTakesAFolderThatIsInNoRecord(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		r.byHand(func(w *workTree) { w.write("dev/drone/app/deep/a", "by hand"); w.write("dev/drone/other/a", "by hand") })
@@ -105,7 +105,7 @@ func TestAdoptTakesAFolderThatIsInNobodysRecords(t *testing.T) {
 	})
 }
 
-func TestWhatIsLetGoStaysAndIsNobodys(t *testing.T) {
+func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "clusters/one/app": rendered(t, "a", "2"), "spare/": {}})

@@ -232,7 +232,7 @@ func TestRecordsOfOlderAndNewerVersionsCanBeGoneOnWith(t *testing.T) {
 	}
 }
 
-func TestTouchedMarkersAndRecordsAreToldAndPutRight(t *testing.T) {
+func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(t, map[string]gitops.Folder{

@@ -248,7 +248,7 @@ func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
 	})
 }
 
-func TestNobodyWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
+func TestNoCallerWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
 	ownersOfOneBranch(t, r, "")

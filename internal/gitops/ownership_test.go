@@ -138,7 +138,7 @@ func TestAHostIsNotSetUpInsideAnotherOwnersFolder(t *testing.T) {
 	})
 }
 
-func TestADeepFolderInPlaceOfOursIsPutRight(t *testing.T) {
+func TestADeepFolderInPlaceOfOursIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2], servings[5]} {
 		r := newRepository(t, serving)

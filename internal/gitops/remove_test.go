@@ -120,7 +120,7 @@ func TestAnUnplannedErrorNamesTheFirstOfMany(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsLeftKeepsItsFolderAndIsNobodys(t *testing.T) {
+func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "clusters/one/app": rendered(t, "a", "1")})

@@ -23,7 +23,7 @@ func asOf(t *testing.T, r *repository, commit string) gitops.Edit {
 	return gitops.Edit{Owner: dev, Hosts: hosts}
 }
 
-func TestAnEditGoesBackToACommit(t *testing.T) {
+func TestAnEditRollsBackToACommit(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(t, map[string]gitops.Folder{
@@ -83,7 +83,7 @@ func TestAnEditGoesBackToACommit(t *testing.T) {
 	})
 }
 
-func TestOneCommitWritesKeepsAndGoesBack(t *testing.T) {
+func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		first := apply(t, r, devEdit(t, map[string]gitops.Folder{
@@ -216,7 +216,7 @@ func blank(files map[string]string) map[string]string {
 	return blanked
 }
 
-func TestAnEditGoesBackToACommitBeforeARename(t *testing.T) {
+func TestAnEditRollsBackToACommitBeforeARename(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		first := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}))

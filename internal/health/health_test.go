@@ -141,7 +141,7 @@ func TestPartsAddUpToTheScore(t *testing.T) {
 	}
 }
 
-func TestNothingToJudgeHasNoScore(t *testing.T) {
+func TestAnEmptyTallyHasNoScore(t *testing.T) {
 	t.Parallel()
 	if _, ok := (health.Tally{}).Score(); ok || (health.Tally{}).Parts() != nil {
 		t.Error("nothing has a score")

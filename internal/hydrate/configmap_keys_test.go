@@ -61,7 +61,7 @@ func TestKeysOfWhatIsNoConfigMap(t *testing.T) {
 	}
 }
 
-func TestSchemasThatMatchNothingAreTold(t *testing.T) {
+func TestSchemasThatMatchNothingAreReported(t *testing.T) {
 	t.Parallel()
 	g := dev().
 		schema("all", nil, `{}`).schema("west", labels{"region": "west", "workload": "hello"}, `{}`).

@@ -298,7 +298,7 @@ func TestABusyServerIsAskedAgain(t *testing.T) {
 }
 
 // What never answers ends at its deadline, and delays nobody; answers in any order are the same.
-func TestADeadClusterDelaysNobody(t *testing.T) {
+func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -45,7 +45,7 @@ func aConfigMap(t *testing.T, namespace, name, value string) *unstructured.Unstr
 	return anObject(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q},"data":{"a":%q}}`, name, namespace, value))
 }
 
-func TestApplyTellsWhetherItMadeTheObject(t *testing.T) {
+func TestApplySaysWhetherItCreatedTheObject(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-apply}\n")

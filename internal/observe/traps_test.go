@@ -287,7 +287,7 @@ func TestAnObjectThatIsNotThereIsNotReady(t *testing.T) {
 }
 
 // A target that was removed is still on the cluster until its agent has pruned it.
-func TestWhatWasRemovedAndIsStillThereIsTold(t *testing.T) {
+func TestWhatWasRemovedAndIsStillThereIsReported(t *testing.T) {
 	t.Parallel()
 	listed := observe.Listed{Objects: objectsOf(t, strings.TrimSpace(`
 apiVersion: kustomize.toolkit.fluxcd.io/v1

@@ -81,7 +81,7 @@ func TestDifferencesNameFieldsAndNoServersOwn(t *testing.T) {
 	}
 }
 
-func TestWhatAnObjectBroughtIsFollowedWhereItGoesWithIt(t *testing.T) {
+func TestReconciledObjectsAreFollowedWhereTheyAreRemovedWithTheirRoot(t *testing.T) {
 	const finalizers = `"metadata":{"finalizers":["resources-finalizer.argocd.argoproj.io"]}`
 	for object, want := range map[string]bool{
 		`{"kind":"Kustomization","spec":{"prune":true}}`:                                                               true,

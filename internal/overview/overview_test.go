@@ -143,8 +143,8 @@ func naive(in *overview.Input, cluster, host, target string) (verdict observe.Ve
 	return observe.Behind, 0
 }
 
-// TestThePageIsWhatOneCounts holds verdicts, states and scores to a count that takes nothing from the page.
-func TestThePageIsWhatOneCounts(t *testing.T) {
+// TestThePageShowsTheCountedNumbers holds verdicts, states and scores to a count that takes nothing from the page.
+func TestThePageShowsTheCountedNumbers(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		in := world(t, 200, seed)

@@ -46,7 +46,7 @@ func TestWhatTwoFoldersWouldBothWriteIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatNobodyKeepsIsAWarning(t *testing.T) {
+func TestAnOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 	chart := map[string]any{"storage": "helm", "repo": "https://charts.example.com", "chart": "db", "version": "1.0.0"}
 	result, findings := compute(t, map[string]any{}, map[string]any{"manifests": chart})
 	if len(findings) > 0 {

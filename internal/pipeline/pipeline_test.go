@@ -125,7 +125,7 @@ func TestACacheComputesAFleetOnce(t *testing.T) {
 	}
 }
 
-func TestEverythingWrongIsSaidOnceAndWithoutAResult(t *testing.T) {
+func TestAllErrorsAreReportedOnceAndWithoutAResult(t *testing.T) {
 	_, findings := pipeline.Compute(fleet.Value{Format: "1", Model: "{}"})
 	if len(findings) != 1 || !strings.Contains(findings[0].Message, "another version of the provider") {
 		t.Error(findings)

@@ -209,7 +209,7 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentCannotBeIsSaidAtItsAttribute(t *testing.T) {
+func TestInvalidSettingsOfAnAgentAreReportedAtTheirAttributes(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Apply(t, `

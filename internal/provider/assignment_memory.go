@@ -151,7 +151,7 @@ func (m *memory) refreshed(known *delivery.Known) *memory {
 	if m != nil {
 		after = *m
 	}
-	if after.Trees == nil { // those of the records are whatever somebody wrote
+	if after.Trees == nil { // the trees in the records may have been changed by hand
 		after.Rendered = ""
 	}
 	after.Trees, after.Records = known.Trees, known.Records

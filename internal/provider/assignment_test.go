@@ -325,7 +325,7 @@ func TestDestroyRemovesWhatIsOwnedAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestMoveWritesTheNewPlaceAndClearsTheOldOne(t *testing.T) {
+func TestMoveWritesTheNewLocationAndClearsTheOldOne(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, repo repository) {
 		testSteps(t, resource.TestCase{

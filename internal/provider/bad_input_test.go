@@ -198,7 +198,7 @@ func TestWrongTokenIsAnErrorAtPlanThatDoesNotShowIt(t *testing.T) {
 	})
 }
 
-func TestUnreachableRepositoryIsAWarningOnlyWhileItMayBeMade(t *testing.T) {
+func TestUnreachableRepositoryIsAWarningOnlyWhileItMayBeCreated(t *testing.T) {
 	t.Parallel()
 	requireAcceptance(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

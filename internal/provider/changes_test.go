@@ -24,7 +24,7 @@ func linesOf(plan *providertest.Plan) []string {
 	return lines
 }
 
-func TestChangesNameTheObjectOfTheFleetThatMadeThem(t *testing.T) {
+func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 	t.Parallel()
 	containers := func(url, level string) map[string]any {
 		return map[string]any{"config_containers": []any{

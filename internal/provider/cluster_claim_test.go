@@ -164,7 +164,7 @@ func refusedClaim(t *testing.T, w *providertest.Workspace, configuration provide
 	}
 }
 
-func TestTwoStatesOfOneNameAreToldApart(t *testing.T) {
+func TestClaimsOfTwoStatesWithOneNameAreDistinguished(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	first, second := providertest.New(startProvider), providertest.New(startProvider)

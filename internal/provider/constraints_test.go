@@ -171,7 +171,7 @@ func TestWhatAnInformingConstraintSaysOfWhatChanges(t *testing.T) {
 	}
 }
 
-func TestAConstraintIsToldOnceAndChangesNothingElse(t *testing.T) {
+func TestANewConstraintIsReportedOnceAndChangesNothingElse(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
@@ -207,7 +207,7 @@ func TestAConstraintIsToldOnceAndChangesNothingElse(t *testing.T) {
 	}
 }
 
-func TestAFleetThatIsMendedGoesThrough(t *testing.T) {
+func TestARepairedFleetIsApplied(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)

@@ -176,7 +176,7 @@ func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequ
 		return
 	}
 	model.set(answer, question.Schedule)
-	if asksNoCluster(model.Feedback) { // evidence of nobody has no clusters: a rollout lets time count then
+	if asksNoCluster(model.Feedback) { // such evidence has no clusters, and a rollout then counts only time
 		evidence := answer.Result.Evidence()
 		evidence.Clusters, evidence.Trees = nil, nil
 		model.Evidence = types.StringValue(string(evidence.Marshal()))

@@ -166,7 +166,7 @@ func TestTheInventoryOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestRecordsThatCannotBeReadAreToldOf(t *testing.T) {
+func TestRecordsThatCannotBeReadAreReported(t *testing.T) {
 	t.Parallel()
 	url := inventoried(t)
 	clone := filepath.Join(t.TempDir(), "clone")

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-func TestWhatIsWrongWithARepositoryThatIsReadIsSaidAtItsURL(t *testing.T) {
+func TestErrorsOfARepositoryThatIsReadAreReportedAtItsURL(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

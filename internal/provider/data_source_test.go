@@ -52,7 +52,7 @@ locals {
 }
 `
 
-func TestSchedulingSaysWhoGoesWhereAndWhy(t *testing.T) {
+func TestSchedulingListsAssignmentsAndTheirReasons(t *testing.T) {
 	t.Parallel()
 	const address = "data.flotilla_scheduling.dev"
 	text := func(value string) knownvalue.Check { return knownvalue.StringExact(value) }

@@ -99,7 +99,7 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 }
 
 // All that is wrong is said at once, and equal errors once.
-func TestAllThatIsWrongWithAnAssignmentIsSaidAtOnce(t *testing.T) {
+func TestAllMistakesInAnAssignmentAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	configuration := assigned("https://git.example.com/team/one.git", fleetOf(nil), map[string]any{

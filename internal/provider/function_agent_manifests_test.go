@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 )
 
-func TestAgentManifestsAreKnownOnceAllThatTheyAreMadeOfIs(t *testing.T) {
+func TestAgentManifestsAreKnownOnceAllArgumentsAre(t *testing.T) {
 	t.Parallel()
 	config := `
 resource "terraform_data" "cluster" {
@@ -73,7 +73,7 @@ output "is_sensitive" {
 	})
 }
 
-func TestWhatIsWrongWithAgentManifestsIsSaidAllAtOnce(t *testing.T) {
+func TestAllMistakesInAgentManifestsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	call := func(settings string) string {
 		return "output \"manifests\" {\n  value = provider::flotilla::agent_manifests(" + settings + ")\n}\n"

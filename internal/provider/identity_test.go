@@ -247,7 +247,7 @@ func TestADestroyIsHeldByWhatWasAppliedLast(t *testing.T) {
 	}
 }
 
-func TestARollbackGoesBackBeforeARename(t *testing.T) {
+func TestARollbackReachesACommitBeforeARename(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
 	world, _ := o.world.(*memoryWorld)

@@ -78,7 +78,7 @@ func TestProtectionDoesNotHoldWhatIsKept(t *testing.T) {
 	}
 }
 
-func TestMoveKeepsTheOldPlaceWhenToldTo(t *testing.T) {
+func TestMoveKeepsTheOldLocationWithOnDestroyKeep(t *testing.T) {
 	t.Parallel()
 	repo := bareRepository(t)
 	var old map[string]string

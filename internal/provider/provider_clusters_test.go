@@ -100,7 +100,7 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 }
 
 // What is wrong is said all at once; what is wrong with many clusters is said once.
-func TestEveryMistakeInTheProvidersClustersIsSaid(t *testing.T) {
+func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	t.Parallel()
 	clusters := map[string]any{
 		"a": map[string]any{"host": "eu.example.com", "client_certificate": "x", "tls_server_name": "a:b"},

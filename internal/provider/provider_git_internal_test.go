@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-func TestTheEnvironmentStandsForWhatIsNotGiven(t *testing.T) {
+func TestEnvironmentVariablesReplaceAttributesThatAreNotSet(t *testing.T) {
 	t.Setenv("FLOTILLA_GIT_TOKEN", "from the environment")
 	t.Setenv("FLOTILLA_GIT_USERNAME", "somebody")
 	object := func(attributes map[string]attr.Value) types.Dynamic {

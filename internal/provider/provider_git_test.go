@@ -69,7 +69,7 @@ func TestTheProvidersGitBlockIsReadStrictly(t *testing.T) {
 }
 
 // What is wrong is said all at once.
-func TestEveryMistakeInTheProvidersGitBlockIsSaid(t *testing.T) {
+func TestEveryMistakeInTheProvidersGitBlockIsReported(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
 	_, said := w.Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"git": map[string]any{

@@ -174,7 +174,7 @@ func TestPullRequestIsPendingThenMergedAndNeverDrift(t *testing.T) {
 	})
 }
 
-func TestPullRequestIsMergedAtOnceWhenToldTo(t *testing.T) {
+func TestPullRequestIsMergedAtOnceOnRequest(t *testing.T) {
 	t.Parallel()
 	byAcceptance(t)
 	repo, server, user := giteaWithUser(t)
@@ -330,7 +330,7 @@ func TestPendingRequestFollowsTheDelivery(t *testing.T) {
 	})
 }
 
-func TestFormerRequestThatCannotBeClosedIsTold(t *testing.T) {
+func TestFormerRequestThatCannotBeClosedIsReported(t *testing.T) {
 	byAcceptance(t)
 	t.Parallel()
 	repo, server, user := giteaWithUser(t)

@@ -100,7 +100,7 @@ func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T)
 	o.applied(t)
 }
 
-func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndTold(t *testing.T) {
+func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T) {
 	t.Parallel()
 	o := newOwned(t)
 	o.w.first = true

@@ -53,7 +53,7 @@ func (r repository) database(t *testing.T, branch string) string {
 	return strings.Trim(value, `"`)
 }
 
-func TestRollbackGoesBackToACommitAndForthWhenItIsRemoved(t *testing.T) {
+func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		first, _ := twoVersions(t, repo)

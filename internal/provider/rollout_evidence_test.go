@@ -24,7 +24,7 @@ func TestEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
 	}
 }
 
-func TestRolloutTakesEvidenceOfTheNameAndPlaceBefore(t *testing.T) {
+func TestRolloutTakesEvidenceOfTheFormerNameAndLocation(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.run("2", "2 1 1")

@@ -201,7 +201,7 @@ func TestRolloutHaltsAndNewerContentMendsIt(t *testing.T) {
 	r.run("3", "3 3 3")
 }
 
-func TestRolloutGoesBackByItselfInOneCommit(t *testing.T) {
+func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.rollout = ringRollout(map[string]any{"on_failure": "roll_back"})
@@ -387,7 +387,7 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 	}
 }
 
-func TestApprovalThatNobodyNeedsAnyMoreIsNoError(t *testing.T) {
+func TestApprovalThatIsNotNeededAnyMoreIsNoError(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.rollout = ringRollout(map[string]any{"approvals": []any{"app-core@0123456789"}})

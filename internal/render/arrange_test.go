@@ -277,7 +277,7 @@ func TestAProjectIsRenderedForOneWorkspace(t *testing.T) {
 	}
 }
 
-func TestOrderThatNobodyKeepsIsAWarning(t *testing.T) {
+func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 	for name, test := range map[string]struct {
 		reconciler  string
 		api, needed neighbour

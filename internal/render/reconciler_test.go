@@ -105,7 +105,7 @@ func zarfSource(documents []any) source {
 	return source{repository, textAt(component, "charts.0.version"), textAt(component, "charts.0.gitPath"), textAt(component, "charts.0.namespace")}
 }
 
-func TestAllReconcilersAreToldTheSame(t *testing.T) {
+func TestAllReconcilersGetTheSame(t *testing.T) {
 	const namespace = "dev-drone-hello-dev"
 	for name, example := range map[string]struct {
 		manifests fleet.Manifests

@@ -212,7 +212,7 @@ func TestAClusterThatIsNotReadyInTimeHasFailed(t *testing.T) {
 	}
 }
 
-func TestContentThatFailedGoesBackAndIsNotTriedAgainUnasked(t *testing.T) {
+func TestContentThatFailedIsRolledBackAndNotTriedAgainWithoutApproval(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"on_failure": "roll_back"})
 	first := s.Deployed.Clone()
@@ -239,7 +239,7 @@ func TestContentThatFailedGoesBackAndIsNotTriedAgainUnasked(t *testing.T) {
 	s.expect(t, "2 1 1")
 }
 
-func TestContentThatFailedStaysWhereNobodyKnowsWhatWasBefore(t *testing.T) {
+func TestContentThatFailedStaysWhereTheContentBeforeIsNotKnown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"on_failure": "roll_back"})
 	s.expect(t, "2 1 1")

@@ -74,7 +74,7 @@ func BenchmarkAdvance(b *testing.B) {
 	}
 }
 
-func TestWhatIsSaidOfALargeRolloutStaysSmall(t *testing.T) {
+func TestTheProgressOfALargeRolloutStaysSmall(t *testing.T) {
 	t.Parallel()
 	for _, assignments := range []int{2_000, 20_000} {
 		out := rollout.Advance(largeInput(t, assignments))

@@ -102,7 +102,7 @@ func TestSettingsThatAreNotKnownYetAreNoError(t *testing.T) {
 	}
 }
 
-func TestNamesThatNobodyHasAreFound(t *testing.T) {
+func TestUnknownNamesAreFound(t *testing.T) {
 	t.Parallel()
 	settings := &rollout.Settings{Stages: []rollout.Stage{{Name: "a", Hosts: []string{"lage"}}}, Expedite: []string{"app-cor@1"}}
 	holds := []rollout.Hold{{Hosts: []string{"large", "smal"}, DeploymentTargets: []string{"ap-core"}}}

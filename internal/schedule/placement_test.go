@@ -74,7 +74,7 @@ func TestPlacementTakesWhatThereIsWithAWarning(t *testing.T) {
 	}
 }
 
-func TestPlacementByLabelsThatNoHostHasIsTold(t *testing.T) {
+func TestPlacementByLabelsThatNoHostHasIsReported(t *testing.T) {
 	const policy = "number_of_hosts: 1, spread: [{key: regoin}, {key: size}], " +
 		"prefer: [{selector: {match_labels: {size: large}}, weight: 1}, {selector: {match_labels: {size: huge}}, weight: 1}, {selector: {}, weight: 1}]"
 	for name, test := range map[string]struct {

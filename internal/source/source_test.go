@@ -273,7 +273,7 @@ func TestWhatIsNotTextIsNamed(t *testing.T) {
 	wantError(t, source.Query{URL: r.bare, Path: "all", Limits: source.Limits{Files: 2, Bytes: 2}}, "limits", "more than 2 bytes", "limits.bytes")
 }
 
-func TestATreeThatStandsInItselfManyTimesIsBounded(t *testing.T) {
+func TestATreeOfManyEqualTreesIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
 	tree := "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
