@@ -91,7 +91,7 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 		query.Set("dryRun", "All")
 	}
 	answer, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", body)
-	if errors.Is(err, errNoObject) { // which no apply is told of a kind that is there
+	if errors.Is(err, errNoObject) { // an apply gets a 404 only where the kind does not exist
 		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
 	if err != nil {

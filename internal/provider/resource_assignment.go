@@ -226,7 +226,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(delivery.Planning(ctx), forRead)
 	defer cancel()
 	task := r.task(ctx, &plan, &prior, before, !req.State.Raw.IsNull(), &resp.Diagnostics)
-	if req.State.Raw.IsNull() { // the private state of the first plan is all that tells
+	if req.State.Raw.IsNull() { // known only from the private state of the first plan
 		var ignored diag.Diagnostics
 		task.replaces = recall(ctx, req.Private, &ignored) != nil
 	}

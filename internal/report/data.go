@@ -62,7 +62,7 @@ const (
 	everything
 )
 
-// encode returns the page's data as JSON that may stand in an element of HTML.
+// encode returns the page's data as JSON that may be inside of an element of HTML.
 func encode(p *Page, detail int) ([]byte, error) {
 	e := &encoder{
 		detail:  detail,
