@@ -37,7 +37,7 @@ const (
 	ReasonServer Reason = "server"
 	// ReasonCommand is an exec command that is missing, fails, or prints no credential.
 	ReasonCommand Reason = "command"
-	// ReasonConfiguration is a configuration that cannot be used, such as a file that is not there.
+	// ReasonConfiguration is a configuration that cannot be used, such as a file that does not exist.
 	ReasonConfiguration Reason = "configuration"
 	// ReasonConflict is a conflict with other field managers: ConflictsOf returns the fields.
 	ReasonConflict Reason = "conflict"

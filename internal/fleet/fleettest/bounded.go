@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What reading any input of less than maxInput bytes may take.
+// How much memory and time reading any input of less than maxInput bytes may take.
 const (
 	maxInput  = 1 << 20
 	maxMemory = 64 << 20
@@ -14,7 +14,7 @@ const (
 )
 
 // Bounded fails a test in which reading an input of less than 1 MiB takes more than 64 MiB, or 2 s of a
-// processor. All that is allocated counts, garbage too, so nothing else may run at the same time.
+// processor. All allocations count, including garbage, so nothing else may run at the same time.
 func Bounded(t testing.TB, input string, read func()) {
 	t.Helper()
 	var before, after runtime.MemStats

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// dimension is what a config container is about. An assignment matches one value of a dimension, and
-// no two dimensions have the same priority: so nothing is ambiguous.
+// dimension is a label by which config containers select. An assignment matches one value of a dimension, and no
+// two dimensions have the same priority, so nothing is ambiguous.
 type dimension struct {
 	key    string
 	values int
@@ -18,7 +18,7 @@ type dimension struct {
 	share  int // containers for a hundred values
 }
 
-// containers makes two for each workload. An assignment matches seven or eight of them, at any size.
+// containers adds two containers for each workload. An assignment matches seven or eight of them, at any size.
 func (g *reference) containers() {
 	g.container("platform", nil, 0, 0)
 	dimensions := []dimension{
@@ -45,7 +45,7 @@ func (g *reference) containers() {
 	slices.SortFunc(g.fleet.ConfigContainers, func(a, b fleet.ConfigContainer) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// container makes one whose keys overlap with those of other priorities only.
+// container adds a container whose keys overlap only with those of containers of other priorities.
 func (g *reference) container(name string, labels fleet.Labels, priority, copies int) {
 	container := fleet.ConfigContainer{Name: name, Labels: labels}
 	if priority > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// Of a dense fleet: each host and each deployment target has a value of each of these labels.
+// In a dense fleet, each host and each deployment target has a value of each of these labels.
 const (
 	denseLabels = 8
 	denseValues = 3
@@ -18,17 +18,16 @@ const (
 // denseSettings are how many keys a container has besides one whose value is an object.
 const denseSettings = 3
 
-// Dense returns a fleet in which every assignment is reached by about 27 of a hundred config containers, and
-// nearly every one by a set of its own; and its configuration. Ten deployment targets go to each host. Each
-// of the keys is given by several of the containers that match, and so are objects, which merge. Like the
-// reference fleet it decodes, schedules and hydrates without a finding: containers of the same priority
-// share no leaf.
+// Dense returns a fleet and its configuration, in which about 27 of a hundred config containers reach each
+// assignment, and nearly every assignment has another set of them. Each host has ten deployment targets.
+// Several of the matching containers have each key, and objects that merge. Like the reference fleet it decodes,
+// schedules and hydrates without a finding: containers of the same priority share no leaf.
 func Dense(assignments, containers, keys int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	d := &dense{
-		turns:  max(1, keys/denseSettings),
-		random: rand.New(rand.NewPCG(seed, 2)),
-		fleet:  &fleet.Fleet{Environment: referenceEnvironment, Explicit: true, Workspaces: []fleet.Workspace{{Name: "team"}}},
-		config: fleet.Config{},
+		samePriority: max(1, keys/denseSettings),
+		random:       rand.New(rand.NewPCG(seed, 2)),
+		fleet:        &fleet.Fleet{Environment: referenceEnvironment, Explicit: true, Workspaces: []fleet.Workspace{{Name: "team"}}},
+		config:       fleet.Config{},
 	}
 	d.hosts((assignments + 9) / 10)
 	d.workloads(assignments)
@@ -44,10 +43,10 @@ const denseSchema = `{"type":"object","properties":{` +
 	`"FEATURES_0":{"type":"object","properties":{"limits":{"type":"object","additionalProperties":{"type":"integer"}}}}}}`
 
 type dense struct {
-	random *rand.Rand
-	fleet  *fleet.Fleet
-	config fleet.Config
-	turns  int // how many containers have the same priority
+	random       *rand.Rand
+	fleet        *fleet.Fleet
+	config       fleet.Config
+	samePriority int // how many containers have the same priority
 }
 
 func (d *dense) labels(side string) fleet.Labels {
@@ -91,7 +90,7 @@ func (d *dense) workloads(assignments int) {
 	slices.SortFunc(d.fleet.Assignments, fleet.CompareExplicitAssignments)
 }
 
-// container makes one that asks for a label of either side, or for one of each.
+// container adds a container that selects by a label of hosts, of deployment targets, or of both.
 func (d *dense) container(number int) {
 	labels := fleet.Labels{}
 	sides := []string{"host", "target"}
@@ -104,7 +103,7 @@ func (d *dense) container(number int) {
 	for _, side := range sides {
 		d.label(labels, side, d.random.IntN(denseLabels))
 	}
-	priority, turn := number/d.turns, number%d.turns
+	priority, turn := number/d.samePriority, number%d.samePriority
 	container := fleet.ConfigContainer{Name: fmt.Sprintf("config-%05d", number), Labels: labels}
 	if priority > 0 {
 		container.Priority = json.Number(fmt.Sprint(priority))

@@ -7,8 +7,8 @@ import (
 )
 
 // Input returns what a user would pass to provider::flotilla::fleet for this fleet and configuration.
-// It may be changed at will. It panics on what no such argument gives: a deployment target with
-// several schemas of its own, or containers read from ConfigMaps.
+// The caller may change it. It panics where no such argument exists: for a deployment target with several schemas, or
+// containers read from ConfigMaps.
 func Input(f *fleet.Fleet, config fleet.Config) map[string]any {
 	model, err := f.Model()
 	if err != nil {

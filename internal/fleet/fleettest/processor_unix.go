@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ProcessorTime is what this process has had of processors until now: other than the clock, it does not
-// depend on how busy the machine is.
+// ProcessorTime is the processor time that this process has used until now. Unlike the clock, it does not depend on how
+// busy the machine is.
 func ProcessorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
