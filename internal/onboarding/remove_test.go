@@ -42,7 +42,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 			of := settings(c.namespace)
 			of.Reconciler = c.reconciler
 			objects := rendered(t, of)
-			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 				result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 				// As their controller does: it holds what it would prune.
 				for _, object := range objects {
@@ -53,7 +53,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 					}
 				}
 				var did []string
-				short, cancel := context.WithTimeout(ctx, 3*time.Second)
+				short, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
 				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs}
 				_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, removal)
@@ -110,7 +110,7 @@ func TestADestroyThatDeletesWaitsForWhatWasBrought(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	objects := rendered(t, settings("brought"))
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brought, namespace: brought}\n")
 		server.Restore(t, `apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -122,7 +122,7 @@ status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
 		root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "brought", "flotilla-cluster")
 		server.SetStatus(t, root, map[string]any{"inventory": map[string]any{"entries": []any{map[string]any{"id": "brought_child_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}}}})
 		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs, Delete: true}
-		short, cancel := context.WithTimeout(ctx, 3*time.Second)
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: cluster}, removal)
 		if want := "what the agent had applied is still there: ConfigMap brought/brought, Kustomization brought/child"; err == nil || err.Error() != want {
@@ -145,7 +145,7 @@ func hubSettings(namespace, cluster string) agent.Settings {
 func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		clusters := onboarding.Clusters{agent.OnHub: cluster}
 		removals := map[string]onboarding.Removal{}
 		var shared []kube.Ref

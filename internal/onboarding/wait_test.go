@@ -26,8 +26,8 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 		Cluster:  of.Cluster, ClusterType: of.ClusterType,
 		Tip: func(context.Context) (string, error) { return tip, nil },
 	}}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		short, cancel := context.WithTimeout(ctx, 3*time.Second)
+	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, err := onboarding.Apply(short, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
 		if failures := onboarding.FailuresOf(err); len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "not ready in time: GitRepository followed/flotilla ") {
@@ -54,7 +54,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 			}
 		}
 		revision("2222222222222222222222222222222222222222")
-		short, cancel = context.WithTimeout(ctx, 3*time.Second)
+		short, cancel = context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, err = onboarding.Apply(short, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
 		if err == nil || !strings.Contains(err.Error(), "folder store: commit 1111111 has not been applied yet") {
