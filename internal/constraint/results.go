@@ -30,20 +30,24 @@ func keepResults(compiled *ast.AST) interpreter.InterpretableDecoratorV2 {
 	finder.look(compiled.Expr(), nil)
 	return func(node interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		call, ok := node.(interpreter.InterpretableCall)
-		if !ok || !finder.calls[call.ID()] {
+		if !ok {
 			return node, nil
 		}
-		var variable interpreter.InterpretableV2
+		isSlow, ok := finder.calls[call.ID()]
+		if !ok {
+			return node, nil
+		}
+		keeper := &resultKeeper{InterpretableV2: call, keeps: isSlow}
 		for _, arg := range call.Args() {
 			switch arg := arg.(type) {
 			case interpreter.InterpretableConst:
 			case *resultKeeper:
-				variable = arg.variable
+				keeper.variable = arg.variable
 			default:
-				variable = arg
+				keeper.variable = arg
 			}
 		}
-		// The planner comes to its patterns later, and knows them by their calls.
+		// The planner compiles constant patterns after this, and only in what it sees to be a call.
 		patterns := interpreter.MatchesRegexOptimization
 		if call.Function() == patterns.Function && len(call.Args()) > patterns.RegexIndex {
 			if pattern, ok := call.Args()[patterns.RegexIndex].(interpreter.InterpretableConst); ok {
@@ -52,11 +56,11 @@ func keepResults(compiled *ast.AST) interpreter.InterpretableDecoratorV2 {
 					if err != nil {
 						return nil, err
 					}
-					call = compiled
+					keeper.InterpretableV2 = compiled
 				}
 			}
 		}
-		return &resultKeeper{InterpretableV2: call, variable: variable}, nil
+		return keeper, nil
 	}
 }
 
@@ -69,7 +73,8 @@ var quickFunctions = map[string]bool{
 	"size": true, "startsWith": true, "endsWith": true,
 }
 
-// resultFinder finds the calls that depend on one variable of a macro and on literals alone.
+// resultFinder finds the calls that depend on one variable of a macro and on literals alone. The value says whether the call
+// takes long.
 type resultFinder struct{ calls map[int64]bool }
 
 // dependence is what the value of an expression depends on.
@@ -133,16 +138,20 @@ func (f *resultFinder) all(exprs []ast.Expr, local map[string]bool) dependence {
 	return all
 }
 
-// resultKeeper is a call that keeps its results.
+// resultKeeper is a call that depends on one variable alone.
 type resultKeeper struct {
 	interpreter.InterpretableV2
 	variable interpreter.InterpretableV2
+	keeps    bool     // whether it keeps its results; otherwise it is only known what it depends on
 	results  sync.Map // of ref.Val, by the variable's value
 	count    atomic.Int32
 }
 
 // Exec returns the result of the call.
 func (k *resultKeeper) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	if !k.keeps {
+		return k.InterpretableV2.Exec(frame)
+	}
 	value := k.variable.Exec(frame)
 	if text, ok := value.(types.String); !ok || len(text) > maxResultKey {
 		return k.InterpretableV2.Exec(frame)

@@ -295,8 +295,8 @@ func conditionIs(live *unstructured.Unstructured, kind, status string) bool {
 // poll calls ask until it returns true or an error, or the context ends.
 func poll(ctx context.Context, ask func() (bool, error)) error {
 	for interval := 50 * time.Millisecond; ; interval = min(2*interval, 2*time.Second) {
-		result, err := ask()
-		if err != nil || result {
+		isDone, err := ask()
+		if err != nil || isDone {
 			return err
 		}
 		if err := wait.For(ctx, interval); err != nil {

@@ -364,20 +364,20 @@ func (r *remover) generated(ctx context.Context, root liveRecord, change func(*u
 	if err != nil {
 		return false, err
 	}
-	result := true
+	isDone := true
 	for _, live := range list.Items {
 		owned := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == root.live.GetUID() })
 		if root.Kind == "ApplicationSet" && !owned || isTerminating(live) {
 			continue
 		}
 		if patch := change(live); patch != nil {
-			result = false
+			isDone = false
 			if _, err := r.cluster.Patch(ctx, kube.RefOf(live), patch); err != nil {
 				return false, err
 			}
 		}
 	}
-	return result, nil
+	return isDone, nil
 }
 
 // delete deletes objects and waits until they have gone.

@@ -24,8 +24,8 @@ func (e *runner) mergeFields(content []byte, parameters map[string]any, team *wo
 
 // rewritten is a file of YAML documents after each of them was changed. Comments and the order of fields stay.
 func rewritten(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
-	var made bytes.Buffer
-	encoder := yaml.NewEncoder(&made)
+	var output bytes.Buffer
+	encoder := yaml.NewEncoder(&output)
 	encoder.SetIndent(2)
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {
@@ -47,7 +47,7 @@ func rewritten(content []byte, change func(document *yaml.Node) error) ([]byte, 
 	if err := encoder.Close(); err != nil {
 		return nil, err
 	}
-	return made.Bytes(), nil
+	return output.Bytes(), nil
 }
 
 func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, team *workspace) error {

@@ -27,11 +27,11 @@ type runner struct {
 	yaml  yamlWriter
 	data  data
 	// isFilled says that data is that of the current assignment.
-	isFilled bool
-	output   output
-	turns    int
-	depth    int
-	work     int
+	isFilled   bool
+	output     output
+	iterations int
+	depth      int
+	work       int
 }
 
 func newRunner() *runner {
@@ -41,7 +41,7 @@ func newRunner() *runner {
 // begin resets the counts for a new file.
 func (e *runner) begin() {
 	e.output.buffer = e.output.buffer[:0]
-	e.turns, e.depth, e.work = 0, 0, 0
+	e.iterations, e.depth, e.work = 0, 0, 0
 }
 
 // manifests returns the template's manifests with the functions of this runner.
@@ -113,8 +113,8 @@ func (e *runner) take(shallow bool, value any) any {
 }
 
 func (e *runner) step() string {
-	e.turns++
-	if e.turns > maxIterations {
+	e.iterations++
+	if e.iterations > maxIterations {
 		panic(problemf("loops and calls of templates take more than %d steps", maxIterations))
 	}
 	return ""
