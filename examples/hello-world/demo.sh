@@ -79,23 +79,23 @@ sed 's/"East US"/"East US 2"/' platform.tf > changed && mv changed platform.tf
 plan
 terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
 
-say "Somebody tampers: a change in one file, another file removed, one added outside of what is owned"
+say "Changes by hand: one file changed, another removed, and one added outside of the assignments' folders"
 git clone -q --branch dev gitops.git work
 (
     cd work
     sed 's/Large/Tampered/' large/hello-world-app-performance-test/platform-config.yaml > changed
     mv changed large/hello-world-app-performance-test/platform-config.yaml
     git rm -q drone/hello-world-app-functional-test/namespace.yaml
-    echo 'This file is nobody'"'"'s business but ours.' > NOTES.md
+    echo 'Notes of the platform team.' > NOTES.md
     git add -A
     git -c user.name=somebody -c user.email=somebody@example.com commit -qm 'Quick fix by hand'
     git push -q
     git show --stat --format='%h %s' | show
 )
 
-say "The plan names what it puts back, and since when it is otherwise"
+say "The plan names what it repairs, and since which commit it differs"
 plan
-say "Apply puts it right, in one commit"
+say "The next apply repairs it, in one commit"
 terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
 git -C gitops.git show --stat --format='%h %s%n%n%b' dev | show
 git -C gitops.git diff --quiet dev~2 dev -- drone large
@@ -120,7 +120,7 @@ sed 's/"Stage"/"Staging"/' platform.tf > changed && mv changed platform.tf
 plan
 terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
 
-say "As long as nobody reports that the canary is ready, there is nothing to do"
+say "Until a cluster reports that the canary is ready, there is nothing to do"
 plan
 
 # report says that a cluster has the tip of the branch, and is ready.
@@ -140,7 +140,7 @@ plan
 terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
 git -C gitops.git log -2 --reverse --format='%h %s' --stat=72 stage -- drone large | show
 
-say "One page for everyone who asks, as Markdown for a pull request and as HTML for people"
+say "One page about the fleet, as Markdown for a pull request and as HTML"
 cp "$example"/page/*.tf .
 terraform apply -no-color -auto-approve | grep -E '^Apply complete' | show
 terraform output -raw markdown | show
