@@ -1,0 +1,44 @@
+package reconciler
+
+const argoGroup = "argoproj.io"
+
+// argocd is Argo CD 3.1 and later, on each cluster. It has no objects for sources: Applications name repositories.
+var argocd = Reconciler{Name: "argocd", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn}
+
+// argocdHub is Argo CD 3.2 and later on a hub, for other clusters. The objects are on the hub.
+var argocdHub = Reconciler{Name: "argocd-hub", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn}
+
+var argoKinds = []Kind{
+	{
+		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Role: Follows | Consumer,
+		Parameter: "application", Settings: applicationSettings,
+	},
+	{Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker, Makes: []string{"Application"}},
+	{Group: argoGroup, Kind: "AppProject", Versions: "v1alpha1", Resource: "appprojects"},
+}
+
+var (
+	// argoSource are fields of an Application's spec that have it read something else, or make something else of it.
+	argoSource = []Field{
+		{"source.chart", nil}, {"source.directory.exclude", nil}, {"source.directory.include", nil}, {"source.directory.jsonnet", nil}, {"source.helm", nil},
+		{"source.kustomize", nil}, {"source.plugin", nil}, {"source.ref", nil}, {"sourceHydrator", nil}, {"sources", nil},
+	}
+	argoApplication = append(under("spec", argoSource), Field{"spec.syncPolicy.automated.enabled", false})
+
+	argoDecisive = []Decisive{
+		{Group: argoGroup, Kind: "Application", Fields: append(argoApplication[:len(argoApplication):len(argoApplication)], Field{"metadata.annotations[argocd.argoproj.io/skip-reconcile]", "true"})},
+		{Group: argoGroup, Kind: "ApplicationSet", Fields: append(under("spec.template", argoApplication),
+			Field{"spec.ignoreApplicationDifferences", nil}, Field{"spec.strategy", nil}, Field{"spec.syncPolicy.applicationsSync", nil}, Field{"spec.templatePatch", nil})},
+		{Group: argoGroup, Kind: "AppProject", Fields: []Field{
+			{"spec.clusterResourceBlacklist", nil}, {"spec.namespaceResourceBlacklist", nil}, {"spec.namespaceResourceWhitelist", nil},
+			{"spec.destinationServiceAccounts", nil}, {"spec.signatureKeys", nil}, {"spec.syncWindows", nil},
+		}},
+	}
+
+	// argoOwn has names, since its web server makes for itself what it also makes for people: Secrets and projects.
+	argoOwn = []Own{
+		{Kind: "Secret", Name: "argocd-initial-admin-secret", Managers: []string{"argocd-server"}},
+		{Kind: "Secret", Name: "argocd-redis", Managers: []string{"argocd"}},
+		{Group: argoGroup, Kind: "AppProject", Name: "default", Managers: []string{"argocd-server", "argocd-application-controller"}},
+	}
+)

@@ -1,0 +1,38 @@
+package reconciler
+
+const fleetGroup = "fleet.cattle.io"
+
+// fleet is Rancher Fleet 0.12 and later, in each cluster for itself. Sources are fields of its objects.
+var fleet = Reconciler{
+	Name: "fleet", Namespace: "fleet-local", Decisive: fleetDecisive, Own: fleetOwn,
+	Kinds: []Kind{
+		{
+			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos",
+			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"},
+			Parameter: "git_repo", Settings: gitRepoSettings,
+		},
+		{
+			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops",
+			Role: Consumer | Maker, Makes: []string{"Bundle"},
+			Parameter: "helm_op", Settings: helmOpSettings,
+		},
+		{
+			Group: fleetGroup, Kind: "Bundle", Versions: "v1alpha1", Resource: "bundles",
+			Role: Consumer | Maker, Makes: []string{"BundleDeployment"},
+		},
+		{Group: fleetGroup, Kind: "BundleDeployment", Versions: "v1alpha1", Resource: "bundledeployments", Role: Consumer},
+	},
+}
+
+var fleetDecisive = []Decisive{
+	{Group: fleetGroup, Kind: "GitRepo", Fields: []Field{
+		{"spec.paused", nil}, {"spec.disablePolling", nil}, {"spec.revision", nil}, // a revision wins over the branch
+		{"spec.targetNamespace", nil}, {"spec.serviceAccount", nil}, {"spec.bundles", nil},
+	}},
+}
+
+// fleetOwn has the Bundles that a GitRepo makes by the program fleet, which people use, too: their Bundles have no GitRepo.
+var fleetOwn = []Own{
+	{Managers: []string{"fleetcontroller", "fleetagent", "gitjob"}},
+	{Group: fleetGroup, Kind: "Bundle", Label: "fleet.cattle.io/repo-name", Managers: []string{"fleet", "fleetcontroller", "fleetagent", "gitjob"}},
+}

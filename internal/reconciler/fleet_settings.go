@@ -1,0 +1,37 @@
+package reconciler
+
+import "slices"
+
+// The fields are those of the definitions of Rancher Fleet 0.15.
+
+var gitRepoSettings = slices.Concat(
+	decided(byManifests, "repo", "branch", "revision", "paths"),
+	decided(byNamespace, "targetNamespace"),
+	reaching(Secrets, "clientSecretName", "helmSecretName", "helmSecretNameForPaths", "ociRegistrySecret", "webhookSecret"),
+	reaching(Accounts, "serviceAccount"),
+	reaching(Clusters, "targets"),
+	reaching(Namespaces, "deleteNamespace"),
+	reaching(Content, "helmRepoURLRegex"), // of the hosts that get the credentials for charts
+	reaching(Nothing,
+		"bundles", "caBundle", "correctDrift", "disablePolling", "forceSyncGeneration", "imageScanCommit", "imageScanInterval",
+		"insecureSkipTLSVerify", "keepResources", "paused", "pollingInterval",
+	),
+)
+
+var helmOpSettings = slices.Concat(
+	decided(byNamespace, "defaultNamespace", "namespace"),
+	decided(byName, "helm.releaseName"),
+	decided(byManifests, "helm.repo", "helm.chart", "helm.version"),
+	decided(byFlotilla, "namespaceLabels", "namespaceAnnotations"),
+	reaching(Secrets, "helmSecretName", "helmOpOptions.helmOpSecretName", "helm.valuesFrom", "downstreamResources"),
+	reaching(Accounts, "serviceAccount"),
+	reaching(Clusters, "targets", "targetRestrictions", "rolloutStrategy"),
+	reaching(Namespaces, "helm.valuesFrom.secretKeyRef.namespace", "helm.valuesFrom.configMapKeyRef.namespace", "deleteNamespace", "allowedTargetNamespaceSelector"),
+	reaching(Objects, "labels", "overwrites", "contentsId", "valuesHash"),
+	reaching(Content, "resources", "yaml", "kustomize"),
+	reaching(Nothing,
+		"correctDrift", "deleteCRDResources", "dependsOn", "diff", "forceSyncGeneration", "helm", "helm.values.*", "helm.templateValues.*",
+		"helmOpOptions", "ignore", "insecureSkipTLSVerify", "keepResources", "paused", "pollingInterval",
+		"diff.comparePatches.namespace", // of objects that the chart has
+	),
+)

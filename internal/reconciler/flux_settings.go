@@ -1,0 +1,66 @@
+package reconciler
+
+import "slices"
+
+// The fields are those of the definitions of source-controller 1.9, kustomize-controller 1.9 and helm-controller 1.6.
+
+var kustomizationSettings = slices.Concat(
+	decided(byManifests, "path", "sourceRef"),
+	decided(byNamespace, "targetNamespace"),
+	reaching(Secrets, "decryption.secretRef", "postBuild.substituteFrom"),
+	// A provider decrypts with what the controller's account may, too.
+	reaching(Accounts, "serviceAccountName", "decryption.provider", "decryption.serviceAccountName"),
+	reaching(Clusters, "kubeConfig"),
+	reaching(Namespaces, "dependsOn.namespace"),
+	reaching(Nothing,
+		"buildMetadata", "commonMetadata", "commonMetadata.annotations.*", "commonMetadata.labels.*", "components", "decryption", "deletionPolicy", "dependsOn",
+		"force", "healthCheckExprs", "healthChecks", "ignore", "ignoreMissingComponents", "images", "interval", "namePrefix", "nameSuffix", "patches",
+		"postBuild", "postBuild.substitute.*", "prune", "retryInterval", "suspend", "timeout", "wait",
+		"healthChecks.namespace", "ignore.target.namespace", "patches.target.namespace", // of objects that the team's account reads, or its manifests have
+	),
+)
+
+var gitRepositorySettings = slices.Concat(
+	decided(byManifests, "url", "ref"),
+	reaching(Secrets, "secretRef", "proxySecretRef", "verify.secretRef"),
+	reaching(Accounts, "provider", "serviceAccountName"),
+	reaching(Objects, "include.repository"),
+	reaching(Nothing, "ignore", "include", "interval", "recurseSubmodules", "sparseCheckout", "suspend", "timeout", "verify"),
+)
+
+var ociRepositorySettings = slices.Concat(
+	decided(byManifests, "url", "ref"),
+	reaching(Secrets, "secretRef", "proxySecretRef", "certSecretRef", "verify.secretRef", "verify.trustedRootSecretRef"),
+	reaching(Accounts, "provider", "serviceAccountName"),
+	reaching(Nothing,
+		"ignore", "insecure", "interval", "layerSelector", "suspend", "timeout", "verify",
+		"verify.provider", // what checks signatures
+	),
+)
+
+var helmRepositorySettings = slices.Concat(
+	decided(byManifests, "url", "type"),
+	reaching(Secrets, "secretRef", "certSecretRef"),
+	reaching(Accounts, "provider"),
+	reaching(Namespaces, "accessFrom"),
+	reaching(Content, "passCredentials"), // to any host that the index names
+	reaching(Nothing, "insecure", "interval", "suspend", "timeout"),
+)
+
+var helmReleaseSettings = slices.Concat(
+	decided(byName, "releaseName"),
+	decided(byNamespace, "targetNamespace", "storageNamespace"),
+	decided(byManifests, "chartRef", "chart.spec.chart", "chart.spec.version", "chart.spec.sourceRef"),
+	reaching(Secrets, "valuesFrom", "chart.spec.verify.secretRef"),
+	reaching(Accounts, "serviceAccountName"),
+	reaching(Clusters, "kubeConfig"),
+	reaching(Namespaces, "dependsOn.namespace"),
+	reaching(Nothing,
+		"chart", "chart.metadata.annotations.*", "chart.metadata.labels.*", "commonMetadata", "commonMetadata.annotations.*", "commonMetadata.labels.*",
+		"dependsOn", "driftDetection", "healthCheckExprs", "install", "interval", "maxHistory", "persistentClient", "postRenderStrategy", "postRenderers",
+		"rollback", "suspend", "test", "timeout", "uninstall", "upgrade", "values.*", "waitStrategy",
+		"chart.spec.verify.provider",                                                                 // what checks signatures
+		"install.createNamespace",                                                                    // of the deployment target's own
+		"driftDetection.ignore.target.namespace", "postRenderers.kustomize.patches.target.namespace", // of objects that the chart has
+	),
+)

@@ -1,0 +1,27 @@
+package reconciler_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
+// The guide says what an account needs to list.
+func TestTheGuideNamesWhatIsListed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../templates/guides/what-runs-where.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]string{"flux": "Flux", "argocd": "Argo CD, also on a hub", "argocd-hub": "Argo CD, also on a hub", "fleet": "Rancher Fleet"} {
+		var resources []string
+		for _, kind := range reconciler.Named(name).Listed() {
+			resources = append(resources, "`"+kind.Resource+"`")
+		}
+		if want := "| " + row + " | " + strings.Join(resources, ", ") + " |\n"; !strings.Contains(string(text), want) {
+			t.Errorf("the guide has no row %s", want)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+// Package reconciler is what is known of each reconciler: the kinds of its objects, what they are for, and how they
+// belong together. What has to know a kind asks this package, so that no list of kinds can differ from another. It is
+// pure, and imports no other package of the provider.
+package reconciler
+
+import (
+	"slices"
+)
+
+// Reconciler is what is known of one reconciler.
+type Reconciler struct {
+	// Name is what a cluster type has as `reconciler`.
+	Name string
+	// Namespace is that of the objects that Flotilla renders; "" where it renders none for a cluster.
+	Namespace string
+	// Kinds are those of its objects. What follows a folder comes first, then what makes objects, sources last: what
+	// is read later is then never older than what it came of.
+	Kinds []Kind
+	// Decisive are fields that others may add to the objects of an agent.
+	Decisive []Decisive
+	// Own are the objects that its controllers make for themselves.
+	Own []Own
+}
+
+// Kind is a kind of objects.
+type Kind struct {
+	// Group and Kind name it; Versions are those that can be read, the newest first, separated by commas, and Resource
+	// is its name in the API's paths.
+	Group, Kind, Versions, Resource string
+	// Role is what its objects do. An object may do several things; one of no role says nothing about what runs.
+	Role Role
+	// Sources are the fields that name where an object gets its content from. The first one that an object has counts.
+	Sources []Reference
+	// Parameter is the name of the parameter that is merged over the spec of its objects; "" where there is none. Settings
+	// are the fields of the spec, and what each reaches.
+	Parameter string
+	Settings  []Setting
+	// Gives is the field of a source that has the revision that others get of it; "" where it has none.
+	Gives string
+	// Has are the fields that have the revision, or its digest, that an object has got of its source. One is enough.
+	Has []string
+	// Makes are the kinds that its objects make. What they made is part of whether they are ready.
+	Makes []string
+}
+
+// Role is a set of what objects do.
+type Role int
+
+// The roles.
+const (
+	// Follows is that of what can follow a folder of a GitOps repository.
+	Follows Role = 1 << iota
+	// Consumer is that of what brings a workload onto a cluster. Records name such objects.
+	Consumer
+	// Maker is that of what makes objects of other kinds. Records name such objects where they make consumers.
+	Maker
+	// Source is that of what fetches content for others.
+	Source
+)
+
+// Reference is a field that names an object.
+type Reference struct {
+	// Field is the path of an object with `name`, and mostly `kind` and `namespace`, or of a text
+	// "<namespace>/<name>". A step that ends with "[]" is a list, of which each element names one.
+	Field string
+	// Kinds are those that it can name. Where the object does not say which, it is the first.
+	Kinds []string
+}
+
+// Is says whether the objects of a kind do something.
+func (k *Kind) Is(role Role) bool { return k.Role&role != 0 }
+
+// all are the reconcilers, in the order of their names.
+var all = []*Reconciler{&argocd, &argocdHub, &fleet, &flux, &zarf}
+
+// Named returns the built-in reconciler of a name; nil where there is none.
+func Named(name string) *Reconciler {
+	for _, one := range all {
+		if one.Name == name {
+			return one
+		}
+	}
+	return nil
+}
+
+// Names are those of the built-in reconcilers, sorted.
+func Names() []string {
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = one.Name
+	}
+	return names
+}
+
+// Kinds are those of all reconcilers, each once.
+func Kinds() []*Kind { return slices.Clone(kinds) }
+
+// KindOf returns the kind of a group and a name; nil where no reconciler has it.
+func KindOf(group, kind string) *Kind {
+	for _, one := range kinds {
+		if one.Group == group && one.Kind == kind {
+			return one
+		}
+	}
+	return nil
+}
+
+// KindNamed returns the kind of a name, as records and references have it; nil where no reconciler has it. No two
+// reconcilers have kinds of one name.
+func KindNamed(kind string) *Kind {
+	for _, one := range kinds {
+		if one.Kind == kind {
+			return one
+		}
+	}
+	return nil
+}
+
+// Listed are those kinds of a reconciler whose objects say something about what runs, in the order in which they are to
+// be read.
+func (r *Reconciler) Listed() []Kind {
+	return slices.DeleteFunc(slices.Clone(r.Kinds), func(kind Kind) bool { return kind.Role == 0 })
+}
+
+// Listed are those of all reconcilers, each once and in an order in which they can be read.
+func Listed() []Kind {
+	var listed []Kind
+	for _, one := range all {
+		if one != &argocdHub { // whose kinds are those of Argo CD
+			listed = append(listed, one.Listed()...)
+		}
+	}
+	return listed
+}
+
+var kinds = func() []*Kind {
+	var found []*Kind
+	for _, one := range all {
+		for i := range one.Kinds {
+			if kind := &one.Kinds[i]; !slices.ContainsFunc(found, func(other *Kind) bool { return other.Group == kind.Group && other.Kind == kind.Kind }) {
+				found = append(found, kind)
+			}
+		}
+	}
+	return found
+}()
+
+// IsReconciled says whether the status of objects of a kind shows the verdict of an assignment whose folder has them.
+func IsReconciled(group, kind string) bool {
+	found := KindOf(group, kind)
+	return found != nil && found.isReconciled()
+}
+
+func (k *Kind) isReconciled() bool {
+	return k.Is(Consumer) || k.Is(Maker) && slices.ContainsFunc(k.Makes, func(made string) bool {
+		kind := KindNamed(made)
+		return kind != nil && kind.Is(Consumer)
+	})
+}

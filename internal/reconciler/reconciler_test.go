@@ -1,0 +1,62 @@
+package reconciler_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
+// What a field names, and what an object makes, is a kind that is known, and that can give what is asked of it.
+func TestEveryLinkLeadsToAKind(t *testing.T) {
+	t.Parallel()
+	for _, kind := range reconciler.Kinds() {
+		for _, reference := range kind.Sources {
+			for _, name := range reference.Kinds {
+				if source := reconciler.KindNamed(name); source == nil || !source.Is(reconciler.Source) {
+					t.Errorf("%s: %s names %s, which is no source", kind.Kind, reference.Field, name)
+				}
+			}
+		}
+		for _, name := range kind.Makes {
+			if !kind.Is(reconciler.Maker) || reconciler.KindNamed(name) == nil {
+				t.Errorf("%s makes %s, which is no kind", kind.Kind, name)
+			}
+		}
+	}
+}
+
+// Records and references name a kind without its group.
+func TestNoTwoKindsHaveOneName(t *testing.T) {
+	t.Parallel()
+	kinds := reconciler.Kinds()
+	for _, kind := range kinds {
+		if count := len(slices.DeleteFunc(slices.Clone(kinds), func(other *reconciler.Kind) bool { return other.Kind != kind.Kind })); count != 1 {
+			t.Errorf("%d kinds are called %s", count, kind.Kind)
+		}
+		if kind.Group == "" || kind.Versions == "" || kind.Resource == "" {
+			t.Errorf("%s has no group, version or resource", kind.Kind)
+		}
+	}
+}
+
+// What follows a folder is read before what the folder has, and what consumes a source before the source.
+func TestKindsAreInTheOrderInWhichTheyAreRead(t *testing.T) {
+	t.Parallel()
+	for _, name := range reconciler.Names() {
+		stage := 0
+		for _, kind := range reconciler.Named(name).Kinds {
+			now := 1
+			switch {
+			case kind.Is(reconciler.Follows):
+				now = 0
+			case kind.Is(reconciler.Source):
+				now = 2
+			}
+			if now < stage {
+				t.Errorf("%s: %s comes too late", name, kind.Kind)
+			}
+			stage = now
+		}
+	}
+}
