@@ -170,6 +170,9 @@ type urlPrefix struct {
 
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ssh": "22"}
 
+// IsDefaultPort reports whether URLs of a scheme mean this port when they have none.
+func IsDefaultPort(scheme, port string) bool { return defaultPorts[strings.ToLower(scheme)] == port }
+
 // parseURLPrefix reads a URL; ok is false for a local repository, and for what cannot
 // be parsed.
 func parseURLPrefix(raw string) (at urlPrefix, ok bool) {

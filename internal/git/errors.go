@@ -10,6 +10,8 @@ import (
 	"net/url"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // What can be wrong with a repository; compare with errors.Is and errors.As.
@@ -20,6 +22,8 @@ var (
 	ErrNotFound = errors.New("repository not found")
 	// ErrUnauthorized: the server wants another credential (401, 403).
 	ErrUnauthorized = errors.New("not authorized")
+	// ErrKey: it is an ErrUnauthorized of ssh, which takes keys and no tokens.
+	ErrKey = errors.New("the ssh key is not accepted")
 	// ErrUnreachable: no answer, or none that makes sense: DNS, refused, timeout, TLS, 5xx.
 	ErrUnreachable = errors.New("repository unreachable")
 	// ErrRefused: the server rejected the push; the text has the server's reason.
@@ -74,9 +78,12 @@ func (r Remote) Describe(err error, more ...error) error {
 	if CheckURL(r.URL) != nil {
 		text = fmt.Sprintf("repository: %v", err) // such a URL may hold a secret
 	}
-	described := &failure{text: r.Credentials.scrub(text)}
+	described := &failure{text: wording.Visible(r.Credentials.scrub(text))}
 	if kind := Classify(err); kind != nil {
 		described.kinds = append(described.kinds, kind)
+		if _, isSSH := parseSSH(r.URL); isSSH && errors.Is(kind, ErrUnauthorized) {
+			described.kinds = append(described.kinds, ErrKey)
+		}
 	}
 	// These are about an edit, not about the repository.
 	for _, kind := range append([]error{ErrCommit, ErrUnknown}, more...) {

@@ -135,6 +135,8 @@ func (k *knownHosts) algorithms() []string {
 			}
 		}
 	}
+	// Of a server that is not known, the key is shown that its administrator most likely publishes.
+	first = append(first, ssh.KeyAlgoED25519)
 	var all []string
 	for _, algorithm := range append(first, ssh.SupportedAlgorithms().HostKeys...) {
 		if !slices.Contains(all, algorithm) {

@@ -147,7 +147,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 		response.Body = io.NopCloser(strings.NewReader("it asks to sign in with a browser: the credentials are missing, wrong or expired"))
 	}
 	if response.StatusCode >= http.StatusBadRequest {
-		response.Body = refusal(request, response.Body)
+		response.Body = refusal(request, response.Body, redirection(request))
 		return response, nil
 	}
 	limit := int64(maxAdvertisement)
@@ -171,12 +171,27 @@ func asksToSignIn(response *http.Response) bool {
 	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
 }
 
+// redirection says by which redirect a request came to another server, which gets no credentials of the first; "" where
+// there was none.
+func redirection(request *http.Request) string {
+	first := request
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+	}
+	if from, to := urlPrefixOf(first.URL), urlPrefixOf(request.URL); from.scheme == to.scheme && from.host == to.host && from.port == to.port {
+		return ""
+	}
+	return fmt.Sprintf("%s redirects to %s://%s, which was not sent the credentials; if the repository has moved, set its new URL, and credentials for that: ",
+		first.URL.Host, request.URL.Scheme, request.URL.Host)
+}
+
 // refusal is the body of an answer other than success. What is beyond the limit is
 // cut off, since the status says enough. Credentials are removed before the text
 // is cut any further, or half of one could be left.
-func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
+func refusal(request *http.Request, body io.ReadCloser, before string) io.ReadCloser {
 	defer func() { _ = body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
+	text = append([]byte(before), text...)
 	if username, password, ok := request.BasicAuth(); ok {
 		text = []byte(secret.NewScrubber([]string{password}, username).Scrub(string(text)))
 	} else if token, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "); ok {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // localGitServer runs the git on PATH over a directory. It does not use go-git's
@@ -252,7 +254,27 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the text on one line.
+// maxTail is how many bytes are shown.
+const maxTail = 2000
+
+// String is the text on one line, without what git and Git hosts put before each of their lines.
 func (t *tail) String() string {
-	return strings.Join(strings.FieldsFunc(t.buffer.String(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	var text strings.Builder
+	for _, line := range strings.FieldsFunc(t.buffer.String(), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		line = strings.TrimSpace(line)
+		for _, prefix := range []string{"remote:", "error:"} {
+			line = strings.TrimSpace(strings.TrimPrefix(line, prefix))
+		}
+		switch {
+		case line == "":
+			continue
+		case text.Len() == 0:
+		case strings.ContainsAny(text.String()[text.Len()-1:], ".:;,!?"):
+			text.WriteString(" ")
+		default:
+			text.WriteString("; ")
+		}
+		text.WriteString(line)
+	}
+	return wording.Cut(text.String(), maxTail)
 }

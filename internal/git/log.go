@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Logger receives what a Client does, to find out why something is slow or fails.
@@ -27,7 +29,7 @@ func (c *Client) Log(ctx context.Context, remote Remote, message string, fields 
 		case error:
 			told[name] = remote.Describe(value).Error()
 		case string:
-			told[name] = remote.Credentials.scrub(value)
+			told[name] = wording.Visible(remote.Credentials.scrub(value))
 		case time.Duration:
 			told[name+"_ms"] = value.Milliseconds()
 		default:

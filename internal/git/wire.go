@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
@@ -17,6 +18,7 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // wire speaks Git's protocol with one repository. A new transport is a new
@@ -36,8 +38,62 @@ type wire interface {
 
 type prepareFunc func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error)
 
-// dial returns the wire to a remote. Nothing is sent yet.
+// dial returns the wire to a remote. Nothing is sent yet. Its errors have nothing in them that does anything to a
+// terminal, since they repeat what a server says: in an ERR packet, in side-band 3, in an advertisement that cannot be
+// read, on stderr.
 func (c *Client) dial(remote Remote) (wire, error) {
+	w, err := c.rawWire(remote)
+	if err != nil {
+		return nil, err
+	}
+	return shownWire{w}, nil
+}
+
+// shownWire is a wire with errors that can be shown.
+type shownWire struct{ wire }
+
+func (w shownWire) references(ctx context.Context) (*packp.AdvRefs, error) {
+	advertised, err := w.wire.references(ctx)
+	return advertised, shown(err)
+}
+
+func (w shownWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {
+	return shown(w.wire.fetch(ctx, request, read))
+}
+
+func (w shownWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error) {
+	report, err := w.wire.push(ctx, prepare)
+	return report, shown(err)
+}
+
+// shownError is an error with another text.
+type shownError struct {
+	text string
+	err  error
+}
+
+func (e *shownError) Error() string { return e.text }
+func (e *shownError) Unwrap() error { return e.err }
+
+// maxShown is how many bytes are shown of an error: a packet has 64 KiB.
+const maxShown = 1000
+
+func shown(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if said := (*pktline.ErrorLine)(nil); errors.As(err, &said) && text == said.Text {
+		text = "the server says: " + text
+	}
+	text = wording.Cut(wording.Visible(strings.Join(strings.Fields(text), " ")), maxShown)
+	if text == err.Error() {
+		return err
+	}
+	return &shownError{text, err}
+}
+
+func (c *Client) rawWire(remote Remote) (wire, error) {
 	directory, local, err := remote.local()
 	if err != nil {
 		return nil, err
@@ -126,9 +182,10 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 	if err = otherHash(webError(err)); errors.Is(err, errOtherHash) {
 		return nil, err
 	}
-	if err != nil && Classify(err) == nil &&
+	if err != nil && Classify(err) == nil && !errors.As(err, new(*pktline.ErrorLine)) &&
 		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		err = fmt.Errorf("%w: the answer is not that of a Git server: %w", ErrUnreachable, err)
+		// What go-git found in place of a packet tells nothing to people.
+		err = fmt.Errorf("%w: the answer is not that of a Git server; is this the URL of a repository, and does it need credentials?", ErrUnreachable)
 	}
 	return advertised, err
 }

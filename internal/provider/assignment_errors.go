@@ -27,9 +27,18 @@ func addProblems(diagnostics *diag.Diagnostics, problems []delivery.Problem) {
 // The diagnostic about a repository that requires other credentials.
 const (
 	refusesCredentials = "Repository refuses the credentials"
-	setCredentials     = " Set the provider's git.token, or git.username and git.password, for ssh git.ssh_private_key, for this URL alone git.credentials; " +
-		"or FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD, FLOTILLA_SSH_PRIVATE_KEY."
+	setCredentials     = " Set the provider's git.token, or git.username and git.password, or for this URL alone git.credentials; " +
+		"or FLOTILLA_GIT_TOKEN, or FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD."
+	setKey = " Set the provider's git.ssh_private_key, or for this URL alone git.credentials; or FLOTILLA_SSH_PRIVATE_KEY, or start an ssh agent."
 )
+
+// howToSignIn says which credentials to set after a git.ErrUnauthorized.
+func howToSignIn(err error) string {
+	if errors.Is(err, git.ErrKey) {
+		return setKey
+	}
+	return setCredentials
+}
 
 // addRepositoryError reports an error of a repository. With creates, a repository that does not exist or cannot be
 // reached is only a warning: it may be created in the same run.
@@ -48,14 +57,18 @@ func addRepositoryError(ctx context.Context, diagnostics *diag.Diagnostics, err 
 		diagnostics.AddAttributeError(path.Root("rollback_to"), "Cannot roll back to this commit", detail+
 			" The data source flotilla_history lists the commits that this assignment made.")
 	case errors.Is(err, git.ErrUnauthorized):
-		diagnostics.AddAttributeError(at, refusesCredentials, detail+setCredentials)
+		diagnostics.AddAttributeError(at, refusesCredentials, detail+howToSignIn(err))
 	case errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrUnreachable):
 		summary := "Repository cannot be reached"
 		if errors.Is(err, git.ErrNotFound) {
 			summary = "Repository does not exist"
 		}
 		if creates {
-			diagnostics.AddAttributeWarning(at, summary, detail+" If this run creates it, the apply succeeds; otherwise it fails.")
+			hint := " If this run creates it, the apply succeeds; otherwise it fails."
+			if errors.Is(err, git.ErrUnreachable) {
+				hint = " If it answers by then, the apply succeeds; otherwise it fails."
+			}
+			diagnostics.AddAttributeWarning(at, summary, detail+hint)
 			return
 		}
 		diagnostics.AddAttributeError(at, summary, detail)

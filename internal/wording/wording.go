@@ -44,7 +44,7 @@ func Lines(lines []string, most int) string {
 func Visible(text string) string {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.ToValidUTF8(text, ""))
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) {
+		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return unicode.ReplacementChar
 		}
 		return r
@@ -56,9 +56,13 @@ const maxSaid = 300
 
 // OneLine is what a server said, short enough for a diagnostic, and [Visible].
 func OneLine(said string) string {
-	said = Visible(strings.Join(strings.Fields(said), " "))
-	if len(said) > maxSaid {
-		said = strings.ToValidUTF8(said[:maxSaid], "") + "..."
+	return Cut(Visible(strings.Join(strings.Fields(said), " ")), maxSaid)
+}
+
+// Cut is a text of at most so many bytes, and "..." where it was longer.
+func Cut(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}
-	return said
+	return text
 }
