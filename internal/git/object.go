@@ -240,7 +240,9 @@ func Search(entries []Entry, name string, tree bool) *Entry {
 var errMalformedTree = errors.New("a tree in the repository is malformed (git fsck tells more)")
 
 // ParseTree reads a tree. A tree that is not in git's order, or names an entry
-// twice, is an error: it cannot be edited without changing it for others.
+// twice, is an error: it cannot be edited without changing it for others. So is one
+// with a name that git checks out nowhere, as it leads elsewhere: git fsck refuses
+// both. What else people have in names, such as control characters, is theirs.
 func ParseTree(content []byte) ([]Entry, error) {
 	text := string(content) // one copy that all names and modes share
 	count := strings.Count(text, "\x00")
@@ -251,18 +253,29 @@ func ParseTree(content []byte) ([]Entry, error) {
 			return nil, errMalformedTree
 		}
 		name, rest, ok := strings.Cut(rest, "\x00")
-		if !ok || name == "" || strings.Contains(name, "/") || len(rest) < len(Hash{}) {
+		if !ok || leadsElsewhere(name) || len(rest) < len(Hash{}) {
 			return nil, errMalformedTree
 		}
 		e := Entry{Name: name, Mode: mode}
 		copy(e.ID[:], rest)
 		text = rest[len(e.ID):]
-		if n := len(entries); n > 0 && compareEntries(entries[n-1], e) >= 0 {
+		if n := len(entries); n > 0 && (compareEntries(entries[n-1], e) >= 0 || isTwice(entries, e)) {
 			return nil, errMalformedTree
 		}
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+func leadsElsewhere(name string) bool {
+	return name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/")
+}
+
+// isTwice says whether a folder that comes next is there as a file, too: that is sorted before it, as the name without a
+// slash, and all entries in between begin with the name.
+func isTwice(entries []Entry, next Entry) bool {
+	last := entries[len(entries)-1]
+	return next.IsTree() && strings.HasPrefix(last.Name, next.Name) && Search(entries, next.Name, false) != nil
 }
 
 func isMode(mode string) bool {

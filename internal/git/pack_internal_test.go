@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"path"
 	"runtime"
 	"strings"
 	"testing"
@@ -204,12 +205,52 @@ func FuzzParseTree(f *testing.F) {
 			t.Fatalf("ParseTree(%q) is written as %q", content, got)
 		}
 		d := &Directory{entries: entries, loaded: true}
+		names := map[string]bool{}
 		for _, e := range entries {
+			if e.Name != path.Base(e.Name) || e.Name == "." || e.Name == ".." || strings.ToLower(e.Name) == ".git" {
+				t.Fatalf("%q is accepted", e.Name)
+			}
+			if names[e.Name] {
+				t.Fatalf("%q is there twice in %q", e.Name, content)
+			}
+			names[e.Name] = true
 			if found, ok := d.Find(e.Name); !ok || found.Name != e.Name {
 				t.Fatalf("%q is not found", e.Name)
 			}
 		}
 	})
+}
+
+func TestATreeWithANameThatLeadsElsewhereIsMalformed(t *testing.T) {
+	t.Parallel()
+	id := strings.Repeat("x", 20)
+	for name, accepted := range map[string]bool{
+		"": false, ".": false, "..": false, ".git": false, ".GIT": false, "a/b": false, "/": false,
+		"...": true, ".gitignore": true, ".github": true, "a\x1b[2J": true, `a\b`: true, " ": true, "\xff": true,
+	} {
+		for _, mode := range []string{"100644 ", "40000 "} {
+			if _, err := ParseTree([]byte(mode + name + "\x00" + id)); (err == nil) != accepted {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestATreeThatNamesAnEntryTwiceIsMalformed(t *testing.T) {
+	t.Parallel()
+	id := strings.Repeat("x", 20)
+	for _, entries := range [][]string{
+		{"100644 a", "100644 a"}, {"100644 a", "40000 a"}, {"120000 a", "100644 a.b", "40000 a"}, {"100644 a", "40000 a-b", "100644 a.b", "40000 a"},
+	} {
+		if _, err := ParseTree([]byte(strings.Join(entries, "\x00"+id) + "\x00" + id)); err == nil {
+			t.Errorf("%q is accepted", entries)
+		}
+	}
+	for _, entries := range [][]string{{"100644 a", "40000 aa"}, {"100644 a.b", "40000 a"}, {"100644 a", "40000 a-b", "100644 a.b", "40000 b"}} {
+		if _, err := ParseTree([]byte(strings.Join(entries, "\x00"+id) + "\x00" + id)); err != nil {
+			t.Errorf("%q: %v", entries, err)
+		}
+	}
 }
 
 func TestPacksThatAreJoinedHoldEachObjectOnce(t *testing.T) {

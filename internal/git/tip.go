@@ -66,9 +66,15 @@ func (c *Client) patiently(ctx context.Context, remote Remote, open func() (*Tip
 	}
 }
 
+// openTip opens the tip of a branch. After an error the wire is closed.
 func openTip(
 	ctx context.Context, w wire, branch string, levels int, log func(context.Context, string, map[string]any),
-) (*Tip, error) {
+) (t *Tip, err error) {
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
 	began := time.Now()
 	commit, advertised, err := branchTip(ctx, w, branch)
 	if err != nil {
@@ -77,14 +83,13 @@ func openTip(
 	log(ctx, "looked at the branch", map[string]any{"commit": commit.String(), "took": time.Since(began)})
 	if advertised == nil || commit.IsZero() {
 		w.close()
-		t := &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}, log: log}}
+		t = &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}, log: log}}
 		if advertised != nil {
 			t.references = advertised.References
 		}
 		return t, nil
 	}
-	t, err := openCommit(ctx, w, commit, advertised, levels, log)
-	if err != nil {
+	if t, err = openCommit(ctx, w, commit, advertised, levels, log); err != nil {
 		return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
 	}
 	return t, nil
