@@ -177,7 +177,7 @@ func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *d
 	}
 	switch {
 	case errors.Is(err, git.ErrUnauthorized):
-		diagnostics.AddAttributeError(at, refusesCredentials, detail+setCredentials)
+		diagnostics.AddAttributeError(at, refusesCredentials, detail+howToSignIn(err))
 	case errors.Is(err, git.ErrNotFound):
 		if strings.HasPrefix(strings.ToLower(address), "http") {
 			detail += " A Git host answers the same for a private repository without credentials for it: see the provider's git."

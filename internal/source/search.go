@@ -19,12 +19,17 @@ type search struct {
 	include, exclude []pattern
 	limits           Limits
 	folders          int // that were read
+	bytes            int // of the paths that matched, or that are looked into
 
 	found     map[string]git.Entry
 	elsewhere []string // symbolic links and submodules that match
-	unnamed   []string // files that match whose names are not text
+	unnamed   []string // entries that match whose names cannot be paths
 	folder    string   // a folder that an include names like a file
 }
+
+// maxPaths bounds the memory of paths, in bytes: folders with long names in each other, with many files at the end, are few
+// and small objects.
+const maxPaths = 64 << 20
 
 // maxFolders bounds a walk: a repository of a few kilobytes can have more folders
 // than there is memory, when it uses one tree many times.
@@ -124,6 +129,16 @@ func (s *search) look(at visit) ([]visit, error) {
 			continue // what is below an excluded folder is excluded, too
 		}
 		matched := next.include.matched(s.include)
+		if matched != nil || entry.IsTree() && next.include.mayMatch(s.include) {
+			if s.bytes += len(next.path); len(next.path) > maxPath || s.bytes > maxPaths {
+				return nil, &Error{"include", "Paths are too long", fmt.Sprintf("A path may have %d bytes, and all that match, with the folders that are searched, %d MiB. "+
+					"Narrow path or include.", maxPath, maxPaths>>20)}
+			}
+			if !isName(entry.Name) {
+				s.unnamed = named(s.unnamed, fmt.Sprintf("%q", next.path))
+				continue
+			}
+		}
 		switch {
 		case entry.IsTree():
 			if matched != nil && s.folder == "" && !strings.HasSuffix(matched.text, anyDepth) {
@@ -135,8 +150,6 @@ func (s *search) look(at visit) ([]visit, error) {
 		case matched == nil:
 		case !entry.IsFile():
 			s.elsewhere = named(s.elsewhere, fmt.Sprintf("%q is %s", next.path, entry.Kind()))
-		case !utf8.ValidString(entry.Name):
-			s.unnamed = named(s.unnamed, fmt.Sprintf("%q", next.path))
 		case len(s.found) == s.limits.Files:
 			return nil, &Error{"limits", "Too many files", fmt.Sprintf("More than %d files match, which is the limit. Narrow path or include, or raise limits.files.",
 				s.limits.Files)}
@@ -145,6 +158,12 @@ func (s *search) look(at visit) ([]visit, error) {
 		}
 	}
 	return below, nil
+}
+
+// isName says whether an entry can be a part of a path: what people make of files may be files again, and a backslash or
+// a control character would have them elsewhere, or steer a terminal. A tree with ".." is malformed to git.ParseTree.
+func isName(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
 }
 
 // named adds a name to the list of an error, up to a readable length.
@@ -159,7 +178,7 @@ func named(names []string, name string) []string {
 func (s *search) check() error {
 	switch {
 	case len(s.unnamed) > 0:
-		return s.unreadable("Names are not text", fmt.Sprintf("Not UTF-8: %s.", wording.List(s.unnamed, wording.Named)))
+		return s.unreadable("Names cannot be paths", fmt.Sprintf("They have a backslash, a control character or what is not UTF-8: %s.", wording.List(s.unnamed, wording.Named)))
 	case len(s.elsewhere) > 0:
 		return s.unreadable("Not a file", fmt.Sprintf("What they lead to is not read: %s.", wording.List(s.elsewhere, wording.Named)))
 	case len(s.found) > 0:

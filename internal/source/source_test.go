@@ -266,7 +266,7 @@ func TestWhatIsNotTextIsNamed(t *testing.T) {
 	wantError(t, source.Query{URL: r.bare, Include: []string{"*.png"}}, "include", `Not UTF-8: "logo.png"`, "exclude")
 	wantError(t, source.Query{URL: r.bare, Include: []string{"large.yaml"}}, "include", `Git LFS`, `"large.yaml"`)
 	wantError(t, source.Query{URL: r.bare, Include: []string{"*.yaml"}}, "include", `"link.yaml" is a symbolic link, "module.yaml" is a submodule`)
-	wantError(t, source.Query{URL: r.bare, Include: []string{"*.name"}}, "include", `Not UTF-8: "\xff.name"`)
+	wantError(t, source.Query{URL: r.bare, Include: []string{"*.name"}}, "include", `not UTF-8: "\xff.name"`)
 	wantFiles(t, source.Query{URL: r.bare, Include: []string{"*.yaml"}, Exclude: []string{"l*", "module.yaml"}}, map[string]string{"a.yaml": "a"})
 	wantFiles(t, source.Query{URL: r.bare, Path: "all", Limits: source.Limits{Files: 2, Bytes: 3}}, map[string]string{"a": "a", "b": "bb"})
 	wantError(t, source.Query{URL: r.bare, Path: "all", Limits: source.Limits{Files: 1, Bytes: 3}}, "limits", "More than 1 files match", "limits.files")
