@@ -13,7 +13,7 @@ import (
 
 // Options say how clusters are asked. The zero value has the defaults.
 type Options struct {
-	// Deadline bounds everything that one cluster takes: its exec command, connecting, all answers. 0: 10 s.
+	// Deadline bounds everything that one cluster takes: its exec command, connecting, all answers. 0: DefaultDeadline.
 	Deadline time.Duration
 	// Parallel is how many clusters are asked at once. 0: 256.
 	Parallel int
@@ -21,13 +21,16 @@ type Options struct {
 	UserAgent string
 }
 
+// DefaultDeadline is Options.Deadline where none is given.
+const DefaultDeadline = 10 * time.Second
+
 // connectDeadline bounds connecting, and then the TLS handshake. It is short, so that unreachable clusters do not delay
 // the clusters that are asked after them.
 const connectDeadline = 4 * time.Second
 
 func (o Options) withDefaults() Options {
 	if o.Deadline <= 0 {
-		o.Deadline = 10 * time.Second
+		o.Deadline = DefaultDeadline
 	}
 	if o.Parallel <= 0 {
 		o.Parallel = 256

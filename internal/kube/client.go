@@ -41,6 +41,8 @@ type Client struct {
 	isKubernetes bool            // it has answered as only Kubernetes does
 	// resources are those of the group versions that were read so far, by kind.
 	resources map[string]map[string]Resource
+	// discovered is how many bytes were read about kinds.
+	discovered int64
 }
 
 // get sends a GET request. The caller closes the body of the answer. A 404 for a whole kind is errNoKind, a 404 for an

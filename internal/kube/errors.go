@@ -124,7 +124,7 @@ func scrubbed(err error, scrubber func() secret.Scrubber) error {
 	if !errors.As(err, &known) {
 		known.text = err.Error()
 	}
-	left := &Error{Reason: known.Reason, text: scrubber().Scrub(known.text), kind: known.kind, conflicts: known.conflicts}
+	left := &Error{Reason: known.Reason, text: wording.Visible(scrubber().Scrub(known.text)), kind: known.kind, conflicts: known.conflicts}
 	if known.answer != "" {
 		left.text += ": " + wording.OneLine(scrubber().Scrub(known.answer))
 	}

@@ -16,6 +16,10 @@ const (
 	pageSize = 500
 	// maxObjects bounds what is listed of one kind on one cluster.
 	maxObjects = 200_000
+	// maxKept bounds about how many bytes the objects of one list take in memory, after they were trimmed.
+	maxKept = 512 << 20
+	// maxPages bounds of how many pages a list is. A server may give fewer objects than it is asked for.
+	maxPages = 10 * maxObjects / pageSize
 	// restarts is how many times a list whose continue token has expired is started again in pages, before it is
 	// read as a whole.
 	restarts = 2
@@ -162,7 +166,7 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 		if token == "" {
 			return page.items, nil
 		}
-		if seen[token] || limit == 0 {
+		if seen[token] || limit == 0 || len(seen) == maxPages {
 			return nil, serverf(ReasonGarbage, "lists %s in too many pages", kind)
 		}
 		seen[token] = true

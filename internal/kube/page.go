@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // pageReader reads the pages of a list object by object, so that a large page is never in memory as a whole.
@@ -18,6 +17,7 @@ type pageReader struct {
 	items []*unstructured.Unstructured
 
 	raw, dropped []byte // of one object at a time
+	kept         int    // about how many bytes the objects take
 }
 
 var (
@@ -73,7 +73,7 @@ func (p *pageReader) readList(s *scanner) (token string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if json.Unmarshal(rest, &head) != nil || !strings.HasSuffix(head.Kind, "List") || head.APIVersion == "" {
+	if json.Unmarshal(rest, &head) != nil || !strings.HasSuffix(head.Kind, "List") || head.APIVersion == "" || !isName(head.Kind) || !isName(head.APIVersion) {
 		return "", errNoObjects
 	}
 	for _, item := range p.items[first:] {
@@ -110,7 +110,8 @@ func (p *pageReader) readItems(s *scanner) error {
 		if p.trim != nil {
 			p.trim(object)
 		}
-		if p.items = append(p.items, object); len(p.items) > maxObjects {
+		p.kept += weight(object.Object)
+		if p.items = append(p.items, object); len(p.items) > maxObjects || p.kept > maxKept {
 			return errTooLarge
 		}
 	}
@@ -123,15 +124,11 @@ func (p *pageReader) readObject(s *scanner) (*unstructured.Unstructured, error) 
 	if err != nil {
 		return nil, err
 	}
-	var content map[string]any
-	if utiljson.Unmarshal(raw, &content) != nil {
+	object, err := decodeObject(raw)
+	if err != nil || object.GetName() == "" {
 		return nil, errNoObjects
 	}
-	object := &unstructured.Unstructured{Object: content}
-	if object.GetName() == "" {
-		return nil, errNoObjects
-	}
-	unstructured.RemoveNestedField(content, "metadata", "managedFields")
+	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	return object, nil
 }
 
@@ -143,9 +140,17 @@ func readObject(response *http.Response, kind Kind) (*unstructured.Unstructured,
 	reader := pageReader{kind: kind}
 	object, err := reader.readObject(newScanner(&bounded{from: response.Body, left: maxAnswer}))
 	if err != nil {
-		return nil, answerError(err, kind)
+		return nil, objectError(err, kind.String())
 	}
 	return object, nil
+}
+
+// objectError is answerError for an answer that is one object.
+func objectError(err error, name string) error {
+	if errors.Is(err, errTooLarge) {
+		return serverf(ReasonIncomplete, "answers with an object of %s that is larger than can be read (%d MiB)", name, maxObject>>20)
+	}
+	return answerError(err, Kind{Resource: name})
 }
 
 // answerError is the error for an answer of success whose body cannot be read.

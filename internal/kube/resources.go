@@ -105,7 +105,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Re
 	}
 	found := map[string]Resource{}
 	for _, one := range answer.Resources {
-		if strings.Contains(one.Name, "/") || one.Kind == "" { // a subresource
+		if strings.Contains(one.Name, "/") || one.Kind == "" || !isName(one.Name) || !isName(one.Kind) { // a subresource
 			continue
 		}
 		found[one.Kind] = Resource{
@@ -131,7 +131,8 @@ func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) 
 	if !isJSON(response) {
 		return notKubernetes()
 	}
-	text, err := io.ReadAll(&bounded{from: response.Body, left: maxAnswer})
+	text, err := io.ReadAll(&bounded{from: response.Body, left: c.discovers(0)})
+	c.discovers(int64(len(text)))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return answerError(err, kind)
 	}
@@ -139,6 +140,21 @@ func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) 
 		return notKubernetes()
 	}
 	return nil
+}
+
+const (
+	// maxDiscovery bounds all answers about kinds, which are kept.
+	maxDiscovery = 64 << 20
+	// maxGroups bounds the groups of kinds.
+	maxGroups = 2_000
+)
+
+// discovers counts what was read about kinds, and returns how much more may be read.
+func (c *Client) discovers(read int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.discovered += read
+	return max(maxDiscovery-c.discovered, 0)
 }
 
 // Resources lists all kinds that can be listed on the cluster, each in the version that the cluster prefers, sorted by
@@ -160,6 +176,9 @@ func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bo
 	}
 	if groups.Kind != "APIGroupList" {
 		return nil, false, c.withoutSecrets(notKubernetes())
+	}
+	if len(groups.Groups) > maxGroups {
+		return nil, false, c.withoutSecrets(serverf(ReasonIncomplete, "has more groups of kinds than can be read (%d)", maxGroups))
 	}
 	versions := []string{"v1"}
 	for _, group := range groups.Groups {

@@ -8,6 +8,9 @@ import (
 const (
 	// scanBuffer is how much of an answer is in memory besides the value that is read.
 	scanBuffer = 16 << 10
+	// maxObject bounds what is in memory of one object, and of what a list has besides its objects. etcd keeps no object
+	// of more than 1.5 MiB, unless it is told to.
+	maxObject = 8 << 20
 	// maxDepth bounds how deep values are nested, as encoding/json does.
 	maxDepth = 10_000
 )
@@ -145,6 +148,9 @@ func (s *scanner) text(to []byte) ([]byte, error) {
 				to = append(to, s.buffer[start:s.end]...)
 			}
 		}
+		if len(to) > maxObject {
+			return to, errTooLarge
+		}
 		if err := s.fill(); err != nil {
 			return to, err
 		}
@@ -156,6 +162,9 @@ func (s *scanner) nested(to []byte) ([]byte, error) {
 	depth := 0
 	for {
 		if s.at == s.end {
+			if len(to) > maxObject {
+				return to, errTooLarge
+			}
 			if err := s.fill(); err != nil {
 				return to, err
 			}
@@ -233,6 +242,9 @@ func (s *scanner) members(to []byte, value func(to []byte, key string) ([]byte, 
 	}
 	to = append(to, '{')
 	for first := true; ; {
+		if len(to) > maxObject {
+			return to, errTooLarge
+		}
 		begins := first
 		more, err := s.more(&first, '}')
 		if err != nil {

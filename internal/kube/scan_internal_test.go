@@ -66,13 +66,13 @@ func TestAnObjectIsReadWithoutItsManagedFields(t *testing.T) {
 	t.Parallel()
 	const text = `{"kind":"XList","apiVersion":"v1","metadata":{"continue":"next"},"items":[` +
 		`{"metadata":{"name":"a","managedFields":[{"a":"}]\"\\"},[[]]],"labels":{"b":"c"}},"spec":{"managedFields":"mine","n":5,"f":1.5,"t":[true,null,{"x":[]}]}} ,` +
-		`{"apiVersion":"v2","kind":"Y","metadata":{"namespace":"n","name":"ä\u00e4\n"}}]}`
+		`{"apiVersion":"v2","kind":"Y","metadata":{"namespace":"n","name":"ä\u00e4"},"data":"\u00e4\n"}]}`
 	objects, token, err := readAll(t, text)
 	want := []any{
 		map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{"name": "a", "labels": map[string]any{"b": "c"}}, "spec": map[string]any{
 			"managedFields": "mine", "n": int64(5), "f": 1.5, "t": []any{true, nil, map[string]any{"x": []any{}}},
 		}},
-		map[string]any{"apiVersion": "v2", "kind": "Y", "metadata": map[string]any{"namespace": "n", "name": "ää\n"}},
+		map[string]any{"apiVersion": "v2", "kind": "Y", "metadata": map[string]any{"namespace": "n", "name": "ää"}, "data": "ä\n"},
 	}
 	if err != nil || token != "next" || !reflect.DeepEqual(objects, want) {
 		t.Errorf("read is %v, token %q: %v", objects, token, err)
@@ -103,5 +103,16 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	}
 	if err := answerError(errTooLarge, Kind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete || err.Error() != "the API server has more pods than can be read (200000 objects, 256 MiB)" {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// What looks alike once it is visible is the same in every reading.
+func TestKeysThatLookAlikeAreReadInOneOrder(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		object, err := decodeObject([]byte(`{"a\u0001":"1","a\u0002":"2","a\ufffd":"0","b\u0003":{"c\u0004":"d\u0005"}}`))
+		if want := map[string]any{"a\ufffd": "2", "b\ufffd": map[string]any{"c\ufffd": "d\ufffd"}}; err != nil || !reflect.DeepEqual(object.Object, want) {
+			t.Fatalf("read is %q: %v", object, err)
+		}
 	}
 }

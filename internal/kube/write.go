@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // FieldManager is the field manager of all that Flotilla applies.
@@ -204,13 +204,13 @@ func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method 
 	}
 	raw, err := newScanner(&bounded{from: response.Body, left: maxAnswer}).value(nil)
 	if err != nil {
-		return objectAnswer{}, answerError(err, kindOf(ref))
+		return objectAnswer{}, objectError(err, ref.Kind)
 	}
-	var content map[string]any
-	if utiljson.Unmarshal(raw, &content) != nil || content["kind"] == nil {
+	object, err := decodeObject(raw)
+	if err != nil || object.Object["kind"] == nil {
 		return objectAnswer{}, notKubernetes()
 	}
-	return objectAnswer{object: &unstructured.Unstructured{Object: content}, code: response.StatusCode}, nil
+	return objectAnswer{object: object, code: response.StatusCode}, nil
 }
 
 // forget removes the kept resources of a group version, so that they are read again.
@@ -268,18 +268,19 @@ var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)
 func conflictError(answer *status, ref Ref) error {
 	conflicts := make([]Conflict, 0, len(answer.Details.Causes))
 	for _, cause := range answer.Details.Causes {
-		one := Conflict{Manager: cause.Message, Field: strings.TrimPrefix(cause.Field, ".")}
+		one := Conflict{Manager: cause.Message, Field: wording.OneLine(strings.TrimPrefix(cause.Field, "."))}
 		if match := conflictPattern.FindStringSubmatch(cause.Message); match != nil {
 			_ = json.Unmarshal([]byte(match[1]), &one.Manager) // a name that is not JSON stays as it was quoted
 			one.Updated = strings.Contains(match[2], " using ")
 		}
+		one.Manager = wording.OneLine(one.Manager) // which whoever wrote the object has chosen
 		conflicts = append(conflicts, one)
 	}
 	slices.SortFunc(conflicts, func(a, b Conflict) int {
 		return strings.Compare(a.Manager+"\x00"+a.Field, b.Manager+"\x00"+b.Field)
 	})
 	conflicts = slices.Compact(conflicts)
-	err := &Error{Reason: ReasonConflict, text: ref.String() + " is managed by others: " + describe(conflicts), conflicts: conflicts}
+	err := &Error{Reason: ReasonConflict, text: ref.String() + " is managed by others: " + wording.OneLine(describe(conflicts)), conflicts: conflicts}
 	return err
 }
 
