@@ -52,6 +52,15 @@ func checkKubeconfig(found *problems, text, context string, unknownContext bool)
 	}
 }
 
+// Unverified says whether the cluster's certificate is not checked, since its kubeconfig says so.
+func (c Cluster) Unverified() bool {
+	if !strings.Contains(c.Kubeconfig, "insecure-skip-tls-verify") {
+		return false
+	}
+	read := readKubeconfig(c)
+	return read != nil && read.cluster != nil && read.cluster.InsecureSkipTLSVerify
+}
+
 // parseKubeconfig reads the text of a kubeconfig; nil where it cannot be read.
 func parseKubeconfig(found *problems, text string) *api.Config {
 	trimmed := strings.TrimSpace(text)

@@ -91,6 +91,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
 	settings := decodeGit(value, &resp.Diagnostics)
 	reached := decodeClusters(clusters, &resp.Diagnostics)
+	reached.warnOfUnverified(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

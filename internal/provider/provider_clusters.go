@@ -47,7 +47,7 @@ func clustersAttribute() schema.Attribute {
 			"cluster is asked; clusters with equal commands share one run.\n" +
 			"* `proxy_url`: URL of a proxy for http, https or socks5; default: from the environment (`HTTPS_PROXY`, `NO_PROXY`).\n" +
 			"* `tls_server_name`: name that the server's certificate must have; default: that of `host`.\n" +
-			"* `kubeconfig`: the text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths.\n" +
+			"* `kubeconfig`: the text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. `insecure-skip-tls-verify` in it is a warning.\n" +
 			"* `context`: which of its contexts; default: its current one.\n\n" +
 			"```terraform\n" +
 			"clusters = {\n" +
@@ -133,6 +133,21 @@ func (s *clusterSettings) decodeCluster(name string, given any, wrong *clusterMi
 		return
 	}
 	s.known[name] = cluster
+}
+
+// warnOfUnverified says which clusters are trusted whoever they are.
+func (s *clusterSettings) warnOfUnverified(diagnostics *diag.Diagnostics) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.known)) {
+		if s.known[name].Unverified() {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("clusters"), "Certificates of clusters are not checked", fmt.Sprintf(
+			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with flotilla_agent those of the "+
+				"GitOps repository. Set certificate-authority-data instead.", wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"), wording.List(names, wording.Named), wording.OneOrMany(len(names), "sets", "set")))
+	}
 }
 
 // clusterReader reads the attributes of one cluster.

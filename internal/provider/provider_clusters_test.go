@@ -3,9 +3,11 @@ package provider_test
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
@@ -96,6 +98,29 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 				t.Errorf("said has the secret in it: %s", said)
 			}
 		})
+	}
+}
+
+// A kubeconfig that has no certificate checked is accepted, with a warning that names the clusters.
+func TestAClusterWhoseCertificateIsNotCheckedIsAWarning(t *testing.T) {
+	t.Parallel()
+	unverified := strings.ReplaceAll(aKubeconfig, `{server: "https://eu.example.com"}`, `{server: "https://eu.example.com", insecure-skip-tls-verify: true}`)
+	clusters := map[string]any{
+		"eu-1": map[string]any{"kubeconfig": unverified}, "eu-2": map[string]any{"kubeconfig": unverified},
+		"us-1": map[string]any{"kubeconfig": unverified, "context": "us-1"}, "us-2": map[string]any{"kubeconfig": aKubeconfig},
+	}
+	_, said := providertest.New(startProvider).Plan(t.Context(), providertest.Configuration{Provider: map[string]any{"clusters": clusters}})
+	if len(said) != 1 || said[0].Error || said[0].At != `AttributeName("clusters")` || !strings.Contains(said[0].Detail, "The kubeconfigs of eu-1, eu-2 set insecure-skip-tls-verify.") {
+		t.Errorf("said is %s", said)
+	}
+}
+
+// How long a cluster is asked is what the documentation says.
+func TestTheDocumentationSaysHowLongAClusterIsAsked(t *testing.T) {
+	t.Parallel()
+	guide := strings.Join(strings.Fields(readFile(t, filepath.Join("..", "..", "templates", "guides", "what-runs-where.md.tmpl"))), " ")
+	if want := fmt.Sprintf("each for %d seconds at most", int(kube.DefaultDeadline.Seconds())); !strings.Contains(guide, want) {
+		t.Errorf("the guide does not say %q", want)
 	}
 }
 
