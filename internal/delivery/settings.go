@@ -119,7 +119,7 @@ func propose(ctx context.Context, host forge.GitHost, settings Settings, head st
 
 // closeRequest closes the owner's open pull request, since nothing is left to propose.
 func closeRequest(ctx context.Context, host forge.GitHost, selector forge.Selector) error {
-	request, err := host.Current(ctx, selector)
+	request, err := host.Current(ctx, selector, 0)
 	if err != nil || request == nil || request.State != forge.Open {
 		return err
 	}
@@ -181,7 +181,7 @@ func (c *Client) pending(ctx context.Context, known *Known) (branch string, err 
 		return "", err
 	}
 	selector := known.Settings.request(known.Owner)
-	request, err := host.Current(ctx, selector)
+	request, err := host.Current(ctx, selector, 0)
 	if err != nil {
 		return "", err
 	}

@@ -28,7 +28,7 @@ var famous = map[string]Forge{
 	"gitlab.com":   GitLab,
 	"gitea.com":    Gitea,
 	"codeberg.org": Forgejo,
-	// Azure DevOps Services; guess knows its older names.
+	// Azure DevOps Services; KindOf knows its older names.
 	"dev.azure.com": Azure,
 }
 
@@ -45,7 +45,7 @@ func locate(r Repository) (address, error) {
 	}
 	at := address{forge: r.Forge}
 	if at.forge == "" {
-		at.forge = guess(clone.Hostname())
+		at.forge = KindOf(clone.Hostname())
 	}
 	switch at.forge {
 	case Gitea, Forgejo, GitHub, GitLab, Azure:
@@ -88,7 +88,7 @@ func locate(r Repository) (address, error) {
 	at.owner, at.name = strings.Join(segments[:len(segments)-1], "/"), segments[len(segments)-1]
 	if at.api == nil {
 		at.api = &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: "/" + below}
-		if at.forge == GitHub && guess(clone.Hostname()) == GitHub {
+		if at.forge == GitHub && KindOf(clone.Hostname()) == GitHub {
 			at.api.Host = "api." + clone.Host
 		}
 	}
@@ -114,7 +114,8 @@ func apiPath(forge Forge, api *url.URL) string {
 	return path
 }
 
-func guess(host string) Forge {
+// KindOf is the kind of the Git host with this name; "" where it does not follow from the name.
+func KindOf(host string) Forge {
 	host = strings.ToLower(host)
 	switch {
 	case strings.HasSuffix(host, ".ghe.com"):

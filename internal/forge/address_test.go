@@ -60,7 +60,7 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 			t.Errorf("%s: %v", test.url, err)
 			continue
 		}
-		if _, err := host.Current(t.Context(), dev); !errors.Is(err, forge.ErrRefused) {
+		if _, err := host.Current(t.Context(), dev, 0); !errors.Is(err, forge.ErrRefused) {
 			t.Errorf("%s: %v", test.url, err)
 		}
 		if !strings.EqualFold(r.url, test.want) {

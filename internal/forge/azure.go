@@ -98,12 +98,9 @@ type azureChange struct {
 }
 
 // find reads all pages, since the order of the list is not documented.
-func (a *azureAPI) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+func (a *azureAPI) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
 	query := url.Values{
-		"searchCriteria.sourceRefName": {azureHeads + head}, "searchCriteria.status": {"all"}, "$top": {strconv.Itoa(azurePage)},
-	}
-	if open {
-		query.Set("searchCriteria.status", "active")
+		"searchCriteria.sourceRefName": {azureHeads + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
 	}
 	if base != "" {
 		query.Set("searchCriteria.targetRefName", azureHeads+base)
@@ -120,7 +117,7 @@ func (a *azureAPI) find(ctx context.Context, base, head string, open bool, match
 		}
 		for _, pull := range listed.Value {
 			r := a.request(&pull)
-			if !r.comes(head, base) || open != (r.State == Open) || newest != nil && newest.Number > r.Number {
+			if !r.comes(head, base) || r.State != Open || newest != nil && newest.Number > r.Number {
 				continue
 			}
 			short := len(utf16.Encode([]rune(pull.Description))) >= azureCut

@@ -21,7 +21,7 @@ func FuzzAzureURL(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _ = host.Current(t.Context(), dev)
+		_, _ = host.Current(t.Context(), dev, 0)
 		segments := strings.Split(strings.TrimPrefix(at.url, "https://dev.azure.com/"), "/")
 		if len(segments) != 7 || strings.Join(segments[2:5], "/") != "_apis/git/repositories" || segments[6] != "pullrequests" {
 			t.Fatalf("%q is asked at %s", path, at.url)
@@ -53,7 +53,7 @@ func FuzzAzureAnswers(f *testing.F) {
 			t.Fatal(err)
 		}
 		every(t.Context(), host, func(string, error) {})
-		if got, err := host.Current(context.Background(), dev); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
+		if got, err := host.Current(context.Background(), dev, 0); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
 			t.Errorf("%q: %+v", answer, got)
 		}
 	})

@@ -29,8 +29,6 @@ const (
 	azConflict = "conflicts"
 )
 
-var azAll = strings.Replace(azOpen, "status=active", "status=all", 1)
-
 func onAzure(t *testing.T, exchanges []exchange, options ...forge.Option) forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
@@ -67,7 +65,7 @@ var (
 
 func azStatus(word string) fields { return fields{"mergeStatus": word} }
 
-func TestAzureCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
+func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
 	want := func(number int, state forge.State, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{Number: number, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit}
@@ -78,40 +76,40 @@ func TestAzureCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 	full := azPull(azOldHead, fields{"description": long})
 	var page []fields
 	for i := range 100 {
-		page = append(page, azPull(azClosed, number(100+i), fields{"description": otherText}))
+		page = append(page, azPull(number(100+i), fields{"description": otherText}))
 	}
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"never one": {[]exchange{{request: azOpen, answer: azList()}, {request: azAll, answer: azList()}}, nil},
+		"never one": {[]exchange{{request: azOpen, answer: azList()}, {request: azGet, status: 404, answer: fields{"message": "TF401180: The requested pull request was not found."}}}, nil},
 		"open":      {[]exchange{{request: azOpen, answer: azList(azPull())}}, want(7, forge.Open, "")},
-		"merged":    {[]exchange{{request: azOpen, answer: azList()}, {request: azAll, answer: azList(azPull(azMerged))}}, want(7, forge.Merged, mergedAs)},
+		"merged":    {[]exchange{{request: azOpen, answer: azList()}, {request: azGet, answer: azPull(azMerged)}}, want(7, forge.Merged, mergedAs)},
 		"the newest, in whatever order": {
-			[]exchange{{request: azOpen, answer: azList()}, {request: azAll, answer: azList(azPull(azClosed, number(8)), azPull(azMerged, number(9)), azPull(azClosed))}},
-			want(9, forge.Merged, mergedAs),
+			[]exchange{{request: azOpen, answer: azList(azPull(number(8)), azPull(number(9)), azPull())}},
+			want(9, forge.Open, ""),
 		},
 		"those of others": {[]exchange{
 			{request: azOpen, answer: azList(azPull(azFork), azPull(fields{"description": otherText}), azPull(fields{"description": prodMark}))},
-			{request: azAll, answer: azList(azPull(azFork), azPull(azClosed, azFork))},
+			{request: azGet, answer: azPull(azClosed, fields{"description": prodMark})},
 		}, nil},
-		"no description": {[]exchange{{request: azOpen, answer: azList(func() fields { p := azPull(); delete(p, "description"); return p }())}, {request: azAll, answer: azList()}}, nil},
+		"no description": {[]exchange{{request: azOpen, answer: azList(func() fields { p := azPull(); delete(p, "description"); return p }())}, {request: azGet, answer: azPull(fields{"description": otherText})}}, nil},
 		// "Please note that description field will be truncated up to 400 symbols in the result."
 		"a description that a list cuts":  {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: azPull(fields{"description": long})}}, want(7, forge.Open, "")},
 		"a mark beyond what a list shows": {[]exchange{{request: azOpen, answer: azList(azPull(fields{"description": strings.Repeat("x", 400)}))}, {request: azGet, answer: azPull(fields{"description": strings.Repeat("x", 500) + "\r\n" + devMark})}}, want(7, forge.Open, "")},
 		"descriptions that a list cuts, of many": {[]exchange{
-			{request: azOpen, answer: azList()}, {request: azAll, answer: azList(azPull(azClosed, cut, number(5)), azPull(azClosed, cut, number(6)), azPull(azMerged, cut))},
-			{request: azGet, answer: azPull(azMerged, fields{"description": long})},
-		}, want(7, forge.Merged, mergedAs)},
+			{request: azOpen, answer: azList(azPull(cut, number(5)), azPull(cut, number(6)), azPull(cut))},
+			{request: azGet, answer: azPull(fields{"description": long})},
+		}, want(7, forge.Open, "")},
 		"what changed while it was looked": {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: full}}, func() *forge.PullRequest { p := want(7, forge.Open, ""); p.HeadCommit = oldHead; return p }()},
 		"on the second page": {[]exchange{
-			{request: azOpen, answer: azList()}, {request: azAll, answer: azList(page...)},
-			{request: strings.Replace(azAll, "skip=0", "skip=100", 1), answer: azList(azPull(azClosed))},
-		}, want(7, forge.Closed, "")},
+			{request: azOpen, answer: azList(page...)},
+			{request: strings.Replace(azOpen, "skip=0", "skip=100", 1), answer: azList(azPull())},
+		}, want(7, forge.Open, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onAzure(t, test.exchanges).Current(t.Context(), dev)
+			got, err := onAzure(t, test.exchanges).Current(t.Context(), dev, 7)
 			if got != nil && strings.HasSuffix(got.URL, fmt.Sprintf("/org/owner/_git/gitops/pullrequest/%d", got.Number)) {
 				got.URL = "" // which has the server's address
 			}
@@ -351,7 +349,7 @@ func TestAzureTakesTokensOfEntraIDAsABearers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = host.Current(t.Context(), dev)
+		_, err = host.Current(t.Context(), dev, 0)
 		wantError(t, err, forge.ErrUnauthorized, "you sent Bearer ***")
 	}
 }

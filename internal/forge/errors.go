@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // The errors of this package. Every error of a GitHost matches one of these, is a
@@ -46,6 +48,9 @@ var (
 // package.
 var errBusy = errors.New("the Git host is still checking the pull request")
 
+// errTooLong: an answer has more bytes than are read of one.
+var errTooLong = failf(ErrUnreachable, "the Git host's answer is longer than %d MiB", maxAnswer>>20)
+
 // failure is an error as it leaves the package: its text without credentials, and
 // the error above that it matches. It keeps no cause, because a cause could still
 // be printed.
@@ -70,7 +75,7 @@ func (h *gitHost) describe(err error) error {
 		text = strings.Replace(text, request.Error(), request.Err.Error(), 1)
 	}
 	text = fmt.Sprintf("repository %q: %s", h.url, text)
-	return &failure{text: h.secrets.Scrub(text), kind: classify(err)}
+	return &failure{text: wording.Visible(h.secrets.Scrub(text)), kind: classify(err)}
 }
 
 // kinded is an error that matches a kind without repeating its text.

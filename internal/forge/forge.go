@@ -75,8 +75,9 @@ func (c Credentials) GoString() string { return "forge.Credentials{}" }
 // requests, or has not noticed a push yet, no longer than WithPatience says.
 type GitHost interface {
 	// Current returns the owner's request from the head into the base: the open
-	// one, else the newest; nil when there never was one.
-	Current(context.Context, Selector) (*PullRequest, error)
+	// one, else that of the number, which the caller knows from Ensure; nil when there
+	// is none. The number 0 is that of no request.
+	Current(ctx context.Context, s Selector, number int) (*PullRequest, error)
 
 	// Free is ErrNotOwned while another open request than the owner's into the base
 	// comes from the head: a push to it would change that one.

@@ -37,32 +37,40 @@ func (g *giteaAPI) sdk(ctx context.Context) (*gitea.Client, error) {
 
 // find cannot filter by head: the API lists by state only. It first asks for any
 // request between the branches, which saves reading all of them when there is
-// none; that answer may be any of them, closed long ago. A slash in the base would
-// be escaped in the path, which some proxies refuse.
-func (g *giteaAPI) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+// none; that answer may be any of them, closed long ago, or of a fork. A slash in
+// the base would be escaped in the path, which some proxies refuse.
+//
+// Whoever may open a request can write more into it than is read of an answer. Ours
+// are never that long, so that from there on requests are listed one by one, and
+// those that are too long are passed over.
+func (g *giteaAPI) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
 	sdk, err := g.sdk(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if base != "" && !strings.Contains(base, "/") {
 		_, _, err := sdk.GetPullRequestByBaseHead(g.at.owner, g.at.name, base, head)
-		if answered(err, http.StatusNotFound) {
+		switch {
+		case answered(err, http.StatusNotFound):
 			return nil, g.exists(sdk)
-		}
-		if err != nil {
+		case err != nil && !errors.Is(err, errTooLong):
 			return nil, err
 		}
 	}
-	options := gitea.ListPullRequestsOptions{State: gitea.StateClosed, ListOptions: gitea.ListOptions{Page: 1, PageSize: 50}}
-	if open {
-		options.State = gitea.StateOpen
-	}
-	for options.Page > 0 {
+	options := gitea.ListPullRequestsOptions{State: gitea.StateOpen, ListOptions: gitea.ListOptions{Page: 1, PageSize: 50}}
+	for listed, passed := 0, 0; ; {
 		page, response, err := sdk.ListRepoPullRequests(g.at.owner, g.at.name, options)
-		if answered(err, http.StatusNotFound) {
+		switch {
+		case answered(err, http.StatusNotFound):
 			return nil, g.exists(sdk)
-		}
-		if err != nil {
+		case errors.Is(err, errTooLong) && options.PageSize > 1:
+			options.Page, options.PageSize = listed+1, 1
+			continue
+		case errors.Is(err, errTooLong) && passed < maxPassed:
+			options.Page++
+			passed++
+			continue
+		case err != nil:
 			return nil, err
 		}
 		for _, pull := range page { // newest first
@@ -70,10 +78,15 @@ func (g *giteaAPI) find(ctx context.Context, base, head string, open bool, match
 				return r, nil
 			}
 		}
+		if listed += len(page); response.NextPage == 0 {
+			return nil, nil
+		}
 		options.Page = response.NextPage
 	}
-	return nil, nil
 }
+
+// maxPassed is how many requests that are too long are passed over.
+const maxPassed = 100
 
 // exists returns an error when the repository or the account does not exist.
 // Gitea treats a token that it does not know as anonymous.

@@ -3,6 +3,7 @@ package forge_test
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
@@ -11,10 +12,9 @@ import (
 // a server that checks each request; the rest against the real one.
 
 const (
-	tea       = "/api/v1/repos/owner/gitops"
-	teaAny    = "GET " + tea + "/pulls/main/flotilla/dev"
-	teaOpen   = "GET " + tea + "/pulls?limit=50&page=1&state=open"
-	teaClosed = "GET " + tea + "/pulls?limit=50&page=1&state=closed"
+	tea     = "/api/v1/repos/owner/gitops"
+	teaAny  = "GET " + tea + "/pulls/main/flotilla/dev"
+	teaOpen = "GET " + tea + "/pulls?limit=50&page=1&state=open"
 )
 
 func teaPull(changes ...fields) fields {
@@ -32,21 +32,68 @@ func nextPage(page string) map[string]string {
 
 func TestGiteaReadsPagesUntilOursIsFound(t *testing.T) {
 	t.Parallel()
-	closed := teaPull(fields{"state": "closed", "head": fields{"label": "flotilla/dev", "ref": "refs/pull/7/head", "sha": newHead, "repo_id": 5}})
-	other := teaPull(fields{"body": otherText, "state": "closed"})
+	other := teaPull(fields{"body": otherText})
 	host := scripted(t, forge.Forgejo, "/owner/gitops.git", []exchange{
+		{request: teaAny, answer: other},
+		{request: teaOpen, answer: []fields{other}, header: nextPage("2")},
+		{request: strings.Replace(teaOpen, "page=1", "page=2", 1), answer: []fields{other}, header: nextPage("3")},
+		{request: strings.Replace(teaOpen, "page=1", "page=3", 1), answer: []fields{other, teaPull()}, header: nextPage("4")},
+	})
+	request, err := host.Current(t.Context(), dev, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, request, forge.Open)
+}
+
+// Whoever may open a request can write so much into it that a page of requests is longer than is read of an answer.
+func TestARequestThatIsTooLongHidesNoOther(t *testing.T) {
+	t.Parallel()
+	closed := teaPull(fields{"state": "closed", "number": 3})
+	long := teaPull(fields{"number": 8, "body": strings.Repeat("x", 33<<20), "head": fields{"label": "bomb", "ref": "bomb", "sha": oldHead, "repo_id": 6}})
+	one := func(page string) string { return "GET " + tea + "/pulls?limit=1&page=" + page + "&state=open" }
+	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+		{request: teaAny, answer: closed},
+		{request: teaOpen, answer: []fields{teaPull(fields{"body": otherText})}, header: nextPage("2")},
+		{request: strings.Replace(teaOpen, "page=1", "page=2", 1), answer: []fields{long, teaPull()}},
+		{request: one("2"), answer: []fields{long}, header: nextPage("3")},
+		{request: one("3"), answer: []fields{teaPull()}},
+		// A repository with nothing but such requests.
+		{request: teaAny, answer: long},
+		{request: teaOpen, answer: []fields{long}},
+		{request: one("1"), answer: []fields{long}},
+		{request: one("2"), answer: []fields{}},
+	})
+	request, err := host.Current(t.Context(), dev, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, request, forge.Open)
+	if request, err := host.Current(t.Context(), dev, 0); err != nil || request != nil {
+		t.Errorf("current is %+v, %v", request, err)
+	}
+}
+
+// A repository has thousands of closed requests, and Gitea lists them by nothing but their state: the one that is
+// known by its number is asked for by that.
+func TestGiteaIsNotAskedForAllClosedRequests(t *testing.T) {
+	t.Parallel()
+	closed := teaPull(fields{"state": "closed", "head": fields{"label": "flotilla/dev", "ref": "refs/pull/7/head", "sha": newHead, "repo_id": 5}})
+	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
 		{request: teaAny, answer: closed},
 		{request: teaOpen, answer: []fields{}},
+		{request: "GET " + tea + "/pulls/7", answer: closed},
 		{request: teaAny, answer: closed},
-		{request: teaClosed, answer: []fields{other}, header: nextPage("2")},
-		{request: strings.Replace(teaClosed, "page=1", "page=2", 1), answer: []fields{other}, header: nextPage("3")},
-		{request: strings.Replace(teaClosed, "page=1", "page=3", 1), answer: []fields{other, closed}, header: nextPage("4")},
+		{request: teaOpen, answer: []fields{}},
 	})
-	request, err := host.Current(t.Context(), dev)
+	request, err := host.Current(t.Context(), dev, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantState(t, request, forge.Closed)
+	if request, err := host.Current(t.Context(), dev, 0); err != nil || request != nil {
+		t.Errorf("current is %+v, %v", request, err)
+	}
 }
 
 func TestGiteaTakesLabelsAndTeamsOfTheOrganization(t *testing.T) {
@@ -89,4 +136,37 @@ func TestGiteaTakesBackAMergeWhoseHeadMovedMeanwhile(t *testing.T) {
 	})
 	_, err := host.Merge(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}, newHead, forge.WhenChecksSucceed)
 	wantError(t, err, forge.ErrHeadMoved, oldHead+", not "+newHead+", and is not merged: auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again")
+}
+
+// What a Git host says is printed: in errors, and as attributes.
+func TestWhatAGitHostSaysDoesNothingToATerminal(t *testing.T) {
+	t.Parallel()
+	const evil = "\x1b[2J\x1b]0;owned\x07\u202e\u009b"
+	clean := func(text string) {
+		t.Helper()
+		if strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }) {
+			t.Errorf("%q", text)
+		}
+	}
+	host := scripted(t, forge.Gitea, "/owner/gitops.git", []exchange{
+		{request: teaAny, answer: teaPull()},
+		{request: teaOpen, answer: []fields{teaPull(fields{"html_url": "https://gitea.example.com/" + evil})}},
+		{request: teaAny, status: 403, answer: fields{"message": evil}},
+		{request: "GET " + tea + "/commits/" + oldHead + "/status?limit=50&page=1", answer: fields{"statuses": []fields{{
+			"id": 1, "status": "success", "context": "ci" + evil, "description": evil, "target_url": "https://ci.example.com/" + evil, "creator": fields{"login": evil, "username": evil},
+		}}}},
+		{request: "GET " + tea + "/commits/" + oldHead + "/status?limit=50&page=2", answer: fields{"statuses": []fields{}}},
+	})
+	request, err := host.Current(t.Context(), dev, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean(request.URL)
+	_, err = host.Current(t.Context(), dev, 0)
+	clean(err.Error())
+	statuses, err := host.Statuses(t.Context(), oldHead)
+	if err != nil || len(statuses) != 1 {
+		t.Fatal(statuses, err)
+	}
+	clean(statuses[0].Context + statuses[0].Description + statuses[0].URL + statuses[0].Creator)
 }

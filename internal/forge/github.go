@@ -38,13 +38,10 @@ func (c Credentials) asToken() string {
 	return c.Password
 }
 
-func (g *githubAPI) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
+func (g *githubAPI) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
 	options := &github.PullRequestListOptions{
-		State: "closed", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc",
+		State: "open", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc",
 		ListOptions: github.ListOptions{Page: 1, PerPage: 100},
-	}
-	if open {
-		options.State = "open"
 	}
 	for options.Page > 0 {
 		page, response, err := g.client.PullRequests.List(ctx, g.at.owner, g.at.name, options)

@@ -14,7 +14,6 @@ import (
 const (
 	hub        = "/api/v3/repos/owner/gitops"
 	hubOpen    = "GET " + hub + "/pulls?base=main&direction=desc&head=owner%3Aflotilla%2Fdev&page=1&per_page=100&sort=created&state=open"
-	hubClosed  = "GET " + hub + "/pulls?base=main&direction=desc&head=owner%3Aflotilla%2Fdev&page=1&per_page=100&sort=created&state=closed"
 	hubGet     = "GET " + hub + "/pulls/7"
 	hubMerge   = "PUT " + hub + "/pulls/7/merge"
 	hubGraphQL = "POST /api/graphql"
@@ -100,41 +99,39 @@ func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"never one": {[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubClosed, answer: []fields{}}}, nil},
+		"never one": {[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, status: 404, answer: fields{"message": "Not Found"}}}, nil},
 		"open": {[]exchange{{request: hubOpen, answer: []fields{hubListed()}}}, &forge.PullRequest{
 			Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Open, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead,
 		}},
-		"merged": {[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubClosed, answer: []fields{hubMergedOld, hubClosedOld}}}, &forge.PullRequest{
+		"merged": {[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, answer: hubMergedOld}}, &forge.PullRequest{
 			Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Merged, Owner: "dev", Base: "main", Head: "flotilla/dev",
 			HeadCommit: newHead, MergeCommit: mergedAs,
 		}},
 		"closed, its mark in the text of a browser": {
-			[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubClosed, answer: []fields{with(hubClosedOld, fields{"body": "Hello\r\n" + devMark + "\r\n"})}}},
+			[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, answer: with(hubClosedOld, fields{"body": "Hello\r\n" + devMark + "\r\n"})}},
 			&forge.PullRequest{Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Closed, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead},
 		},
 		"those of others": {
 			[]exchange{
 				{request: hubOpen, answer: []fields{hubListed(fields{"body": nil}), hubListed(hubFork), hubListed(fields{"body": prodMark})}},
-				{request: hubClosed, answer: []fields{with(hubClosedOld, fields{"body": prodMark})}},
+				{request: hubGet, answer: with(hubClosedOld, fields{"body": prodMark})},
 			}, nil,
 		},
 		"on the second page": {
 			[]exchange{
-				{request: hubOpen, answer: []fields{}},
-				{request: hubClosed, answer: []fields{with(hubClosedOld, fields{"body": otherText})}, header: map[string]string{
+				{request: hubOpen, answer: []fields{hubListed(fields{"body": otherText})}, header: map[string]string{
 					"Link": `<https://elsewhere.example.com/repositories/5/pulls?page=2>; rel="next", <https://elsewhere.example.com/repositories/5/pulls?page=2>; rel="last"`,
 				}},
-				{request: "GET " + hub + "/pulls?base=main&direction=desc&head=owner%3Aflotilla%2Fdev&page=2&per_page=100&sort=created&state=closed", answer: []fields{hubMergedOld}},
+				{request: "GET " + hub + "/pulls?base=main&direction=desc&head=owner%3Aflotilla%2Fdev&page=2&per_page=100&sort=created&state=open", answer: []fields{hubListed()}},
 			},
 			&forge.PullRequest{
-				Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Merged, Owner: "dev", Base: "main", Head: "flotilla/dev",
-				HeadCommit: newHead, MergeCommit: mergedAs,
+				Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Open, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead,
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitHub(t, test.exchanges).Current(t.Context(), dev)
+			got, err := onGitHub(t, test.exchanges).Current(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 				t.Errorf("current is %+v, %v", got, err)
 			}
@@ -146,7 +143,7 @@ func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 func TestGitHubForksThatWereDeletedAreForeign(t *testing.T) {
 	t.Parallel()
 	deleted := `[{"number": 7, "body": ` + quoted(devBody) + `, "head": {"ref": "flotilla/dev", "repo": null}, "base": {"ref": "main", "repo": {"id": 5}}}]`
-	got, err := onGitHub(t, []exchange{{request: hubOpen, answer: deleted}, {request: hubClosed, answer: deleted}}).Current(t.Context(), dev)
+	got, err := onGitHub(t, []exchange{{request: hubOpen, answer: deleted}}).Current(t.Context(), dev, 0)
 	if err != nil || got != nil {
 		t.Errorf("current is %+v, %v", got, err)
 	}

@@ -40,11 +40,8 @@ type noLimiter struct{}
 
 func (noLimiter) Wait(context.Context) error { return nil }
 
-func (g *gitlabAPI) find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error) {
-	states := []string{"merged", "closed"}
-	if open {
-		states = []string{"opened", "locked"} // locked: it is being merged
-	}
+func (g *gitlabAPI) find(ctx context.Context, base, head string, match func(*request) bool) (*request, error) {
+	states := []string{"opened", "locked"} // locked: it is being merged
 	options := &gitlab.ListProjectMergeRequestsOptions{
 		SourceBranch: &head, State: gitlab.Ptr("all"),
 		OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),

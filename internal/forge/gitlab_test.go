@@ -57,26 +57,29 @@ var (
 
 func labStatus(status string) fields { return fields{"detailed_merge_status": status} }
 
-func TestGitLabCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
+func TestGitLabCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
 	want := func(state forge.State, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{Number: 7, URL: labURL, State: state, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead, MergeCommit: mergeCommit}
 	}
-	twice := func(answer ...fields) []exchange {
-		return []exchange{{request: labList, answer: answer}, {request: labList, answer: answer}}
+	closed := func(known ...fields) []exchange {
+		return []exchange{{request: labList, answer: []fields{labListed(labClosed), labListed(labMerged)}}, {request: labGet, answer: labMerge(known...)}}
 	}
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"never one":               {twice([]fields{}...), nil},
-		"open":                    {[]exchange{{request: labList, answer: []fields{labListed(labClosed), labListed()}}}, want(forge.Open, "")},
-		"being merged":            {[]exchange{{request: labList, answer: []fields{labListed(fields{"state": "locked"})}}}, want(forge.Open, "")},
-		"merged":                  {twice(labListed(labMerged), labListed(labClosed)), want(forge.Merged, mergedAs)},
-		"merged by squashing":     {twice(labListed(labMerged, fields{"merge_commit_sha": nil, "squash_commit_sha": mergedAs})), want(forge.Merged, mergedAs)},
-		"merged by fast-forward":  {twice(labListed(labMerged, fields{"merge_commit_sha": nil})), want(forge.Merged, newHead)},
-		"closed":                  {twice(labListed(labClosed), labListed(labMerged)), want(forge.Closed, "")},
-		"those of others":         {twice(labListed(labFork), labListed(fields{"description": nil}), labListed(fields{"description": prodMark})), nil},
+		"never one":              {[]exchange{{request: labList, answer: []fields{}}, {request: labGet, status: 404, answer: fields{"message": "404 Not found"}}}, nil},
+		"open":                   {[]exchange{{request: labList, answer: []fields{labListed(labClosed), labListed()}}}, want(forge.Open, "")},
+		"being merged":           {[]exchange{{request: labList, answer: []fields{labListed(fields{"state": "locked"})}}}, want(forge.Open, "")},
+		"merged":                 {closed(labMerged), want(forge.Merged, mergedAs)},
+		"merged by squashing":    {closed(labMerged, fields{"merge_commit_sha": nil, "squash_commit_sha": mergedAs}), want(forge.Merged, mergedAs)},
+		"merged by fast-forward": {closed(labMerged, fields{"merge_commit_sha": nil}), want(forge.Merged, newHead)},
+		"closed":                 {closed(labClosed), want(forge.Closed, "")},
+		"those of others": {[]exchange{
+			{request: labList, answer: []fields{labListed(labFork), labListed(fields{"description": nil}), labListed(fields{"description": prodMark})}},
+			{request: labGet, answer: labMerge(fields{"description": prodMark})},
+		}, nil},
 		"labels with all details": {[]exchange{{request: labList, answer: []fields{labListed(fields{"labels": []fields{{"id": 1, "name": "x"}}})}}}, want(forge.Open, "")},
 		"on the second page": {[]exchange{
 			{request: labList, answer: []fields{labListed(fields{"description": otherText})}, header: map[string]string{"X-Next-Page": "2", "X-Page": "1"}},
@@ -85,7 +88,7 @@ func TestGitLabCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitLab(t, test.exchanges).Current(t.Context(), dev)
+			got, err := onGitLab(t, test.exchanges).Current(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 				t.Errorf("current is %+v, %v", got, err)
 			}

@@ -10,15 +10,16 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // api is what each kind of Git host implements. Its errors are the transport's, or
 // of a kind of errors.go; nothing in it knows owners.
 type api interface {
-	// find returns the newest request from head into base, both branches of this
-	// repository, that is open or not and that match takes; nil when none is. With
-	// base "" it may go into any branch.
-	find(ctx context.Context, base, head string, open bool, match func(*request) bool) (*request, error)
+	// find returns the newest open request from head into base, both branches of this
+	// repository, that match takes; nil when none is. With base "" it may go into any
+	// branch. Those that are not open are found by number only: there may be thousands.
+	find(ctx context.Context, base, head string, match func(*request) bool) (*request, error)
 	get(ctx context.Context, number int) (*request, error)
 	open(ctx context.Context, base, head, title, body string) (*request, error)
 	edit(ctx context.Context, number int, title, body string) error
@@ -59,6 +60,13 @@ type request struct {
 	status      string   // why it cannot be merged, in the Git host's terms
 }
 
+// shown is the request as it leaves the package: its URL, which is the Git host's word, does nothing to a terminal.
+func (r *request) shown() *PullRequest {
+	shown := r.PullRequest
+	shown.URL = wording.Visible(shown.URL)
+	return &shown
+}
+
 // comes reports whether the request is from this branch of the repository into
 // base; "" is any base.
 func (r *request) comes(head, base string) bool {
@@ -91,24 +99,27 @@ func (h *gitHost) Check(w Wanted) error {
 }
 
 // Current is as GitHost says.
-func (h *gitHost) Current(ctx context.Context, s Selector) (*PullRequest, error) {
-	r, err := h.current(ctx, s)
+func (h *gitHost) Current(ctx context.Context, s Selector, number int) (*PullRequest, error) {
+	r, err := h.current(ctx, s, number)
 	if err != nil || r == nil {
 		return nil, h.describe(err)
 	}
-	return &r.PullRequest, nil
+	return r.shown(), nil
 }
 
-func (h *gitHost) current(ctx context.Context, s Selector) (*request, error) {
+func (h *gitHost) current(ctx context.Context, s Selector, number int) (*request, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	owned := func(r *request) bool { return r.Owner == s.Owner }
-	r, err := h.api.find(ctx, s.Base, s.Head, true, owned)
-	if err != nil || r != nil {
+	r, err := h.api.find(ctx, s.Base, s.Head, func(r *request) bool { return r.Owner == s.Owner })
+	if err != nil || r != nil || number == 0 {
 		return r, err
 	}
-	return h.api.find(ctx, s.Base, s.Head, false, owned)
+	r, err = h.api.get(ctx, number)
+	if answered(err, http.StatusNotFound) || err == nil && (r.foreign || r.Owner != s.Owner) {
+		return nil, nil
+	}
+	return r, err
 }
 
 // Free is as GitHost says.
@@ -116,7 +127,7 @@ func (h *gitHost) Free(ctx context.Context, s Selector) error {
 	if err := s.check(); err != nil {
 		return h.describe(err)
 	}
-	r, err := h.api.find(ctx, "", s.Head, true, func(r *request) bool { return r.Base != s.Base || r.Owner != s.Owner })
+	r, err := h.api.find(ctx, "", s.Head, func(r *request) bool { return r.Base != s.Base || r.Owner != s.Owner })
 	if err == nil && r != nil {
 		err = s.notOwned(r)
 	}
@@ -129,7 +140,7 @@ func (h *gitHost) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
 	if r == nil {
 		return nil, h.describe(err)
 	}
-	return &r.PullRequest, h.describe(err)
+	return r.shown(), h.describe(err)
 }
 
 func (h *gitHost) ensure(ctx context.Context, w Wanted) (*request, error) {
@@ -177,7 +188,7 @@ func (h *gitHost) ensure(ctx context.Context, w Wanted) (*request, error) {
 // opened returns the open request between the branches; it is an ErrNotOwned when
 // that belongs to others. Git hosts allow only one.
 func (h *gitHost) opened(ctx context.Context, s Selector) (*request, error) {
-	r, err := h.api.find(ctx, s.Base, s.Head, true, func(*request) bool { return true })
+	r, err := h.api.find(ctx, s.Base, s.Head, func(*request) bool { return true })
 	if err != nil || r == nil || r.Owner == s.Owner {
 		return r, err
 	}

@@ -13,7 +13,7 @@ func (h *gitHost) Merge(ctx context.Context, p *PullRequest, headCommit string, 
 	if err != nil {
 		return nil, h.describe(err)
 	}
-	return &r.PullRequest, nil
+	return r.shown(), nil
 }
 
 func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*request, error) {

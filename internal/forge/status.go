@@ -70,7 +70,8 @@ func (h *gitHost) Statuses(ctx context.Context, commit string) ([]Status, error)
 	}
 	statuses := make([]Status, 0, len(latest))
 	for _, s := range latest {
-		s.Description, s.URL = wording.OneLine(h.secrets.Scrub(s.Description)), h.secrets.Scrub(s.URL)
+		s.Description, s.URL = wording.OneLine(h.secrets.Scrub(s.Description)), wording.Visible(h.secrets.Scrub(s.URL))
+		s.Context, s.Creator = wording.Visible(s.Context), wording.Visible(s.Creator)
 		statuses = append(statuses, s.Status)
 	}
 	slices.SortFunc(statuses, func(a, b Status) int { return strings.Compare(a.Context, b.Context) })

@@ -154,7 +154,7 @@ func (t *transport) once(request *http.Request, body []byte) (*http.Response, er
 		_ = response.Body.Close()
 		return nil, failf(ErrUnreachable, "the Git host answered with a web page instead of its API's answer; is the URL of the API right?")
 	}
-	response.Body = &cutBody{Reader: io.LimitReader(response.Body, maxAnswer), Closer: response.Body}
+	response.Body = &boundedBody{ReadCloser: response.Body, left: maxAnswer}
 	return response, nil
 }
 
@@ -167,9 +167,21 @@ func asksToSignIn(response *http.Response, kind string) bool {
 	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
 }
 
-type cutBody struct {
-	io.Reader
-	io.Closer
+// boundedBody gives no more than so many bytes, and an errTooLong for what is longer.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n, errTooLong
+	}
+	return n, err
 }
 
 // moved is the error for a redirect. None is followed: another server must not get

@@ -56,7 +56,7 @@ func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewRead
 // every calls each method that asks the host, and hands its error over.
 func every(ctx context.Context, host forge.GitHost, check func(name string, err error)) {
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
-	_, err := host.Current(ctx, dev)
+	_, err := host.Current(ctx, dev, 0)
 	check("Current", err)
 	check("Free", host.Free(ctx, dev))
 	_, err = host.Ensure(ctx, wanted(dev))
@@ -153,7 +153,7 @@ func TestNoServerAnswers(t *testing.T) {
 		for _, kind := range allForges {
 			t.Run(name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				_, err := hostAt(t, kind, test.url+pathOf(kind), hasty).Current(t.Context(), dev)
+				_, err := hostAt(t, kind, test.url+pathOf(kind), hasty).Current(t.Context(), dev, 0)
 				wantError(t, err, forge.ErrUnreachable, test.says)
 			})
 		}
@@ -174,7 +174,7 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 			forEachForge(t, handler, func(t *testing.T, host forge.GitHost) {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
-				_, err := host.Current(ctx, dev)
+				_, err := host.Current(ctx, dev, 0)
 				if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, forge.ErrUnreachable) {
 					t.Errorf("err = %v", err)
 				}
@@ -234,13 +234,13 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		host := onGitHub(t, []exchange{{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "30"}}})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		_, err := host.Current(ctx, dev)
+		_, err := host.Current(ctx, dev, 0)
 		wantError(t, err, forge.ErrRateLimited, "(30s)")
 	})
 	t.Run("for ever", func(t *testing.T) {
 		t.Parallel()
 		e := exchange{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "0"}}
-		_, err := onGitHub(t, []exchange{e, e, e, e}).Current(t.Context(), dev)
+		_, err := onGitHub(t, []exchange{e, e, e, e}).Current(t.Context(), dev, 0)
 		wantError(t, err, forge.ErrRateLimited, "limits requests")
 	})
 }
@@ -248,10 +248,10 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 func TestOnlyWhatReadsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	down := exchange{request: hubOpen, status: 500, answer: "oh no"}
-	if _, err := onGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}, hasty).Current(t.Context(), dev); err != nil {
+	if _, err := onGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}, hasty).Current(t.Context(), dev, 0); err != nil {
 		t.Errorf("three failures are too much: %v", err)
 	}
-	_, err := onGitHub(t, []exchange{down, down, down, down}, hasty).Current(t.Context(), dev)
+	_, err := onGitHub(t, []exchange{down, down, down, down}, hasty).Current(t.Context(), dev, 0)
 	wantError(t, err, forge.ErrUnreachable, "500 Internal Server Error: oh no")
 
 	// POST, PUT and PATCH are not: see "the answer was lost" and "down" of each host.
@@ -276,7 +276,7 @@ func TestADroppedConnectionIsNoEnd(t *testing.T) {
 			t.Cleanup(server.Close)
 			selector := dev
 			selector.Base = "env/dev" // where Gitea only lists
-			if request, err := hostAt(t, kind, server.URL+pathOf(kind), hasty).Current(t.Context(), selector); err != nil || request != nil {
+			if request, err := hostAt(t, kind, server.URL+pathOf(kind), hasty).Current(t.Context(), selector, 0); err != nil || request != nil {
 				t.Errorf("current is %+v, %v", request, err)
 			}
 		})
@@ -308,7 +308,7 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 	}, func(t *testing.T, host forge.GitHost) {
 		selector := dev
 		selector.Base = "env/dev"
-		if _, err := host.Current(t.Context(), selector); err != nil {
+		if _, err := host.Current(t.Context(), selector, 0); err != nil {
 			t.Error(err)
 		}
 	})
