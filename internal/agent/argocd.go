@@ -150,7 +150,7 @@ func webURL(address string) string {
 	if err != nil || parsed.Scheme != "ssh" {
 		return strings.TrimSuffix(address, ".git")
 	}
-	if segments := pathSegments(parsed); parsed.Hostname() == "ssh.dev.azure.com" && len(segments) == 4 { // v3, organization, project, repository
+	if segments := pathSegments(parsed); (parsed.Hostname() == "ssh.dev.azure.com" || parsed.Hostname() == "vs-ssh.visualstudio.com") && len(segments) == 4 { // v3, organization, project, repository
 		return "https://dev.azure.com/" + segments[1] + "/" + segments[2] + "/_git/" + segments[3]
 	}
 	return "https://" + parsed.Hostname() + strings.TrimSuffix(parsed.Path, ".git")

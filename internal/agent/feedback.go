@@ -6,25 +6,20 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
 // The kinds of Git hosts that agents can report to.
 const (
-	forgeGitHub  = "github"
-	forgeGitLab  = "gitlab"
-	forgeGitea   = "gitea"
-	forgeForgejo = "forgejo"
-	forgeAzure   = "azure"
+	forgeGitHub  = string(forge.GitHub)
+	forgeGitLab  = string(forge.GitLab)
+	forgeGitea   = string(forge.Gitea)
+	forgeForgejo = string(forge.Forgejo)
+	forgeAzure   = string(forge.Azure)
 )
 
 var forges = []string{forgeGitHub, forgeGitLab, forgeGitea, forgeForgejo, forgeAzure}
-
-// knownGitHosts are the Git hosts whose kind follows from their name.
-var knownGitHosts = map[string]string{
-	"github.com": forgeGitHub, "gitlab.com": forgeGitLab, "gitea.com": forgeGitea, "codeberg.org": forgeForgejo,
-	"dev.azure.com": forgeAzure,
-}
 
 // The placeholders of a context: the cluster, and which of its folders it is about.
 const (
@@ -53,7 +48,7 @@ func (r *renderer) checkFeedback() {
 		return
 	}
 	if f.Forge == "" {
-		f.Forge = knownGitHosts[strings.ToLower(parsed.Hostname())]
+		f.Forge = string(forge.KindOf(parsed.Hostname()))
 	}
 	switch {
 	case f.Forge == "":

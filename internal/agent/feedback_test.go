@@ -112,6 +112,28 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 	}
 }
 
+// A Git host is known by its name to agents as it is to pull requests.
+func TestAGitHostIsKnownByItsName(t *testing.T) {
+	for repository, api := range map[string]string{
+		"https://github.com/platform/gitops":                     "https://api.github.com",
+		"https://acme.ghe.com/platform/gitops":                   "https://api.acme.ghe.com",
+		"https://gitlab.com/platform/gitops":                     "https://gitlab.com/api/v4",
+		"https://codeberg.org/platform/gitops":                   "https://codeberg.org/api/v1",
+		"https://contoso.visualstudio.com/platform/_git/gitops":  "https://contoso.visualstudio.com",
+		"git@vs-ssh.visualstudio.com:v3/contoso/platform/gitops": "https://dev.azure.com",
+	} {
+		settings := small(agent.ArgoCD)
+		settings.Repository.URL = repository
+		if strings.HasPrefix(repository, "git@") {
+			settings.Credentials.SSHPrivateKey = privateKey
+		}
+		settings.Feedback = &agent.Reporting{Token: "secret"}
+		if service, _ := told(t, settings, "flotilla-cluster"); service["url"] != api {
+			t.Errorf("of %s the API is %v, want %s", repository, service["url"], api)
+		}
+	}
+}
+
 func TestFluxTellsTheFoldersOfAClusterApart(t *testing.T) {
 	settings := small(agent.Flux)
 	settings.Feedback = &agent.Reporting{Forge: "azure", Token: "secret", URL: "https://dev.azure.com/contoso/platform/_git/gitops", Context: "prod/{cluster}/{host}"}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 )
 
 // argoHealth is a health check of Applications for Argo CD. With it the Application that follows a folder is healthy
@@ -146,8 +148,8 @@ func statusAPI(f *Reporting) string {
 	switch f.Forge {
 	case forgeGitHub:
 		switch {
-		case given == "" && at.Hostname() == "github.com":
-			return "https://api.github.com"
+		case given == "" && forge.KindOf(at.Hostname()) == forge.GitHub:
+			return "https://api." + at.Host
 		case strings.HasPrefix(given, "https://api."):
 			return given
 		}
