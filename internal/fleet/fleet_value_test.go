@@ -41,6 +41,78 @@ func TestAValueIsReadBackAsTheFleetItWas(t *testing.T) {
 	}
 }
 
+// explicitly has what everything cannot have beside target policies.
+const explicitly = `
+environment: dev
+cluster_types: [{name: drone, environment: dev}]
+clusters: [{name: drone-7, environment: dev, cluster_type: drone}]
+workspaces: [{name: team}]
+workloads: [{name: hello, workspace: team, deployment_targets: {live: {environment: dev, manifests: {storage: helm, repo: 'https://charts.example.com', chart: hello, version: 1.2.3}}}}]
+assignments: [{cluster_type: drone, deployment_target: hello-live}, {cluster: drone-7, deployment_target: hello-live}]
+config_containers: [{name: platform, environment: dev, data: {}}]
+`
+
+// A field that a test never sets can be an error that nobody sees, as whole numbers once were.
+func TestEveryFieldOfAFleetIsWrittenAndReadBack(t *testing.T) {
+	seen := map[string]bool{}
+	all, findings := fleet.Decode(input(t, everything))
+	wantFindings(t, findings)
+	explicit, findings := fleet.Decode(input(t, explicitly))
+	wantFindings(t, findings)
+	ofFiles, findings := fleet.DecodeControlPlane("dev", []any{
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: b}\n",
+	})
+	wantFindings(t, findings)
+	for _, decoded := range []*fleet.Decoded{all, explicit, ofFiles} {
+		value, err := decoded.Value()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, _, err := value.Fleet()
+		if err != nil {
+			t.Fatalf("%s: %s", value.Model, err)
+		}
+		constraints, err := value.ParseConstraints()
+		if err != nil {
+			t.Fatal(err)
+		}
+		noteFields(reflect.ValueOf(read), seen)
+		noteFields(reflect.ValueOf(constraints), seen)
+	}
+	for field, isSet := range seen {
+		if !isSet {
+			t.Errorf("no test sets %s", field)
+		}
+	}
+	if len(seen) < 90 {
+		t.Errorf("%d fields found", len(seen))
+	}
+}
+
+// noteFields notes each field of the model that has a name in JSON, and whether it is set anywhere.
+func noteFields(value reflect.Value, seen map[string]bool) {
+	switch value.Kind() {
+	case reflect.Pointer:
+		if value.IsNil() {
+			value = reflect.New(value.Type().Elem())
+		}
+		noteFields(value.Elem(), seen)
+	case reflect.Slice:
+		for i := range value.Len() {
+			noteFields(value.Index(i), seen)
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			field := value.Type().Field(i)
+			if tag := field.Tag.Get("json"); tag != "" && tag != "-" {
+				name := value.Type().Name() + "." + field.Name
+				seen[name] = seen[name] || !value.Field(i).IsZero()
+			}
+			noteFields(value.Field(i), seen)
+		}
+	}
+}
+
 func targets(f *fleet.Fleet) map[string]fleet.DeploymentTarget {
 	all := map[string]fleet.DeploymentTarget{}
 	for _, workload := range f.Workloads {

@@ -84,7 +84,7 @@ func (e *estimate) value(t reflect.Type, depth int) error {
 	case (c == 't' || c == 'f') && (kind == reflect.Bool || kind == reflect.Interface):
 		_, err := e.literal(map[bool]string{true: "true", false: "false"}[c == 't'], nil)
 		return err
-	case t == numberType || kind == reflect.Interface:
+	case t == numberType || reflect.Int <= kind && kind <= reflect.Float64 || kind == reflect.Interface:
 		_, err := e.number()
 		return err
 	case strings.IndexByte(`{["tf-0123456789`, c) < 0:
