@@ -25,6 +25,7 @@ workspaces:
   network_policy: isolated
   service_account: payments-deployer
   argocd_project: {name: payments}
+  parameters: [namespace]
 - {name: web}
 cluster_types:
 - name: large

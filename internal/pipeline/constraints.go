@@ -89,6 +89,19 @@ func CompileConstraints(rules map[string]string) (*constraint.Program, []Finding
 	return program, nil
 }
 
+// ConstraintWarnings are about rules, the entries of [fleet.Value.Constraints], that are probably not what was meant.
+func ConstraintWarnings(rules map[string]string) []Finding {
+	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
+	if err != nil {
+		return nil // an error elsewhere
+	}
+	var warnings findings
+	for _, warning := range constraint.Warnings(parsed) {
+		warnings.add("Questionable constraint", warning.String())
+	}
+	return warnings.list()
+}
+
 // constrainedFiles renders an assignment for rules about its documents.
 func (r *Result) constrainedFiles(i int, to Destination) (files []constraint.File, waitsFor string, err error) {
 	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {

@@ -97,6 +97,7 @@ func (t *task) want(ctx context.Context) bool {
 		return false
 	}
 	addWarnings(t.diagnostics, t.result.Warnings())
+	addWarnings(t.diagnostics, pipeline.ConstraintWarnings(value.Constraints))
 	to := pipeline.Destination{Repo: repoOf(t.intent.Owner.Location, t.locationKnown), Owner: t.label(ctx)}
 	if t.rendering = t.memory.rendering(t.result, to, t.connection); t.rendering == nil {
 		t.rendering = t.result.Render(to, t.current)
