@@ -112,7 +112,7 @@ func TestACacheComputesAFleetOnce(t *testing.T) {
 		}
 	}
 	first, second := results[0].Render(destination, nil), results[0].Render(destination, nil)
-	if first != second {
+	if &first.Trees[0] != &second.Trees[0] {
 		t.Error("one fleet was rendered twice for one destination")
 	}
 	other := value

@@ -42,6 +42,9 @@ type Rendering struct {
 	Trees []string
 	// objects are the reconciler objects, by assignment; nil for a rendering by FromTrees.
 	objects [][]render.Object
+	// failed are errors by assignment; problems are what checks have found, of those that are checked.
+	failed, problems [][]string
+	checked          []bool
 	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
 	// when they were written.
 	Findings []Finding
@@ -61,39 +64,62 @@ func (r *Result) subject(i int, to Destination) render.Subject {
 }
 
 // Render renders every folder, on all processors. deployed has the trees that need no check, because they are in the
-// repository already. The last few destinations are rendered only once.
+// repository already: each caller gets the findings of the others. The last few destinations are rendered only once.
 func (r *Result) Render(to Destination, deployed rollout.Trees) *Rendering {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, known := range r.rendered {
 		if known.Destination.equal(to) {
-			return known
+			return known.checkedBut(deployed)
 		}
 	}
 	rendering := r.render(to, deployed)
 	const kept = 4
 	r.rendered = slices.Insert(r.rendered, 0, rendering)
 	r.rendered = r.rendered[:min(kept, len(r.rendered))]
-	return rendering
+	return rendering.checkedBut(deployed)
 }
 
 func (r *Result) render(to Destination, deployed rollout.Trees) *Rendering {
 	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
 	rendering.objects = make([][]render.Object, len(rendering.Trees))
-	problems := make([][]string, len(rendering.Trees))
+	rendering.failed, rendering.problems = make([][]string, len(rendering.Trees)), make([][]string, len(rendering.Trees))
+	rendering.checked = make([]bool, len(rendering.Trees))
 	parallel.Each(len(rendering.Trees), func(i int) {
 		if r.Snapshots.Snapshots[i].Known {
-			rendering.Trees[i], rendering.objects[i], problems[i] = r.tree(i, to, deployed)
+			r.tree(rendering, i, deployed)
+		}
+	})
+	return rendering
+}
+
+// checkedBut is the rendering with the findings of all folders but those that are deployed. It checks those that were
+// deployed for whoever asked before.
+func (r *Rendering) checkedBut(deployed rollout.Trees) *Rendering {
+	isChecked := func(i int) bool {
+		assignment := r.Result.Schedule.Assignments[i]
+		return r.Trees[i] != "" && deployed[assignment.Host.Name][assignment.Target.Name] != r.Trees[i]
+	}
+	parallel.Each(len(r.Trees), func(i int) {
+		if !r.checked[i] && isChecked(i) {
+			_, r.problems[i], _ = r.Result.CheckedFiles(i, r.Destination) // it was rendered before without an error
+			r.checked[i] = true
 		}
 	})
 	var found findings
-	for _, list := range problems {
-		for _, problem := range list {
+	for i := range r.Trees {
+		for _, problem := range r.failed[i] {
 			found.add("Invalid rendering", problem)
 		}
+		if isChecked(i) {
+			for _, problem := range r.problems[i] {
+				found.add("Invalid rendering", problem)
+			}
+		}
 	}
-	rendering.Findings = found.list()
-	return rendering
+	own := *r
+	own.Findings = found.list()
+	return &own
 }
 
 // Fingerprint is a hash of all that decides what is rendered, including the release of the provider.
@@ -124,25 +150,29 @@ func (r *Result) FromTrees(to Destination, trees rollout.Trees) *Rendering {
 	return rendering
 }
 
-func (r *Result) tree(i int, to Destination, deployed rollout.Trees) (tree string, objects []render.Object, problems []string) {
-	subject := r.subject(i, to)
+// tree renders one assignment, and checks it unless it is deployed.
+func (r *Result) tree(rendering *Rendering, i int, deployed rollout.Trees) {
+	subject := r.subject(i, rendering.Destination)
 	rendered, err := r.Templates.Render(subject)
 	if errors.Is(err, render.ErrUnknown) {
-		return "", nil, nil
+		return
 	}
 	if err != nil {
-		return "", nil, []string{err.Error()}
+		rendering.failed[i] = []string{err.Error()}
+		return
 	}
-	tree, err = git.TreeID(filesOf(rendered))
+	tree, err := git.TreeID(filesOf(rendered))
 	if err != nil {
-		return "", nil, []string{fmt.Sprintf("assignment %q: %s", subject.Assignment.Key(), err)}
+		rendering.failed[i] = []string{fmt.Sprintf("assignment %q: %s", subject.Assignment.Key(), err)}
+		return
 	}
 	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {
 		for _, finding := range r.Templates.Check(subject, rendered) {
-			problems = append(problems, finding.String())
+			rendering.problems[i] = append(rendering.problems[i], finding.String())
 		}
+		rendering.checked[i] = true
 	}
-	return tree, r.Templates.Objects(subject, rendered), problems
+	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, rendered)
 }
 
 // Files renders one assignment.

@@ -1,0 +1,44 @@
+package pipeline_test
+
+import (
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// A folder that is deployed is not checked for its owner, whoever else has rendered the fleet before.
+func TestFindingsAreThoseOfWhoAsks(t *testing.T) {
+	broken := valueOf(t, map[string]any{
+		"environment":   "dev",
+		"workspaces":    []any{map[string]any{"name": "team"}},
+		"cluster_types": []any{map[string]any{"name": "large"}},
+		"workloads": []any{map[string]any{
+			"name": "app", "workspace": "team", "deployment_targets": map[string]any{
+				"live": map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}},
+			},
+		}},
+		"target_policies": []any{map[string]any{"name": "all", "deployment_target_selector": map[string]any{}, "cluster_type_selector": map[string]any{}}},
+		"templates":       []any{map[string]any{"name": "default", "type": "namespace", "manifests": []any{"kind: [\n"}}},
+	})
+	for _, deployedFirst := range []bool{true, false} {
+		result, findings := pipeline.Compute(broken)
+		if len(findings) > 0 {
+			t.Fatal(findings)
+		}
+		trees := result.Render(pipeline.Destination{Owner: "other"}, nil).Wanted()
+		check := func(deployed rollout.Trees, want int) {
+			t.Helper()
+			if got := result.Render(pipeline.Destination{Owner: "other"}, deployed).Findings; len(got) != want {
+				t.Errorf("deployed first %t: findings %v, want %d", deployedFirst, got, want)
+			}
+		}
+		if result, _ = pipeline.Compute(broken); deployedFirst {
+			check(trees, 0)
+			check(nil, 1)
+		} else {
+			check(nil, 1)
+			check(trees, 0)
+		}
+	}
+}
