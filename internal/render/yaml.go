@@ -2,7 +2,10 @@ package render
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -77,7 +80,16 @@ func exactNumbers(value any) (any, error) {
 		return numberNode(value.String()), nil
 	case float64:
 		return numberNode(numberText(value)), nil
+	case string:
+		if isMerge(value) {
+			return quotedNode(value), nil
+		}
 	case map[string]any:
+		_, merges := value["<<"]
+		_, isDefault := value["="]
+		if merges || isDefault {
+			return quotedKeys(value)
+		}
 		result := make(map[string]any, len(value))
 		for key, element := range value {
 			exact, err := exactNumbers(element)
@@ -103,6 +115,39 @@ func exactNumbers(value any) (any, error) {
 		return nil, problemf("a value of type %T has no YAML form", value)
 	}
 	return value, nil
+}
+
+// isMerge says whether a text is one that the library writes without quotes, although YAML 1.1 reads more than a text in
+// it: a merge of another object, or a default value.
+func isMerge(text string) bool { return text == "<<" || text == "=" }
+
+func quotedNode(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Style: yaml.DoubleQuotedStyle}
+}
+
+// quotedKeys is a map with keys for which [isMerge] holds.
+func quotedKeys(object map[string]any) (any, error) {
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	for _, key := range slices.SortedFunc(maps.Keys(object), compareKeys) {
+		exact, err := exactNumbers(object[key])
+		if err != nil {
+			return nil, err
+		}
+		name := &yaml.Node{}
+		value, isNode := exact.(*yaml.Node)
+		if !isNode {
+			value = &yaml.Node{}
+			err = value.Encode(exact)
+		}
+		if err := errors.Join(err, name.Encode(key)); err != nil {
+			return nil, err
+		}
+		if isMerge(key) {
+			name = quotedNode(key)
+		}
+		node.Content = append(node.Content, name, value)
+	}
+	return node, nil
 }
 
 // numberNode is a node without a tag: the library would write a tag that differs from its own choice.

@@ -1,8 +1,12 @@
 package render
 
 import (
+	"reflect"
 	"regexp"
+	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -20,6 +24,21 @@ func TestOrderOfKeysWithLongNumbersIsAlwaysTheSame(t *testing.T) {
 	}
 }
 
+// A key "<<" would merge an object into the one that it stands in, and one "=" stop some readers.
+func TestKeysOfYAMLsOwnAreTexts(t *testing.T) {
+	object := map[string]any{"<<": map[string]any{"kubeConfig": "<<", "b\nc": 1}, "=": "=", "a": "b"}
+	for name, write := range map[string]func(any) (string, error){"writer": (&yamlWriter{}).marshal, "library": libraryYAML} {
+		text, err := write(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read map[string]any
+		if err := yaml.Unmarshal([]byte(text), &read); err != nil || !reflect.DeepEqual(read, object) || !strings.Contains(text, "\"<<\":") || !strings.Contains(text, `"=": "="`) {
+			t.Errorf("%s: %v: %s is read as %v", name, err, text, read)
+		}
+	}
+}
+
 // FuzzYAMLWriter holds the fast writer to the bytes of the library.
 func FuzzYAMLWriter(f *testing.F) {
 	for _, text := range []string{
@@ -28,6 +47,7 @@ func FuzzYAMLWriter(f *testing.F) {
 		`{"multi":"a\nb\n","nested":{"multi":"a\n\n  b"},"é":"grüße","z":"0x1f","s":"~","u":"1_000"}`,
 		`[1.5,"1.5",1e300,"null",-0.0,"0123",{"":""},"y","on: x","-","?","@a","a@b","%","a%"]`,
 		`{"a":"a\n b\n","b":"a\n\nb\n\n","c":"\na","d":" a\nb","e":"a \nb","f":"a\nb ","g":"#\n- a:","h":"---\n...\n","i":"\t\n"}`,
+		`{"<<":{"=":"<<","a":1.50,"b":["=",{"<<":null}]},"a":"x\ny","z\n":1}`, `["<<"]`, `{"=":1e400}`,
 		`"text"`, `3`, `[]`, `{}`, `null`, `"a\nb"`, `{"x00":{"x0":1,"x1":2},"x01":1,"x1":2,"x10":3}`,
 	} {
 		f.Add(text)

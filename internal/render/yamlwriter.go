@@ -202,6 +202,9 @@ func (w *yamlWriter) literal(text string) {
 
 // libraryText returns the library's text of a scalar.
 func (w *yamlWriter) libraryText(value string) (string, bool) {
+	if isMerge(value) {
+		return `"` + value + `"`, true
+	}
 	if text, ok := w.scalars[value]; ok {
 		return text, true
 	}
