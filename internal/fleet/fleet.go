@@ -68,7 +68,16 @@ type Workspace struct {
 	NetworkPolicy     string            `json:"network_policy,omitempty"`  // "none" or "isolated"; empty is "none"
 	ServiceAccount    string            `json:"service_account,omitempty"` // that reconcilers impersonate; empty: none
 	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: the Argo CD project "default"
-	Labels            Labels            `json:"labels,omitempty"`
+	// Secrets, Sources and Parameters are what workloads may use beside their own; nil: not set.
+	Secrets    []string `json:"secrets,omitzero"`    // names of Secrets and ConfigMaps in the namespace of the reconciler's objects
+	Sources    []string `json:"sources,omitzero"`    // beginnings of URLs: see [IsWithin]
+	Parameters []string `json:"parameters,omitzero"` // paths of fields: "helm_release.valuesFrom"
+	Labels     Labels   `json:"labels,omitempty"`
+}
+
+// IsConfined says whether workloads may use only what their workspace says.
+func (w *Workspace) IsConfined() bool {
+	return w.ServiceAccount != "" || w.ArgocdProject != nil && w.ArgocdProject.Render || w.Secrets != nil || w.Sources != nil || w.Parameters != nil
 }
 
 // ClusterType is a set of clusters that run the same workloads with the same values.

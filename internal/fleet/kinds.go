@@ -22,6 +22,9 @@ func (d *decoder) workspace(o *object) belonging {
 		LimitRange:        o.limitRange("limit_range"),
 		ServiceAccount:    o.nameOrNone("service_account"),
 		ArgocdProject:     o.argocdProject("argocd_project"),
+		Secrets:           o.allowed("secrets", checkSecret),
+		Sources:           o.allowed("sources", checkSourcePrefix),
+		Parameters:        o.allowed("parameters", checkParameterPath),
 		Labels:            o.labels("labels"),
 	}
 	if workspace.NetworkPolicy == "none" {

@@ -65,7 +65,7 @@ func (o *object) manifests() Manifests {
 	for _, check := range []struct {
 		attribute string
 		problem   func(string) string
-	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"path", checkSourcePath}} {
+	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"path", checkSourcePath}, {"chart", checkChart}} {
 		if text := set[check.attribute]; isSet(text) {
 			if problem := check.problem(text); problem != "" {
 				o.report(check.attribute, "%q %s", text, problem)

@@ -1,5 +1,13 @@
 package fleet
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
 // Limit is one limit of a Kubernetes LimitRange: quantities by resource, such as "cpu".
 type Limit struct {
 	Type                 string            `json:"type"` // one of [LimitTypes]
@@ -83,4 +91,55 @@ func (o *object) flag(attribute string) bool {
 		o.report(attribute, "must be true or false, not %s", kindOf(value))
 	}
 	return false
+}
+
+// allowed reads a list of what workloads may use. One that is empty allows nothing; nil is one that is not set.
+func (o *object) allowed(attribute string, check func(string) string) []string {
+	texts := o.sortedTexts(attribute)
+	for i, element := range o.list(attribute) {
+		text, _ := element.(string)
+		if problem := check(text); text != "" && problem != "" {
+			o.decoder.report(o.path.Attribute(attribute).Index(i), "%q %s", text, problem)
+		}
+	}
+	if _, isSet := o.fields[attribute].([]any); isSet && texts == nil {
+		return []string{}
+	}
+	return texts
+}
+
+// checkSecret says what is wrong with the name of a Secret that workloads may use, or "".
+func checkSecret(name string) string {
+	if reconciler.IsAgents(name) {
+		return "is a Secret of the agent itself, which no workload can use: give the team one of its own"
+	}
+	return CheckSubdomainName(name)
+}
+
+// checkParameterPath says what is wrong with the path of a field that workloads may set, or "".
+func checkParameterPath(path string) string {
+	names := []string{"namespace", "project", "secret_ref"}
+	if slices.Contains(names, path) {
+		return ""
+	}
+	for _, kind := range reconciler.Kinds() {
+		if kind.Parameter != "" {
+			names = append(names, kind.Parameter)
+		}
+	}
+	slices.Sort(names)
+	name, field, _ := strings.Cut(path, ".")
+	kind := reconciler.KindOfParameter(name)
+	switch {
+	case kind == nil:
+		return "is not the path of a parameter, such as \"helm_release.valuesFrom\"" + DidYouMean(name, names)
+	case field == "":
+		return ""
+	case !kind.HasField(field):
+		first, _, _ := strings.Cut(field, ".")
+		return fmt.Sprintf("is no field of a %s that Flotilla knows%s", kind.Kind, DidYouMean(first, kind.FieldNames()))
+	case kind.ReachOf(field) == reconciler.Decided:
+		return "is what Flotilla decides, so that no workload can set it"
+	}
+	return ""
 }

@@ -84,6 +84,9 @@ workspaces:
   - {default: {cpu: 500m}, default_request: {cpu: 100m}, max: {cpu: '2'}, min: {cpu: 10m}, max_limit_request_ratio: {cpu: '4'}, type: Container}
   service_account: team
   argocd_project: {name: team, render: true}
+  secrets: [team-git]
+  sources: ['https://git.example.com/', 'https://charts.example.com', 'oci://registry.example.com']
+  parameters: [helm_release.valuesFrom, namespace]
   labels: {department: retail}
 cluster_types:
 - name: drone
@@ -142,6 +145,7 @@ target_policies:
   cluster_type_selector: {expression: 'region in (east, west), !closed'}
   cluster_selector: {}
   tolerations: [{key: restricted, operator: Equal, value: 'true', effect: NoSchedule}, {operator: Exists}]
+  placement: {number_of_hosts: 2, prefer: [{selector: {match_labels: {region: east}}, weight: -5}], spread: [{key: region, max_skew: 2}]}
   effect: schedule
 config_containers:
 - name: platform

@@ -39,6 +39,13 @@ var workspaceResource = newStateOnly(object{
 				MarkdownDescription: "Argo CD project of the team's Applications: its name, or `{name, render}`. With `render = true` Flotilla writes the " +
 					"AppProject too, which allows the sources and namespaces of the team's own deployment targets and no others. Unset: `default`.",
 			},
+			"secrets": namesAttribute("Names of the Secrets and ConfigMaps, in the namespace of the reconciler's objects, that the team's workloads may name " +
+				"in their parameters. No other workspace's workloads can name them then."),
+			"sources": namesAttribute("Beginnings of URLs, such as `https://git.example.com/team`, that the team's manifests come from. " +
+				"Unset: any."),
+			"parameters": namesAttribute("Paths of fields, such as `helm_release.valuesFrom`, that the team's workloads may set although they reach " +
+				"Secrets, accounts, clusters, namespaces or other content; or `namespace`, `project`, `secret_ref`. With this, `secrets`, `sources`, " +
+				"`service_account` or a project that is rendered, all that is not allowed so is an error at plan."),
 			"labels": labelsAttribute(),
 		},
 	},

@@ -8,4 +8,7 @@ resource "flotilla_workspace" "kaizen" {
   network_policy     = "isolated"
   service_account    = "kaizen"
   argocd_project     = { name = "kaizen", render = true }
+  secrets            = ["kaizen-git", "kaizen-registry"] # that its workloads may name, in the agent's namespace
+  sources            = ["https://git.example.com/kaizen", "oci://registry.example.com/kaizen"]
+  parameters         = ["helm_release.valuesFrom"] # fields that its workloads may set, with any value
 }
