@@ -53,6 +53,7 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 		a.order(host, assignment)
 		a.spellings(host, assignment)
 	}
+	a.names(assignments)
 	a.namespaces()
 	a.appProjects()
 	t.arranged = a.arranged
@@ -64,6 +65,9 @@ type namespaceOn struct{ host, namespace string }
 
 // projectOn is a workspace's project on the clusters of a host.
 type projectOn struct{ host, workspace string }
+
+// objectOn is the name of reconciler objects on the clusters of a host, or on a hub, where that is "".
+type objectOn struct{ host, name string }
 
 type arranger struct {
 	templates          *Templates
@@ -215,6 +219,51 @@ func (a *arranger) order(host *host, assignment *schedule.Assignment) {
 				assignment.Target.Name, dependency.Target.Name, reason)
 		}
 	}
+}
+
+// names finds assignments of two deployment targets whose reconciler objects would have one name on a cluster or a hub: the
+// second would replace the objects of the first. Who may choose names of deployment targets could do it on purpose. It
+// also finds parameters that name objects of another workspace's workloads.
+func (a *arranger) names(assignments []*schedule.Assignment) {
+	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string]string, len(assignments))
+	each := func(do func(*schedule.Assignment, objectOn)) {
+		for _, assignment := range assignments {
+			host := a.templates.hosts[assignment.Host.ClusterType.Name]
+			if host == nil || host.reconciler == "" {
+				continue
+			}
+			on := objectOn{assignment.Host.Name, objectName(assignment.Target, assignment.Host, assignment.Namespace, a.templates.environment)}
+			if host.reconciler == argoHub {
+				on.host = ""
+			}
+			do(assignment, on)
+		}
+	}
+	compare := func(one, other *schedule.Assignment, name string) {
+		if other != nil && other.Target != one.Target {
+			a.add(&a.findings, targetPath(one.Target), "its objects on %q would be called %q, as those of deployment target %q of workspace %q: "+
+				"give one of them another name, or another namespace", one.Host.Name, name, other.Target.Name, other.Target.Workload.Workspace)
+		}
+	}
+	each(func(assignment *schedule.Assignment, on objectOn) {
+		compare(assignment, named[on], on.name)
+		named[on], owners[on.name] = assignment, assignment.Target.Workload.Workspace
+	})
+	checked := map[*schedule.Target]bool{}
+	each(func(assignment *schedule.Assignment, on objectOn) {
+		if assignment.Host.Cluster != nil && on.host != "" { // its type's objects are there, too
+			compare(assignment, named[objectOn{assignment.Host.ClusterType.Name, on.name}], on.name)
+		}
+		if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !checked[assignment.Target] {
+			checked[assignment.Target] = true
+			path := targetPath(assignment.Target).Attribute("manifests").Attribute("parameters")
+			check := reachCheck{
+				parameterCheck: &parameterCheck{path: path}, team: &fleet.Workspace{Name: assignment.Target.Workload.Workspace}, objects: owners,
+			}
+			check.parameters(parameters)
+			a.findings = append(a.findings, check.findings...)
+		}
+	})
 }
 
 func sortedByTarget(assignments []*schedule.Assignment) []*schedule.Assignment {

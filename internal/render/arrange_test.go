@@ -184,7 +184,9 @@ func TestWhatTwoInANamespaceWouldBothWrite(t *testing.T) {
 }
 
 func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
-	team := fleet.Workspace{Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}}
+	team := fleet.Workspace{
+		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
+	}
 	files, findings, _ := neighbours{"argocd", nil, []fleet.Workspace{team, {Name: "other"}}, map[string]neighbour{
 		"b": {hosts: []string{"drone"}},
 		"c": {hosts: []string{"drone"}, manifests: ociChart, namespace: "given"},
@@ -226,7 +228,9 @@ func TestAWorkspaceHasOneProjectForEachArgoCD(t *testing.T) {
 }
 
 func TestOnAHubEveryHostHasAProjectOfItsOwn(t *testing.T) {
-	team := fleet.Workspace{Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}}
+	team := fleet.Workspace{
+		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
+	}
 	files, findings, _ := neighbours{"argocd-hub", nil, []fleet.Workspace{team}, map[string]neighbour{
 		"b": {hosts: []string{"drone"}},
 		"c": {hosts: []string{"drone"}},
@@ -340,7 +344,9 @@ func TestDependenciesAreNamedWhereTheyAre(t *testing.T) {
 // What an AppProject allows is not known as long as the sources of one deployment target are not; every
 // other folder is.
 func TestAProjectOfSourcesThatAreNotKnownYet(t *testing.T) {
-	team := fleet.Workspace{Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}}
+	team := fleet.Workspace{
+		Name: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
+	}
 	f := &fleet.Fleet{
 		Environment: "dev", Workspaces: []fleet.Workspace{team}, Explicit: true,
 		ClusterTypes: []fleet.ClusterType{{Name: "drone", Reconciler: "argocd", NamespaceService: "default", ConfigType: "configmap"}},
@@ -391,10 +397,10 @@ func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 		}
 		team := fleet.Workspace{
 			Name: "kaizen", ReaderGroups: []string{"auditors"}, NetworkPolicy: "isolated",
-			ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true},
+			ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"}, Parameters: []string{"namespace"},
 		}
 		reconciler := []string{"flux", "argocd", "fleet"}[random.IntN(3)]
-		files, findings, _ := neighbours{reconciler, nil, []fleet.Workspace{team, {Name: "other"}}, targets}.render(t)
+		files, findings, _ := neighbours{reconciler, nil, []fleet.Workspace{team, {Name: "other", Secrets: []string{"charts"}, Parameters: []string{"namespace"}}}, targets}.render(t)
 		if findings != nil {
 			continue
 		}

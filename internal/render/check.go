@@ -61,7 +61,7 @@ func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, con
 		return nil
 	}
 	shape, _ := t.shapes.get(&key)
-	if shape == nil || shape == noShape || !shape.matches(content, slotsOf(subject.Assignment)) {
+	if shape == nil || shape == noShape || !shape.matches(content, slotsOf(subject)) {
 		return nil
 	}
 	return shape

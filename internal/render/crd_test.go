@@ -1,12 +1,12 @@
 package render_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,16 +15,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
-
-// published are the modules that hold the definitions of what reconcilers take. Flux publishes that
-// of HelmRelease nowhere on the module proxy.
-var published = map[string]string{
-	"github.com/fluxcd/source-controller@v1.9.5":    "config/crd/bases/*.yaml",
-	"github.com/fluxcd/kustomize-controller@v1.9.5": "config/crd/bases/*.yaml",
-	"github.com/argoproj/argo-cd/v3@v3.4.13":        "manifests/crds/*-crd.yaml",
-}
 
 // schema is the part of a CRD's OpenAPI schema that built-in templates meet.
 type schema struct {
@@ -46,6 +39,9 @@ func (s *schema) violations(place string, value any) []string {
 	var broken []string
 	report := func(format string, arguments ...any) {
 		broken = append(broken, place+" "+fmt.Sprintf(format, arguments...))
+	}
+	if s.Type == "" && s.Preserve { // of any type
+		return nil
 	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, value) {
 		report("is %v, not one of %v", value, s.Enum)
@@ -123,32 +119,23 @@ type definition struct {
 func publishedSchemas(t *testing.T) map[string]*schema {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("downloads the modules with the definitions of Flux and Argo CD")
+		t.Skip("downloads the modules with the definitions of Flux, Argo CD and Rancher Fleet")
+	}
+	files, err := kubetest.Definitions(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	schemas := map[string]*schema{}
-	for module, pattern := range published {
-		command := exec.Command("go", "mod", "download", "-json", module)
-		command.Dir = t.TempDir()
-		output, err := command.Output()
-		var downloaded struct{ Dir, Error string }
-		if json.Unmarshal(output, &downloaded) != nil || downloaded.Dir == "" {
-			t.Skipf("%s cannot be downloaded: %v %s", module, err, downloaded.Error)
-		}
-		paths, err := filepath.Glob(filepath.Join(downloaded.Dir, filepath.FromSlash(pattern)))
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("%s holds no %s: %v", module, pattern, err)
-		}
-		for _, path := range paths {
-			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var found definition
-			if err := yaml.Unmarshal(content, &found); err != nil {
-				t.Fatal(path, err)
-			}
-			for _, version := range found.Spec.Versions {
-				schemas[found.Spec.Group+"/"+version.Name+" "+found.Spec.Names.Kind] = version.Schema.OpenAPIV3Schema
+	for module, texts := range files {
+		for _, text := range texts {
+			for _, document := range bytes.Split(text, []byte("\n---")) {
+				var found definition
+				if err := yaml.Unmarshal(document, &found); err != nil {
+					t.Fatal(module, err)
+				}
+				for _, version := range found.Spec.Versions {
+					schemas[found.Spec.Group+"/"+version.Name+" "+found.Spec.Names.Kind] = version.Schema.OpenAPIV3Schema
+				}
 			}
 		}
 	}

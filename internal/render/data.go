@@ -63,7 +63,7 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["DeploymentTargetName"] = assignment.Target.Name
 	root["Namespace"] = assignment.Namespace
 	root["NamespaceIsGiven"] = target.Namespace != ""
-	root["Name"] = objectName(assignment.Target, assignment.Namespace)
+	root["Name"] = objectName(assignment.Target, host, assignment.Namespace, subject.Environment)
 	root["Environment"] = subject.Environment
 	root["Workspace"] = workload.Workspace
 	root["Workload"] = workload.Name
@@ -241,7 +241,7 @@ func (t *Templates) dependencies(subject Subject) any {
 			"name":      dependency.Target.Name,
 			"namespace": dependency.Namespace,
 			"isChart":   isChart(&dependency.Target.Target.Manifests),
-			"object":    objectName(dependency.Target, dependency.Namespace),
+			"object":    objectName(dependency.Target, dependency.Host, dependency.Namespace, subject.Environment),
 		}
 	}
 	return dependencies

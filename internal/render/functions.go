@@ -89,6 +89,7 @@ func functions() template.FuncMap {
 		"toString": toString,
 	})
 	maps.Copy(all, growing(all))
+	maps.Copy(all, withShortPattern(all))
 	return all
 }
 

@@ -47,7 +47,7 @@ var team = fleet.Workspace{
 		{Type: "Container", Default: map[string]string{"cpu": "1"}, DefaultRequest: map[string]string{"cpu": "100m"}},
 		{Type: "Pod", Max: map[string]string{"memory": "4Gi"}, Min: map[string]string{"memory": "16Mi"}, MaxLimitRequestRatio: map[string]string{"cpu": "10"}},
 	},
-	ServiceAccount: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true},
+	ServiceAccount: "kaizen", ArgocdProject: &fleet.ArgocdProject{Name: "kaizen", Render: true}, Secrets: []string{"charts"},
 }
 
 // awkward are values that break out of careless templates.

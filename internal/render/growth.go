@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -120,6 +121,37 @@ func growing(functions map[string]any) map[string]any {
 		"regexReplaceAllLiteral":     regexReplace(true),
 		"mustRegexReplaceAllLiteral": regexReplace(true),
 	}
+}
+
+// maxPattern is the length, in bytes, of the longest regular expression, or constraint on versions. What they cost is its
+// length times that of the text.
+const maxPattern = 1000
+
+// withShortPattern returns functions whose first argument is a pattern, with a check of its length before the call.
+func withShortPattern(functions map[string]any) map[string]any {
+	checked := map[string]any{}
+	for name, function := range functions {
+		if !strings.HasPrefix(strings.ToLower(strings.TrimPrefix(name, "must")), "regex") && name != "semverCompare" || name == "regexQuoteMeta" {
+			continue
+		}
+		call := reflect.ValueOf(function)
+		in, out := make([]reflect.Type, call.Type().NumIn()), []reflect.Type{call.Type().Out(0), reflect.TypeFor[error]()}
+		for i := range in {
+			in[i] = call.Type().In(i)
+		}
+		checked[name] = reflect.MakeFunc(reflect.FuncOf(in, out, false), func(arguments []reflect.Value) []reflect.Value {
+			if length := arguments[0].Len(); length > maxPattern {
+				err := problemf("%s: a pattern of %d bytes is longer than %d", name, length, maxPattern)
+				return []reflect.Value{reflect.Zero(out[0]), reflect.ValueOf(&err).Elem()}
+			}
+			results := call.Call(arguments)
+			if len(results) == 1 {
+				results = append(results, reflect.Zero(out[1]))
+			}
+			return results
+		}).Interface()
+	}
+	return checked
 }
 
 // limited refuses a size that is too large. It takes a float64, so that no product overflows.

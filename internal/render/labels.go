@@ -50,13 +50,17 @@ func isLabelValue(text string) bool {
 
 func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
 
-// objectName is the name of the reconciler objects of an assignment: that of its namespace, unless others may share
-// the namespace.
-func objectName(target *schedule.Target, namespace string) string {
+// objectName is the name of the reconciler objects of a deployment target on a host: that of its namespace, unless others
+// may share the namespace. On a hub, objects of all hosts and environments are in one place.
+func objectName(target *schedule.Target, host *schedule.Host, namespace, environment string) string {
 	if target.Target.Namespace == "" {
 		return namespace
 	}
-	return withHash(namespace+"-"+target.Name, namespace+"/"+target.Name)
+	of := namespace + "/" + target.Name
+	if host.ClusterType.Reconciler == argoHub {
+		of = environment + "/" + host.Name + "/" + of
+	}
+	return withHash(namespace+"-"+target.Name, of)
 }
 
 // withHash adds a hash to a name, and cuts the name so that both fit into a label.

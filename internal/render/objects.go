@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Object is the reference of a reconciler object.
@@ -14,16 +16,8 @@ type Object struct {
 	Name      string
 }
 
-// reconciled are the kinds of reconciler objects whose status shows the verdict of an assignment, by API group.
-var reconciled = map[string]map[string]bool{
-	"kustomize.toolkit.fluxcd.io": set("Kustomization"),
-	"helm.toolkit.fluxcd.io":      set("HelmRelease"),
-	"argoproj.io":                 set("Application"),
-	"fleet.cattle.io":             set("GitRepo", "HelmOp"),
-}
-
-// Objects returns the reconciler objects of an assignment, of the kinds Kustomization, HelmRelease, Application,
-// GitRepo and HelmOp, or ApplicationSet on a hub. files are those that [Templates.Render] returned; they are read only
+// Objects returns the reconciler objects of an assignment whose status shows its verdict: see
+// [reconciler.IsReconciled]. files are those that [Templates.Render] returned; they are read only
 // where a template is the user's own.
 func (t *Templates) Objects(subject Subject, files []File) []Object {
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
@@ -46,24 +40,27 @@ func (t *Templates) Objects(subject Subject, files []File) []Object {
 	return objects
 }
 
-func builtinObjects(reconciler string, subject Subject) []Object {
+func builtinObjects(builtin string, subject Subject) []Object {
 	manifests := &subject.Assignment.Target.Target.Manifests
-	name := objectName(subject.Assignment.Target, subject.Assignment.Namespace)
+	name := objectName(subject.Assignment.Target, subject.Assignment.Host, subject.Assignment.Namespace, subject.Environment)
+	var kind string
 	switch {
-	case reconciler == "flux" && isChart(manifests):
-		return []Object{{"HelmRelease", "flux-system", name}}
-	case reconciler == "flux":
-		return []Object{{"Kustomization", "flux-system", name}}
-	case reconciler == "argocd":
-		return []Object{{"Application", "argocd", name}}
-	case reconciler == argoHub:
-		return []Object{{"ApplicationSet", "argocd", name}}
-	case reconciler == "fleet" && manifests.Storage == "git":
-		return []Object{{"GitRepo", "fleet-local", name}}
-	case reconciler == "fleet":
-		return []Object{{"HelmOp", "fleet-local", name}}
+	case builtin == "flux" && isChart(manifests):
+		kind = "HelmRelease"
+	case builtin == "flux":
+		kind = "Kustomization"
+	case builtin == "argocd":
+		kind = "Application"
+	case builtin == argoHub:
+		kind = "ApplicationSet"
+	case builtin == "fleet" && manifests.Storage == "git":
+		kind = "GitRepo"
+	case builtin == "fleet":
+		kind = "HelmOp"
+	default:
+		return nil
 	}
-	return nil
+	return []Object{{kind, reconciler.Named(builtin).Namespace, name}}
 }
 
 // objectsIn returns the reconciler objects in a file, up to the first YAML error.
@@ -83,7 +80,7 @@ func objectsIn(content []byte) []Object {
 			return objects
 		}
 		group, _, _ := strings.Cut(document.APIVersion, "/")
-		if reconciled[group][document.Kind] && document.Metadata.Name != "" {
+		if reconciler.IsReconciled(group, document.Kind) && document.Metadata.Name != "" {
 			objects = append(objects, Object{document.Kind, document.Metadata.Namespace, document.Metadata.Name})
 		}
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -15,83 +17,58 @@ import (
 // reconciler template writes: it is merged over the object's spec.
 type fieldParameter struct {
 	name       string
-	kind       string
 	reconciler string
 	// of says for which manifests there is such an object, and manifests is the name of these in messages.
 	of        func(*fleet.Manifests) bool
 	manifests string
-	// decided are the fields that Flotilla decides, and what to set instead.
-	decided map[string]string
 	// account is the field that a workspace's service account decides, if there is one.
 	account string
 	// added are the lists that the parameter extends. It replaces all others.
 	added string
 }
 
-// isOf says whether a built-in reconciler uses the parameter.
-func (p *fieldParameter) isOf(reconciler string) bool {
-	return p.reconciler == reconciler || p.reconciler == "argocd" && reconciler == argoHub
-}
+// kind is the kind of object, with its fields.
+func (p *fieldParameter) kind() *reconciler.Kind { return reconciler.KindOfParameter(p.name) }
 
-const (
-	byManifests = "the deployment target's manifests set this"
-	byNamespace = "the deployment target's namespace sets this"
-	byName      = "the deployment target's name sets this"
-)
+// isOf says whether a built-in reconciler uses the parameter.
+func (p *fieldParameter) isOf(name string) bool {
+	return p.reconciler == name || p.reconciler == "argocd" && name == argoHub
+}
 
 var fieldParameters = []fieldParameter{
 	{
-		name: "kustomization", kind: "Kustomization", reconciler: "flux", manifests: "manifests other than charts",
+		name: "kustomization", reconciler: "flux", manifests: "manifests other than charts",
 		of:      func(m *fleet.Manifests) bool { return !isChart(m) },
-		decided: map[string]string{"path": byManifests, "sourceRef": byManifests, "targetNamespace": byNamespace},
 		account: "serviceAccountName", added: "dependsOn",
 	},
 	{
-		name: "git_repository", kind: "GitRepository", reconciler: "flux", manifests: `storage "git"`,
-		of:      func(m *fleet.Manifests) bool { return m.Storage == "git" },
-		decided: map[string]string{"url": byManifests, "ref": byManifests},
-	},
-	{
-		name: "helm_release", kind: "HelmRelease", reconciler: "flux", manifests: "charts", of: isChart,
-		decided: map[string]string{
-			"releaseName": byName, "targetNamespace": byNamespace, "storageNamespace": byNamespace, "chartRef": byManifests,
-			"chart.spec.chart": byManifests, "chart.spec.version": byManifests, "chart.spec.sourceRef": byManifests,
-		},
-		account: "serviceAccountName", added: "dependsOn",
-	},
-	{
-		name: "helm_repository", kind: "HelmRepository", reconciler: "flux", manifests: `storage "helm"`,
-		of:      func(m *fleet.Manifests) bool { return m.Storage == "helm" },
-		decided: map[string]string{"url": byManifests, "type": byManifests},
-	},
-	{
-		name: "oci_repository", kind: "OCIRepository", reconciler: "flux", manifests: `storage "oci"`,
-		of:      func(m *fleet.Manifests) bool { return m.Storage == "oci" },
-		decided: map[string]string{"url": byManifests, "ref": byManifests},
-	},
-	{
-		name: "application", kind: "Application", reconciler: "argocd", manifests: "all manifests",
-		of: func(*fleet.Manifests) bool { return true },
-		decided: map[string]string{
-			"destination": byNamespace, "sources": byManifests, "sourceHydrator": byManifests, "source.repoURL": byManifests,
-			"source.path": byManifests, "source.targetRevision": byManifests, "source.chart": byManifests, "source.helm.releaseName": byName,
-		},
-	},
-	{
-		name: "git_repo", kind: "GitRepo", reconciler: "fleet", manifests: `storage "git"`,
+		name: "git_repository", reconciler: "flux", manifests: `storage "git"`,
 		of: func(m *fleet.Manifests) bool { return m.Storage == "git" },
-		decided: map[string]string{
-			"repo": byManifests, "branch": byManifests, "revision": byManifests, "paths": byManifests, "targetNamespace": byNamespace,
-		},
+	},
+	{
+		name: "helm_release", reconciler: "flux", manifests: "charts", of: isChart,
+		account: "serviceAccountName", added: "dependsOn",
+	},
+	{
+		name: "helm_repository", reconciler: "flux", manifests: `storage "helm"`,
+		of: func(m *fleet.Manifests) bool { return m.Storage == "helm" },
+	},
+	{
+		name: "oci_repository", reconciler: "flux", manifests: `storage "oci"`,
+		of: func(m *fleet.Manifests) bool { return m.Storage == "oci" },
+	},
+	{
+		name: "application", reconciler: "argocd", manifests: "all manifests",
+		of: func(*fleet.Manifests) bool { return true },
+	},
+	{
+		name: "git_repo", reconciler: "fleet", manifests: `storage "git"`,
+		of:      func(m *fleet.Manifests) bool { return m.Storage == "git" },
 		account: "serviceAccount",
 	},
 	{
-		name: "helm_op", kind: "HelmOp", reconciler: "fleet", manifests: `storage "helm" or "oci"`,
-		of: func(m *fleet.Manifests) bool { return m.Storage != "git" },
-		decided: map[string]string{
-			"defaultNamespace": byNamespace, "namespace": byNamespace, "helm.releaseName": byName,
-			"helm.repo": byManifests, "helm.chart": byManifests, "helm.version": byManifests,
-		},
+		name: "helm_op", reconciler: "fleet", manifests: `storage "helm" or "oci"`,
+		of:      func(m *fleet.Manifests) bool { return m.Storage != "git" },
 		account: "serviceAccount", added: "dependsOn",
 	},
 }
@@ -126,7 +103,7 @@ func Parameters() []Parameter {
 	for i, name := range parameterNames {
 		all[i].Name = name
 		if parameter := fieldParameterOf(name); parameter != nil {
-			all[i].Kind, all[i].Decided = parameter.kind, slices.Sorted(maps.Keys(parameter.decided))
+			all[i].Kind, all[i].Decided = parameter.kind().Kind, slices.Sorted(maps.Keys(parameter.kind().DecidedFields()))
 		}
 	}
 	return all
@@ -153,7 +130,7 @@ func fieldParameterOf(name string) *fieldParameter {
 // fieldParameterFor returns the parameter for a kind of object, or nil.
 func fieldParameterFor(kind string) *fieldParameter {
 	for i := range fieldParameters {
-		if fieldParameters[i].kind == kind {
+		if fieldParameters[i].kind().Kind == kind {
 			return &fieldParameters[i]
 		}
 	}
@@ -198,7 +175,7 @@ func (c *parameterCheck) isOfType(name string, value any) {
 	parameter := fieldParameterOf(name)
 	switch {
 	case parameter != nil && !isObject:
-		c.report(c.path.Attribute(name), "must be an object, which is merged over the spec of the %s", parameter.kind)
+		c.report(c.path.Attribute(name), "must be an object, which is merged over the spec of the %s", parameter.kind().Kind)
 	case name == valuesParameter && !isObject:
 		c.report(c.path.Attribute(name), "must be an object of Helm values")
 	case (name == secretParameter || name == projectParameter) && !isText:
@@ -215,8 +192,9 @@ func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
 		if !isObject {
 			continue
 		}
-		for _, field := range slices.Sorted(maps.Keys(parameter.decided)) {
-			c.decided(path, fields, field, parameter.decided[field])
+		decided := parameter.kind().DecidedFields()
+		for _, field := range slices.Sorted(maps.Keys(decided)) {
+			c.decided(path, fields, field, decided[field])
 		}
 		if team != nil && parameter.account != "" && team.serviceAccount != "" {
 			c.decided(path, fields, parameter.account, "the workspace's service_account sets this")
@@ -268,30 +246,44 @@ func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Mani
 // The templates of a host decide which of them matter.
 type targetProblems struct {
 	unknown error // parameters that no built-in template reads
-	misused error // fields that Flotilla decides, and parameters that reach nothing
+	misused error // fields that Flotilla decides, that the workspace does not allow, and parameters that reach nothing
+	outside error // a source or a namespace that the workspace does not allow
 }
 
 func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 	index := map[string]*targetProblems{}
+	teams := make(map[string]*fleet.Workspace, len(f.Workspaces))
+	for i := range f.Workspaces {
+		teams[f.Workspaces[i].Name] = &f.Workspaces[i]
+	}
+	owners := secretOwners(f)
 	for i := range f.Workloads {
 		workload := &f.Workloads[i]
+		team := cmp.Or(teams[workload.Workspace], &fleet.Workspace{Name: workload.Workspace})
 		for j := range workload.DeploymentTargets {
 			target := &workload.DeploymentTargets[j]
 			name := fleet.FullName(workload.Name, target.Name)
 			parameters := t.parameters[name]
-			if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 || target.ManifestsPending {
+			if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 && !team.IsConfined() {
 				continue
 			}
 			var root *fleet.Path
 			path := root.Attribute("workloads").Key(workload.Name).Attribute("deployment_targets").Key(target.Name)
 			unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
-			misused := parameterCheck{path: unknown.path}
-			misused.forms(path.Attribute("config_as"), target)
-			unknown.known(parameters, parameterNames)
-			misused.fields(parameters, t.workspaces[workload.Workspace])
-			misused.unused(parameters, &target.Manifests)
-			if unknown.findings != nil || misused.findings != nil {
-				index[name] = &targetProblems{errorOf(unknown.findings), errorOf(misused.findings)}
+			misused, outside := parameterCheck{path: unknown.path}, parameterCheck{}
+			reached := reachCheck{parameterCheck: &outside, team: team, owners: owners}
+			reached.namespace(path.Attribute("namespace"), target.Namespace)
+			if !target.ManifestsPending {
+				reached.source(path.Attribute("manifests"), &target.Manifests)
+				misused.forms(path.Attribute("config_as"), target)
+				unknown.known(parameters, parameterNames)
+				misused.fields(parameters, t.workspaces[workload.Workspace])
+				misused.unused(parameters, &target.Manifests)
+				reached.parameterCheck = &misused
+				reached.parameters(parameters)
+			}
+			if unknown.findings != nil || misused.findings != nil || outside.findings != nil {
+				index[name] = &targetProblems{errorOf(unknown.findings), errorOf(misused.findings), errorOf(outside.findings)}
 			}
 		}
 	}
@@ -307,8 +299,9 @@ func errorOf(findings fleet.Findings) error {
 
 // problemsOn returns the problems of a deployment target that matter on a host, or nil.
 func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) error {
-	var unknown, misused, form error
+	var unknown, misused, outside, form error
 	if problems := t.problems[assignment.Target.Name]; problems != nil {
+		outside = problems.outside
 		if host.isBuiltin {
 			unknown = problems.unknown
 		}
@@ -319,10 +312,10 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 		form = formProblem(host, assignment)
 	}
-	if unknown == nil && misused == nil && form == nil {
+	if unknown == nil && misused == nil && outside == nil && form == nil {
 		return nil
 	}
-	return errors.Join(unknown, misused, form)
+	return errors.Join(unknown, misused, outside, form)
 }
 
 // forms reports forms of configuration that are not possible for the manifests.

@@ -56,6 +56,9 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 		return nil, fmt.Errorf("cluster type %q: its templates were not compiled", subject.Assignment.Host.ClusterType.Name)
 	}
 	if subject.Assignment.Target.Target.ManifestsPending {
+		if problems := t.problems[subject.Assignment.Target.Name]; problems != nil && problems.outside != nil {
+			return nil, problems.outside
+		}
 		return nil, ErrUnknown
 	}
 	if err := t.problemsOn(host, subject.Assignment); err != nil {
@@ -108,7 +111,7 @@ func (e *runner) file(t *Templates, host *host, template *compiled, subject Subj
 	}
 	shape, seen := t.shapes.get(&key)
 	if shape != nil && shape != noShape {
-		return shape.fill(slotsOf(subject.Assignment)), nil
+		return shape.fill(slotsOf(subject)), nil
 	}
 	content, err := e.direct(t, template, subject)
 	if err != nil || content == nil {
@@ -181,7 +184,7 @@ func tooLarge(subject Subject) error {
 
 // shape renders one template again, with marks in place of names. plain is the file without marks.
 func (e *runner) shape(t *Templates, template *compiled, subject Subject, plain []byte) *shape {
-	names := slotsOf(subject.Assignment)
+	names := slotsOf(subject)
 	e.data.setNames(mark)
 	defer e.data.setNames(func(slot int) string { return names[slot] })
 	marked, err := e.direct(t, template, subject)

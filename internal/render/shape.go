@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // The files that a built-in template writes for one deployment target differ between its hosts only in a few names.
@@ -49,12 +47,13 @@ const (
 )
 
 // slotsOf are the names of an assignment.
-func slotsOf(assignment *schedule.Assignment) slots {
+func slotsOf(subject Subject) slots {
+	assignment := subject.Assignment
 	names := make(slots, dependencySlot, dependencySlot+len(assignment.Dependencies))
-	names[namespaceSlot], names[objectSlot] = assignment.Namespace, objectName(assignment.Target, assignment.Namespace)
+	names[namespaceSlot], names[objectSlot] = assignment.Namespace, objectName(assignment.Target, assignment.Host, assignment.Namespace, subject.Environment)
 	names[hostSlot] = LabelValue(assignment.Host.Name)
 	for _, dependency := range assignment.Dependencies {
-		names = append(names, objectName(dependency.Target, dependency.Namespace))
+		names = append(names, objectName(dependency.Target, dependency.Host, dependency.Namespace, subject.Environment))
 	}
 	return names
 }

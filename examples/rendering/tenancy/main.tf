@@ -19,6 +19,10 @@ resource "flotilla_workspace" "shop" {
   ]
   network_policy  = "isolated" # other namespaces of the workspace may connect, nobody else
   service_account = "shop"     # in flux-system: Flux does for the team what this account may do
+
+  # What the team's workloads may use. All else that reaches Secrets, accounts, clusters or namespaces is an error at plan.
+  sources = ["https://git.example.com/shop"]
+  secrets = ["shop-git"]
 }
 
 resource "flotilla_workspace" "platform" {
@@ -38,7 +42,10 @@ locals {
         name      = "till"
         workspace = "shop"
         deployment_targets = {
-          live = { environment = "prod", manifests = { repo = "https://git.example.com/shop/till" } }
+          live = {
+            environment = "prod"
+            manifests   = { repo = "https://git.example.com/shop/till", parameters = { secret_ref = "shop-git" } }
+          }
         }
       },
       {

@@ -1,0 +1,143 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
+// reachCheck finds what a deployment target reaches that its workspace does not allow.
+type reachCheck struct {
+	*parameterCheck
+	team *fleet.Workspace
+	// owners are the workspaces that list a Secret, by its name.
+	owners map[string][]string
+	// objects are the workspaces whose workloads have reconciler objects of a name. With it, nothing but such names is
+	// checked.
+	objects map[string]string
+}
+
+// parameters checks those of a deployment target. What a cluster type's parameters reach is the platform's own.
+func (c *reachCheck) parameters(parameters map[string]any) {
+	if name, given := parameters[secretParameter]; given {
+		c.field(c.path.Attribute(secretParameter), secretParameter, reconciler.Secrets, name)
+	}
+	if name, given := parameters[projectParameter]; given && c.team.ArgocdProject == nil {
+		c.field(c.path.Attribute(projectParameter), projectParameter, reconciler.Accounts, name)
+	}
+	for i := range fieldParameters {
+		name := fieldParameters[i].name
+		if fields, isObject := parameters[name].(map[string]any); isObject {
+			c.fields(c.path.Attribute(name), fieldParameters[i].kind(), "", fields)
+		}
+	}
+}
+
+// fields checks what is below a field, whose path is "" for the spec itself.
+func (c *reachCheck) fields(path *fleet.Path, kind *reconciler.Kind, at string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			c.fields(path.Attribute(key), kind, strings.TrimPrefix(at+"."+key, "."), value[key])
+		}
+		if len(value) > 0 || at == "" {
+			return
+		}
+	case []any:
+		for i := range value {
+			c.fields(path.Index(i), kind, at, value[i])
+		}
+		if len(value) > 0 {
+			return
+		}
+	}
+	reach := kind.ReachOf(at)
+	if _, isText := value.(string); reach == reconciler.Nothing && !isText { // it takes away what a cluster type says below it
+		reach = kind.ReachBelow(at)
+	}
+	c.field(path, kind.Parameter+"."+at, reach, value)
+}
+
+// field checks one value at a field, by the field's path from the name of the parameter on.
+func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reach, value any) {
+	name, isText := value.(string)
+	last := field[strings.LastIndex(field, ".")+1:]
+	_, isList := value.([]any)
+	_, isObject := value.(map[string]any)
+	isScalar := value != nil && !isList && !isObject
+	isName := isText && (reach == reconciler.Objects || reach == reconciler.Secrets) && (last == "name" || !isPartOfReference[last])
+	switch {
+	case reach == reconciler.Nothing, reach == reconciler.Decided, reach == reconciler.Secrets && isScalar && !isName:
+		return
+	case c.objects != nil:
+		if owner := c.objects[name]; isName && reach == reconciler.Objects && owner != "" && owner != c.team.Name {
+			c.report(path, "%q is an object of a workload of workspace %q, which this workload of workspace %q cannot use", name, owner, c.team.Name)
+		}
+		return
+	case isName && reconciler.IsAgents(name):
+		c.report(path, "%q is an object or a Secret of the agent itself, which no workload can use", name)
+		return
+	case isName && reach == reconciler.Secrets && c.owners[name] != nil && !slices.Contains(c.owners[name], c.team.Name):
+		c.report(path, "%q is a Secret of workspace %q, which this workload of workspace %q cannot use", name, c.owners[name][0], c.team.Name)
+		return
+	case !c.team.IsConfined() && (reach != reconciler.Programs || c.team.ArgocdProject != nil):
+		return
+	case isName && reach == reconciler.Secrets && slices.Contains(c.team.Secrets, name):
+		return
+	case reach == reconciler.URLs && isText && (!strings.Contains(name, ":") || fleet.IsWithin(c.team.Sources, name)):
+		return
+	case slices.ContainsFunc(c.team.Parameters, func(allowed string) bool { return isAtOrBelow(field, allowed) }):
+		return
+	}
+	way := fmt.Sprintf("add %q to the parameters of the workspace", field)
+	switch {
+	case isName && reach == reconciler.Secrets:
+		way = fmt.Sprintf("add %q to the secrets of the workspace, or %q to its parameters", name, field)
+	case reach == reconciler.URLs:
+		way = fmt.Sprintf("add the beginning of the URL to the sources of the workspace, or %q to its parameters", field)
+	}
+	c.report(path, "reaches %s, which workspace %q does not allow its workloads: %s", reach, c.team.Name, way)
+}
+
+// isPartOfReference are the texts beside the name in a reference to a Secret.
+var isPartOfReference = map[string]bool{"kind": true, "key": true, "valuesKey": true, "targetPath": true, "apiVersion": true}
+
+// isAtOrBelow says whether a path is another one, or below it.
+func isAtOrBelow(path, above string) bool {
+	return path == above || strings.HasPrefix(path, above+".")
+}
+
+// source checks where the manifests come from. path is that of the manifests.
+func (c *reachCheck) source(path *fleet.Path, manifests *fleet.Manifests) {
+	if c.team.Sources == nil || fleet.IsWithin(c.team.Sources, sourceURL(manifests)) {
+		return
+	}
+	c.report(path.Attribute("repo"), "is not among the sources of workspace %q, which are %s", c.team.Name,
+		cmp.Or(strings.Join(c.team.Sources, ", "), "none"))
+}
+
+// namespace checks the namespace that a deployment target names.
+func (c *reachCheck) namespace(path *fleet.Path, namespace string) {
+	if namespace == "" || !c.team.IsConfined() || namespace == c.team.Name || strings.HasPrefix(namespace, c.team.Name+"-") ||
+		slices.Contains(c.team.Parameters, "namespace") {
+		return
+	}
+	c.report(path, "workspace %q does not allow its workloads to choose namespaces that do not begin with %q: "+
+		"add \"namespace\" to the parameters of the workspace", c.team.Name, c.team.Name+"-")
+}
+
+// secretOwners are the workspaces that list each Secret.
+func secretOwners(f *fleet.Fleet) map[string][]string {
+	owners := map[string][]string{}
+	for i := range f.Workspaces {
+		for _, secret := range f.Workspaces[i].Secrets {
+			owners[secret] = append(owners[secret], f.Workspaces[i].Name)
+		}
+	}
+	return owners
+}
