@@ -3,53 +3,21 @@ package compliance
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// agentKind is a kind of objects that an agent has.
-type agentKind struct {
-	name string
-	kube.Kind
-}
-
-func kind(name, group, versions, resource string) agentKind {
-	return agentKind{name, kube.Kind{Group: group, Versions: versions, Resource: resource}}
-}
-
-// agentKinds are what is listed on a cluster, by its reconciler.
-var agentKinds = map[string][]agentKind{
-	"flux": {
-		kind("Kustomization", "kustomize.toolkit.fluxcd.io", "v1,v1beta2", "kustomizations"),
-		kind("HelmRelease", "helm.toolkit.fluxcd.io", "v2,v2beta2", "helmreleases"),
-		kind("GitRepository", "source.toolkit.fluxcd.io", "v1,v1beta2", "gitrepositories"),
-		kind("OCIRepository", "source.toolkit.fluxcd.io", "v1,v1beta2", "ocirepositories"),
-		kind("HelmRepository", "source.toolkit.fluxcd.io", "v1,v1beta2", "helmrepositories"),
-	},
-	"argocd": {kind("Application", "argoproj.io", "v1alpha1", "applications")},
-	"fleet": {
-		kind("GitRepo", "fleet.cattle.io", "v1alpha1", "gitrepos"),
-		kind("HelmOp", "fleet.cattle.io", "v1alpha1", "helmops"),
-		kind("Bundle", "fleet.cattle.io", "v1alpha1", "bundles"),
-		kind("BundleDeployment", "fleet.cattle.io", "v1alpha1", "bundledeployments"),
-	},
-}
-
-// kindsOf are those of a reconciler; of one that is the user's own, all.
-func kindsOf(reconciler string) []agentKind {
-	if kinds, ok := agentKinds[reconciler]; ok {
-		return kinds
+// kindsOf are what is listed on a cluster, by its reconciler; of one that is the user's own, all.
+func kindsOf(name string) []reconciler.Kind {
+	if one := reconciler.Named(name); one != nil && len(one.Kinds) > 0 {
+		return one.Listed()
 	}
-	var all []agentKind
-	for _, name := range slices.Sorted(maps.Keys(agentKinds)) {
-		all = append(all, agentKinds[name]...)
-	}
-	return all
+	return reconciler.Listed()
 }
 
 // askClusters asks every cluster of the fleet that the provider knows.
@@ -104,7 +72,7 @@ func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[st
 	}
 	answers := kube.Ask(ctx, map[string]kube.Cluster{from.Name: from.Reach}, from.Options,
 		func(ctx context.Context, _ string, client *kube.Client) (observe.Listed, error) {
-			return list(ctx, client, agentKinds["argocd"])
+			return list(ctx, client, kindsOf("argocd-hub"))
 		})
 	answered := answers[from.Name]
 	if answered.Err != nil {
@@ -119,23 +87,23 @@ func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[st
 
 // list reads all objects of an agent. Kinds that the cluster does not have, or does not let us read, are in
 // Unlisted.
-func list(ctx context.Context, client *kube.Client, kinds []agentKind) (observe.Listed, error) {
+func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (observe.Listed, error) {
 	listed := observe.Listed{Unlisted: map[string]string{}}
 	var forbidden error
 	asked := make([]kube.Kind, len(kinds))
 	for i, kind := range kinds {
-		asked[i] = kind.Kind
+		asked[i] = kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
 	}
 	for i, found := range client.ListEach(ctx, asked, kube.ListOptions{Trim: trim}) {
 		kind, err := kinds[i], found.Err
 		switch {
 		case kube.ReasonOf(err) == kube.ReasonForbidden:
 			forbidden = err
-			listed.Unlisted[kind.name] = err.Error()
+			listed.Unlisted[kind.Kind] = err.Error()
 		case err != nil:
 			return observe.Listed{}, err
 		case !found.Served:
-			listed.Unlisted[kind.name] = "the cluster has no " + kind.Resource + "." + kind.Group
+			listed.Unlisted[kind.Kind] = "the cluster has no " + kind.Resource + "." + kind.Group
 		}
 		listed.Objects = append(listed.Objects, found.Items...)
 	}

@@ -78,12 +78,10 @@ type Hub struct {
 	Options kube.Options
 }
 
-// Report is a report of a cluster from another source.
+// Report is a report from another source.
 type Report struct {
-	Cluster, Commit string
-	Ready           *bool
-	Since           time.Time
-	Message         string
+	Cluster string
+	observe.Said
 }
 
 // Statuses says how the Git host is asked.
@@ -298,19 +296,22 @@ func (f *Feedback) silent() string {
 	return "there is no report about this cluster"
 }
 
-// said are the reports of other sources; of several about one cluster, the latest.
+// said are the reports of other sources; of several about one cluster or assignment, the latest.
 func said(reports []Report) map[string]observe.Report {
 	sorted := slices.Clone(reports)
 	slices.SortStableFunc(sorted, func(a, b Report) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), a.Since.Compare(b.Since))
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Assignment, b.Assignment), a.Since.Compare(b.Since))
 	})
-	found := map[string]observe.Report{}
-	for _, one := range sorted {
-		if one.Commit == "" {
-			found[one.Cluster] = observe.Report{Unknown: cmp.Or(one.Message, "the report names no commit")}
-			continue
+	byCluster := map[string][]observe.Said{}
+	for i, one := range sorted {
+		if i+1 < len(sorted) && sorted[i+1].Cluster == one.Cluster && sorted[i+1].Assignment == one.Assignment {
+			continue // a later one follows
 		}
-		found[one.Cluster] = observe.Given(one.Commit, one.Ready, one.Since, one.Message)
+		byCluster[one.Cluster] = append(byCluster[one.Cluster], one.Said)
+	}
+	found := map[string]observe.Report{}
+	for cluster, all := range byCluster {
+		found[cluster] = observe.Given(all...)
 	}
 	return found
 }

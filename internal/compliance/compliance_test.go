@@ -2,6 +2,8 @@ package compliance_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -10,6 +12,8 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,6 +178,29 @@ func api(t *testing.T, moment string, change func(map[string]any)) kube.Cluster 
 	})
 }
 
+// without is an API server that does not let anybody list one resource.
+func without(t *testing.T, all kube.Cluster, resource string) kube.Cluster {
+	t.Helper()
+	to, err := url.Parse(all.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(all.ClusterCACertificate))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	t.Cleanup(transport.CloseIdleConnections)
+	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	return server(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/"+resource) {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`)
+	})
+}
+
 func server(t *testing.T, handler http.HandlerFunc) kube.Cluster {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
@@ -222,7 +249,7 @@ func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
 	t.Parallel()
 	q := question(map[string]string{
 		"argo-1": "argo", "flux-1": "flux", "flux-busy": "flux", "flux-dead": "flux", "flux-refuses": "flux", "flux-forbids": "flux",
-		"flux-garbage": "flux", "flux-bare": "flux", "flux-stranger": "flux", "flux-waiting": "flux", "flux-half": "flux",
+		"flux-narrow": "flux", "flux-garbage": "flux", "flux-bare": "flux", "flux-stranger": "flux", "flux-waiting": "flux", "flux-half": "flux",
 	})
 	refuse := func(code int) kube.Cluster {
 		return server(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -235,6 +262,7 @@ func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
 		Waiting: map[string]bool{"flux-waiting": true},
 		Reach: map[string]kube.Cluster{
 			"argo-1": api(t, "1-ready", nil), "flux-1": api(t, "1-ready", nil), "flux-busy": api(t, "3-new-commit-waits", nil),
+			"flux-narrow":  without(t, api(t, "1-ready", nil), "gitrepositories"),
 			"flux-dead":    {Host: "https://127.0.0.1:1", Token: token},
 			"flux-refuses": refuse(http.StatusUnauthorized), "flux-forbids": refuse(http.StatusForbidden),
 			"flux-garbage": server(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello "+token) }),
@@ -257,6 +285,7 @@ func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
 	check(t, answer, map[string]said{
 		"argo-1": {observe.Ready, ""}, "flux-1": {observe.Ready, ""},
 		"flux-busy":     {observe.Unknown, "the branch does not have this commit"},
+		"flux-narrow":   {observe.Unknown, "depends on GitRepository flux-system/dev-flux-db-main, which cannot be read: "},
 		"flux-dead":     {observe.Unknown, "API server"},
 		"flux-refuses":  {observe.Unknown, "refuses the credentials"},
 		"flux-forbids":  {observe.Unknown, "list"},
@@ -346,22 +375,21 @@ func TestCommitStatusesAreReadUntilEveryClusterWasHeard(t *testing.T) {
 
 func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 	t.Parallel()
-	yes := true
 	q := question(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux"})
 	q.Feedback.Clusters = &compliance.Clusters{Reach: map[string]kube.Cluster{
 		"flux-1": api(t, "1-ready", nil), "flux-2": {Host: "https://127.0.0.1:1"}, "flux-3": {Host: "https://127.0.0.1:1"},
 	}}
 	q.Feedback.Reports = []compliance.Report{
-		{Cluster: "flux-1", Commit: gone, Ready: &yes},
-		{Cluster: "flux-2", Commit: gone, Ready: &yes, Since: asked.Add(-time.Hour)},
-		{Cluster: "flux-2", Commit: ready, Ready: &yes, Since: asked.Add(-time.Minute)},
-		{Cluster: "flux-3", Message: "its metrics are gone"},
+		{Cluster: "flux-1", Said: observe.Said{Commit: gone, Verdict: observe.Ready}},
+		{Cluster: "flux-2", Said: observe.Said{Commit: gone, Verdict: observe.Ready, Since: asked.Add(-time.Hour)}},
+		{Cluster: "flux-2", Said: observe.Said{Commit: ready, Verdict: observe.Ready, Since: asked.Add(-time.Minute)}},
+		{Cluster: "flux-3", Said: observe.Said{Message: "its metrics are gone"}},
 	}
 	r := &repository{tip: ready, commits: map[string]string{ready: treeA}}
 	check(t, mustAsk(t, r, q), map[string]said{
 		"flux-1": {observe.Ready, ""}, "flux-2": {observe.Ready, ""}, "flux-3": {observe.Unknown, "API server"},
 	})
-	q.Feedback = compliance.Feedback{Reports: []compliance.Report{{Cluster: "flux-1", Message: "its metrics are gone"}, {Cluster: "flux-2", Commit: ready}}}
+	q.Feedback = compliance.Feedback{Reports: []compliance.Report{{Cluster: "flux-1", Said: observe.Said{Message: "its metrics are gone"}}, {Cluster: "flux-2", Said: observe.Said{Commit: ready}}}}
 	check(t, mustAsk(t, r, q), map[string]said{
 		"flux-1": {observe.Unknown, "its metrics are gone"}, "flux-2": {observe.Unknown, "does not say whether it is ready"},
 		"flux-3": {observe.Unknown, "there is no report"},
@@ -374,9 +402,8 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 
 func TestARepositoryThatCannotBeReadIsNoError(t *testing.T) {
 	t.Parallel()
-	yes := true
 	q := question(map[string]string{"flux-1": "flux"})
-	q.Feedback.Reports = []compliance.Report{{Cluster: "flux-1", Commit: ready, Ready: &yes}}
+	q.Feedback.Reports = []compliance.Report{{Cluster: "flux-1", Said: observe.Said{Commit: ready, Verdict: observe.Ready}}}
 	for name, test := range map[string]struct {
 		r      *repository
 		reason string

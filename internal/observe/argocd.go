@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"path"
 	"reflect"
 	"slices"
@@ -78,8 +79,15 @@ func (o *object) operation() (Status, bool) {
 	started, message := o.time("status", "operationState", "startedAt"), o.text("status", "operationState", "message")
 	phase := o.text("status", "operationState", "phase")
 	retries, _ := o.number("status", "operationState", "retryCount")
-	switch {
-	case phase == "Failed" || phase == "Error", phase == "Running" && retries > 0:
+	limit, _ := o.number("status", "operationState", "operation", "retry", "limit")
+	switch isEndless := limit < 0; {
+	case phase == "Running" && (retries == 1 || retries > 1 && !isEndless): // it says when it gives up
+		attempt := fmt.Sprintf("attempt %d", retries+1)
+		if limit > 0 {
+			attempt += fmt.Sprintf(" of %d", limit+1)
+		}
+		return o.say(Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, cmpText(message, phase)), true
+	case phase == "Failed" || phase == "Error" || phase == "Running" && retries > 1:
 		return o.say(Failed, latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", cmpText(message, phase)), true
 	case phase == "Running" || phase == "Terminating":
 		return o.say(Progressing, started, "is being synced: %s", cmpText(message, phase)), true
@@ -255,8 +263,11 @@ func (o *objects) argoApplied(a *object, source int, several bool) Applied {
 	if tried := revision(at("status", "operationState", "syncResult")); tried != "" && phase != "Succeeded" && phase != "" {
 		is.Attempted = tried
 		for _, resource := range a.list("status", "operationState", "syncResult", "resources") {
-			if resource.text("status") == "Synced" {
+			switch resource.text("status") {
+			case "Synced":
 				is.Arrived = append(is.Arrived, resourceName(resource))
+			case "SyncFailed":
+				is.Failing = append(is.Failing, resourceName(resource))
 			}
 		}
 	}
@@ -269,6 +280,9 @@ func (o *objects) argoApplied(a *object, source int, several bool) Applied {
 			is.ToPrune = append(is.ToPrune, resourceName(resource))
 		case resource.text("status") == "OutOfSync":
 			is.OutOfSync = append(is.OutOfSync, resourceName(resource))
+		}
+		if resource.text("health", "status") == "Degraded" {
+			is.Failing = append(is.Failing, resourceName(resource))
 		}
 	}
 	slices.SortFunc(is.OutOfSync, compareNames)

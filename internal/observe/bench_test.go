@@ -11,7 +11,6 @@ import (
 // BenchmarkObserve judges the reference fleet: 3,000 clusters of 500 types with 40 assignments each, at forty
 // commits, and makes the evidence.
 func BenchmarkObserve(b *testing.B) {
-	yes := true
 	in := observe.Input{
 		Time: time.Unix(1_800_000_000, 0), Tip: commitNumber(0), Types: map[string]string{},
 		Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
@@ -35,7 +34,7 @@ func BenchmarkObserve(b *testing.B) {
 		for k := range 6 {
 			name := fmt.Sprintf("%s-%d", host, k)
 			in.Types[name] = host
-			in.Reports[name] = observe.Given(commitNumber((i+k)%40), &yes, in.Time, "")
+			in.Reports[name] = observe.Given(observe.Said{Commit: commitNumber((i + k) % 40), Verdict: observe.Ready, Since: in.Time})
 		}
 	}
 	b.ReportAllocs()

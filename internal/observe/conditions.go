@@ -35,7 +35,7 @@ func (o *object) condition(of string) (condition, bool) {
 // say makes a status of an object from a verdict and a message. The object's name is the cluster's to choose, too: it may be
 // longer than Kubernetes allows, or steer a terminal.
 func (o *object) say(verdict Verdict, since time.Time, format string, arguments ...any) Status {
-	return Status{verdict, since, wording.OneLine(o.String()) + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
+	return Status{Verdict: verdict, Since: since, Message: wording.OneLine(o.String()) + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
 }
 
 // waitingReasons are those of conditions that are false because something else comes first.
@@ -56,7 +56,11 @@ func (o *object) ready(waits func(condition) bool) Status {
 		return o.say(Progressing, ready.changed, "is suspended")
 	}
 	if stalled, is := o.condition("Stalled"); is && stalled.status == "True" && o.isCurrent(stalled) {
-		return o.say(Failed, stalled.changed, "has stalled: %s", cmpText(stalled.message, stalled.reason))
+		said := cmpText(stalled.message, stalled.reason)
+		if ready.status == "False" && ready.message != "" && ready.message != stalled.message {
+			said += ": " + ready.message
+		}
+		return o.say(Failed, stalled.changed, "has stalled: %s", said)
 	}
 	switch {
 	case !ok:

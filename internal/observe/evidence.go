@@ -129,6 +129,7 @@ func (e *Evidence) Marshal() []byte {
 		w.member("verdict", string(of.Verdict))
 		w.other("since", formatTime(of.Since), "")
 		w.other("message", of.Message, "")
+		w.other("of", subject(of.OfRoot), ofAssignment)
 		keys := make([]string, 0, len(of.Assignments))
 		for key, own := range of.Assignments {
 			if own.Commit != of.Commit || own.Status != of.Status {
@@ -145,6 +146,7 @@ func (e *Evidence) Marshal() []byte {
 			w.other("verdict", string(own.Verdict), string(of.Verdict))
 			w.other("since", formatTime(own.Since), formatTime(of.Since))
 			w.other("message", own.Message, of.Message)
+			w.other("of", subject(own.OfRoot), subject(of.OfRoot))
 		})
 	})
 	w.object("trees", slices.Sorted(maps.Keys(e.Trees)), func(commit string) {
@@ -154,6 +156,19 @@ func (e *Evidence) Marshal() []byte {
 	})
 	w.close()
 	return w.text
+}
+
+// What a verdict was said of: one assignment, or what follows the folder of its host, with all that is in there.
+const (
+	ofAssignment = "assignment"
+	ofTheRoot    = "root"
+)
+
+func subject(isRoot bool) string {
+	if isRoot {
+		return ofTheRoot
+	}
+	return ofAssignment
 }
 
 func formatTime(t time.Time) string {

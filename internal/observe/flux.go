@@ -2,9 +2,12 @@ package observe
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // kustomization is the status of a Flux Kustomization. Without a health check, ready means only that it has
@@ -14,15 +17,9 @@ func (o *objects) kustomization(k *object) Status {
 		return c.reason == "ArtifactFailed" && (strings.HasPrefix(c.message, "Source artifact not found") ||
 			strings.HasPrefix(c.message, "Source is not ready"))
 	})
-	source := o.source(k, "spec", "sourceRef")
-	if own.Verdict == Ready && source != nil {
-		revision := source.text("status", "artifact", "revision")
-		if applied := k.text("status", "lastAppliedRevision"); revision != "" && applied != revision {
-			return k.say(Progressing, source.time("status", "artifact", "lastUpdateTime"), "has %s, and its source has %s", applied, revision)
-		}
-	}
+	own = k.tried(own)
 	own.Since = latest(own.Since, k.reconciled())
-	own = worst(own, o.sourceStatus(source, own))
+	own = o.linked(k, own, 0)
 	if own.Verdict == Ready && !checksHealth(k) {
 		return k.say(Unknown, own.Since, "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready")
 	}
@@ -39,6 +36,35 @@ func (o *object) reconciled() time.Time {
 	return time.Time{}
 }
 
+// tried is the status of a Kustomization in the light of how often Flux has tried the present revision, which Flux 2.7
+// and later say. Flux never gives up: what could not be applied once is tried again, and has failed when that fails,
+// too. A health check that has failed has waited for its timeout, so it counts at once. What has failed stays so while
+// it is tried again.
+func (o *object) tried(own Status) Status {
+	history := o.list("status", "history")
+	if own.Verdict != Failed && own.Verdict != Progressing || len(history) == 0 {
+		return own
+	}
+	last := history[0]
+	outcome, attempts := last.text("lastReconciledStatus"), int64(0)
+	if revision := last.text("metadata", "revision"); revision != "" && revision == o.text("status", "lastAttemptedRevision") {
+		attempts, _ = number(last["totalReconciliations"])
+	}
+	ready, _ := o.condition("Ready")
+	observed, _ := o.number("status", "observedGeneration")
+	generation, _ := o.number("metadata", "generation")
+	switch isLasting := attempts > 1 || outcome == "HealthCheckFailed"; {
+	case attempts == 0 || outcome == "ReconciliationSucceeded" || o.flag("spec", "suspend") || o.has("metadata", "deletionTimestamp"):
+	case own.Verdict == Failed && ready.reason == outcome && !isLasting:
+		return o.say(Progressing, ready.changed, "could not be applied, and is tried again: %s", cmpText(ready.message, ready.reason))
+	case own.Verdict == Failed && ready.reason == outcome:
+		own.Since = last.time("firstReconciled")
+	case own.Verdict == Progressing && ready.reason == "Progressing" && isLasting && observed == generation && o.isCurrent(ready):
+		return o.say(Failed, last.time("firstReconciled"), "has failed %s, and is tried again: %s", wording.Count(int(attempts), "time", "times"), o.progress(ready))
+	}
+	return own
+}
+
 func checksHealth(k *object) bool {
 	return k.flag("spec", "wait") || len(k.list("spec", "healthChecks")) > 0
 }
@@ -48,41 +74,33 @@ func (o *objects) helmRelease(h *object) Status {
 	own := h.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && strings.HasSuffix(c.message, "is not ready")
 	})
-	at := []string{"spec", "chartRef"}
-	if !h.has(at...) {
-		at = []string{"spec", "chart", "spec", "sourceRef"}
-	}
-	source := o.source(h, at...)
+	own = h.retried(own)
 	if history := h.list("status", "history"); len(history) > 0 {
 		own.Since = latest(own.Since, history[0].time("lastDeployed"))
 	}
-	own = worst(own, o.sourceStatus(source, own))
+	own = o.linked(h, own, 0)
 	if own.Verdict == Ready && (h.flag("spec", "install", "disableWait") || h.flag("spec", "upgrade", "disableWait")) {
 		return h.say(Unknown, own.Since, "has installed its chart; it has `disableWait`, so it is not known whether that is ready")
 	}
 	return own
 }
 
-// source returns the source that an object names; nil where the cluster did not list it.
-func (o *objects) source(of *object, at ...string) *object {
-	namespace := of.text(append(slices.Clone(at), "namespace")...)
-	if namespace == "" {
-		namespace = of.Namespace
+// retried is the status of a HelmRelease that could not be installed or upgraded, as long as Flux tries again. Where it
+// has a number of retries, it says when it gives up: it has stalled. Where it has none, it has failed when the first
+// retry has.
+func (o *object) retried(own Status) Status {
+	ready, _ := o.condition("Ready")
+	again, is := o.condition("Reconciling")
+	stalled, gaveUp := o.condition("Stalled")
+	if own.Verdict != Failed || !is || again.status != "True" || again.reason != "ProgressingWithRetry" || gaveUp && stalled.status == "True" {
+		return own
 	}
-	return o.byName[ObjectName{of.text(append(slices.Clone(at), "kind")...), namespace, of.text(append(slices.Clone(at), "name")...)}]
-}
-
-// sourceStatus is the effect of a source on the status of what is reconciled from it. A source that cannot be
-// reached has no effect as long as it has an artifact of the wanted ref.
-func (o *objects) sourceStatus(source *object, otherwise Status) Status {
-	if source == nil || source.Kind == "HelmRepository" && source.text("spec", "type") == "oci" { // which has no status
-		return otherwise
+	installs, _ := o.number("status", "installFailures")
+	upgrades, _ := o.number("status", "upgradeFailures")
+	if isEndless := strings.HasPrefix(again.message, "retrying after "); isEndless && installs+upgrades > 1 {
+		return own
 	}
-	own := source.ready(nil)
-	if own.Verdict == Failed && source.hasWanted() || own.Verdict == Ready {
-		return otherwise
-	}
-	return own
+	return o.say(Progressing, ready.changed, "could not be installed, and is tried again: %s", cmpText(ready.message, ready.reason))
 }
 
 // hasWanted reports whether the artifact of a source is certainly of the ref in its present spec.
@@ -93,6 +111,10 @@ func (o *object) hasWanted() bool {
 	switch {
 	case revision == "":
 		return false
+	case o.Kind == "HelmChart":
+		version := o.text("spec", "version")
+		return isExact(version) && strings.TrimPrefix(revision, "v") == strings.TrimPrefix(version, "v") &&
+			o.text("status", "observedChartName") == o.text("spec", "chart")
 	case ref("digest") != "":
 		return digest == ref("digest")
 	case ref("commit") != "":
@@ -127,7 +149,7 @@ func (o *objects) fluxRoots(at Location, host string) []root {
 		if k.Kind != "Kustomization" || k.group != groupKustomize || clean(k.text("spec", "path")) != path.Join(at.Path, host) {
 			continue
 		}
-		source := o.source(k, "spec", "sourceRef")
+		source := o.source(k)
 		r := root{object: k, applied: o.fluxApplied(k, source)}
 		if source != nil && source.Kind == "GitRepository" {
 			if branch := source.text("spec", "ref", "branch"); branch != "" && branch != at.Branch {
@@ -161,6 +183,9 @@ func (o *objects) fluxApplied(k, source *object) Applied {
 	}
 	ready, _ := k.condition("Ready")
 	a.NoFolder = ready.status == "False" && strings.Contains(ready.message, NoFolderFlux)
+	if ready.status == "False" {
+		a.Failing = namedIn(ready.message)
+	}
 	healthy, checks := k.condition("Healthy")
 	tried := k.text("status", "lastAttemptedRevision")
 	switch {
@@ -180,6 +205,18 @@ func (o *objects) fluxApplied(k, source *object) Applied {
 	}
 	slices.SortStableFunc(a.History, func(a, b Moment) int { return a.Time.Compare(b.Time) })
 	return a
+}
+
+// fluxObject is an object in a message of Flux: its kind, its namespace if it has one, and its name.
+var fluxObject = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]*)/(?:([a-z0-9-]+)/)?([a-z0-9][a-z0-9.:-]*)`)
+
+// namedIn are the objects that a message of Flux names, as in "ConfigMap/web/settings dry-run failed".
+func namedIn(message string) []ObjectName {
+	var names []ObjectName
+	for _, found := range fluxObject.FindAllStringSubmatch(message, -1) {
+		names = append(names, ObjectName{found[1], found[2], strings.TrimRight(found[3], ".:-")})
+	}
+	return names
 }
 
 // clean is a path in a repository without "." segments and slashes around it.

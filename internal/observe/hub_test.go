@@ -24,6 +24,17 @@ status:
   sync: {status: Synced, revision: "%[5]s", comparedTo: {destination: {%[3]s}, source: {%[4]s}}}`, name, owner, destination, source, revision)
 }
 
+// hubSet is an ApplicationSet that makes the Application web of each cluster.
+const hubSet = `
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: web, namespace: argocd}
+spec:
+  generators: [{clusters: {}}]
+  template: {metadata: {name: "web-{{.nameNormalized}}"}, spec: {destination: {name: "{{.name}}"}, source: {repoURL: "https://git.example.com/web", path: ".", targetRevision: v1}}}
+status:
+  conditions: [{type: ErrorOccurred, status: "False"}, {type: ResourcesUpToDate, status: "True", lastTransitionTime: "2026-11-21T20:00:00Z"}]`
+
 // A hub applies what is in a folder in two places: to the cluster, and to itself. Only both are the content.
 func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 	t.Parallel()
@@ -38,16 +49,36 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		return hubApplication("flotilla-drone-hub", "labels: {a: b}", `server: "https://kubernetes.default.svc"`, ofGitops+`include: "*/reconciler.*"}`, commit)
 	}
 	web := hubApplication("web-drone-1", bySet, "name: drone-1", `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`, older)
+	both := spoke(tip) + "\n---" + hub(tip) + "\n---"
+	failingSet := strings.Replace(hubSet, `{type: ErrorOccurred, status: "False"}, {type: ResourcesUpToDate, status: "True"`, `{type: ErrorOccurred, status: "True", message: no such project}, {type: ResourcesUpToDate, status: "False"`, 1)
 	for name, test := range map[string]struct {
 		objects string
 		verdict observe.Verdict
 		message string
 	}{
+		"the ApplicationSet has not reached the Application yet": {both + strings.Replace(web, "targetRevision: v1}", "targetRevision: v0}", 2) + "\n---" + hubSet, observe.Progressing,
+			"ApplicationSet argocd/web has not given Application argocd/web-drone-1 its present content yet"},
+		"the ApplicationSet fails before it has reached the Application": {both + strings.Replace(web, "targetRevision: v1}", "targetRevision: v0}", 2) + "\n---" + failingSet, observe.Failed,
+			"ApplicationSet argocd/web cannot make its Applications: no such project"},
+		"the ApplicationSet fails on others": {both + web + "\n---" + failingSet, observe.Ready, ""},
+		"the ApplicationSet fails, and has made nothing": {spoke(tip) + "\n---" + hub(tip) + "\n---" + failingSet, observe.Failed,
+			"ApplicationSet argocd/web cannot make its Applications: no such project"},
+		"the ApplicationSet was removed": {both + web + "\n---" + strings.Replace(hubSet, "name: web,", "name: other,", 1), observe.Progressing,
+			"Application argocd/web-drone-1 depends on ApplicationSet argocd/web, which does not exist"},
+		"the ApplicationSet patches": {both + web + "\n---" + strings.Replace(hubSet, "spec:\n", "spec:\n  templatePatch: x\n", 1), observe.Unknown,
+			"ApplicationSet argocd/web changes what it makes by more than its template, so Application argocd/web-drone-1 cannot be compared with it"},
+		"the hub itself could not apply it": {spoke(tip) + "\n---" + strings.NewReplacer("phase: Succeeded", "phase: Failed, message: no such field, syncResult: {revision: \""+tip+"\"}",
+			"status: Synced, revision: \""+older, "status: OutOfSync, revision: \""+tip).Replace(hub(older)) + "\n---" + web + "\n---" + hubSet, observe.Failed,
+			"commit 1111111 cannot be applied to the hub itself: Application argocd/flotilla-drone-hub cannot be synced: no such field"},
+
 		"both have it":                 {spoke(tip) + "\n---" + hub(tip) + "\n---" + web, observe.Ready, ""},
 		"the hub has another":          {spoke(tip) + "\n---" + hub(older) + "\n---" + web, observe.Behind, "the hub itself has commit " + older[:7]},
 		"the cluster has another":      {spoke(older) + "\n---" + hub(tip) + "\n---" + web, observe.Behind, "has commit " + older[:7]},
-		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), observe.Progressing, "ApplicationSet argocd/web does not exist"},
+		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), observe.Progressing, "ApplicationSet argocd/web has made no Application for the cluster yet"},
 	} {
+		if !strings.Contains(test.objects, "kind: ApplicationSet\nmeta") {
+			test.objects += "\n---" + hubSet
+		}
 		listed := observe.Listed{Objects: objectsOf(t, test.objects[1:])}
 		reports := observe.ReadHub(observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)
 		result := observe.Observe(observe.Input{
@@ -82,7 +113,7 @@ status:
 		objects string
 		want    observe.Verdict
 	}{
-		"none of its own": {strings.NewReplacer("name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, observe.Ready},
+		"none of its own": {readySource + "\n---" + strings.NewReplacer("name: web}", "name: web}", "name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, observe.Ready},
 		"none at all":     {missing, observe.Failed},
 	} {
 		report := observe.ReadCluster(observe.Location{Branch: "dev"}, "drone", "drone-1", observe.Listed{Objects: objectsOf(t, test.objects[1:])})
@@ -118,7 +149,7 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 		"what was made is not":   {replaced(t, made, "status: Healthy", "status: Progressing"), []string{"Application argocd/web-drone-1 is progressing"}},
 		"another host's are not": {made + "\n---" + replaced(t, hubApplication("own", other, "name: drone-1", web, older), "status: Healthy", "status: Degraded"), nil},
 	} {
-		listed := observe.Listed{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + test.objects)[1:])}
+		listed := observe.Listed{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + hubSet + "\n---" + test.objects)[1:])}
 		report := observe.ReadHub(observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 		if got := report.NotReady("drone", "drone"); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

@@ -6,36 +6,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// The API groups of agents.
+// The API groups whose objects are read in ways of their own.
 const (
 	groupKustomize = "kustomize.toolkit.fluxcd.io"
 	groupHelm      = "helm.toolkit.fluxcd.io"
-	groupSource    = "source.toolkit.fluxcd.io"
 	groupArgo      = "argoproj.io"
-	groupFleet     = "fleet.cattle.io"
 )
 
-// Kinds are the kinds of objects to list on a cluster for the status of its agent. Every version that the
-// cluster serves can be read.
-var Kinds = []schema.GroupKind{
-	{Group: groupKustomize, Kind: "Kustomization"},
-	{Group: groupHelm, Kind: "HelmRelease"},
-	{Group: groupSource, Kind: "GitRepository"},
-	{Group: groupSource, Kind: "OCIRepository"},
-	{Group: groupSource, Kind: "HelmRepository"},
-	{Group: groupSource, Kind: "HelmChart"},
-	{Group: groupSource, Kind: "Bucket"},
-	{Group: groupArgo, Kind: "Application"},
-	{Group: groupFleet, Kind: "GitRepo"},
-	{Group: groupFleet, Kind: "HelmOp"},
-	{Group: groupFleet, Kind: "Bundle"},
-	{Group: groupFleet, Kind: "BundleDeployment"},
-}
-
-// ObjectName names an object of one of the [Kinds].
+// ObjectName names an object of a kind that a reconciler has.
 type ObjectName struct{ Kind, Namespace, Name string }
 
 func (n ObjectName) String() string {
@@ -53,6 +35,10 @@ func compareNames(a, b ObjectName) int {
 type objects struct {
 	all    []*object
 	byName map[ObjectName]*object
+	// unlisted are kinds of which nothing is known, by the reason.
+	unlisted map[string]string
+	// alone says that one object was read by itself, without those that it depends on.
+	alone bool
 }
 
 // object is one of a cluster's objects. Fields with an unexpected type read as absent.
@@ -63,10 +49,10 @@ type object struct {
 }
 
 // index puts what a cluster listed in order. Objects of other kinds are left out.
-func index(listed []*unstructured.Unstructured) *objects {
-	o := &objects{byName: map[ObjectName]*object{}}
-	sorted := slices.DeleteFunc(slices.Clone(listed), func(u *unstructured.Unstructured) bool {
-		return u == nil || !slices.Contains(Kinds, u.GroupVersionKind().GroupKind()) || u.GetName() == ""
+func index(listed Listed) *objects {
+	o := &objects{byName: map[ObjectName]*object{}, unlisted: listed.Unlisted}
+	sorted := slices.DeleteFunc(slices.Clone(listed.Objects), func(u *unstructured.Unstructured) bool {
+		return u == nil || u.GetName() == "" || !isRead(u)
 	})
 	// Of an object in two versions either says the same.
 	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int {
@@ -80,6 +66,13 @@ func index(listed []*unstructured.Unstructured) *objects {
 		}
 	}
 	return o
+}
+
+// isRead says whether objects of a kind say something about what runs.
+func isRead(u *unstructured.Unstructured) bool {
+	of := u.GroupVersionKind()
+	kind := reconciler.KindOf(of.Group, of.Kind)
+	return kind != nil && kind.Role != 0
 }
 
 func nameOf(u *unstructured.Unstructured) ObjectName {

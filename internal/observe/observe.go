@@ -35,6 +35,9 @@ type Status struct {
 	Since time.Time
 	// Message is the reason, in one line; the cluster's own text where there is one.
 	Message string
+	// OfRoot says that this was said of what follows the folder of the host as a whole, and not of one assignment: it is
+	// not known whose fault a failure is.
+	OfRoot bool
 }
 
 // worse orders verdicts: negative when a is worse than b.
@@ -42,12 +45,22 @@ func worse(a, b Verdict) int {
 	return cmp.Compare(slices.Index(Verdicts, a), slices.Index(Verdicts, b))
 }
 
-// worst is the worse one of two; of equally bad ones the first, with the later time.
+// worst is the worse one of two; of equally bad ones the one that is not of a root, else the first, with the later time.
 func worst(a, b Status) Status {
-	if order := worse(a.Verdict, b.Verdict); order > 0 {
+	order := worse(a.Verdict, b.Verdict)
+	if order == 0 && a.OfRoot && !b.OfRoot {
+		a, b = b, a
+	}
+	if order > 0 {
 		return b
 	} else if order == 0 && b.Since.After(a.Since) {
 		a.Since = b.Since
 	}
 	return a
+}
+
+// ofRoot is a status that is said of what follows a folder as a whole.
+func ofRoot(s Status) Status {
+	s.OfRoot = true
+	return s
 }

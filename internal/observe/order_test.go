@@ -32,7 +32,7 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 			in.Types[cluster] = clusterType
 			switch i {
 			case 6:
-				in.Reports[cluster] = observe.Given(c2529, new(bool), time.Time{}, "")
+				in.Reports[cluster] = observe.Given(observe.Said{Commit: c2529, Verdict: observe.Progressing})
 			case 7:
 			default:
 				in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, observe.Listed{Objects: slices.Clone(listed)})

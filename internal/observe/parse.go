@@ -95,7 +95,7 @@ func (r *evidenceReader) cluster(name string) (c Cluster, err error) {
 	var has members
 	var assignments []assignmentMembers
 	err = r.object(func(name string) (err error) {
-		if err := has.once(name, "type", "commit", "verdict", "since", "message", "assignments"); err != nil {
+		if err := has.once(name, "type", "commit", "verdict", "since", "message", "of", "assignments"); err != nil {
 			return err
 		}
 		switch name {
@@ -109,6 +109,8 @@ func (r *evidenceReader) cluster(name string) (c Cluster, err error) {
 			c.Since, err = r.sinceTime()
 		case "message":
 			c.Message, err = r.string()
+		case "of":
+			c.OfRoot, err = r.subject()
 		case "assignments":
 			assignments, err = r.assignments()
 		}
@@ -127,7 +129,7 @@ func (r *evidenceReader) cluster(name string) (c Cluster, err error) {
 type assignmentMembers struct {
 	key string
 	AssignmentStatus
-	commit, verdict, since, message bool
+	commit, verdict, since, message, of bool
 }
 
 func (r *evidenceReader) assignments() (all []assignmentMembers, err error) {
@@ -172,6 +174,10 @@ func (r *evidenceReader) assignment(a *assignmentMembers) error {
 			if err = once(&a.message, name); err == nil {
 				a.Message, err = r.string()
 			}
+		case "of":
+			if err = once(&a.of, name); err == nil {
+				a.OfRoot, err = r.subject()
+			}
 		default:
 			err = fmt.Errorf("%q does not belong here", name)
 		}
@@ -201,6 +207,9 @@ func (c *Cluster) take(assignments []assignmentMembers) error {
 		}
 		if a.message {
 			own.Message = a.Message
+		}
+		if a.of {
+			own.OfRoot = a.OfRoot
 		}
 		c.Assignments[a.key] = own
 	}

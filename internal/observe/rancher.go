@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"maps"
 	"path"
 	"slices"
 )
@@ -11,6 +12,7 @@ const (
 	fleetHelmLabel   = "fleet.cattle.io/fleet-helm-name"
 	fleetCommitLabel = "fleet.cattle.io/commit"
 	fleetBundleLabel = "fleet.cattle.io/bundle-name"
+	fleetBundleIn    = "fleet.cattle.io/bundle-namespace"
 )
 
 // gitRepo is the status of a Rancher Fleet GitRepo or HelmOp and of the Bundles that were made of it. A GitRepo
@@ -29,6 +31,9 @@ func (o *objects) gitRepo(g *object) Status {
 	if g.Kind == "HelmOp" {
 		label = fleetHelmLabel
 	}
+	if reason, unlisted := o.unlisted["Bundle"]; unlisted {
+		return worst(own, g.say(Unknown, own.Since, "is deployed by Bundles, which cannot be read: %s", reason))
+	}
 	bundles := 0
 	for _, b := range o.all {
 		if b.Kind != "Bundle" || b.Namespace != g.Namespace || b.from.GetLabels()[label] != g.Name {
@@ -40,12 +45,32 @@ func (o *objects) gitRepo(g *object) Status {
 			own = worst(own, b.say(Progressing, own.Since, "has commit %s, and its GitRepo has %s", has, commit))
 			continue
 		}
+		if g.Kind == "HelmOp" && !b.isOf(g) {
+			own = worst(own, b.say(Progressing, own.Since, "does not have the chart of its HelmOp yet, or not with its values"))
+			continue
+		}
 		own = worst(own, o.bundle(b))
 	}
 	if bundles == 0 && own.Verdict == Ready {
 		return g.say(Progressing, own.Since, "has no Bundles yet")
 	}
 	return own
+}
+
+// isOf says whether a Bundle has the chart and the values that its HelmOp has. A HelmOp does not say which generation of
+// it that is. Its version may be a range, and then its status has the version.
+func (o *object) isOf(helmOp *object) bool {
+	chart := func(of *object) map[string]any {
+		fields, _ := of.value("spec", "helm").(map[string]any)
+		fields = maps.Clone(fields)
+		delete(fields, "version")
+		return fields
+	}
+	version, wanted := o.text("spec", "helm", "version"), helmOp.text("spec", "helm", "version")
+	if !isExact(wanted) {
+		wanted = helmOp.text("status", "version")
+	}
+	return sameValue(withoutDefaults(chart(o)), withoutDefaults(chart(helmOp))) && (wanted == "" || version == wanted)
 }
 
 // bundle is the status of a Bundle and its BundleDeployments.
@@ -56,12 +81,24 @@ func (o *objects) bundle(b *object) Status {
 	if own.Verdict == Ready && known && ready < desired {
 		own = b.say(Progressing, own.Since, "is ready on %d of %d clusters", ready, desired)
 	}
-	for _, d := range o.all {
-		if d.Kind == "BundleDeployment" && d.from.GetLabels()[fleetBundleLabel] == b.Name {
-			own = worst(own, o.bundleDeployment(d))
-		}
+	if reason, unlisted := o.unlisted["BundleDeployment"]; unlisted {
+		own = worst(own, b.say(Unknown, own.Since, "is deployed by a BundleDeployment, which cannot be read: %s", reason))
+	}
+	for _, d := range o.deploymentsOf(b) {
+		own = worst(own, o.bundleDeployment(d))
 	}
 	return own
+}
+
+// deploymentsOf are the BundleDeployments of a Bundle. Bundles of one name can be in several namespaces.
+func (o *objects) deploymentsOf(b *object) []*object {
+	var deployments []*object
+	for _, d := range o.all {
+		if labels := d.from.GetLabels(); d.Kind == "BundleDeployment" && labels[fleetBundleLabel] == b.Name && labels[fleetBundleIn] == b.Namespace {
+			deployments = append(deployments, d)
+		}
+	}
+	return deployments
 }
 
 // isRefused reports whether a Bundle, or one of a GitRepo, could not be applied somewhere.
@@ -128,10 +165,8 @@ func (o *objects) fleetApplied(g *object) Applied {
 		}
 		has := b.from.GetLabels()[fleetCommitLabel]
 		deployed := has == read && b.isCurrent(condition{})
-		for _, d := range o.all {
-			if d.Kind == "BundleDeployment" && d.from.GetLabels()[fleetBundleLabel] == b.Name {
-				deployed = deployed && d.text("status", "appliedDeploymentID") == d.text("spec", "deploymentID")
-			}
+		for _, d := range o.deploymentsOf(b) {
+			deployed = deployed && d.text("status", "appliedDeploymentID") == d.text("spec", "deploymentID")
 		}
 		if !deployed {
 			is.Attempted = read

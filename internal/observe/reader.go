@@ -159,6 +159,15 @@ func (r *evidenceReader) id(of string) (string, error) {
 	return text, err
 }
 
+// subject reads what a verdict was said of.
+func (r *evidenceReader) subject() (isRoot bool, err error) {
+	text, err := r.string()
+	if err == nil && text != ofAssignment && text != ofTheRoot {
+		err = fmt.Errorf("%q is neither assignment nor root", text)
+	}
+	return text == ofTheRoot, err
+}
+
 func (r *evidenceReader) verdict() (Verdict, error) {
 	text, err := r.string()
 	if err == nil && !slices.Contains(Verdicts, Verdict(text)) {

@@ -225,9 +225,9 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, host, branch, path, commit, before string
 		want                                     said
-	}{
+	}{ // Argo CD was recorded while it tried for the last time.
 		"a key that Kubernetes refuses, Flux":    {"flux-bad-configmap-key", "host", "bf", "", "79a939966298f68d17c96387d30e4fb833c9e294", "", said{observe.Failed, badKey}},
-		"a key that Kubernetes refuses, Argo CD": {"argocd-bad-configmap-key", "host", "bk", "", "d65a4975dcd8262b6ebc0f64fcfa6d96804f40d1", "", said{observe.Failed, badKey}},
+		"a key that Kubernetes refuses, Argo CD": {"argocd-bad-configmap-key", "host", "bk", "", "d65a4975dcd8262b6ebc0f64fcfa6d96804f40d1", "", said{observe.Behind, "is tried again (attempt 6 of 6): one or more objects failed to apply, reason: " + badKey}},
 		"a file that is no manifest":             {"argocd-config-type-json", "host", "aj", "", tip, "", said{observe.Behind, "Object 'Kind' is missing"}},
 		"the folder is gone, and came back":      {"argocd-host-folder-gone", "argo", "dev", "", tip, c7a33, said{observe.Behind, "argo: app path does not exist"}},
 	} {

@@ -1,12 +1,13 @@
 package observe
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Report is what is known from one cluster.
@@ -16,10 +17,14 @@ type Report struct {
 	// Applied is what the cluster has applied of the folders that it follows, by host; "" is the cluster as a
 	// whole.
 	Applied map[string]Applied
+	// own is what was said of assignments by name, by key. It counts more than what was said of their host.
+	own map[string]Applied
 	// said has the status of the objects that reconcile assignments; nil where only Applied is known.
 	said map[ObjectName]Status
 	// labelled are those of them that have the labels of an owner.
 	labelled []labelled
+	// makers has the status of objects that make others, each by itself.
+	makers map[ObjectName]Status
 	// isHub says that some of them may be on a cluster that was not read.
 	isHub bool
 	// unserved are kinds that the cluster does not have, by the error or the reason.
@@ -38,12 +43,9 @@ const (
 	hostLabel  = "flotilla.dev/host"
 )
 
-// reconciles are the kinds by which assignments are reconciled, as records name them.
-var reconciles = []string{"Kustomization", "HelmRelease", "Application", "GitRepo", "HelmOp"}
-
 // Listed is a cluster's answer to listing its agent's objects.
 type Listed struct {
-	// Objects are of the [Kinds], in any order.
+	// Objects are of the kinds that reconcilers have, in any order.
 	Objects []*unstructured.Unstructured
 	// Unlisted are kinds that could not be listed, by the reason: not served, or forbidden.
 	Unlisted map[string]string
@@ -56,8 +58,8 @@ func Hosts(clusterType, cluster string) []string {
 
 // ReadCluster makes a report from a cluster's own answer. It keeps nothing of the answer.
 func ReadCluster(at Location, clusterType, cluster string, listed Listed) Report {
-	found := index(listed.Objects)
-	report := newReport(found, listed)
+	found := index(listed)
+	report := newReport(found)
 	for _, host := range Hosts(clusterType, cluster) {
 		if chosen, ok := choose(slices.Concat(found.argoRoots(at, host), found.fluxRoots(at, host), found.fleetRoots(at, host))); ok {
 			report.Applied[host] = chosen.applied
@@ -73,26 +75,26 @@ func ReadCluster(at Location, clusterType, cluster string, listed Listed) Report
 // Application is about the cluster in its destination.
 func ReadHub(at Location, types map[string]string, listed Listed) map[string]Report {
 	byCluster := map[string]*objects{}
-	for _, one := range index(listed.Objects).all {
+	onHub := index(listed)
+	for _, one := range onHub.all {
 		name := one.text("spec", "destination", "name")
 		if _, ours := types[name]; !ours || one.Kind != "Application" {
 			continue
 		}
 		if byCluster[name] == nil {
-			byCluster[name] = &objects{byName: map[ObjectName]*object{}}
+			byCluster[name] = &objects{byName: onHub.byName, unlisted: listed.Unlisted}
 		}
 		byCluster[name].all = append(byCluster[name].all, one)
-		byCluster[name].byName[one.ObjectName] = one
 	}
-	onHub := index(listed.Objects)
+	makers := onHub.makers()
 	reports := make(map[string]Report, len(types))
 	for name, clusterType := range types {
 		found := byCluster[name]
 		if found == nil {
-			found = &objects{}
+			found = &objects{unlisted: listed.Unlisted}
 		}
-		report := newReport(found, listed)
-		report.isHub = true
+		report := newReport(found)
+		report.isHub, report.makers = true, makers
 		for _, host := range Hosts(clusterType, name) {
 			if chosen, ok := choose(found.argoRoots(at, host)); ok {
 				chosen.applied.Besides, chosen.applied.Makers = onHub.besides(at, host, chosen.sameRepository)
@@ -108,15 +110,18 @@ func ReadHub(at Location, types map[string]string, listed Listed) map[string]Rep
 }
 
 // newReport is a report of the status of objects.
-func newReport(found *objects, listed Listed) Report {
-	report := Report{Applied: map[string]Applied{}, said: map[ObjectName]Status{}, unserved: listed.Unlisted}
+func newReport(found *objects) Report {
+	report := Report{Applied: map[string]Applied{}, said: map[ObjectName]Status{}, makers: found.makers(), unserved: found.unlisted}
 	for _, one := range found.all {
-		if !slices.Contains(reconciles, one.Kind) {
+		if !reconciler.IsReconciled(one.group, one.Kind) || one.Kind == "ApplicationSet" {
 			continue
 		}
 		said := found.statusOf(one)
-		report.said[one.ObjectName] = said
 		name, generated := one.maker()
+		if generated {
+			said = worst(said, found.made(one, name))
+		}
+		report.said[one.ObjectName] = said
 		if generated {
 			if other, several := report.said[name]; several {
 				said = worst(other, said)
@@ -141,22 +146,22 @@ func (o *object) maker() (name ObjectName, generated bool) {
 	return o.ObjectName, false
 }
 
-// besides are the commits of Applications that apply a host's folder to the hub itself, where its content says what
-// is deployed to the cluster, and the ApplicationSets in that folder.
-func (o *objects) besides(at Location, host string, sameRepository bool) (commits []string, makers []ObjectName) {
+// besides are the Applications that apply a host's folder to the hub itself, where its content says what is deployed
+// to the cluster, and the ApplicationSets in that folder.
+func (o *objects) besides(at Location, host string, sameRepository bool) (onHub []Applied, makers []ObjectName) {
 	for _, one := range o.argoRoots(at, host) {
 		directory, _ := one.object.value("spec", "source", "directory").(map[string]any)
 		if name := one.object.text("spec", "destination", "name"); name != "" && name != "in-cluster" || entry(directory).text("include") == "" || one.sameRepository != sameRepository {
 			continue
 		}
-		commits = append(commits, one.applied.Commit)
+		onHub = append(onHub, one.applied)
 		for _, resource := range one.object.list("status", "resources") {
 			if name := resourceName(resource); name.Kind == "ApplicationSet" {
 				makers = append(makers, name)
 			}
 		}
 	}
-	return commits, makers
+	return onHub, makers
 }
 
 // NotReady lists the objects that reconcile assignments of a host and are not ready. It finds them by the host's
@@ -175,7 +180,7 @@ func (r *Report) NotReady(host, label string) []string {
 	}
 	for _, maker := range r.Applied[host].Makers {
 		if !made[maker] {
-			pending = append(pending, fmt.Sprintf("%s has made no Application for the cluster yet", maker))
+			pending = append(pending, r.unmade(maker).Message)
 		}
 	}
 	return pending
@@ -183,8 +188,8 @@ func (r *Report) NotReady(host, label string) []string {
 
 // noRoot says that nothing follows a cluster's folders.
 func noRoot(at Location, clusterType, cluster string, unlisted map[string]string) string {
-	for _, kind := range []string{"Kustomization", "Application", "GitRepo"} {
-		if reason, ok := unlisted[kind]; ok {
+	for _, kind := range reconciler.Kinds() {
+		if reason, ok := unlisted[kind.Kind]; ok && kind.Is(reconciler.Follows) {
 			return "it cannot be read what follows the cluster's folders: " + reason
 		}
 	}
@@ -193,22 +198,58 @@ func noRoot(at Location, clusterType, cluster string, unlisted map[string]string
 		" of branch " + at.Branch + " of the GitOps repository"
 }
 
-// Given makes a report from values about a cluster as a whole that come from another source. ready is nil where
-// it is not known.
-func Given(commit string, ready *bool, since time.Time, message string) Report {
-	said := Status{Progressing, since, message}
-	switch {
-	case ready == nil:
-		said.Verdict = Unknown
-		if message == "" {
-			said.Message = "the report does not say whether it is ready"
+// Said is what another source says of a cluster.
+type Said struct {
+	// Assignment is the key of the assignment that it is about; "" for all that the cluster has.
+	Assignment string
+	// Commit is the one that the cluster has applied; "" where it is not said. An assignment then has that of the cluster.
+	Commit string
+	// Verdict is "" where it is not said.
+	Verdict Verdict
+	Since   time.Time
+	Message string
+}
+
+// Given makes a report from what another source says, with at most one entry about each assignment and one about the
+// cluster.
+func Given(said ...Said) Report {
+	report := Report{own: map[string]Applied{}}
+	var whole Said
+	for _, one := range said {
+		if one.Assignment == "" {
+			whole = one
 		}
-	case *ready:
-		said.Verdict = Ready
-	case message == "":
-		said.Message = "the report says that it is not ready"
 	}
-	return Report{Applied: map[string]Applied{"": {Commit: commit, Status: said}}}
+	for _, one := range said {
+		if one.Commit == "" {
+			one.Commit = whole.Commit
+		}
+		switch {
+		case one.Commit == "":
+			report.Unknown = firstText(one.Message, "the report names no commit")
+		case one.Assignment == "":
+			report.Applied = map[string]Applied{"": {Commit: one.Commit, Status: one.status()}}
+		default:
+			report.own[one.Assignment] = Applied{Commit: one.Commit, Status: one.status()}
+		}
+	}
+	if len(report.Applied)+len(report.own) > 0 {
+		report.Unknown = ""
+	}
+	return report
+}
+
+func (s Said) status() Status {
+	status := Status{Verdict: s.Verdict, Since: s.Since, Message: s.Message}
+	if status.Verdict == "" {
+		status.Verdict = Unknown
+	}
+	if status.Message == "" && status.Verdict != Ready {
+		status.Message = map[Verdict]string{
+			Unknown: "the report does not say whether it is ready", Progressing: "the report says that it is not ready", Failed: "the report says that it has failed",
+		}[status.Verdict]
+	}
+	return status
 }
 
 // CommitStatus is a commit status about a cluster.
@@ -241,11 +282,11 @@ func readStatuses(told []CommitStatus) Applied {
 		case one.Verdict == Ready:
 			applied.Commit = one.Commit
 			if applied.Attempted == "" {
-				applied.Status = Status{Ready, one.Time, one.Message}
+				applied.Status = Status{Verdict: Ready, Since: one.Time, Message: one.Message}
 			}
 			return applied
 		case applied.Attempted == "":
-			applied.Attempted, applied.Status = one.Commit, Status{one.Verdict, one.Time, one.Message}
+			applied.Attempted, applied.Status = one.Commit, Status{Verdict: one.Verdict, Since: one.Time, Message: one.Message}
 		}
 	}
 	return applied
@@ -261,11 +302,19 @@ func (r *Report) Commits(folders []Folder) []string {
 		}
 	}
 	var all []string
-	for _, applied := range r.Applied {
-		all = append(append(all, applied.Commit, applied.Attempted, applied.Compared), applied.Besides...)
-		for i, moment := range applied.History {
-			if !moment.Time.Before(oldest) || i+1 < len(applied.History) && !applied.History[i+1].Time.Before(oldest) {
-				all = append(all, moment.Commit)
+	for _, applied := range r.own {
+		all = append(all, applied.Commit)
+	}
+	for _, chosen := range r.Applied {
+		for _, onHub := range chosen.Besides {
+			all = append(all, onHub.Commit, onHub.Attempted)
+		}
+		for _, applied := range chosen.all() {
+			all = append(all, applied.Commit, applied.Attempted, applied.Compared)
+			for i, moment := range applied.History {
+				if !moment.Time.Before(oldest) || i+1 < len(applied.History) && !applied.History[i+1].Time.Before(oldest) {
+					all = append(all, moment.Commit)
+				}
 			}
 		}
 	}
@@ -317,9 +366,10 @@ func (o *objects) statusOf(one *object) Status {
 	return one.ready(nil)
 }
 
-// StatusOf is the status of a single object.
+// StatusOf is the status of a single object, whatever it depends on.
 func StatusOf(one *unstructured.Unstructured) Status {
-	found := index([]*unstructured.Unstructured{one})
+	found := index(Listed{Objects: []*unstructured.Unstructured{one}})
+	found.alone = true
 	if len(found.all) == 0 {
 		return Status{Verdict: Unknown, Message: "the status of objects of this kind cannot be read"}
 	}

@@ -25,14 +25,18 @@ type Applied struct {
 	ToPrune []ObjectName
 	// Arrived are the objects that have come with Attempted already.
 	Arrived []ObjectName
+	// Failing are objects that the root names as what could not be applied, or is not healthy.
+	Failing []ObjectName
 	// NoFolder says that the root has not found the folder. A cluster may have no folder of its own while nothing
 	// is assigned to it.
 	NoFolder bool
-	// Besides are commits that must have the wanted content, too: on a hub, those of the objects that configure Argo
-	// CD. "" is none.
-	Besides []string
+	// Besides must have the wanted content, too: on a hub, what applies the folder to the hub itself.
+	Besides []Applied
 	// Makers are, on a hub, the objects of the folder that make Applications for clusters.
 	Makers []ObjectName
+	// Others are further objects that follow the folder. An assignment is as the worst of all says it is, so that nobody
+	// who may make such an object can speak for the others.
+	Others []Applied
 	// History are commits whose content was there, each with the time from which on it was, the oldest first.
 	History []Moment
 	// Status is that of the root: of all that is in the folder and of what follows from it.
@@ -58,8 +62,9 @@ const (
 	noFolderArgo = "app path does not exist"
 )
 
-// choose finds the root of our repository, or else the only root. Clusters may know the repository by another
-// address; if it is a different repository, our branch does not have its commits.
+// choose finds the roots of our repository, or else the only root. Clusters may know the repository by another
+// address; if it is a different repository, our branch does not have its commits. Of several roots the first, in the
+// order of names, has the others.
 func choose(roots []root) (root, bool) {
 	var ours []root
 	for _, r := range roots {
@@ -67,14 +72,21 @@ func choose(roots []root) (root, bool) {
 			ours = append(ours, r)
 		}
 	}
-	if len(ours) > 0 {
-		return ours[0], true // in the order of names
+	if len(ours) == 0 && len(roots) == 1 {
+		ours = roots
 	}
-	if len(roots) == 1 {
-		return roots[0], true
+	if len(ours) == 0 {
+		return root{}, false
 	}
-	return root{}, false
+	first := ours[0]
+	for _, r := range ours[1:] {
+		first.applied.Others = append(first.applied.Others, r.applied)
+	}
+	return first, true
 }
+
+// all are what follows a folder: the root and the others.
+func (a *Applied) all() []Applied { return append([]Applied{*a}, a.Others...) }
 
 // sameRepository reports whether two addresses are certainly of one repository, whatever their spelling.
 func sameRepository(a, b string) bool {

@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ metadata: {name: web, namespace: flux-system, generation: 2}
 spec: {path: ./web, wait: true, sourceRef: {kind: GitRepository, name: web}}
 status:
   observedGeneration: 2
-  lastAppliedRevision: main@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b
+  lastAppliedRevision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b
   conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, message: Applied revision, observedGeneration: 2, lastTransitionTime: "2026-11-21T20:00:00Z"}]`
 	readySource = `
 apiVersion: source.toolkit.fluxcd.io/v1
@@ -53,9 +54,52 @@ metadata: {name: web, namespace: flux-system, generation: 1}
 spec: {chart: {spec: {chart: web, version: 1.2.3, sourceRef: {kind: HelmRepository, name: web}}}}
 status:
   observedGeneration: 1
+  helmChart: flux-system/flux-system-web
   lastAttemptedRevision: 1.2.3
   history: [{chartVersion: 1.2.3, lastDeployed: "2026-11-21T21:00:00Z"}]
   conditions: [{type: Ready, status: "True", reason: UpgradeSucceeded, message: upgraded, observedGeneration: 1, lastTransitionTime: "2026-11-21T20:00:00Z"}]`
+	readyChart = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmChart
+metadata: {name: flux-system-web, namespace: flux-system, generation: 1}
+spec: {chart: web, version: 1.2.3, sourceRef: {kind: HelmRepository, name: web}}
+status:
+  observedGeneration: 1
+  observedChartName: web
+  observedSourceArtifactRevision: sha256:aaaa
+  artifact: {revision: 1.2.3, lastUpdateTime: "2026-11-21T19:00:00Z"}
+  conditions: [{type: Ready, status: "True", reason: ChartPullSucceeded, message: pulled, observedGeneration: 1, lastTransitionTime: "2026-11-21T19:00:00Z"}]`
+	readyCharts = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: web, namespace: flux-system, generation: 1}
+spec: {url: "https://charts.example.com"}
+status:
+  observedGeneration: 1
+  artifact: {revision: "sha256:aaaa", lastUpdateTime: "2026-11-21T19:00:00Z"}
+  conditions: [{type: Ready, status: "True", reason: Succeeded, message: stored, observedGeneration: 1, lastTransitionTime: "2026-11-21T19:00:00Z"}]`
+	ociCharts = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: web, namespace: flux-system, generation: 1}
+spec: {type: oci, url: "oci://charts.example.com"}`
+	readyHelmOp = `
+apiVersion: fleet.cattle.io/v1alpha1
+kind: HelmOp
+metadata: {name: web, namespace: fleet-local, generation: 1}
+spec: {helm: {chart: web, repo: "https://charts.example.com", values: {a: 1}, version: 1.2.3}}
+status:
+  version: 1.2.3
+  conditions: [{type: Ready, status: "True", lastUpdateTime: "2026-11-21T20:00:00Z"}, {type: Accepted, status: "True"}]
+---
+apiVersion: fleet.cattle.io/v1alpha1
+kind: Bundle
+metadata: {name: web, namespace: fleet-local, generation: 3, labels: {fleet.cattle.io/fleet-helm-name: web}}
+spec: {helm: {chart: web, repo: "https://charts.example.com", values: {a: 1}, version: 1.2.3}}
+status:
+  observedGeneration: 3
+  summary: {ready: 1, desiredReady: 1}
+  conditions: [{type: Ready, status: "True", lastUpdateTime: "2026-11-21T20:00:00Z"}]`
 	readyApplication = `
 apiVersion: argoproj.io/v1alpha1
 kind: Application
@@ -100,7 +144,7 @@ status:
 ---
 apiVersion: fleet.cattle.io/v1alpha1
 kind: BundleDeployment
-metadata: {name: web-web, namespace: cluster-fleet-local-local, generation: 4, labels: {fleet.cattle.io/bundle-name: web-web}}
+metadata: {name: web-web, namespace: cluster-fleet-local-local, generation: 4, labels: {fleet.cattle.io/bundle-name: web-web, fleet.cattle.io/bundle-namespace: fleet-local}}
 spec: {deploymentID: s-1:o-1}
 status:
   appliedDeploymentID: s-1:o-1
@@ -110,8 +154,19 @@ status:
 )
 
 // judged reads the folder of one assignment that is reconciled by one object, on a cluster that has applied
-// it.
+// it. The sources that documents do not have are ready.
 func judged(t *testing.T, documents string) observe.AssignmentResult {
+	t.Helper()
+	for kind, ready := range map[string]string{"GitRepository": readySource, "HelmChart": readyChart, "HelmRepository": readyCharts} {
+		if !strings.Contains(documents, "kind: "+kind+"\n") {
+			documents += "\n---" + ready
+		}
+	}
+	return judgedListed(t, observe.Listed{Objects: objectsOf(t, strings.TrimSpace(documents))})
+}
+
+// judgedListed does so with what a cluster has listed besides the object that follows the folder.
+func judgedListed(t *testing.T, listed observe.Listed) observe.AssignmentResult {
 	t.Helper()
 	const rootOf = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -130,15 +185,15 @@ metadata: {name: root, namespace: flux-system, generation: 1}
 spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
 ---
 `
-	listed := observe.Listed{Objects: objectsOf(t, rootOf+strings.TrimSpace(documents))}
-	kind := listed.Objects[2].GetKind()
+	of := listed.Objects[0]
+	listed.Objects = append(objectsOf(t, strings.TrimSuffix(strings.TrimPrefix(rootOf, "\n"), "\n---\n")), listed.Objects...)
 	at := observe.Location{URL: "git@git.example.com:gitops", Branch: "dev"}
 	in := observe.Input{
 		Time: listed.Objects[0].GetCreationTimestamp().Time, Tip: tip, Types: map[string]string{"drone-1": "drone"},
 		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
 		Commits: map[string]observe.Commit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
-			Objects: []observe.ObjectName{{Kind: kind, Namespace: listed.Objects[2].GetNamespace(), Name: "web"}}}},
+			Objects: []observe.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}}}},
 	}
 	return observe.Observe(in).Clusters[0].Assignments[0]
 }
@@ -148,10 +203,20 @@ func TestTraps(t *testing.T) {
 	argo := func(old, by string) string { return replaced(t, readyApplication, old, by) }
 	flux := func(old, by string) string { return replaced(t, readyKustomization, old, by) }
 	source := func(old, by string) string {
-		return readyKustomization2() + "\n---" + replaced(t, readySource, old, by)
+		return readyKustomization + "\n---" + replaced(t, readySource, old, by)
 	}
 	helm := func(old, by string) string { return replaced(t, readyRelease, old, by) }
 	fleet := func(old, by string) string { return replaced(t, readyRepo, old, by) }
+	const (
+		applied       = `status: "True", reason: ReconciliationSucceeded, message: Applied revision`
+		dryRun        = `status: "False", reason: ReconciliationFailed, message: "ConfigMap/web/a dry-run failed: no such field"`
+		running       = `status: Unknown, reason: Progressing, message: Reconciliation in progress`
+		upgraded      = `status: "True", reason: UpgradeSucceeded, message: upgraded`
+		upgradeFailed = `status: "False", reason: UpgradeFailed, message: timed out`
+	)
+	retrying := func(message string) string {
+		return `}, {type: Reconciling, status: "True", reason: ProgressingWithRetry, message: "` + message + `"`
+	}
 	for name, test := range map[string]struct {
 		documents string
 		want      said
@@ -174,6 +239,13 @@ func TestTraps(t *testing.T) {
 		"no health checks":                        {flux("wait: true, ", ""), said{observe.Unknown, "neither `wait` nor health checks"}},
 		"health checks of its own":                {flux("wait: true", "healthChecks: [{kind: Deployment, name: web}]"), said{observe.Ready, ""}},
 		"its health checks have failed":           {flux(`status: "True", reason: ReconciliationSucceeded, message: Applied revision`, `status: "False", reason: HealthCheckFailed, message: "Deployment web: no space"`), said{observe.Failed, "is not ready: Deployment web: no space"}},
+		"the first dry run failed":                {attempted(flux(applied, dryRun), 1, "ReconciliationFailed"), said{observe.Progressing, "could not be applied, and is tried again: ConfigMap/web/a dry-run failed"}},
+		"the second dry run failed, too":          {attempted(flux(applied, dryRun), 2, "ReconciliationFailed"), said{observe.Failed, "is not ready: ConfigMap/web/a dry-run failed"}},
+		"the third attempt runs":                  {attempted(flux(applied, running), 2, "ReconciliationFailed"), said{observe.Failed, "has failed 2 times, and is tried again: Reconciliation in progress"}},
+		"the second attempt runs":                 {attempted(flux(applied, running), 1, "ReconciliationFailed"), said{observe.Progressing, "Reconciliation in progress"}},
+		"the third attempt of something else":     {attempted(strings.Replace(flux(applied, running), "generation: 2}", "generation: 3}", 1), 2, "ReconciliationFailed"), said{observe.Progressing, "was changed"}},
+		"a health check failed, and runs again":   {attempted(flux(applied, running), 1, "HealthCheckFailed"), said{observe.Failed, "has failed 1 time, and is tried again"}},
+		"a newer revision is being tried":         {strings.Replace(attempted(flux(applied, running), 2, "ReconciliationFailed"), "lastAttemptedRevision: v1", "lastAttemptedRevision: v2", 1), said{observe.Progressing, "Reconciliation in progress"}},
 		"its source is about to come":             {flux(`status: "True", reason: ReconciliationSucceeded, message: Applied revision`, `status: "False", reason: ArtifactFailed, message: "Source artifact not found, retrying in 2s"`), said{observe.Progressing, "Source artifact not found"}},
 		"its source does not have its path":       {flux(`status: "True", reason: ReconciliationSucceeded, message: Applied revision`, `status: "False", reason: ArtifactFailed, message: "kustomization path not found"`), said{observe.Failed, "kustomization path not found"}},
 		"its source has something newer":          {source("v1@sha1:effd5e", "v1@sha1:000000"), said{observe.Progressing, "and its source has v1@sha1:000000"}},
@@ -181,8 +253,19 @@ func TestTraps(t *testing.T) {
 		"its source has no such tag":              {failing(source(`ref: {tag: v1}`, `ref: {tag: v2}`), "v2 not found"), said{observe.Failed, "GitRepository flux-system/web is not ready: v2 not found"}},
 		"its source cannot be asked for a while":  {failing(source(`stored`, `stored`), "timeout"), said{observe.Ready, ""}},
 		"a chart's version in place of a commit":  {helm("web, version", "web, version"), said{observe.Ready, ""}},
+		"a HelmRelease of an older image":         {imageOf(t, "1.2.4@sha256:bbbb"), said{observe.Progressing, "has 1.2.3+aaaa, and its source has 1.2.4@sha256:bbbb"}},
+		"a HelmRelease of the present image":      {imageOf(t, "1.2.3@sha256:aaaa"), said{observe.Ready, ""}},
+		"a HelmRelease of an older chart":         {readyRelease + "\n---" + strings.ReplaceAll(readyChart, "1.2.3", "1.2.4"), said{observe.Progressing, "has 1.2.3, and its source has 1.2.4"}},
+		"an index that cannot be had for a while": {readyRelease + "\n---" + failing(readyCharts, "timeout"), said{observe.Ready, ""}},
+		"the newest chart, without an index":      {readyRelease + "\n---" + replaced(t, readyChart, "version: 1.2.3", `version: "*"`) + "\n---" + failing(readyCharts, "timeout"), said{observe.Failed, "HelmRepository flux-system/web is not ready: timeout"}},
+		"charts in a registry have no index":      {readyRelease + "\n---" + replaced(t, readyChart, "version: 1.2.3", `version: "*"`) + "\n---" + ociCharts, said{observe.Ready, ""}},
+		"sources that include each other":         {source("ref: {tag: v1}", "ref: {tag: v1}, include: [{repository: {name: web}}]") + "\n  includedArtifacts: [{revision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b}]", said{observe.Unknown, "too many objects"}},
 		"a HelmRelease that does not wait":        {helm("spec: {chart: {spec", "spec: {upgrade: {disableWait: true}, chart: {spec"), said{observe.Unknown, "it has `disableWait`"}},
 		"a HelmRelease that failed":               {helm(`status: "True", reason: UpgradeSucceeded, message: upgraded`, `status: "False", reason: UpgradeFailed, message: timed out`), said{observe.Failed, "timed out"}},
+		"a HelmRelease that is tried again":       {helm(upgraded, upgradeFailed+retrying("Helm upgrade failed: no space")), said{observe.Progressing, "could not be installed, and is tried again: timed out"}},
+		"a HelmRelease whose retries are used up": {helm(upgraded, upgradeFailed+`}, {type: Stalled, status: "True", message: "Failed to upgrade after 2 attempt(s)"`), said{observe.Failed, "has stalled: Failed to upgrade after 2 attempt(s): timed out"}},
+		"a HelmRelease that is retried for ever":  {helm(upgraded, upgradeFailed+retrying("retrying after 5m0s")) + "\n  upgradeFailures: 2", said{observe.Failed, "timed out"}},
+		"a HelmRelease at its first endless try":  {helm(upgraded, upgradeFailed+retrying("retrying after 5m0s")) + "\n  upgradeFailures: 1", said{observe.Progressing, "is tried again"}},
 		"a HelmRelease whose chart is to come":    {helm(`status: "True", reason: UpgradeSucceeded, message: upgraded`, `status: "False", reason: ArtifactFailed, message: "HelmChart 'web' is not ready"`), said{observe.Progressing, "is not ready"}},
 		"a health older than the last sync":       {argo(`reconciledAt: "2026-11-21T20:30:00Z"`, `reconciledAt: "2026-11-21T20:05:00Z"`), said{observe.Progressing, "was synced at 2026-11-21T20:10:00Z, and its health was determined before that"}},
 		"an Application that was changed":         {argo(`targetRevision: v1}`, `targetRevision: v2}`), said{observe.Progressing, "was changed after its status was written"}},
@@ -191,7 +274,10 @@ func TestTraps(t *testing.T) {
 		"a sync that runs":                        {argo("phase: Succeeded", "phase: Running"), said{observe.Progressing, "is being synced"}},
 		"a sync that is to run":                   {argo("spec:\n", "operation: {sync: {}}\nspec:\n"), said{observe.Progressing, "is about to be synced"}},
 		"a sync that failed":                      {argo("phase: Succeeded, startedAt: \"2026-11-21T20:00:00Z\", finishedAt: \"2026-11-21T20:10:00Z\", message: successfully synced", "phase: Failed, message: no such kind"), said{observe.Failed, "cannot be synced: no such kind"}},
-		"a sync that is tried again":              {argo("phase: Succeeded", "phase: Running, retryCount: 2"), said{observe.Failed, "cannot be synced"}},
+		"a sync that is tried again":              {argo("phase: Succeeded", "phase: Running, retryCount: 2"), said{observe.Progressing, "could not be synced, and is tried again (attempt 3): successfully synced"}},
+		"a sync that is tried a few times":        {argo("phase: Succeeded", "phase: Running, retryCount: 1, operation: {retry: {limit: 5}}"), said{observe.Progressing, "is tried again (attempt 2 of 6)"}},
+		"a sync that is tried for ever":           {argo("phase: Succeeded", "phase: Running, retryCount: 2, operation: {retry: {limit: -1}}"), said{observe.Failed, "cannot be synced"}},
+		"a sync whose retries are used up":        {argo("phase: Succeeded", "phase: Failed, retryCount: 5"), said{observe.Failed, "cannot be synced"}},
 		"an Application that is not healthy":      {argo("status: Healthy,", "status: Degraded, message: no space,"), said{observe.Failed, "is degraded: no space"}},
 		"an autoscaler that scales":               {argo("status: Healthy", "status: Progressing") + resources("HorizontalPodAutoscaler", "Progressing", "scaling"), said{observe.Progressing, "is progressing: HorizontalPodAutoscaler web/web (scaling)"}},
 		"a Deployment that is paused":             {argo("status: Healthy", "status: Suspended") + resources("Deployment", "Suspended", ""), said{observe.Progressing, "is suspended: Deployment web/web"}},
@@ -205,12 +291,17 @@ func TestTraps(t *testing.T) {
 		"an Application that is being deleted":    {argo("namespace: argocd,", `namespace: argocd, deletionTimestamp: "2026-11-21T20:00:00Z",`), said{observe.Progressing, "is being deleted"}},
 		"a GitRepo without Bundles":               {strings.Split(readyRepo, "\n---\n")[0], said{observe.Progressing, "has no Bundles yet"}},
 		"a GitRepo that cannot be read":           {fleet(`{type: Accepted, status: "True"}`, `{type: Accepted, status: "False", message: no such branch}`), said{observe.Failed, "cannot be read: no such branch"}},
+		"a HelmOp that is ready":                  {readyHelmOp, said{observe.Ready, ""}},
+		"a HelmOp whose Bundle has an older one":  {replaced(t, readyHelmOp, "version: 1.2.3}}", "version: 1.2.4}}"), said{observe.Progressing, "does not have the chart of its HelmOp yet"}},
+		"a HelmOp whose Bundle has other values":  {replaced(t, readyHelmOp, "values: {a: 1}", "values: {a: 2}"), said{observe.Progressing, "or not with its values"}},
+		"a HelmOp of a range of versions":         {replaced(t, readyHelmOp, "version: 1.2.3}}", "version: 1.x}}"), said{observe.Ready, ""}},
 		"a GitRepo that is paused":                {fleet("spec: {repo", "spec: {paused: true, repo"), said{observe.Progressing, "is suspended"}},
 		"a Bundle of an older commit":             {fleet("fleet.cattle.io/commit: effd5e", "fleet.cattle.io/commit: 000000"), said{observe.Progressing, "has commit 000000"}},
 		"a Bundle that waits for clusters":        {waiting(t), said{observe.Progressing, "is ready on 0 of 1 clusters"}},
 		"a Bundle that could not be applied":      {strings.ReplaceAll(readyRepo, `summary: {ready: 1, desiredReady: 1}`+"\n"+`  conditions: [{type: Ready, status: "True"`, `summary: {errApplied: 1, desiredReady: 1}`+"\n"+`  conditions: [{type: Ready, message: "ErrApplied(1)", status: "False"`), said{observe.Failed, "ErrApplied(1)"}},
 		"a BundleDeployment that is not deployed": {fleet("appliedDeploymentID: s-1:o-1", "appliedDeploymentID: s-0:o-1"), said{observe.Progressing, "has not deployed its present content yet"}},
 		"a BundleDeployment that failed":          {fleet(`{type: Deployed, status: "True"}`, `{type: Deployed, status: "False", message: no space}`), said{observe.Failed, "cannot be deployed: no space"}},
+		"a BundleDeployment of another namespace": {readyRepo + "\n---" + strings.NewReplacer("bundle-namespace: fleet-local", "bundle-namespace: team", "{name: web-web, namespace: cluster", "{name: other, namespace: cluster", "ready: true", "ready: false").Replace(readyRepo[strings.LastIndex(readyRepo, "---")+3:]), said{observe.Ready, ""}},
 		"a BundleDeployment that is not ready":    {fleet(`ready: true`, `ready: false`), said{observe.Progressing, "is not ready yet"}},
 		"a BundleDeployment that was edited":      {fleet(`nonModified: true`, `nonModified: false`), said{observe.Progressing, "were changed on the cluster"}},
 	} {
@@ -235,14 +326,26 @@ func replaced(t *testing.T, in, old, by string) string {
 	return strings.Replace(in, old, by, 1)
 }
 
-// readyKustomization2 has what the tag of the source has.
-func readyKustomization2() string {
-	return strings.Replace(readyKustomization, "main@sha1", "v1@sha1", 1)
-}
-
 // failing makes a source fail.
 func failing(documents, message string) string {
 	return strings.Replace(documents, `status: "True", reason: Succeeded, message: stored`, `status: "False", reason: GitOperationFailed, message: "`+message+`"`, 1)
+}
+
+// attempted adds how often Flux has tried the revision of a Kustomization, and how that ended.
+func attempted(kustomization string, times int, outcome string) string {
+	return fmt.Sprintf(`%s
+  lastAttemptedRevision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b
+  history: [{metadata: {revision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b}, lastReconciledStatus: %s, totalReconciliations: %d, firstReconciled: "2026-11-21T19:00:00Z"}]`,
+		kustomization, outcome, times)
+}
+
+// imageOf is a HelmRelease of an image in a registry, which gives a revision.
+func imageOf(t *testing.T, revision string) string {
+	t.Helper()
+	release := replaced(t, readyRelease, "chart: {spec: {chart: web, version: 1.2.3, sourceRef: {kind: HelmRepository, name: web}}}", "chartRef: {kind: OCIRepository, name: web}")
+	release = replaced(t, release, "lastAttemptedRevision: 1.2.3", "lastAttemptedRevision: 1.2.3+aaaa\n  lastAttemptedRevisionDigest: sha256:aaaa")
+	image := replaced(t, readySource, "kind: GitRepository", "kind: OCIRepository")
+	return release + "\n---" + replaced(t, image, "v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", revision)
 }
 
 func resources(kind, health, message string) string {
@@ -270,7 +373,7 @@ func TestATransitionThatDoesNotMoveIsNotSinceWhenContentIsReady(t *testing.T) {
 	for name, test := range map[string]struct{ documents, want string }{
 		"HelmRelease":   {readyRelease, "2026-11-21T21:00:00Z"},
 		"Application":   {readyApplication, "2026-11-21T20:10:00Z"},
-		"Kustomization": {readyKustomization + "\n  history: [{metadata: {revision: main@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b}, firstReconciled: \"2026-11-21T20:20:00Z\"}]", "2026-11-21T20:20:00Z"},
+		"Kustomization": {readyKustomization + "\n  history: [{metadata: {revision: v1@sha1:effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b}, firstReconciled: \"2026-11-21T20:20:00Z\"}]", "2026-11-21T20:20:00Z"},
 	} {
 		if got := judged(t, test.documents).Since.Format("2006-01-02T15:04:05Z"); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
@@ -293,13 +396,14 @@ func TestWhatWasRemovedAndIsStillThereIsReported(t *testing.T) {
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: root, namespace: flux-system, generation: 1}
-spec: {path: drone, sourceRef: {kind: GitRepository, name: root}}
+spec: {path: drone, sourceRef: {kind: GitRepository, name: web}}
 status:
   observedGeneration: 1
   lastAppliedRevision: dev@sha1:`+older+`
   lastAttemptedRevision: dev@sha1:`+older+`
   conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T18:00:00Z"}]
 ---`+readyKustomization+`
+---`+readySource+`
 ---`+strings.NewReplacer("name: web, namespace", "name: gone, namespace", "generation: 2}", "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}}").Replace(readyKustomization)))}
 	in := observe.Input{
 		Tip: tip, Types: map[string]string{"drone-1": "drone"},

@@ -134,15 +134,25 @@ func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Fold
 	c := ClusterResult{Name: name, Type: clusterType, Behind: -1}
 	for _, host := range Hosts(clusterType, name) {
 		applied, known := e.report.applied(host)
-		if commit := e.in.Commits[applied.Commit]; known && c.Commit == "" && applied.Commit != "" {
-			c.Commit = cmp.Or(commit.ID, applied.Commit)
+		isFirst := c.Commit == ""
+		for _, one := range applied.all() {
+			c.Leftover = append(c.Leftover, one.ToPrune...)
+			commit := e.in.Commits[one.Commit]
+			if !known || !isFirst || one.Commit == "" || c.Commit != "" && commit.Behind <= c.Behind {
+				continue // of several, the one that is furthest behind counts
+			}
+			c.Commit = cmp.Or(commit.ID, one.Commit)
 			if commit.ID != "" {
 				c.Behind, c.BehindSince = commit.Behind, commit.Since
 			}
 		}
-		c.Leftover = append(append(c.Leftover, applied.ToPrune...), e.leftover(host, byHost[host])...)
+		c.Leftover = append(c.Leftover, e.leftover(host, byHost[host])...)
 		for _, folder := range byHost[host] {
-			c.Assignments = append(c.Assignments, e.assignment(folder, applied, known))
+			if own, is := e.report.own[folder.Key()]; is {
+				c.Assignments = append(c.Assignments, e.assignment(folder, own, true))
+				continue
+			}
+			c.Assignments = append(c.Assignments, e.worstOf(folder, applied, known))
 		}
 	}
 	slices.SortFunc(c.Assignments, func(a, b AssignmentResult) int { return cmp.Compare(a.Key, b.Key) })
@@ -176,10 +186,12 @@ func (e *evaluation) overall(c *ClusterResult) Status {
 	if len(c.Assignments) == 0 { // only the objects that follow its folders have a status
 		for _, host := range slices.Sorted(maps.Keys(e.report.Applied)) {
 			if applied := e.report.Applied[host]; !applied.NoFolder || len(e.report.Applied) == 1 {
-				status = worst(status, applied.Status)
+				for _, one := range applied.all() {
+					status = worst(status, one.Status)
+				}
 			}
 		}
-		status = e.status(status.Verdict, status.Since, status.Message)
+		status = ofRoot(e.status(status.Verdict, status.Since, status.Message))
 	}
 	if status.Verdict == Ready {
 		status.Message = ""
@@ -195,7 +207,7 @@ func (e *evaluation) status(verdict Verdict, since time.Time, message string) St
 	if since.IsZero() {
 		since = e.in.Time
 	}
-	return Status{verdict, since, message}
+	return Status{Verdict: verdict, Since: since, Message: message}
 }
 
 // nameList names some objects.
@@ -219,12 +231,41 @@ func (e *evaluation) treeAt(name string, folder *Folder) (tree string, known boo
 	return commit.Trees[folder.Host][folder.DeploymentTarget], true
 }
 
-// assignment derives the verdict of one assignment on the cluster.
+// worstOf derives the verdict of one assignment from all that follows its folder. Where they differ, the worst counts,
+// and it is not known whose fault a failure is: any of them may have nothing to do with the assignment.
+func (e *evaluation) worstOf(folder *Folder, applied Applied, follows bool) AssignmentResult {
+	roots := applied.all()
+	results := make([]AssignmentResult, len(roots))
+	for i := range roots {
+		results[i] = e.assignment(folder, roots[i], follows)
+	}
+	at, since, agree, isOfRoot := 0, time.Time{}, true, false
+	for i := range results {
+		agree = agree && results[i].Verdict == results[0].Verdict
+		since, isOfRoot = latest(since, results[i].Since), isOfRoot || results[i].OfRoot
+		if worse(results[i].Verdict, results[at].Verdict) < 0 {
+			at = i
+		}
+	}
+	of := results[at]
+	if agree {
+		of.Since, of.OfRoot = since, isOfRoot
+		return of
+	}
+	of.OfRoot = true
+	of.Message = fmt.Sprintf("%d objects follow the folder; by %s: %s", len(roots), wording.OneLine(roots[at].Root.String()), of.Message)
+	return of
+}
+
+// assignment derives the verdict of one assignment on the cluster by one object that follows its folder.
 func (e *evaluation) assignment(folder *Folder, applied Applied, follows bool) AssignmentResult {
 	a := AssignmentResult{Key: folder.Key(), Folder: folder}
 	switch {
 	case !follows:
 		reason := e.report.Unknown
+		if reason == "" && len(e.report.own) > 0 {
+			reason = "there is no report about this assignment"
+		}
 		if reason == "" {
 			reason = fmt.Sprintf("nothing on the cluster follows the folder %s", folder.Host)
 		}
@@ -235,13 +276,9 @@ func (e *evaluation) assignment(folder *Folder, applied Applied, follows bool) A
 		a.Status = e.status(Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
 		return a
 	}
-	for _, commit := range applied.Besides {
-		if tree, known := e.treeAt(commit, folder); !known || tree != folder.Tree {
-			reason := "the hub itself has applied nothing of the folder yet"
-			if commit != "" {
-				reason = "the hub itself has commit " + short(commit)
-			}
-			a.Status = e.status(Behind, folder.Changed, reason)
+	for i := range applied.Besides {
+		if late, is := e.lateOnHub(folder, &applied.Besides[i]); is {
+			a.Status = late
 			return a
 		}
 	}
@@ -257,6 +294,27 @@ func (e *evaluation) assignment(folder *Folder, applied Applied, follows bool) A
 	}
 	a.Status = e.status(Behind, folder.Changed, e.whyBehind(applied))
 	return a
+}
+
+// lateOnHub is the status of an assignment of which the hub itself does not have the wanted content.
+func (e *evaluation) lateOnHub(folder *Folder, onHub *Applied) (Status, bool) {
+	if tree, known := e.treeAt(onHub.Commit, folder); known && tree == folder.Tree {
+		return Status{}, false
+	}
+	if tree, known := e.treeAt(onHub.Attempted, folder); known && tree == folder.Tree && onHub.Verdict == Failed {
+		late := e.status(Failed, latest(onHub.Since, folder.Changed),
+			fmt.Sprintf("commit %s cannot be applied to the hub itself: %s", short(onHub.Attempted), onHub.Message))
+		late.OfRoot = !onHub.blames(folder)
+		return late, true
+	}
+	reason := "the hub itself has applied nothing of the folder yet"
+	if onHub.Commit != "" {
+		reason = "the hub itself has commit " + short(onHub.Commit)
+	}
+	if onHub.Verdict != Ready && onHub.Message != "" {
+		reason += "; " + onHub.Message
+	}
+	return e.status(Behind, folder.Changed, reason), true
 }
 
 // whyBehind says what a cluster has applied, and why it has not applied more, where that is known.
@@ -280,6 +338,7 @@ func (e *evaluation) arriving(a *AssignmentResult, applied Applied) {
 		wanted()
 		a.Status = e.status(Failed, latest(applied.Since, a.Folder.Changed),
 			fmt.Sprintf("commit %s cannot be applied: %s", short(commit), applied.Message))
+		a.OfRoot = !applied.blames(a.Folder)
 		return
 	}
 	// Some objects come before others, and others wait for these.
@@ -293,32 +352,40 @@ func (e *evaluation) arriving(a *AssignmentResult, applied Applied) {
 	}
 	wanted()
 	if said.Verdict == Ready {
-		said = Status{Progressing, said.Since, message}
+		said = Status{Verdict: Progressing, Since: said.Since, Message: message}
 	}
 	a.Status = e.status(said.Verdict, latest(said.Since, a.Folder.Changed), said.Message)
+	a.OfRoot = said.OfRoot
 }
 
 // upToDate derives the verdict of an assignment whose wanted content the cluster has.
 func (e *evaluation) upToDate(a *AssignmentResult, applied Applied) {
 	said, _ := e.objects(a.Folder, applied)
 	if tree, known := e.treeAt(applied.Compared, a.Folder); known && tree == a.Tree {
-		a.Edited = edited(a.Folder, applied.OutOfSync)
+		a.Edited = belonging(a.Folder, applied.OutOfSync)
 	}
 	if len(a.Edited) > 0 && worse(Progressing, said.Verdict) < 0 {
-		said = Status{Progressing, e.in.Time, "differs from Git: " + nameList(a.Edited)}
+		said = Status{Verdict: Progressing, Since: e.in.Time, Message: "differs from Git: " + nameList(a.Edited)}
 	}
 	since := latest(said.Since, a.Folder.Changed)
 	if said.Verdict == Ready {
 		since, said.Message = latest(since, e.arrived(a, applied)), ""
 	}
 	a.Status = e.status(said.Verdict, since, said.Message)
+	a.OfRoot = said.OfRoot
 }
+
+// blames says whether what follows a folder names something of an assignment as what has failed.
+func (a *Applied) blames(folder *Folder) bool { return len(belonging(folder, a.Failing)) > 0 }
 
 // objects is the worst status of the objects that reconcile an assignment; where there are none, the status of
 // the root. all is whether every one of them was found.
 func (e *evaluation) objects(folder *Folder, applied Applied) (said Status, all bool) {
 	if e.report.said == nil || len(folder.Objects) == 0 {
-		return applied.Status, true
+		said = applied.Status
+		_, own := e.report.own[folder.Key()]
+		said.OfRoot = !own && !applied.blames(folder)
+		return said, true
 	}
 	said, all = Status{Verdict: Ready}, true
 	for _, name := range folder.Objects {
@@ -327,21 +394,24 @@ func (e *evaluation) objects(folder *Folder, applied Applied) (said Status, all 
 		switch {
 		case found:
 			said = worst(said, one)
-		case e.report.isHub && name.Kind != "ApplicationSet": // it is on the cluster itself, and what follows the folder knows of it
-			said = worst(said, applied.Status)
+		case name.Kind == "ApplicationSet":
+			unmade := e.report.unmade(name)
+			said, all = worst(said, unmade), all && unmade.Verdict != Unknown
+		case e.report.isHub: // it is on the cluster itself, and what follows the folder knows of it
+			said = worst(said, ofRoot(applied.Status))
 		case unlisted:
-			said, all = worst(said, Status{Unknown, time.Time{}, fmt.Sprintf("%s cannot be read: %s", name, reason)}), false
+			said, all = worst(said, Status{Verdict: Unknown, Message: fmt.Sprintf("%s cannot be read: %s", name, reason)}), false
 		default:
-			said, all = worst(said, Status{Progressing, time.Time{}, fmt.Sprintf("%s does not exist", name)}), false
+			said, all = worst(said, Status{Verdict: Progressing, Message: fmt.Sprintf("%s does not exist", name)}), false
 		}
 	}
 	return said, all
 }
 
-// edited are the objects of an assignment among those that are not as Git has them.
-func edited(folder *Folder, outOfSync []ObjectName) []ObjectName {
+// belonging are those objects that are of an assignment.
+func belonging(folder *Folder, names []ObjectName) []ObjectName {
 	var own []ObjectName
-	for _, name := range outOfSync {
+	for _, name := range names {
 		if slices.Contains(folder.Objects, name) || folder.Namespace != "" &&
 			(name.Namespace == folder.Namespace || name.Kind == "Namespace" && name.Name == folder.Namespace) {
 			own = append(own, name)

@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -118,7 +119,7 @@ func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unst
 		case applied.NoFolder && host != f.ClusterType: // as long as nothing is assigned to it, a cluster may have none
 		case applied.Commit != tip:
 			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
-		case slices.ContainsFunc(applied.Besides, func(commit string) bool { return commit != tip }):
+		case slices.ContainsFunc(applied.Besides, func(onHub observe.Applied) bool { return onHub.Commit != tip }):
 			pending = append(pending, fmt.Sprintf("folder %s: the hub itself has not applied commit %.7s yet", host, tip))
 		case applied.Verdict != observe.Ready:
 			pending = append(pending, "folder "+host+": "+applied.Message)
@@ -134,23 +135,43 @@ func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unst
 // Applications in its folder are.
 func (f *Following) read(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured) (report, contents observe.Report, err error) {
 	if hub := clusters[agent.OnHub]; hub != nil {
-		list, err := hub.List(ctx, applications, kube.ListOptions{})
+		listed, err := listApplications(ctx, hub)
 		if err != nil {
 			return report, contents, err
 		}
-		report = observe.ReadHub(f.Location, map[string]string{f.Cluster: f.ClusterType}, observe.Listed{Objects: list.Items})[f.Cluster]
+		report = observe.ReadHub(f.Location, map[string]string{f.Cluster: f.ClusterType}, listed)[f.Cluster]
 		return report, report, nil
 	}
 	there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
 	report = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, observe.Listed{Objects: there})
 	if slices.ContainsFunc(there, func(live *unstructured.Unstructured) bool { return live.GetKind() == "Application" }) {
-		list, err := clusters[agent.OnCluster].List(ctx, applications, kube.ListOptions{})
+		listed, err := listApplications(ctx, clusters[agent.OnCluster])
 		if err != nil {
 			return report, contents, err
 		}
-		contents = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, observe.Listed{Objects: list.Items})
+		contents = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, listed)
 	}
 	return report, contents, nil
 }
 
-var applications = kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}
+// listApplications lists the Applications, and what makes them. Credentials that may list the Applications alone are
+// enough where nothing makes them.
+func listApplications(ctx context.Context, on Cluster) (listed observe.Listed, err error) {
+	listed.Unlisted = map[string]string{}
+	for _, kind := range reconciler.Named(agent.ArgoCD).Listed() {
+		found, err := on.List(ctx, listedAs(&kind), kube.ListOptions{})
+		switch {
+		case kube.ReasonOf(err) == kube.ReasonForbidden && !kind.Is(reconciler.Follows):
+			listed.Unlisted[kind.Kind] = err.Error()
+		case err != nil:
+			return listed, err
+		}
+		listed.Objects = append(listed.Objects, found.Items...)
+	}
+	return listed, nil
+}
+
+// listedAs is a kind of a reconciler's objects, as a list of them is asked for.
+func listedAs(kind *reconciler.Kind) kube.Kind {
+	return kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
@@ -65,5 +66,25 @@ spec: {project: default, destination: {namespace: web}, source: {repoURL: "https
 		if _, err := onboarding.Apply(ctx, clusters, wanted); err != nil {
 			t.Errorf("what is ready is waited for: %v", err)
 		}
+		// Nothing makes these Applications, so that rights on what makes some are not needed; those on Applications are.
+		for denied, isEnough := range map[string]bool{"applicationsets": true, "applications": false} {
+			clusters[agent.OnCluster] = deniedList{cluster, denied}
+			if _, err := onboarding.Apply(ctx, clusters, wanted); (err == nil) != isEnough {
+				t.Errorf("without the right to list %s: %v", denied, err)
+			}
+		}
 	})
+}
+
+// deniedList is a cluster of which a kind may not be listed.
+type deniedList struct {
+	onboarding.Cluster
+	resource string
+}
+
+func (d deniedList) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
+	if kind.Resource == d.resource {
+		return kube.List{}, &kube.Error{Reason: kube.ReasonForbidden}
+	}
+	return d.Cluster.List(ctx, kind, options)
 }

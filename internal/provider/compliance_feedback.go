@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -17,6 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
 // feedback is the attribute feedback of flotilla_compliance.
@@ -87,17 +89,28 @@ func decodeStatuses(o *attributes.Object) *statusFeedback {
 }
 
 func decodeReport(o *attributes.Object) compliance.Report {
-	report := compliance.Report{
-		Cluster: o.Required("cluster"), Commit: o.Text("commit"), Message: o.Text("message"),
+	report := compliance.Report{Cluster: o.Required("cluster"), Said: observe.Said{
+		Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: o.Text("message"), Verdict: observe.Verdict(o.Text("verdict")),
 		Since: o.Time("since").UTC().Truncate(time.Second),
+	}}
+	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) && !slices.Contains(reportVerdicts, report.Verdict) {
+		o.Report("verdict", "must be ready, progressing, failed or unknown: whether a cluster is behind follows from its commit")
 	}
 	if o.Known("ready") {
-		ready := o.Bool("ready")
-		report.Ready = &ready
+		if report.Verdict != "" {
+			o.Report("ready", "cannot be set together with verdict, which says more")
+		}
+		report.Verdict = observe.Progressing
+		if o.Bool("ready") {
+			report.Verdict = observe.Ready
+		}
 	}
 	o.Finish()
 	return report
 }
+
+// reportVerdicts are what a report can say.
+var reportVerdicts = []observe.Verdict{observe.Ready, observe.Progressing, observe.Failed, observe.Unknown}
 
 // contexts returns the contexts of commit statuses that are read.
 func (f *statusFeedback) contexts(environment string) observe.Contexts {
@@ -108,16 +121,34 @@ func (f *statusFeedback) contexts(environment string) observe.Contexts {
 	return contexts
 }
 
-// checkReports finds reports about clusters that the fleet does not have: with a misspelt name, the cluster would have
-// no report.
-func checkReports(reports []compliance.Report, clusters map[string]compliance.Cluster, diagnostics *diag.Diagnostics) {
+// checkReports finds reports about clusters that the fleet does not have, and about assignments that are not on the
+// cluster: with a misspelt name, there would be no report.
+func checkReports(reports []compliance.Report, clusters map[string]compliance.Cluster, scheduled *schedule.Result, diagnostics *diag.Diagnostics) {
 	names := slices.Sorted(maps.Keys(clusters))
 	seen := map[string]bool{}
+	var keys []string
+	if slices.ContainsFunc(reports, func(one compliance.Report) bool { return one.Assignment != "" }) {
+		for _, assignment := range scheduled.Assignments {
+			keys = append(keys, assignment.Key())
+		}
+	}
 	for i, report := range reports {
 		if _, ok := clusters[report.Cluster]; !ok && !seen[report.Cluster] {
 			seen[report.Cluster] = true
 			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", sentence(fmt.Sprintf(
 				"reports[%d]: no cluster of this fleet is called %q%s", i, report.Cluster, fleet.DidYouMean(report.Cluster, names))))
+		}
+		of, known := clusters[report.Cluster]
+		if report.Assignment == "" || !known {
+			continue
+		}
+		there := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+			return !slices.ContainsFunc(observe.Hosts(of.Type, report.Cluster), func(host string) bool { return strings.HasPrefix(key, host+"/") })
+		})
+		if !slices.Contains(there, report.Assignment) {
+			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", sentence(fmt.Sprintf(
+				"reports[%d].assignment: cluster %q has no assignment with the key %q%s; a key is <host>/<deployment target>",
+				i, report.Cluster, report.Assignment, fleet.DidYouMean(report.Assignment, there))))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
@@ -56,10 +57,13 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 				MarkdownDescription: "Where reports of clusters come from, any of the following. Where several have a report about a cluster, the first one in this order wins. " +
 					"Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.\n\n" +
 					"* `clusters`: `true` asks every cluster of the fleet that the provider's `clusters` knows, or `{deadline, parallel}` with how long one of them " +
-					"may take (`\"8s\"`) and how many are asked at once (256).\n" +
+					"may take (`\"" + kube.DefaultDeadline.String() + "\"`) and how many are asked at once (256).\n" +
 					"* `hub`: the name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster whose " +
 					"`destination.name` is its name.\n" +
-					"* `reports`: `[{cluster, commit, ready, since, message}]` from any other source.\n" +
+					"* `reports`: `[{cluster, assignment, commit, ready, verdict, since, message}]` from any other source, each about a cluster, or about the one " +
+					"`assignment` on it whose key `<host>/<deployment target>` it names. `verdict` is `ready`, `progressing`, `failed` or `unknown`, in place of `ready`. " +
+					"Without `commit`, an assignment has that of the report about its cluster. A failure of a cluster as a whole halts rollouts there, and rolls nothing back: " +
+					"it does not say which assignment has failed.\n" +
 					"* `commit_statuses`: `true`, or `{context, commits, forge, api_url}`: what agents reported to the Git host about commits. `context` says which " +
 					"cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`; unset: " +
 					"`\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they have the name of the cluster. `commits` is how many are read, from the newest back, until every cluster has a status (10). `forge` and `api_url` as in an " +
@@ -210,7 +214,7 @@ func (d *complianceDataSource) question(model *complianceModel, diagnostics *dia
 		return q, goal // that of the model is among those of the schedule
 	}
 	q.Schedule, q.Clusters = result, clustersOf(parsed)
-	checkReports(from.reports, q.Clusters, diagnostics)
+	checkReports(from.reports, q.Clusters, result, diagnostics)
 	q.Feedback.Reports = from.reports
 	if !d.connection.canAsk() {
 		q.Offline, goal = "the credentials of the GitOps repository are not known yet", nil

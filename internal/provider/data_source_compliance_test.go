@@ -2,8 +2,11 @@ package provider_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -117,6 +120,19 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 	if got := verdicts(values); got != "ready ready behind" {
 		t.Errorf("the verdicts are %s: %v", got, values["clusters"])
 	}
+	said := read(report("drone-1", first, map[string]any{"ready": nil, "verdict": "failed"}), report("drone-2", first, nil),
+		map[string]any{"cluster": "drone-2", "assignment": "drone/app-core", "verdict": "failed", "message": "too many errors"}, report("large-1", second, nil))
+	if got := verdicts(said); got != "failed failed ready" {
+		t.Errorf("the verdicts are %s: %v", got, said["clusters"])
+	}
+	failures, err := observe.Parse([]byte(said["evidence"].(string)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, one := failures.Assignment("drone-1", "drone/app-core"), failures.Assignment("drone-2", "drone/app-core")
+	if !whole.OfRoot || one.OfRoot || one.Message != "too many errors" || whole.Message != "the report says that it has failed" {
+		t.Errorf("the evidence is %s", said["evidence"])
+	}
 	large, _ := values["clusters"].(map[string]any)["large-1"].(map[string]any)
 	if large["commit"] != first || !strings.Contains(large["message"].(string), "has commit "+first[:7]) {
 		t.Errorf("large-1 is %v", large)
@@ -181,6 +197,10 @@ func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
 		"a report of a stranger":         {reports(map[string]any{"cluster": "drone-3"}), `reports[0]: no cluster of this fleet is called "drone-3"; did you mean "drone-1"?`},
 		"a report that is perhaps ready": {reports(map[string]any{"cluster": "drone-1", "ready": "yes"}), "reports[0].ready: must be true or false, not a string."},
 		"a report of some time":          {reports(map[string]any{"cluster": "drone-1", "since": "yesterday"}), "reports[0].since: \"yesterday\" is not a time such as"},
+		"a report of two verdicts":       {reports(map[string]any{"cluster": "drone-1", "ready": true, "verdict": "failed"}), "reports[0].ready: cannot be set together with verdict"},
+		"a verdict that is none":         {reports(map[string]any{"cluster": "drone-1", "verdict": "behind"}), "reports[0].verdict: must be ready, progressing, failed or unknown"},
+		"an assignment that is none":     {reports(map[string]any{"cluster": "drone-1", "assignment": "drone/app-cor"}), `reports[0].assignment: cluster "drone-1" has no assignment with the key "drone/app-cor"; did you mean "drone/app-core"?`},
+		"an assignment elsewhere":        {reports(map[string]any{"cluster": "drone-1", "assignment": "large/app-core"}), `cluster "drone-1" has no assignment with the key "large/app-core"`},
 		"a wait for nobody":              {map[string]any{"wait": map[string]any{}}, "so no cluster would ever be ready"},
 		"a misspelt attribute of wait":   {map[string]any{"wait": map[string]any{"percent": 1}}, `percent: unknown attribute.`},
 		"a wait for more than all":       {map[string]any{"wait": map[string]any{"ready_percent": 101}}, "ready_percent: must be a whole number from 1 to 100, not 101."},
@@ -238,6 +258,49 @@ func TestWaitingEndsWithWhatIsNotReady(t *testing.T) {
 	}
 	if waited := clock.now.Sub(time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)); waited != 5*time.Minute || clock.slept > 30 {
 		t.Errorf("it waited %s in %d pauses", waited, clock.slept)
+	}
+}
+
+// Somebody on a cluster makes a Kustomization of our repository and folder, with a name that comes first.
+func TestWhoeverFollowsAFolderTooDoesNotSpeakForTheOthers(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	apply(t, w, assigned(url, clustered(nil), nil))
+	first := git(t, url, "rev-parse", "dev")
+	apply(t, w, assigned(url, clustered(map[string]any{"config_containers": []any{map[string]any{"name": "more", "data": map[string]any{"more": "yes"}}}}), nil))
+	tip := git(t, url, "rev-parse", "dev")
+	if first == tip {
+		t.Fatal("nothing has changed")
+	}
+	ready := []any{map[string]any{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "observedGeneration": 1, "lastTransitionTime": "2026-11-21T19:00:00Z"}}
+	lists := map[string][]any{}
+	for namespace, commit := range map[string]string{"a-team": tip, "flux-system": first} {
+		metadata := map[string]any{"name": "gitops", "namespace": namespace, "generation": 1}
+		lists["/apis/source.toolkit.fluxcd.io/v1/gitrepositories"] = append(lists["/apis/source.toolkit.fluxcd.io/v1/gitrepositories"], map[string]any{
+			"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": metadata, "spec": map[string]any{"url": url, "ref": map[string]any{"branch": "dev"}},
+			"status": map[string]any{"observedGeneration": 1, "conditions": ready, "artifact": map[string]any{"revision": "dev@sha1:" + commit}},
+		})
+		lists["/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"] = append(lists["/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"], map[string]any{
+			"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": metadata,
+			"spec":   map[string]any{"path": "clusters/all/drone", "wait": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"}},
+			"status": map[string]any{"observedGeneration": 1, "conditions": ready, "lastAppliedRevision": "dev@sha1:" + commit, "lastAttemptedRevision": "dev@sha1:" + commit},
+		})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		items, found := lists[r.URL.Path]
+		if !found && r.URL.Path != "/version" {
+			http.NotFound(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"gitVersion": "v1.36.3", "kind": "List", "apiVersion": "v1", "metadata": map[string]any{}, "items": items})
+	}))
+	t.Cleanup(server.Close)
+	values, said := readCompliance(t, url, map[string]any{"clusters": map[string]any{"drone-1": map[string]any{"host": server.URL}}}, map[string]any{"feedback": map[string]any{"clusters": true}})
+	drone, _ := values["clusters"].(map[string]any)["drone-1"].(map[string]any)
+	if want := "2 objects follow the folder; by Kustomization flux-system/gitops: has commit " + first[:7]; said.Err() != nil || drone["verdict"] != "behind" || drone["message"] != want || drone["commit"] != first {
+		t.Errorf("of drone-1 it says %v, want %q; %s", drone, want, said)
 	}
 }
 

@@ -1,0 +1,217 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// An ApplicationSet makes Applications. What it says of itself is about all that it makes, and not of which version of
+// it: so an Application is compared with the template that it was made of.
+
+// makers has the status of each ApplicationSet by itself.
+func (o *objects) makers() map[ObjectName]Status {
+	makers := map[ObjectName]Status{}
+	for _, one := range o.all {
+		if one.Kind == "ApplicationSet" {
+			makers[one.ObjectName] = one.makes()
+		}
+	}
+	return makers
+}
+
+// makes says whether an ApplicationSet could make what it has to.
+func (o *object) makes() Status {
+	if at := o.time("metadata", "deletionTimestamp"); !at.IsZero() {
+		return o.say(Progressing, at, "is being deleted")
+	}
+	if wrong, is := o.condition("ErrorOccurred"); is && wrong.status == "True" {
+		return o.say(Failed, wrong.changed, "cannot make its Applications: %s", cmpText(wrong.message, wrong.reason))
+	}
+	done, is := o.condition("ResourcesUpToDate")
+	switch {
+	case !is:
+		return o.say(Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
+	case done.status != "True":
+		return o.say(Progressing, done.changed, "has not made its Applications yet: %s", cmpText(done.message, done.reason))
+	}
+	return o.say(Ready, done.changed, "has made its Applications")
+}
+
+// unmade is why there is no Application of an ApplicationSet for the cluster.
+func (r *Report) unmade(maker ObjectName) Status {
+	status, found := r.makers[maker]
+	if reason, unlisted := r.unserved[maker.Kind]; unlisted {
+		return Status{Verdict: Unknown, Message: fmt.Sprintf("%s cannot be read: %s", maker, reason)}
+	}
+	if reason, unlisted := r.unserved["Application"]; unlisted {
+		return Status{Verdict: Unknown, Message: fmt.Sprintf("what %s makes cannot be read: %s", maker, reason)}
+	}
+	switch {
+	case !found:
+		return Status{Verdict: Progressing, Message: fmt.Sprintf("%s does not exist", maker)}
+	case status.Verdict == Ready:
+		status.Verdict, status.Message = Progressing, fmt.Sprintf("%s has made no Application for the cluster yet", maker)
+	}
+	return status
+}
+
+// made says whether an Application is as the ApplicationSet wants it that has made it.
+func (o *objects) made(application *object, by ObjectName) Status {
+	set := o.byName[by]
+	if set == nil {
+		return o.absent(application, by)
+	}
+	status := set.makes()
+	same, exact := set.gave(application)
+	switch {
+	case status.Verdict == Failed && same && exact: // what it could not make is another one
+		return Status{Verdict: Ready}
+	case status.Verdict == Failed:
+		return status
+	case set.isPatching():
+		return set.say(Unknown, time.Time{}, "changes what it makes by more than its template, so %s cannot be compared with it", application)
+	case !same:
+		return set.say(Progressing, time.Time{}, "has not given %s its present content yet", application)
+	}
+	return status
+}
+
+// isPatching says whether what an ApplicationSet makes may differ from its template.
+func (o *object) isPatching() bool {
+	return o.has("spec", "templatePatch") || o.has("spec", "ignoreApplicationDifferences") || hasTemplate(o.value("spec", "generators"))
+}
+
+// hasTemplate says whether a generator has a template of its own, which is merged over the other.
+func hasTemplate(value any) bool {
+	switch value := value.(type) {
+	case []any:
+		for _, one := range value {
+			if hasTemplate(one) {
+				return true
+			}
+		}
+	case map[string]any:
+		for key, one := range value {
+			if spec, _ := one.(map[string]any); key == "template" && len(entry(spec).object("spec")) > 0 || hasTemplate(one) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (e entry) object(field string) map[string]any {
+	object, _ := e[field].(map[string]any)
+	return object
+}
+
+// gave says whether an Application has the content that the template of an ApplicationSet gives it. exact says that
+// no parameters are in there, but in its destination.
+func (o *object) gave(application *object) (same, exact bool) {
+	same, exact = !o.isPatching(), true
+	for _, field := range []string{"project", "source", "sources", "sourceHydrator", "destination"} {
+		wanted, is := withoutDefaults(o.value("spec", "template", "spec", field)), withoutDefaults(application.value("spec", field))
+		if field == "project" {
+			wanted, is = cmp.Or(wanted, any("default")), cmp.Or(is, any("default"))
+		}
+		same = same && isMadeOf(is, wanted)
+		exact = exact && (field == "destination" || !hasParameters(wanted))
+	}
+	return same, exact
+}
+
+// parameter is a parameter in a text of a template.
+var parameter = regexp.MustCompile(`\{\{.*?\}\}`)
+
+func hasParameters(value any) bool {
+	switch value := value.(type) {
+	case string:
+		return strings.Contains(value, "{{")
+	case map[string]any:
+		for key, one := range value {
+			if hasParameters(key) || hasParameters(one) {
+				return true
+			}
+		}
+	case []any:
+		for _, one := range value {
+			if hasParameters(one) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isMadeOf says whether a value can have been made of a template. In a text with parameters only what is around them
+// is compared.
+func isMadeOf(value, template any) bool {
+	switch template := template.(type) {
+	case string:
+		text, isText := value.(string)
+		if !strings.Contains(template, "{{") {
+			return isText && text == template
+		}
+		return (isText || value == nil) && fits(text, parameter.Split(template, -1))
+	case map[string]any:
+		fields, is := value.(map[string]any)
+		if !is {
+			return false
+		}
+		for key, one := range template {
+			if !hasParameters(key) && !isMadeOf(fields[key], one) {
+				return false
+			}
+		}
+		for key := range fields {
+			if _, known := template[key]; !known && !hasParameterKey(template) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		list, is := value.([]any)
+		if !is || len(list) != len(template) {
+			return false
+		}
+		for i := range list {
+			if !isMadeOf(list[i], template[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return sameValue(value, template)
+}
+
+func hasParameterKey(template map[string]any) bool {
+	for key := range template {
+		if hasParameters(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// fits says whether a text has the parts in their order, the first at its beginning and the last at its end.
+func fits(text string, parts []string) bool {
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return text == first
+	}
+	if !strings.HasPrefix(text, first) {
+		return false
+	}
+	text = text[len(first):]
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(text, part)
+		if at < 0 {
+			return false
+		}
+		text = text[at+len(part):]
+	}
+	return strings.HasSuffix(text, last)
+}
