@@ -201,8 +201,10 @@ func TestPromotion(t *testing.T) {
 		waits     string
 		opened    time.Time
 	}{
-		"open":                   {gate.Promotion{Now: now, Open: true}, true, "", now},
-		"without a time":         {gate.Promotion{Open: true}, true, "", time.Time{}},
+		"open":                   {gate.Promotion{Same: true, Now: now, Open: true}, true, "", now},
+		"without a time":         {gate.Promotion{Same: true, Open: true}, true, "", time.Time{}},
+		"arrives":                {gate.Promotion{Now: now, Open: true}, false, "the next plan, since the candidate is new", now},
+		"no candidate":           {gate.Promotion{Now: now, Open: true, Same: true, Missing: true}, false, "a candidate", time.Time{}},
 		"closed":                 {gate.Promotion{Now: now, Same: true, OpenedAt: earlier}, false, "the gate to open", time.Time{}},
 		"soaks":                  {gate.Promotion{Now: now, Open: true, Soak: time.Hour}, false, "the soak time, until 2026-01-05T13:00:00Z", now},
 		"has soaked":             {gate.Promotion{Now: now, Open: true, Same: true, OpenedAt: earlier, Soak: time.Hour}, true, "", earlier},
@@ -213,9 +215,9 @@ func TestPromotion(t *testing.T) {
 		"held":                   {gate.Promotion{Now: now, Open: true, Held: true}, false, "the end of hold", now},
 		"held before it opens":   {gate.Promotion{Now: now, Held: true}, false, "the end of hold", time.Time{}},
 		"not approved":           {gate.Promotion{Now: now, Open: true, NeedsApproval: true, Content: "1", Approvals: []string{"2"}}, false, `an approval: "1"`, now},
-		"approved":               {gate.Promotion{Now: now, Open: true, NeedsApproval: true, Content: "1", Approvals: []string{"1"}}, true, "", now},
+		"approved":               {gate.Promotion{Same: true, Now: now, Open: true, NeedsApproval: true, Content: "1", Approvals: []string{"1"}}, true, "", now},
 		"a closed window":        {gate.Promotion{Now: now, Open: true, Windows: nights}, false, "a window, which opens at 2026-01-05T22:00:00Z", now},
-		"an open window":         {gate.Promotion{Now: now.Add(11 * time.Hour), Open: true, Windows: nights}, true, "", now.Add(11 * time.Hour)},
+		"an open window":         {gate.Promotion{Same: true, Now: now.Add(11 * time.Hour), Open: true, Windows: nights}, true, "", now.Add(11 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

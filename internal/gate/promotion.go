@@ -11,6 +11,8 @@ import (
 type Promotion struct {
 	// Now is the time; zero where it was not given.
 	Now time.Time
+	// Missing says that there is no candidate.
+	Missing bool
 	// Open says that the gate is open for the candidate.
 	Open bool
 	// Soak is how long it must be open without a break.
@@ -24,7 +26,7 @@ type Promotion struct {
 	Pinned, Held bool
 
 	// Promoted says that the candidate is the value that was let through last; Same that it was the candidate
-	// in the step before.
+	// in the step before: one that arrives in this step is not let through.
 	Promoted, Same bool
 	// OpenedAt is when the gate opened for the candidate of the step before; zero where it was closed.
 	OpenedAt time.Time
@@ -61,6 +63,8 @@ func (p Promotion) Decide() Verdict {
 	switch {
 	case p.Held:
 		waits.WaitsFor = "the end of hold"
+	case p.Missing:
+		return Verdict{WaitsFor: "a candidate"}
 	case !p.Open:
 		waits.WaitsFor = "the gate to open"
 	case p.Soak > 0 && !done:
@@ -69,6 +73,8 @@ func (p Promotion) Decide() Verdict {
 		waits.WaitsFor = "an approval: " + strconv.Quote(p.Content)
 	case len(p.Windows) > 0 && !p.Windows.Open(p.Now):
 		waits.WaitsFor = p.Windows.Waits(p.Now)
+	case !p.Same:
+		waits.WaitsFor = "the next plan, since the candidate is new"
 	default:
 		return Verdict{Promote: true, OpenedAt: opened}
 	}

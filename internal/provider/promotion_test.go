@@ -16,10 +16,19 @@ func promoting(attributes map[string]any) providertest.Configuration {
 	return providertest.Configuration{Resources: map[string]providertest.Resource{promotion: {Attributes: attributes}}}
 }
 
-// promoted applies, expects the next plan to be empty, and returns what the state has.
+// promoted applies, once more where the candidate arrives with that, expects the next plan to be empty, and returns what
+// the state has. A candidate that arrives is not let through, whatever open says.
 func promoted(t *testing.T, w *providertest.Workspace, attributes map[string]any) map[string]any {
 	t.Helper()
 	plan := apply(t, w, promoting(attributes))
+	if before, after := plan.Change(promotion).Before, plan.Change(promotion).After; attributes["pin"] == nil && !reflect.DeepEqual(before["candidate"], after["candidate"]) {
+		if !reflect.DeepEqual(before["promoted"], after["promoted"]) {
+			t.Errorf("%v is let through in the plan in which it arrives", after["promoted"])
+		}
+		if after["waiting_for"] == "the next plan, since the candidate is new" {
+			plan = apply(t, w, promoting(attributes))
+		}
+	}
 	again, said := w.Plan(t.Context(), promoting(attributes))
 	if said.Err() != nil || !again.Empty() {
 		t.Fatalf("the next plan: %v, %v", said.Err(), again.Change(promotion).After)
@@ -93,6 +102,21 @@ func TestPromotionTakesAnyTypeOfValue(t *testing.T) {
 	}
 }
 
+func TestPromotionWithoutACandidateKeepsItsValue(t *testing.T) {
+	t.Parallel()
+	w := providertest.New(startProvider)
+	none := map[string]any{"candidate": nil}
+	if state := promoted(t, w, none); state["promoted"] != nil || state["waiting_for"] != "a candidate" {
+		t.Errorf("at first: %v", state)
+	}
+	if state := promoted(t, w, map[string]any{"candidate": "a"}); state["promoted"] != "a" { // open without being told
+		t.Errorf("with a candidate: %v", state)
+	}
+	if state := promoted(t, w, none); state["promoted"] != "a" || state["waiting_for"] != "a candidate" {
+		t.Errorf("when it has gone: %v", state)
+	}
+}
+
 func TestPromotionThatWaitsIsAnEmptyPlanWhateverTheTimeIs(t *testing.T) {
 	t.Parallel()
 	w := providertest.New(startProvider)
@@ -118,6 +142,13 @@ func TestPromotionIsKnownAtPlanAsFarAsItCanBe(t *testing.T) {
 		return plan.Change(promotion).After
 	}
 	unknown := providertest.Unknown{}
+	if after := plan(map[string]any{"candidate": unknown}); after["promoted"] != "a" || after["waiting_for"] != unknown {
+		t.Errorf("while nothing waits and the candidate is unknown, %v is promoted", after["promoted"])
+	}
+	if after := plan(map[string]any{"candidate": "b", "open": unknown}); after["promoted"] != "a" || after["waiting_for"] != unknown {
+		t.Errorf("while the candidate arrives, %v is promoted", after["promoted"])
+	}
+	promoted(t, w, map[string]any{"candidate": "b", "open": false})
 	if after := plan(map[string]any{"candidate": unknown, "open": false}); after["promoted"] != "a" {
 		t.Errorf("behind a closed gate, %v is promoted", after["promoted"])
 	}

@@ -37,16 +37,18 @@ func newPromotionResource() resource.Resource {
 var promotionSchema = schema.Schema{
 	Description: "promotion",
 	MarkdownDescription: "Lets a value through to the next environment once it has proven itself: a commit of a control plane, a map of " +
-		"versions, or any other value. When `open` has been true for the candidate, for the soak time, without a break, the plan shows " +
-		"`promoted = A -> B`. A gate that closes later reverts nothing; a new candidate starts again. It changes nothing but the state.",
+		"versions, or any other value. `candidate = flotilla_assignment.dev.proven` is what is on the branch of dev, and proven there. The plan after the one in which a candidate " +
+		"arrives shows `promoted = A -> B`, once `open` has been true for it, for the soak time, without a break. A gate that closes later reverts nothing; a new " +
+		"candidate starts again. It changes nothing but the state.",
 	Attributes: map[string]schema.Attribute{
 		"candidate": schema.DynamicAttribute{
-			Required:            true,
-			MarkdownDescription: "The value that is to be let through, of any type.",
+			Optional: true,
+			MarkdownDescription: "The value that is to be let through, of any type: `flotilla_assignment.dev.proven` is what has proven itself on dev. " +
+				"While it is null, nothing is let through. A candidate is never let through in the plan in which it arrives.",
 		},
 		"open": schema.BoolAttribute{
-			Required:            true,
-			MarkdownDescription: "Whether the candidate has proven itself, such as `flotilla_assignment.dev.rolled_out`.",
+			Optional:            true,
+			MarkdownDescription: "Whether the gate is open, where more than the candidate decides. Default: `true`.",
 		},
 		"now": schema.StringAttribute{
 			Optional: true, WriteOnly: true,
@@ -196,7 +198,8 @@ func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnosti
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid promotion", sentence(fmt.Sprintf(format, arguments...)))
 	}
 	known = !m.Open.IsUnknown() && !m.Soak.IsUnknown() && !m.Approval.IsUnknown() && !m.Hold.IsUnknown() && !m.Now.IsUnknown()
-	p.Open, p.Held, p.NeedsApproval = m.Open.ValueBool(), m.Hold.ValueBool(), m.Approval.ValueBool()
+	p.Open = m.Open.IsNull() || m.Open.ValueBool()
+	p.Held, p.NeedsApproval = m.Hold.ValueBool(), m.Approval.ValueBool()
 	if text := m.Soak.ValueString(); text != "" {
 		var problem string
 		if p.Soak, problem = attributes.Duration(text, gate.MaxDuration); problem != "" {
@@ -234,30 +237,32 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 		return
 	}
 	if !exists {
-		prior.Promoted, prior.Previous = types.DynamicNull(), types.DynamicNull()
+		prior.Promoted, prior.Previous, prior.PromotedAt = types.DynamicNull(), types.DynamicNull(), types.StringNull()
 	}
 	m.Promoted, m.Previous, m.PromotedAt = prior.Promoted, prior.Previous, prior.PromotedAt
 	m.WaitingFor, m.OpenedAt = types.StringNull(), types.StringNull()
 	pin, candidate := plain(m.Pin), plain(m.Candidate)
+	isKnown, settled := fleet.IsKnown(candidate), prior.isSettled(exists)
+	if isKnown && candidate != nil {
+		p.Content = contentOf(candidate)
+		p.Promoted = exists && !prior.Promoted.IsNull() && contentOf(plain(prior.Promoted)) == p.Content
+		p.Same = exists && contentOf(plain(prior.Candidate)) == p.Content
+	}
+	p.Missing = candidate == nil
 	switch {
 	case pin != nil && !fleet.IsKnown(pin):
 		m.unknown()
 		return
 	case pin != nil:
 		p.Pinned = true
-	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(): // whatever else is unknown, the value stays
-		if !fleet.IsKnown(candidate) || !known {
-			m.WaitingFor, m.OpenedAt = types.StringUnknown(), types.StringUnknown()
-			return
-		}
-	case !fleet.IsKnown(candidate) || !known:
+	case isKnown && known:
+	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(), // whatever else is unknown, the value stays
+		isKnown && (p.Promoted || !p.Same), !isKnown && settled: // a candidate that arrives is not let through
+		m.WaitingFor, m.OpenedAt = types.StringUnknown(), types.StringUnknown()
+		return
+	default:
 		m.unknown()
 		return
-	}
-	if fleet.IsKnown(candidate) {
-		p.Content = contentOf(candidate)
-		p.Promoted = exists && !prior.Promoted.IsNull() && contentOf(plain(prior.Promoted)) == p.Content && candidate != nil
-		p.Same = exists && contentOf(plain(prior.Candidate)) == p.Content
 	}
 	if opened, err := time.Parse(time.RFC3339, prior.OpenedAt.ValueString()); err == nil {
 		p.OpenedAt = opened
@@ -274,6 +279,13 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 	case verdict.Promote:
 		m.letThrough(m.Candidate, prior, p.Now)
 	}
+}
+
+// isSettled says that the candidate in the state is let through already, or that there is none: then no plan lets one
+// through, whatever the candidate is now.
+func (m *promotionModel) isSettled(exists bool) bool {
+	candidate := plain(m.Candidate)
+	return !exists || candidate == nil || !m.Promoted.IsNull() && contentOf(plain(m.Promoted)) == contentOf(candidate)
 }
 
 // letThrough makes a value the promoted one, unless it is already.

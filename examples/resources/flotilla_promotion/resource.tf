@@ -1,8 +1,7 @@
-# Stage gets the versions that have been rolled out on dev for a day, on weekdays, in the morning.
+# Stage gets the versions that have proven themselves on dev, on weekdays, in the morning.
 resource "flotilla_promotion" "stage" {
-  candidate = { payments = "1.8.0", reports = "2.1.0" }
-  open      = true                   # such as flotilla_assignment.dev.rolled_out
-  now       = "2026-01-05T09:30:00Z" # such as plantimestamp()
+  candidate = { payments = "1.8.0", reports = "2.1.0" } # such as flotilla_assignment.dev.proven
+  now       = "2026-01-05T09:30:00Z"                    # such as plantimestamp()
   windows = [{
     kind      = "allow"
     schedule  = "0 8 * * 1-5"
