@@ -37,6 +37,9 @@ type Report struct {
 	Tree    string
 	Verdict Verdict
 	Since   time.Time // zero where it is not known
+	// OfRoot says that the verdict was said of what follows the folder of the host as a whole: a failure halts, and is
+	// no reason to take this folder back.
+	OfRoot bool
 }
 
 // Record is what the repository says of a folder.
@@ -92,6 +95,8 @@ type Outcome struct {
 	Windowed bool
 	// Missing are commits that Back lacks and the decision needs.
 	Missing []string
+	// PassedOver says which stages are passed in this step without some of their clusters, in order.
+	PassedOver []string
 	// Notes are warnings for the user, in order.
 	Notes []string
 }

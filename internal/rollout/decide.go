@@ -17,7 +17,7 @@ func (r *run) decide(t *target) {
 		return
 	}
 	var waits waits
-	back := !t.expedited && t.failing && r.Settings.RollBack || t.state != nil && t.state.Failed
+	back := !t.expedited && t.lasting && r.Settings.RollBack || t.state != nil && t.state.Failed
 	if back {
 		back = r.rollBack(t, &waits)
 	}
@@ -86,7 +86,9 @@ func (r *run) room(t *target) int {
 // What a folder waits for, in the order in which it is reported: the first has to happen first.
 const (
 	waitsForFix      = "newer content, since this one failed"
+	waitsForProgress = "newer content, since this one is stuck"
 	waitsForReady    = "clusters to be ready"
+	waitsForTime     = "the soak time, since only time counts"
 	waitsForStage    = "the stages before"
 	waitsForApproval = "an approval"
 	waitsForRequired = "what it requires"
@@ -116,7 +118,7 @@ func (r *run) waitsInRollout(t *target, m *member, room *int) string {
 	s := t.state
 	switch {
 	case s.Failed || t.failing:
-		return waitsForFix
+		return t.waitsForNewer()
 	case m.stage > s.Passed:
 		return waitsForStage
 	case m.stage == s.Passed && r.stages[m.stage].Approval && !r.Settings.Approvals.For(t.name, s.id()):
@@ -134,6 +136,14 @@ func (r *run) waitsInRollout(t *target, m *member, room *int) string {
 		*room--
 	}
 	return ""
+}
+
+// waitsForNewer is what content waits for that failed, or is stuck.
+func (t *target) waitsForNewer() string {
+	if t.failing && t.stuck || t.state.Stuck {
+		return waitsForProgress
+	}
+	return waitsForFix
 }
 
 // isInRequest reports whether a part of the change has been written and is not proven.
@@ -177,7 +187,7 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 			return false
 		}
 	}
-	t.state.Failed, t.failing = true, false
+	t.state.Failed, t.state.Stuck, t.failing = true, t.failing && t.stuck || t.state.Stuck, false
 	for _, m := range t.members {
 		if m.touched == nil {
 			continue
@@ -185,7 +195,7 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 		if m.touched.Proven = false; !m.counts() {
 			continue
 		}
-		waits.add(waitsForFix)
+		waits.add(t.waitsForNewer())
 		if m.pending() {
 			r.keep(m)
 			continue
@@ -206,7 +216,7 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 // conclude ends a change that is complete, and adds the progress of any other.
 func (r *run) conclude(t *target, waits *waits) {
 	s := t.state
-	if s != nil && !s.Failed && waits.total == 0 && s.Passed >= len(r.stages) {
+	if s != nil && !s.Failed && !t.failing && waits.total == 0 && s.Passed >= len(r.stages) {
 		delete(r.state.Targets, t.name)
 		return
 	}

@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 	s := newSite(t, nil)
 	var table strings.Builder
 	table.WriteString("| run | before it | version on canary, region, last | what waits, and why |\n|---|---|---|---|\n")
+	var before map[string]string
 	for i, run := range []struct {
 		before string
 		happen func()
@@ -36,6 +38,11 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 		waits := "nothing: it is rolled out"
 		if lines := out.Lines(); len(lines) > 0 {
 			_, waits, _ = strings.Cut(lines[0], " at ")
+		}
+		if now := out.RollingOut(); !maps.Equal(now, before) {
+			before = now
+		} else { // so Terraform shows nothing
+			waits = "the plan is empty: it waits as before"
 		}
 		fmt.Fprintf(&table, "| %d | %s | %s | %s |\n", i+1, run.before, strings.ReplaceAll(versions, " ", ", "), waits)
 	}

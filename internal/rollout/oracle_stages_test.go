@@ -1,13 +1,27 @@
 package rollout_test
 
 import (
+	"time"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// passStages notes which stages are passed, and says whether the first that is not has failed.
-func (w *world) passStages(target string, o *naive) (failing bool) {
+// passStages notes which stages are passed, and says whether one of them, or the first that is not, has failed, and
+// whether for long enough to go back.
+func (w *world) passStages(target string, o *naive) (failing, lasting bool) {
 	if w.percent {
-		return false
+		return false, false
+	}
+	first := 0
+	for o.passed[first] {
+		first++
+	}
+	for stage := range len(w.settings.Stages) + 1 {
+		if stage != first {
+			if failed, lasting := w.failures(target, o, stage, w.explicit); failed > w.stage(stage).MaxFailed {
+				return true, lasting > w.stage(stage).MaxFailed
+			}
+		}
 	}
 	for stage := range len(w.settings.Stages) + 1 {
 		if !o.passed[stage] && w.isProven(target, o, stage) {
@@ -19,10 +33,13 @@ func (w *world) passStages(target string, o *naive) (failing bool) {
 			}
 		}
 		if !o.passed[stage] {
-			return w.failures(target, o, stage) > w.stage(stage).MaxFailed
+			failed, lasting := w.failures(target, o, stage, func(target string, o *naive, host, want string) clusterCount {
+				return w.ofHost(target, o, host, want, w.stage(stage))
+			})
+			return failed > w.stage(stage).MaxFailed, lasting > w.stage(stage).MaxFailed
 		}
 	}
-	return false
+	return false, false
 }
 
 func (w *world) stage(number int) rollout.Stage {
@@ -32,15 +49,17 @@ func (w *world) stage(number int) rollout.Stage {
 	return rollout.Stage{ReadyPercent: 100}
 }
 
-func (w *world) failures(target string, o *naive, number int) int {
-	failures := 0
+// failures counts the clusters that have failed at a stage.
+func (w *world) failures(
+	target string, o *naive, number int, ofHost func(target string, o *naive, host, want string) clusterCount,
+) (failed, lasting int) {
 	for host, want := range o.hosts {
 		if w.rings[host] == number && !w.isHeld(host, target) && w.repo[host][target] == want {
-			_, _, failed := w.ofHost(target, o, host, want, w.stage(number))
-			failures += failed
+			c := ofHost(target, o, host, want)
+			failed, lasting = failed+c.failed, lasting+c.lasting
 		}
 	}
-	return failures
+	return failed, lasting
 }
 
 // checkStages expects all stages before one that is written to be proven, and no more in flight than allowed.
@@ -51,7 +70,11 @@ func (w *world) checkStages(target string, o *naive, writes map[string]bool) {
 			w.checkConcurrent(target, o, stage, writes)
 			for later := stage + 1; later <= last; later++ {
 				for host := range writes {
-					if w.rings[host] == later && !w.isReleased(target, o) {
+					switch {
+					case w.rings[host] != later || w.isReleased(target, o):
+					case w.hasRemoved(target, stage), w.isGuessed(target, stage):
+						o.passed[stage] = true
+					default:
 						w.t.Errorf("%s/%s, of stage %d, is written while stage %d is not proven", host, target, later, stage)
 					}
 				}
@@ -70,7 +93,8 @@ func (w *world) checkStages(target string, o *naive, writes map[string]bool) {
 // isProven says whether a stage needs nothing more.
 func (w *world) isProven(target string, o *naive, number int) bool {
 	stage := w.stage(number)
-	hosts, held, ready, counted, failed := 0, 0, 0, 0, 0
+	hosts, held := 0, 0
+	var all clusterCount
 	for host, want := range o.hosts {
 		if w.rings[host] != number || o.late[host] {
 			continue
@@ -83,57 +107,127 @@ func (w *world) isProven(target string, o *naive, number int) bool {
 		if w.repo[host][target] != want {
 			return false
 		}
-		r, c, f := w.ofHost(target, o, host, want, stage)
-		ready, counted, failed = ready+r, counted+c, failed+f
+		c := w.ofHost(target, o, host, want, stage)
+		all.ready, all.counted, all.failed = all.ready+c.ready, all.counted+c.counted, all.failed+c.failed
+		all.lasting, all.silent, all.fresh = all.lasting+c.lasting, all.silent+c.silent, all.fresh+c.fresh
 	}
 	if hosts == 0 {
 		return held == 0 || o.lost != nil // others that have what is wanted may be thought to be part of it
 	}
-	some := ready > 0 || o.lost != nil && w.settings.SkipUnknown // others that are ready may have had it before
-	return failed <= stage.MaxFailed && some && ready*100 >= (counted-failed)*stage.ReadyPercent
+	some := all.ready > 0 || o.lost != nil && w.settings.SkipUnknown // others that are ready may have had it before
+	over := all.counted == all.failed && all.failed == all.lasting && all.fresh == 0 && all.failed+all.silent > 0
+	return all.failed <= stage.MaxFailed && (some || over) && all.ready*100 >= (all.counted-all.failed)*stage.ReadyPercent
 }
 
-// ofHost counts the clusters of a host: those that are ready for long enough, those that count, those that
-// failed.
-func (w *world) ofHost(target string, o *naive, host, want string, stage rollout.Stage) (ready, counted, failed int) {
-	clusters := w.hosts[host].Clusters
-	if o.isProven(host, want) {
-		return max(1, len(clusters)), max(1, len(clusters)), 0
+// hasRemoved says whether the change before removed something at a stage: the next one may have that as proven, where
+// all else is held.
+func (w *world) hasRemoved(target string, number int) bool {
+	if w.state == nil || w.state.Targets[target] == nil {
+		return false
 	}
+	for host, state := range w.state.Targets[target].Hosts {
+		if w.rings[host] == number && state.Want == "-" {
+			return true
+		}
+	}
+	return false
+}
+
+// isGuessed says whether a stage counts as passed since a state was lost: by what the records tell.
+func (w *world) isGuessed(target string, number int) bool {
+	state := (*rollout.Target)(nil)
+	if w.state != nil {
+		state = w.state.Targets[target]
+	}
+	return state != nil && state.Guessed && state.Passed > number
+}
+
+// clusterCount is how many clusters of a host are ready for long enough, count, have failed, and have for long enough to
+// go back; and how many say nothing and do not count, for long, or not yet for long.
+type clusterCount struct{ ready, counted, failed, lasting, silent, fresh int }
+
+// ofHost counts the clusters of a host.
+func (w *world) ofHost(target string, o *naive, host, want string, stage rollout.Stage) (c clusterCount) {
+	clusters := w.hosts[host].Clusters
 	key := rollout.Key{Host: host, DeploymentTarget: target}
 	changed := w.records[key].Changed
 	if want == "" {
 		changed = o.gone[host]
 	}
+	if o.isProven(host, want) {
+		c = w.explicit(target, o, host, want)
+		c.ready, c.counted = max(1, len(clusters))-c.failed, max(1, len(clusters))
+		return c
+	}
 	if len(clusters) == 0 {
-		if !changed.Add(stage.Soak).After(w.now) {
-			return 1, 1, 0
+		if c.counted = 1; !changed.Add(stage.Soak).After(w.now) {
+			c.ready = 1
 		}
-		return 0, 1, 0
+		return c
+	}
+	limit := w.settings.ProgressDeadline
+	if limit == 0 {
+		limit = time.Hour
 	}
 	for _, name := range clusters {
 		report := w.report(name, key)
-		counted++
-		since := report.Since
-		if since.Before(changed) {
-			since = changed
-		}
+		c.counted++
+		since := later(report.Since, changed)
 		late := w.settings.ProgressDeadline > 0 && w.now.Sub(since) > w.settings.ProgressDeadline
 		switch {
 		case !report.Known && w.settings.SkipUnknown:
-			counted--
-		case !report.Known && late, report.Verdict == rollout.Failed && report.Tree == want,
-			report.Verdict == rollout.Failed && !report.Since.Before(changed):
-			failed++
+			if c.counted--; w.now.Sub(changed) > limit {
+				c.silent++
+			} else {
+				c.fresh++
+			}
+		case report.Verdict == rollout.Failed && report.Tree == want, report.Verdict == rollout.Failed && !report.Since.Before(changed):
+			w.fail(&c, since)
+		case !report.Known && late:
+			c.failed++
+			c.lasting++
 		case !report.Known:
 		case report.Tree == want && want == "" && report.Verdict != rollout.Ready && !changed.Add(stage.Soak).After(w.now),
 			report.Tree == want && report.Verdict == rollout.Ready && !since.Add(stage.Soak).After(w.now):
-			ready++
+			c.ready++
 		case late && (report.Tree != want || report.Verdict != rollout.Ready && want != ""):
-			failed++
+			c.failed++
+			c.lasting++
 		}
 	}
-	return ready, counted, failed
+	return c
+}
+
+// explicit counts the clusters of a host that say that what is wanted has failed.
+func (w *world) explicit(target string, o *naive, host, want string) (c clusterCount) {
+	key := rollout.Key{Host: host, DeploymentTarget: target}
+	changed := w.records[key].Changed
+	if want == "" {
+		changed = o.gone[host]
+	}
+	for _, name := range w.hosts[host].Clusters {
+		if report := w.report(name, key); report.Verdict == rollout.Failed && report.Tree == want {
+			w.fail(&c, later(report.Since, changed))
+		}
+	}
+	return c
+}
+
+func (w *world) fail(c *clusterCount, since time.Time) {
+	lasts := !since.Add(w.settings.FailedFor).After(w.now)
+	if lasts || w.settings.RollBack {
+		c.failed++
+	}
+	if lasts {
+		c.lasting++
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // checkConcurrent expects a stage that is not passed to have no more hosts under way than it may, and none
@@ -153,10 +247,11 @@ func (w *world) checkConcurrent(target string, o *naive, number int, writes map[
 		if w.repo[host][target] != want {
 			continue
 		}
-		ready, counted, failed := w.ofHost(target, o, host, want, stage)
-		failures += failed
-		if ready+failed < counted {
-			open++
+		c := w.ofHost(target, o, host, want, stage)
+		failures += c.failed
+		changed := w.records[rollout.Key{Host: host, DeploymentTarget: target}].Changed
+		if isSlow := stage.ReadyPercent < 100 && w.now.Sub(changed) > time.Hour; c.ready+c.failed < c.counted && !isSlow {
+			open++ // a stage may do without one that is slow
 		}
 	}
 	if written == 0 {
@@ -210,7 +305,7 @@ func (w *world) checkShare(target string, o *naive, writes map[string]bool) {
 		if (has || writes[host]) && !o.carried[host] {
 			unproven++
 		}
-		if ready, counted, failed := w.ofHost(target, o, host, want, w.settings.Stages[0]); has && ready == counted && failed == 0 {
+		if c := w.ofHost(target, o, host, want, w.settings.Stages[0]); has && c.ready == c.counted && c.failed == 0 {
 			proven++
 		}
 	}

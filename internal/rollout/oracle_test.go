@@ -67,7 +67,7 @@ func (w *world) checkStep(out *rollout.Outcome) {
 
 func (w *world) checkTarget(target string, o *naive, after rollout.Trees) {
 	w.follow(target, o)
-	failing := w.passStages(target, o)
+	failing, lasting := w.passStages(target, o)
 	writes, back := map[string]bool{}, map[string]bool{}
 	for host := range w.hosts {
 		was, is := w.repo[host][target], after[host][target]
@@ -79,7 +79,10 @@ func (w *world) checkTarget(target string, o *naive, after rollout.Trees) {
 			back[host] = true
 		}
 	}
-	w.checkBack(target, o, after, back, failing)
+	w.checkBack(target, o, after, back, lasting)
+	if failing && len(writes) > 0 && o.lost == nil && !w.isReleased(target, o) {
+		w.t.Errorf("%s is written on %v though clusters that have it failed", target, slices.Sorted(maps.Keys(writes)))
+	}
 	if w.percent {
 		w.checkShare(target, o, writes)
 	} else {

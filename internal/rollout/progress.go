@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,9 @@ type Progress struct {
 	WaitsFor    string
 	// Failed says that it halts, or was rolled back, until something changes.
 	Failed bool
-	// WentBack says that it failed and was rolled back.
+	// Stuck says that it halts since it is not ready in time.
+	Stuck bool
+	// WentBack says that it failed, or was stuck, and was rolled back.
 	WentBack bool
 	// Retry is the approval with which it is tried again; "" where nothing was rolled back.
 	Retry string
@@ -85,9 +88,15 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 	p.Content, p.Since, p.Of = s.id(), s.Since, len(r.stages)
 	p.Stage = min(s.Passed+1, p.Of)
 	p.Name = r.stages[p.Stage-1].Name
-	p.Failed = s.Failed || t.failing
-	if p.Failed {
-		p.WaitsFor = waitsForFix
+	switch p.Failed = s.Failed || t.failing; {
+	case p.Failed:
+		p.WaitsFor = t.waitsForNewer()
+		p.Stuck = p.WaitsFor == waitsForProgress
+	case p.WaitsFor != waitsForReady:
+	case t.counts.hosts == 0 && t.counts.held > 0:
+		p.WaitsFor = waitsForHold
+	case r.isTimed(t):
+		p.WaitsFor = waitsForTime
 	}
 	if s.Failed {
 		p.WentBack, p.Retry = true, gate.Mark(t.name, s.next())
@@ -96,18 +105,54 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 	return p
 }
 
+// isTimed says whether only time proves the stage that a change is at: no cluster reports of any of its hosts.
+func (r *run) isTimed(t *target) bool {
+	some := false
+	for _, m := range t.members {
+		if m.touched == nil || m.stage != t.state.Passed || !m.counts() || m.touched.Proven {
+			continue
+		}
+		if r.Reports != nil && len(m.info.Clusters) > 0 {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// holds are the reasons of the holds that keep hosts of the stage that a change is at, or any where it has no stages.
+func (r *run) holds(t *target) string {
+	var reasons []string
+	for _, m := range t.members {
+		if m.hold == nil || !m.pending() || t.state != nil && m.touched != nil && m.stage != min(t.state.Passed, len(r.stages)-1) {
+			continue
+		}
+		reason := cmp.Or(m.hold.Reason, "without a reason")
+		if !m.hold.Until.IsZero() {
+			reason += ", until " + m.hold.Until.UTC().Format(time.RFC3339)
+		}
+		reasons = append(reasons, reason)
+	}
+	slices.Sort(reasons)
+	reasons = slices.Compact(reasons)
+	return wording.List(reasons, wording.Named)
+}
+
 // detail says more of what is waited for. It may change with each report.
 func (r *run) detail(t *target, p *Progress) string {
 	switch p.WaitsFor {
+	case waitsForTime:
+		if c := t.counts; c.soaking > 0 {
+			return "until " + c.soaked.UTC().Format(time.RFC3339)
+		}
+	case waitsForHold:
+		return r.holds(t)
 	case waitsForReady:
 		c := t.counts
-		switch {
-		case c.silent && c.soaking > 0:
-			return "until " + c.soaked.UTC().Format(time.RFC3339)
-		case c.total() == 0:
+		if c.total() == 0 {
 			return ""
 		}
-		text := fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.total(), "cluster is", "clusters are"))
+		text := fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))
 		for _, part := range []struct {
 			count int
 			word  string
@@ -116,15 +161,12 @@ func (r *run) detail(t *target, p *Progress) string {
 				text += fmt.Sprintf(", %d %s", part.count, part.word)
 			}
 		}
-		if c.soaking > 0 && c.waiting+c.unknown == 0 {
+		if c.soaking > 0 && c.waiting+c.unknown == 0 && c.total() == c.clusters {
 			text += ", until " + c.soaked.UTC().Format(time.RFC3339)
 		}
 		return text
-	case waitsForFix:
-		if p.Retry != "" {
-			return fmt.Sprintf("it was rolled back; add %q to approvals to try it again", p.Retry)
-		}
-		return wording.Count(t.counts.failed, "cluster has", "clusters have") + " failed"
+	case waitsForFix, waitsForProgress:
+		return r.detailOfFailure(t, p)
 	case waitsForApproval:
 		return strconv.Quote(gate.Mark(t.name, p.Content))
 	case waitsForWindow:
@@ -134,6 +176,32 @@ func (r *run) detail(t *target, p *Progress) string {
 		return r.opens
 	}
 	return ""
+}
+
+func (r *run) detailOfFailure(t *target, p *Progress) string {
+	if p.Retry != "" {
+		return fmt.Sprintf("it was rolled back; add %q to approvals to try it again", p.Retry)
+	}
+	c := t.counts
+	var parts []string
+	if failed := c.failed - c.stuck; failed > 0 {
+		parts = append(parts, wording.Count(failed, "cluster has", "clusters have")+" failed")
+	}
+	if c.stuck > 0 {
+		parts = append(parts, wording.Count(c.stuck, "cluster is", "clusters are")+" not ready in time")
+	}
+	text := strings.Join(parts, ", ")
+	if t.failedAt+1 != p.Stage {
+		text += fmt.Sprintf(" at stage %d of %d%s", t.failedAt+1, len(r.stages), quotedName(r.stages[t.failedAt].Name))
+	}
+	switch {
+	case !r.Settings.RollBack || t.lasting || t.expedited:
+	case c.lasts.IsZero():
+		text += "; what follows the folders of the host says so, and names no assignment, so it is not rolled back"
+	default:
+		text += ", and it is rolled back if that lasts until " + c.lasts.UTC().Format(time.RFC3339)
+	}
+	return text
 }
 
 // String is what `rolling_out` says of the target.
@@ -147,8 +215,12 @@ func (p Progress) String() string {
 		fmt.Fprintf(&b, ", since %s", p.Since.UTC().Format(time.RFC3339))
 	}
 	switch {
+	case p.WentBack && p.Stuck:
+		b.WriteString(saidStuckAndBack)
 	case p.WentBack:
 		b.WriteString(saidWentBack)
+	case p.Stuck:
+		b.WriteString(saidStuck)
 	case p.Failed:
 		b.WriteString(saidFailed)
 	default:
@@ -160,32 +232,20 @@ func (p Progress) String() string {
 	return b.String()
 }
 
-func (p Progress) quotedName() string {
-	if p.Name == "" {
+func (p Progress) quotedName() string { return quotedName(p.Name) }
+
+func quotedName(stage string) string {
+	if stage == "" {
 		return ""
 	}
-	return " " + strconv.Quote(p.Name)
+	return " " + strconv.Quote(stage)
 }
 
-// MaxListed is how many deployment targets `rolling_out` lists by themselves.
-const MaxListed = 300
-
-// RollingOut says by deployment target how far it is. Where more than MaxListed are under way, those that
-// are equally far are one entry, so that it stays small for any fleet.
+// RollingOut says by deployment target how far it is.
 func (o *Outcome) RollingOut() map[string]string {
-	said := make(map[string]string, min(len(o.Progress), MaxListed))
-	if len(o.Progress) <= MaxListed {
-		for _, p := range o.Progress {
-			said[p.DeploymentTarget] = p.String()
-		}
-		return said
-	}
-	for _, group := range o.groups() {
-		name := group.DeploymentTarget
-		if group.targets > 1 {
-			name = fmt.Sprintf("%s and %d more", name, group.targets-1)
-		}
-		said[name] = group.String()
+	said := make(map[string]string, len(o.Progress))
+	for _, p := range o.Progress {
+		said[p.DeploymentTarget] = p.String()
 	}
 	return said
 }
@@ -227,11 +287,23 @@ func (o *Outcome) groups() []*progressGroup {
 	return order
 }
 
-// maxLines bounds what Lines returns.
-const maxLines = 10
+// maxLines bounds what Lines returns of what waits, and maxPassedOver what it returns of what was passed over.
+const (
+	maxLines      = 10
+	maxPassedOver = 5
+)
 
-// Lines say for people what waits, and for what. They are never more than ten.
+// Lines say for people what waits, and for what, and which stages are passed without some of their clusters. They are
+// never more than fifteen.
 func (o *Outcome) Lines() []string {
+	lines, passed := o.waiting(), o.PassedOver
+	if len(passed) > maxPassedOver {
+		passed = append(slices.Clone(passed[:maxPassedOver-1]), fmt.Sprintf("and %d more stages are passed without some of their clusters", len(passed)-maxPassedOver+1))
+	}
+	return append(lines, passed...)
+}
+
+func (o *Outcome) waiting() []string {
 	var lines []string
 	if len(o.Progress) <= maxLines {
 		for _, p := range o.Progress {
@@ -282,12 +354,42 @@ func (r *run) notes() []string {
 			notes = append(notes, fmt.Sprintf("approval %q is for content that is not wanted any more; remove the approval", approval))
 		}
 	}
+	for _, text := range r.Settings.Expedite {
+		if t := r.targets[text]; t != nil && t.state != nil {
+			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets later, too; write %q for this content alone", text, gate.Mark(text, t.state.id())))
+		} else if !strings.Contains(text, "@") {
+			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets next, too: it waits for no stage; remove it once nothing is to be expedited", text))
+		}
+	}
+	if hosts := r.withoutClusters(); len(hosts) > 0 {
+		notes = append(notes, fmt.Sprintf("only time proves a change on %s, of which the fleet has no clusters; list them in clusters to have them prove it",
+			wording.List(hosts, wording.Named)))
+	}
 	for i := range r.Settings.Stages {
 		if stage := &r.Settings.Stages[i]; stage.selects() && !r.isAnyIn(stage) {
 			notes = append(notes, fmt.Sprintf("stage %q selects no host of the fleet, and is skipped", stage.Name))
 		}
 	}
 	return notes
+}
+
+// withoutClusters are the hosts that changes under way reach and that have no clusters, where others report.
+func (r *run) withoutClusters() []string {
+	if r.Reports == nil {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, t := range r.targets {
+		if t.state == nil {
+			continue
+		}
+		for _, m := range t.members {
+			if m.touched != nil && m.counts() && len(m.info.Clusters) == 0 {
+				found[m.host] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 func (r *run) isAnyIn(stage *Stage) bool {

@@ -1,40 +1,92 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // counts are the clusters of a stage.
 type counts struct {
-	hosts, written                           int // hosts, and those that have what is wanted
+	hosts, written, clusters                 int // hosts, those that have what is wanted, and the clusters of all of them
 	held                                     int // further hosts, which something holds
 	open                                     int // hosts that are written, and of which some cluster is waited for
 	ready, soaking, failed, waiting, unknown int
+	stuck, lasting                           int       // of those that failed: not ready in time; and for long enough to go back
+	ofRoot                                   int       // of those that failed: for that long, and not said of one assignment
+	overdue                                  int       // of those that are unknown: for so long that they may be left out
 	silent                                   bool      // there are no reports
 	soaked                                   time.Time // when the soak time of the last one ends
+	lasts                                    time.Time // when those that failed have for long enough to go back
 }
 
 func (c *counts) total() int { return c.ready + c.soaking + c.failed + c.waiting + c.unknown }
 
-// pass moves on past the stages that are proven, one after the other.
+// pass moves on past the stages that are proven, one after the other, unless more clusters of some stage say that what
+// is wanted has failed there than may: also those that were proven before.
 func (r *run) pass(t *target) {
-	for t.state.Passed < len(r.stages) && !t.state.Failed {
+	if t.state.Failed {
+		return
+	}
+	elsewhere := make([]counts, len(r.stages))
+	for _, m := range t.members {
+		if m.touched != nil && m.stage != t.state.Passed && m.counts() && !m.pending() {
+			r.countFailed(m, r.changed(t, m), &elsewhere[m.stage])
+		}
+	}
+	for i := range elsewhere {
+		if t.counts = elsewhere[i]; t.fails(i, &r.stages[i]) {
+			return
+		}
+	}
+	t.counts = counts{}
+	for t.state.Passed < len(r.stages) {
 		stage := &r.stages[t.state.Passed]
 		t.counts = r.count(t, t.state.Passed)
-		if t.counts.failed > stage.MaxFailed {
-			t.failing = true
+		if t.fails(t.state.Passed, stage) {
 			return
 		}
 		if t.counts.hosts+t.counts.held > 0 && (r.Proposed || !r.areReady(t, stage)) {
 			return
 		}
+		r.notePassedOver(t)
 		t.state.Since = r.Now
 		t.markProven(t.state.Passed)
 		t.state.Passed++
 	}
+}
+
+// fails notes whether more clusters of a stage have failed than may.
+func (t *target) fails(number int, stage *Stage) bool {
+	c := &t.counts
+	if t.failing = c.failed > stage.MaxFailed; t.failing {
+		t.failedAt, t.lasting, t.stuck = number, c.lasting > stage.MaxFailed, c.stuck == c.failed
+	}
+	return t.failing
+}
+
+// notePassedOver says of which clusters the stage that is passed now has no proof.
+func (r *run) notePassedOver(t *target) {
+	c := &t.counts
+	if c.soaking+c.waiting+c.failed+c.unknown == 0 {
+		return
+	}
+	var parts []string
+	for _, part := range []struct {
+		count int
+		word  string
+	}{{c.failed - c.stuck, "failed"}, {c.stuck, "stuck"}, {c.soaking + c.waiting, "not ready yet"}, {c.unknown, "unknown"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.word))
+		}
+	}
+	r.out.PassedOver = append(r.out.PassedOver, fmt.Sprintf("%s passes stage %d of %d%s without %s: %s",
+		gate.Mark(t.name, t.state.id()), t.state.Passed+1, len(r.stages), quotedName(r.stages[t.state.Passed].Name),
+		wording.Count(c.total()-c.ready, "cluster", "clusters"), strings.Join(parts, ", ")))
 }
 
 // areReady reports whether a stage is proven. After a state was lost it is not known which of the hosts with the
@@ -54,7 +106,7 @@ func (r *run) areReady(t *target, stage *Stage) bool {
 	for i, m := range hosts {
 		r.countHost(t, m, stage, &c)
 		isLast := i+1 == len(hosts) || !r.changed(t, hosts[i+1]).Equal(r.changed(t, m))
-		if isLast && (!c.enough(stage, r.Settings.SkipUnknown) || c.ready == 0 && c.failed > 0) {
+		if isLast && (!c.enough(stage, r.Settings.SkipUnknown) || c.ready == 0 && c.failed > 0 && !c.isPassedOver()) {
 			return false
 		}
 	}
@@ -70,10 +122,16 @@ func (t *target) markProven(stage int) {
 	}
 }
 
-// proven reports whether enough clusters of a stage have been ready for the soak time. Without any report, or
-// when everything is held, nothing is proven.
+// proven reports whether enough clusters of a stage have been ready for the soak time, or all of them may be left out.
+// Without any report, or when everything is held, nothing is proven.
 func (c *counts) proven(stage *Stage, skipUnknown bool) bool {
-	return c.written == c.hosts && c.ready > 0 && c.enough(stage, skipUnknown)
+	return c.written == c.hosts && (c.ready > 0 || c.isPassedOver()) && c.enough(stage, skipUnknown)
+}
+
+// isPassedOver reports whether there is nothing to wait for, and nothing ready: all clusters have failed, as they may,
+// or have said nothing for long.
+func (c *counts) isPassedOver() bool {
+	return c.ready+c.soaking+c.waiting == 0 && c.failed+c.unknown > 0 && c.failed == c.lasting+c.ofRoot && c.unknown == c.overdue
 }
 
 // enough reports whether as many clusters are ready as the stage asks for.
@@ -86,10 +144,11 @@ func (c *counts) enough(stage *Stage, skipUnknown bool) bool {
 }
 
 // count counts the clusters of the hosts of a stage that the change reaches.
-func (r *run) count(t *target, stage int) counts {
+func (r *run) count(t *target, number int) counts {
 	var c counts
+	slow, slowHosts, stage := 0, 0, &r.stages[number]
 	for _, m := range t.members {
-		if m.touched == nil || m.stage != stage {
+		if m.touched == nil || m.stage != number {
 			continue
 		}
 		if !m.counts() {
@@ -99,15 +158,28 @@ func (r *run) count(t *target, stage int) counts {
 			continue
 		}
 		c.hosts++
+		c.clusters += max(1, len(m.info.Clusters))
 		if !r.isWritten(m) {
 			continue
 		}
 		c.written++
 		before := c
-		r.countHost(t, m, &r.stages[stage], &c)
-		if c.soaking > before.soaking || c.waiting > before.waiting || !r.Settings.SkipUnknown && c.unknown > before.unknown {
-			c.open++
+		r.countHost(t, m, stage, &c)
+		waiting := c.waiting - before.waiting
+		if !r.Settings.SkipUnknown {
+			waiting += c.unknown - before.unknown
 		}
+		if waiting == 0 && c.soaking == before.soaking {
+			continue
+		}
+		c.open++
+		if c.soaking == before.soaking && r.isForLong(r.changed(t, m)) {
+			slow, slowHosts = slow+waiting, slowHosts+1
+		}
+	}
+	// Those that the stage can do without, and that have been under way for long, make room for others.
+	if slow > 0 && slow*100 <= (c.clusters-c.failed)*(100-stage.ReadyPercent) {
+		c.open -= slowHosts
 	}
 	return c
 }
@@ -134,11 +206,11 @@ func (r *run) changed(t *target, m *member) time.Time {
 }
 
 func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
+	changed := r.changed(t, m)
 	if m.touched.Proven {
-		c.ready += max(1, len(m.info.Clusters))
+		c.ready += max(1, len(m.info.Clusters)) - r.countFailed(m, changed, c)
 		return
 	}
-	changed := r.changed(t, m)
 	if r.Reports == nil || len(m.info.Clusters) == 0 {
 		c.silent = true
 		c.soak(changed, r.Now, stage.Soak)
@@ -151,20 +223,70 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 		case r.Now.Before(changed):
 			c.waiting++ // the evidence is older than the content
 		case report.Verdict == Failed && (has || !report.Since.Before(changed)):
-			c.failed++
+			r.fail(c, report, changed)
 		case report.Verdict == Ready && has:
 			c.soak(latest(report.Since, changed), r.Now, stage.Soak)
 		case has && !m.wanted && report.Verdict != Unknown:
 			c.soak(changed, r.Now, stage.Soak) // a removed folder cannot become ready
 		case r.isLate(changed, report):
-			c.failed++
+			c.fallBehind(report)
 		case report.Known && report.Verdict != Unknown && report.Verdict != "":
 			c.waiting++
 		case r.Settings.SkipUnknown || !r.isOverdue(changed):
-			c.unknown++
+			if c.unknown++; r.Settings.SkipUnknown && r.isForLong(changed) {
+				c.overdue++
+			}
 		default:
-			c.failed++
+			c.fallBehind(report)
 		}
+	}
+}
+
+// countFailed counts the clusters of a host that was proven and that say now that what they have has failed. Nothing else
+// revokes what was proven.
+func (r *run) countFailed(m *member, changed time.Time, c *counts) int {
+	if r.Reports == nil || !r.isWritten(m) || r.Now.Before(changed) {
+		return 0
+	}
+	before := c.failed
+	waiting := c.waiting
+	for _, cluster := range m.info.Clusters {
+		if report := r.Reports(cluster, m.key); report.Verdict == Failed && report.Known && report.Tree == m.want {
+			r.fail(c, report, changed)
+		}
+	}
+	c.waiting = waiting
+	return c.failed - before
+}
+
+// fail counts a cluster that says that what it has, since a change, has failed. A failure that has not lasted yet halts
+// what would be rolled back, and is waited for where nothing is rolled back. One that is said of the root alone halts, and
+// rolls nothing back.
+func (r *run) fail(c *counts, report Report, changed time.Time) {
+	lasts, at := gate.Soaked(latest(report.Since, changed), r.Now, r.Settings.FailedFor)
+	switch lasts = lasts || r.Settings.FailedFor == 0; {
+	case lasts && report.OfRoot:
+		c.failed++
+		c.ofRoot++
+	case lasts:
+		c.failed++
+		c.lasting++
+	case r.Settings.RollBack:
+		c.failed++
+		c.lasts = latest(c.lasts, at)
+	default:
+		c.waiting++
+	}
+}
+
+// fallBehind counts a cluster that is not ready in time. Where only the root says so, that rolls nothing back.
+func (c *counts) fallBehind(report Report) {
+	c.failed++
+	c.stuck++
+	if report.OfRoot {
+		c.ofRoot++
+	} else {
+		c.lasting++
 	}
 }
 
@@ -193,6 +315,39 @@ func (r *run) isLate(changed time.Time, report Report) bool {
 
 func (r *run) isOverdue(since time.Time) bool {
 	return r.Settings.ProgressDeadline > 0 && r.Now.Sub(since) > r.Settings.ProgressDeadline
+}
+
+// IsReady says whether all clusters that are known have what is wanted, and report it as ready. It is for what goes
+// without a rollout, so that nothing was kept of what was proven before.
+func (in Input) IsReady() bool {
+	if in.Reports == nil {
+		return true
+	}
+	for _, key := range in.Wanted.Keys() {
+		host := in.Hosts[key.Host]
+		if host == nil {
+			continue
+		}
+		for _, cluster := range host.Clusters {
+			report := in.Reports(cluster, key)
+			if !report.Known || report.Tree != in.Wanted[key.Host][key.DeploymentTarget] || report.Verdict != Ready {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// patience is how long a cluster that a stage can do without is waited for where there is no deadline.
+const patience = time.Hour
+
+// isForLong reports whether a cluster that a stage can do without has had its time.
+func (r *run) isForLong(since time.Time) bool {
+	limit := r.Settings.ProgressDeadline
+	if limit == 0 {
+		limit = patience
+	}
+	return r.Now.Sub(since) > limit
 }
 
 // proves says whether the content of a folder is proven on its host.

@@ -32,6 +32,22 @@ func (t Trees) Has(host, target string) bool {
 	return ok
 }
 
+// Without returns the folders that other has not. Hosts without any are left out.
+func (t Trees) Without(other Trees) Trees {
+	left := Trees{}
+	for host, targets := range t {
+		for target, tree := range targets {
+			if !other.Has(host, target) {
+				if left[host] == nil {
+					left[host] = map[string]string{}
+				}
+				left[host][target] = tree
+			}
+		}
+	}
+	return left
+}
+
 // Clone returns a copy.
 func (t Trees) Clone() Trees {
 	clone := make(Trees, len(t))
@@ -112,4 +128,17 @@ func (d Decisions) Trees(deployed Trees) Trees {
 		}
 	}
 	return trees
+}
+
+// CountKnown returns how many folders have a tree that is known.
+func (t Trees) CountKnown() int {
+	count := 0
+	for _, targets := range t {
+		for _, tree := range targets {
+			if tree != "" {
+				count++
+			}
+		}
+	}
+	return count
 }

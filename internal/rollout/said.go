@@ -12,9 +12,11 @@ import (
 
 // What `rolling_out` says at its end.
 const (
-	saidWentBack = ", failed and was rolled back"
-	saidFailed   = ", failed"
-	saidWaits    = ", waits for "
+	saidWentBack     = ", failed and was rolled back"
+	saidStuckAndBack = ", was stuck and was rolled back"
+	saidFailed       = ", failed"
+	saidStuck        = ", stuck"
+	saidWaits        = ", waits for "
 )
 
 var (
@@ -23,7 +25,7 @@ var (
 	saidSince = regexp.MustCompile(`^, since (\S+Z)`)
 )
 
-// ParseProgress reads what [Progress.String] has written of a deployment target, or of several that are equally far:
+// ParseProgress reads what [Progress.String] has written of a deployment target:
 // all but what that leaves out, which is how many folders wait, and the approval that has failed content tried again.
 func ParseProgress(target, text string) (Progress, error) {
 	p := Progress{DeploymentTarget: target}
@@ -86,8 +88,12 @@ func (p *Progress) parseEnd(text string) error {
 	switch text {
 	case saidWentBack:
 		p.Failed, p.WentBack, p.WaitsFor = true, true, waitsForFix
+	case saidStuckAndBack:
+		p.Failed, p.Stuck, p.WentBack, p.WaitsFor = true, true, true, waitsForProgress
 	case saidFailed:
 		p.Failed, p.WaitsFor = true, waitsForFix
+	case saidStuck:
+		p.Failed, p.Stuck, p.WaitsFor = true, true, waitsForProgress
 	default:
 		waits, ok := strings.CutPrefix(text, saidWaits)
 		if !ok || !slices.Contains(whatIsWaitedFor(), waits) {
@@ -111,6 +117,6 @@ func twoNumbers(found []string) (first, second int, err error) {
 // whatIsWaitedFor is all that a folder can wait for, what has to be done first before all others.
 func whatIsWaitedFor() []string {
 	return []string{
-		waitsForFix, waitsForApproval, waitsForRequired, waitsForRequest, waitsForWindow, waitsForReady, waitsForStage, waitsForHold,
+		waitsForFix, waitsForProgress, waitsForApproval, waitsForRequired, waitsForRequest, waitsForWindow, waitsForReady, waitsForTime, waitsForStage, waitsForHold,
 	}
 }

@@ -32,8 +32,8 @@ func checkSaid(t *testing.T, out *rollout.Outcome) {
 func TestWhatIsSaidOfManyCanBeRead(t *testing.T) {
 	t.Parallel()
 	out := rollout.Advance(largeInput(t, 5_000))
-	if len(out.Progress) <= rollout.MaxListed {
-		t.Fatalf("%d are under way", len(out.Progress))
+	if said := out.RollingOut(); len(out.Progress) < 500 || len(said) != len(out.Progress) {
+		t.Fatalf("%d are under way, and %d are listed", len(out.Progress), len(said))
 	}
 	checkSaid(t, out)
 }

@@ -19,6 +19,9 @@ type Settings struct {
 	RollBack bool
 	// ProgressDeadline is how long a cluster may take to become ready; 0 is any time.
 	ProgressDeadline time.Duration
+	// FailedFor is how long a cluster must have failed, by the times of the evidence, before content is rolled back, or,
+	// without RollBack, before it halts.
+	FailedFor time.Duration
 	// SkipUnknown does not wait for clusters without a report.
 	SkipUnknown bool
 	Windows     gate.Windows
@@ -32,11 +35,11 @@ type Stage struct {
 	Name                string
 	ClusterTypeSelector *fleet.Selector // nil: none
 	ClusterSelector     *fleet.Selector // nil: none
-	Hosts               []string
-	Percent             int // of the hosts that the change reaches and that the stage selects; 0: all of them
-	MaxConcurrent       int // hosts that are under way at once; 0: any number
-	ReadyPercent        int // of the clusters, without those that may fail
-	MaxFailed           int // clusters that may fail
+	Hosts               []string        // nil: not given; an empty list selects none
+	Percent             int             // of the hosts that the change reaches and that the stage selects; 0: all of them
+	MaxConcurrent       int             // hosts that are under way at once; 0: any number
+	ReadyPercent        int             // of the clusters, without those that may fail
+	MaxFailed           int             // clusters that may fail
 	Soak                time.Duration
 	Approval            bool
 
@@ -45,7 +48,7 @@ type Stage struct {
 
 // selects says whether the stage names hosts at all: one that does not takes whatever is left.
 func (s *Stage) selects() bool {
-	return s.ClusterTypeSelector != nil || s.ClusterSelector != nil || len(s.Hosts) > 0
+	return s.ClusterTypeSelector != nil || s.ClusterSelector != nil || s.Hosts != nil
 }
 
 // matches says whether the stage names a host. Both selectors must match where both are there, as in a
@@ -65,17 +68,20 @@ func (s *Stage) matches(name string, host *Host) bool {
 
 // Hold keeps folders as they are until it is removed from the configuration, or until a time.
 type Hold struct {
-	DeploymentTargets []string // empty: all
-	Hosts             []string // empty: all
+	DeploymentTargets []string // nil: all
+	Hosts             []string // nil: all
 	Reason            string
 	Until             time.Time // zero: until it is removed
 }
 
 func (h *Hold) holds(key Key, now time.Time) bool {
 	return (h.Until.IsZero() || now.Before(h.Until)) &&
-		(len(h.DeploymentTargets) == 0 || slices.Contains(h.DeploymentTargets, key.DeploymentTarget)) &&
-		(len(h.Hosts) == 0 || slices.Contains(h.Hosts, key.Host))
+		(h.DeploymentTargets == nil || slices.Contains(h.DeploymentTargets, key.DeploymentTarget)) &&
+		(h.Hosts == nil || slices.Contains(h.Hosts, key.Host))
 }
+
+// failedFor is how long a failure has to last by default before content is rolled back.
+const failedFor = 5 * time.Minute
 
 const (
 	maxStages = 100
@@ -100,6 +106,9 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	s.RollBack = o.OneOf("on_failure", "halt", "halt", "roll_back") == "roll_back"
 	s.SkipUnknown = o.OneOf("unknown", "wait", "wait", "skip") == "skip"
 	s.ProgressDeadline = o.Duration("progress_deadline", gate.MaxDuration)
+	if s.FailedFor = o.Duration("failed_for", gate.MaxDuration); !o.Has("failed_for") && s.RollBack {
+		s.FailedFor = failedFor
+	}
 	windows, path := o.Value("windows")
 	s.Windows = gate.DecodeWindows(r, path, windows)
 	s.Approvals = o.Texts("approvals")
@@ -117,7 +126,7 @@ func decodeStage(o *attributes.Object) Stage {
 	s := Stage{
 		Name:                o.Required("name"),
 		ClusterTypeSelector: o.Selector("cluster_type_selector"), ClusterSelector: o.Selector("cluster_selector"),
-		Hosts: o.Texts("hosts"), Percent: o.Int("percent", 0, 1, 100),
+		Hosts: textsOrNone(o, "hosts"), Percent: o.Int("percent", 0, 1, 100),
 		MaxConcurrent: o.Int("max_concurrent", 0, 1, maxCount),
 		ReadyPercent:  o.Int("ready_percent", 100, 1, 100), MaxFailed: o.Int("max_failed", 0, 0, maxCount),
 		Soak: o.Duration("soak", gate.MaxDuration), Approval: o.Bool("approval"),
@@ -125,6 +134,15 @@ func decodeStage(o *attributes.Object) Stage {
 	s.types, s.clusters = compile(o, "cluster_type_selector", s.ClusterTypeSelector), compile(o, "cluster_selector", s.ClusterSelector)
 	o.Finish()
 	return s
+}
+
+// textsOrNone reads a list of texts; nil where there is none.
+func textsOrNone(o *attributes.Object, name string) []string {
+	texts := o.Texts(name)
+	if texts == nil && o.Has(name) {
+		texts = []string{}
+	}
+	return texts
 }
 
 func compile(o *attributes.Object, name string, selector *fleet.Selector) *fleet.Requirements {
@@ -164,7 +182,7 @@ func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) 
 	r := &attributes.Reader{}
 	for _, o := range r.List(nil, value) {
 		hold := Hold{
-			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: o.Text("reason"), Until: o.Time("until"),
+			DeploymentTargets: textsOrNone(o, "deployment_targets"), Hosts: textsOrNone(o, "hosts"), Reason: o.Text("reason"), Until: o.Time("until"),
 		}
 		o.Finish()
 		holds = append(holds, hold)

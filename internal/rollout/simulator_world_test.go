@@ -66,6 +66,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	if w.chance(2) {
 		w.settings.ProgressDeadline = 3 * time.Hour
 	}
+	w.settings.FailedFor = []time.Duration{0, 5 * time.Minute, 15 * time.Minute}[w.random.IntN(3)]
 	w.percent = w.chance(5)
 	for i := range 1 + w.random.IntN(3) {
 		stage := ring(t, i)

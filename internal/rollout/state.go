@@ -22,6 +22,8 @@ type Target struct {
 	Passed  int       // stages that are passed
 	// Failed says that the content was rolled back, and is tried again only with an approval.
 	Failed bool
+	// Stuck says that it was rolled back since it was not ready in time.
+	Stuck bool
 	// Guessed says that the hosts were reconstructed after a state was lost.
 	Guessed bool
 	Hosts   map[string]*HostState
@@ -66,6 +68,7 @@ type written struct {
 	Since   time.Time      `json:"since"`
 	Passed  int            `json:"passed,omitempty"`
 	Failed  bool           `json:"failed,omitempty"`
+	Stuck   bool           `json:"stuck,omitempty"`
 	Guessed bool           `json:"guessed,omitempty"`
 	Groups  []writtenGroup `json:"groups"`
 }
@@ -77,7 +80,7 @@ type writtenGroup struct {
 
 // MarshalJSON writes hosts that differ only in their trees as one group.
 func (t *Target) MarshalJSON() ([]byte, error) {
-	w := written{Content: t.Content, Attempt: t.Attempt, Since: t.Since, Passed: t.Passed, Failed: t.Failed, Guessed: t.Guessed}
+	w := written{Content: t.Content, Attempt: t.Attempt, Since: t.Since, Passed: t.Passed, Failed: t.Failed, Stuck: t.Stuck, Guessed: t.Guessed}
 	groups := map[hostGroup]map[string]string{}
 	for host, state := range t.Hosts {
 		if groups[state.hostGroup] == nil {
@@ -111,7 +114,7 @@ func (t *Target) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*t = Target{
-		Content: w.Content, Attempt: w.Attempt, Since: w.Since, Passed: w.Passed, Failed: w.Failed, Guessed: w.Guessed, Hosts: map[string]*HostState{},
+		Content: w.Content, Attempt: w.Attempt, Since: w.Since, Passed: w.Passed, Failed: w.Failed, Stuck: w.Stuck, Guessed: w.Guessed, Hosts: map[string]*HostState{},
 	}
 	for _, group := range w.Groups {
 		for host, want := range group.Hosts {

@@ -3,8 +3,6 @@ package rollout
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +22,10 @@ type target struct {
 
 	state    *Target // nil where nothing is under way
 	counts   counts  // of the stage that it is at
-	failing  bool
+	failing  bool    // too many clusters have failed, at the stage failedAt
+	failedAt int
+	lasting  bool // for long enough to go back
+	stuck    bool // all of them since they are not ready in time
 	writes   int
 	windowed bool
 	progress *Progress
@@ -282,7 +283,7 @@ func (t *target) retry(s *Settings) {
 	}
 	mark := gate.Mark(t.name, t.state.next())
 	if s.Approvals.For(t.name, t.state.next()) || slices.Contains(s.Expedite, mark) || slices.Contains(s.Expedite, t.name) {
-		t.state.Failed, t.state.Passed = false, 0
+		t.state.Failed, t.state.Stuck, t.state.Passed = false, false, 0
 		t.state.Attempt++
 		for _, m := range t.members {
 			if m.touched != nil && m.pending() {
@@ -377,14 +378,4 @@ func (r *run) selects(stage int, m *member) bool {
 func spread(host string) string {
 	sum := sha256.Sum256([]byte(host))
 	return string(sum[:8])
-}
-
-// mark identifies the stages.
-func (s *Settings) mark() string {
-	text, err := json.Marshal(s.Stages)
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:6])
 }

@@ -1,0 +1,40 @@
+package rollout
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+)
+
+// A mark that changes would start every rollout again: what a later version of the provider knows of a stage must be
+// left out where it has its default.
+func TestTheMarkOfStagesStaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	whole := Stage{
+		Name: "canary", ClusterTypeSelector: &fleet.Selector{MatchLabels: map[string]string{"ring": "canary"}}, ClusterSelector: &fleet.Selector{},
+		Hosts: []string{"large"}, Percent: 10, MaxConcurrent: 2, ReadyPercent: 90, MaxFailed: 1, Soak: time.Hour, Approval: true,
+	}
+	for want, stages := range map[string][]Stage{
+		"4f53cda18c2b": nil,
+		"f9fcb0eda12c": {{Name: "canary", ReadyPercent: 100}},
+		"f7acfff0cc66": {whole},
+	} {
+		if got := (&Settings{Stages: stages}).mark(); got != want {
+			t.Errorf("%+v has the mark %s, not %s", stages, got, want)
+		}
+	}
+	base := (&Settings{Stages: []Stage{whole}}).mark()
+	of := reflect.ValueOf(&whole).Elem()
+	for i := range of.NumField() {
+		if !of.Field(i).CanSet() {
+			continue
+		}
+		changed := whole
+		reflect.ValueOf(&changed).Elem().Field(i).SetZero()
+		if (&Settings{Stages: []Stage{changed}}).mark() == base {
+			t.Errorf("without %s the stages have the same mark", of.Type().Field(i).Name)
+		}
+	}
+}
