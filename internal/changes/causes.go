@@ -34,6 +34,7 @@ type question struct {
 	role    role
 	key     *keyChange
 	drift   string
+	back    string
 }
 
 func newExplainer(r *reach, notes *Notes) *explainer {
@@ -81,6 +82,9 @@ func (e *explainer) causesOf(asked question) *causeSet {
 	if e.notes.RolledBack != "" {
 		return e.set([]cause{{kind: byRollback, name: e.notes.RolledBack}})
 	}
+	if asked.back != "" {
+		return e.set([]cause{{kind: byRollback, name: asked.back}})
+	}
 	best := fitNone
 	var causes []cause
 	for _, one := range e.sets[asked.reasons] {
@@ -108,6 +112,8 @@ func (e *explainer) moved(folder *Folder) *causeSet {
 	switch {
 	case e.notes.RolledBack != "":
 		return e.set([]cause{{kind: byRollback, name: e.notes.RolledBack}})
+	case folder.Back != "":
+		return e.set([]cause{{kind: byRollback, name: folder.Back}})
 	case folder.Location != "":
 		return e.set(nil)
 	case e.former[key] != nil && e.current[key] != nil || folder.Drift != "" && e.causesOfAssignment(key, folder.Added) == nil:

@@ -21,6 +21,8 @@ type Folder struct {
 	WaitsFor string
 	// Drift says that the change repairs a change in the repository: "by hand, since commit 1a2b3c4d".
 	Drift string
+	// Back is the commit to which the folder goes back by itself, which is then the cause of the change; or "".
+	Back string
 }
 
 // File is one file of a folder.

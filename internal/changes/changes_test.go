@@ -80,7 +80,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 			[]string{
 				"3 hosts, 4 assignments change; none is added; none is removed",
 				`platform-config.yaml: data.EMERGENCY, data.NEW (new), on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
-				`platform-config.yaml: data.PRINTER (removed), on large: 1 assignment, by config container "office"`,
+				`platform-config.yaml: data.PRINTER (removed), on large: reports-nightly, by config container "office"`,
 			},
 		},
 		"a container that is new, and one that is gone": {
@@ -91,22 +91,22 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 			},
 			[]string{
 				"1 host, 1 assignment changes; none is added; none is removed",
-				`platform-config.yaml: data.HOURS (new), on large: 1 assignment, by config container "night" (new)`,
-				`platform-config.yaml: data.PRINTER (removed), on large: 1 assignment, by config container "office" (removed)`,
+				`platform-config.yaml: data.HOURS (new), on large: reports-nightly, by config container "night" (new)`,
+				`platform-config.yaml: data.PRINTER (removed), on large: reports-nightly, by config container "office" (removed)`,
 			},
 		},
 		"a tag": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0" },
 			[]string{
 				"1 host, 1 assignment changes; none is added; none is removed",
-				`reconciler.yaml: spec.ref.tag, on large: 1 assignment, by workload "reports"`,
+				`reconciler.yaml: spec.ref.tag, on large: reports-nightly, by workload "reports"`,
 			},
 		},
 		"a host's label, which lets another container match": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"} },
 			[]string{
 				"1 host, 2 assignments change; none is added; none is removed",
-				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: 2 assignments, by cluster type "large"`,
+				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: hello-live, reports-nightly, by cluster type "large"`,
 			},
 		},
 		"a quota": {
@@ -115,7 +115,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 			},
 			[]string{
 				"3 hosts, 3 assignments change; none is added; none is removed",
-				`policy.yaml: new file, on clusters/drone-a, large, small: 3 assignments, by workspace "kaizen"`,
+				`policy.yaml: new file, on clusters/drone-a/hello-edge, large/hello-live, small/hello-live, by workspace "kaizen"`,
 			},
 		},
 		"a template": {
@@ -210,14 +210,14 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 		notes         changes.Notes
 		want          string
 	}{
-		"the fleet before is not known":     {nil, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: 1 assignment"},
-		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: 1 assignment, by a new version of the provider"},
-		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: 1 assignment, by a new version of the provider"},
-		"the same version of the provider":  {&newer, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: 1 assignment"},
-		"somebody changed it by hand":       {version, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: 1 assignment, by hand, since commit 1a2b3c4d"},
-		"of a lost state, changed by hand":  {nil, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: 1 assignment, by hand, since commit 1a2b3c4d"},
-		"an earlier commit is wanted again": {version, version, interval, changes.Notes{RolledBack: "1a2b3c4d"}, "reconciler.yaml: spec.interval, on large: 1 assignment, by rollback to commit 1a2b3c4d"},
-		"the owner has a new name":          {&newer, &newer, interval, changes.Notes{HandedOver: "dev"}, "reconciler.yaml: spec.interval, on large: 1 assignment, by the new name of the owner"},
+		"the fleet before is not known":     {nil, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
+		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by a new version of the provider"},
+		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by a new version of the provider"},
+		"the same version of the provider":  {&newer, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
+		"somebody changed it by hand":       {version, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},
+		"of a lost state, changed by hand":  {nil, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},
+		"an earlier commit is wanted again": {version, version, interval, changes.Notes{RolledBack: "1a2b3c4d"}, "reconciler.yaml: spec.interval, on large: hello-live, by rollback to commit 1a2b3c4d"},
+		"the owner has a new name":          {&newer, &newer, interval, changes.Notes{HandedOver: "dev"}, "reconciler.yaml: spec.interval, on large: hello-live, by the new name of the owner"},
 		"a folder that somebody removed": {
 			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Added: true, Drift: "removed by hand, since commit 1a2b3c4d"},
 			changes.Notes{}, "+ large/hello-live, removed by hand, since commit 1a2b3c4d",
@@ -232,11 +232,11 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 		},
 		"what is not known yet": {
 			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", WaitsFor: `config container "east"`},
-			changes.Notes{}, `not known yet, on large: 1 assignment waits for config container "east"`,
+			changes.Notes{}, `not known yet, on large: hello-live waits for config container "east"`,
 		},
 		"something that is not the content of a file": {
 			version, version, changes.Folder{Host: "large", DeploymentTarget: "hello-live", Drift: "by hand, since commit 1a2b3c4d"},
-			changes.Notes{}, "file modes or links, on large: 1 assignment, by hand, since commit 1a2b3c4d",
+			changes.Notes{}, "file modes or links, on large: hello-live, by hand, since commit 1a2b3c4d",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,8 +260,8 @@ func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 	folders[0].Drift = "by hand, since commit 1a2b3c4d"
 	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{}), []string{
 		"1 host, 1 assignment changes; none is added; none is removed",
-		`reconciler.yaml: spec.ref.tag, on large: 1 assignment, by workload "reports"`,
-		"some of this was changed in the repository, on large: 1 assignment, by hand, since commit 1a2b3c4d",
+		`reconciler.yaml: spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+		"some of this was changed in the repository, on large: reports-nightly, by hand, since commit 1a2b3c4d",
 	})
 	for i, file := range folders[0].After {
 		if file.Name == "namespace.yaml" {
@@ -270,19 +270,18 @@ func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 		}
 	}
 	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{})[1:], []string{
-		`reconciler.yaml: spec.ref.tag, on large: 1 assignment, by workload "reports"`,
-		"namespace.yaml: extra (removed), on large: 1 assignment, by hand, since commit 1a2b3c4d",
+		`reconciler.yaml: spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+		"namespace.yaml: extra (removed), on large: reports-nightly, by hand, since commit 1a2b3c4d",
 	})
 }
 
 func TestNotesAreLines(t *testing.T) {
 	t.Parallel()
 	equalLines(t, changes.Summarize(nil, nil, nil, changes.Notes{
-		Total: 24, HandedOver: "dev", Adopted: []string{"small/b", "large/a"}, Repaired: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
+		Total: 24, HandedOver: "dev", Repaired: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
 	}), []string{
 		"no assignment changes; none is added; none is removed; 24 in all",
 		`owner "dev" hands over its folders unchanged: nothing is removed`,
-		"2 folders of others or without an owner are taken over: large/a, small/b",
 		"marker or record repaired, on small",
 		`stage edge waits\nfor 3 clusters`,
 	})
@@ -299,7 +298,7 @@ func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
 		{Host: "a\u202eb", DeploymentTarget: "hello", Before: file("x\r.json", "{}"), After: file("x\r.json", `{"`+long+`":{},"a\nb":1,"a.b":{"c\u0000":1}}`)},
 		{Host: "a", DeploymentTarget: "hello", WaitsFor: "\x1b[31m", Drift: "\n"},
 	}
-	for _, line := range changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Adopted: []string{"\t"}, Repaired: []string{"\a"}}) {
+	for _, line := range changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Repaired: []string{"\a"}}) {
 		if len(line) > 1000 || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q", line)
 		}

@@ -180,13 +180,12 @@ func (s *summary) waiting() []string {
 			}
 			what = names(causes[i:], "thing")
 		}
-		n := len(folders)
 		verb := "wait"
-		if n == 1 {
+		if len(folders) == 1 {
 			verb = "waits"
 		}
 		slices.Sort(folders)
-		lines = append(lines, fmt.Sprintf("not known yet, on %s: %s %s for %s", s.hostsText(folders), counted(n, "assignment"), verb, what))
+		lines = append(lines, fmt.Sprintf("not known yet, on %s %s for %s", s.which(folders), verb, what))
 		if len(lines) == maxWaiting {
 			break
 		}

@@ -30,6 +30,7 @@ type unit struct {
 	diff    *fileDiff
 	reasons int
 	drift   string
+	back    string
 	folders []int
 }
 
@@ -115,6 +116,7 @@ func (s *summary) units() []unit {
 		diff    *fileDiff
 		reasons int
 		drift   string
+		back    string
 	}
 	numbers := map[identity]int{}
 	var units []unit
@@ -135,12 +137,12 @@ func (s *summary) units() []unit {
 			default:
 				diff = s.differ.diff(name, before.Content, after.Content)
 			}
-			same := identity{name, diff, reasons, folder.Drift}
+			same := identity{name, diff, reasons, folder.Drift, folder.Back}
 			number, seen := numbers[same]
 			if !seen {
 				number = len(units)
 				numbers[same] = number
-				units = append(units, unit{file: name, diff: diff, reasons: reasons, drift: folder.Drift})
+				units = append(units, unit{file: name, diff: diff, reasons: reasons, drift: folder.Drift, back: folder.Back})
 			}
 			units[number].folders = append(units[number].folders, i)
 		})
@@ -214,7 +216,7 @@ func (s *summary) group(units []unit) []*change {
 		u := &units[number]
 		for i := range u.diff.keys {
 			key := &u.diff.keys[i]
-			causes := s.explain(question{u.reasons, roleOf(u.file), key, u.drift})
+			causes := s.explain(question{u.reasons, roleOf(u.file), key, u.drift, u.back})
 			same := identity{u.file, key.text, causes}
 			found := byKey[same]
 			if found == nil {
@@ -372,8 +374,28 @@ func (s *summary) write(units []unit, c *change) {
 }
 
 // where is ", on large, small: 14 assignments".
-func (s *summary) where(folders []int) string {
-	return ", on " + s.hostsText(folders) + ": " + counted(len(folders), "assignment")
+func (s *summary) where(folders []int) string { return ", on " + s.which(folders) }
+
+// maxAssignments is how many assignments a line names.
+const maxAssignments = 3
+
+// which is "large, small: 14 assignments". A few are named: "large: payments-live", "large/a-live, small/b-live".
+func (s *summary) which(folders []int) string {
+	if len(folders) > maxAssignments {
+		return s.hostsText(folders) + ": " + counted(len(folders), "assignment")
+	}
+	var keys, targets []string
+	for _, i := range folders {
+		targets = append(targets, s.folders[i].DeploymentTarget)
+		keys = append(keys, s.folders[i].Host+"/"+s.folders[i].DeploymentTarget)
+	}
+	slices.Sort(targets)
+	targets = slices.Compact(targets)
+	if oneHost := s.hosts[folders[0]] == s.hosts[folders[len(folders)-1]]; oneHost || len(targets) == 1 {
+		return s.hostsText(folders) + ": " + names(targets, "assignment")
+	}
+	slices.Sort(keys)
+	return names(keys, "assignment")
 }
 
 func (s *summary) hostsText(folders []int) string {
