@@ -116,8 +116,8 @@ func (r claimRecord) encode() []byte {
 
 // parseClaim reads a record. Anybody who may push can have written it, so each name is checked.
 func parseClaim(content []byte) (claimRecord, error) {
-	if len(content) > maxClaim {
-		return claimRecord{}, fmt.Errorf("the record is longer than %d MiB", maxClaim>>20)
+	if err := checkBounds(content, maxClaim); err != nil {
+		return claimRecord{}, err
 	}
 	r, err := parseClaimFields(content)
 	if err != nil {

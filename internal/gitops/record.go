@@ -63,6 +63,7 @@ type FolderRecord struct {
 type hostRecord struct {
 	Format            int                     `json:"format,omitempty"`
 	Environment       string                  `json:"environment,omitempty"`
+	Holder            string                  `json:"holder,omitempty"`
 	DeploymentTargets map[string]folderRecord `json:"deployment_targets"`
 
 	more fields
@@ -89,7 +90,7 @@ func (f folderRecord) public() FolderRecord {
 // sameMeaning reports whether a record that was read says what the other one
 // does, as far as its format can say it.
 func (r hostRecord) sameMeaning(as hostRecord) bool {
-	return r.Environment == as.Environment &&
+	return r.Environment == as.Environment && r.Holder == as.Holder &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 			return a.Tree == b.Tree && a.Workload == b.Workload && a.DeploymentTarget == b.DeploymentTarget &&
 				// What only newer versions write is no reason to rewrite a record.
@@ -118,6 +119,9 @@ func (r hostRecord) encode() []byte {
 	}
 	if r.Environment != "" {
 		b = appendMember(b, "  ", "environment", r.Environment, ",\n")
+	}
+	if r.Holder != "" {
+		b = appendMember(b, "  ", "holder", r.Holder, ",\n")
 	}
 	b = append(b, `  "deployment_targets": {`...)
 	for i, target := range slices.Sorted(maps.Keys(r.DeploymentTargets)) {
@@ -168,8 +172,8 @@ func (f fields) encode(b []byte, indent string) []byte {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		b = append(append(b, ",\n"...), indent...)
 		b = append(appendText(b, name), ": "...)
-		var value bytes.Buffer
-		_ = json.Indent(&value, f[name], indent, "  ") // it was read as JSON
+		var value bytes.Buffer            // indented, it would grow with the square of its depth
+		_ = json.Compact(&value, f[name]) // it was read as JSON
 		b = append(b, value.Bytes()...)
 	}
 	return b
@@ -234,8 +238,8 @@ func appendEscaped(b []byte, text string) []byte {
 // name is checked like any path: a record never causes changes outside of its
 // host's folder.
 func parseRecord(content []byte) (hostRecord, error) {
-	if len(content) > maxRecord {
-		return hostRecord{}, fmt.Errorf("the record is longer than %d MiB", maxRecord>>20)
+	if err := checkBounds(content, maxRecord); err != nil {
+		return hostRecord{}, err
 	}
 	var r hostRecord
 	// A record that encodes to the same bytes has no unknown members.
@@ -246,8 +250,14 @@ func parseRecord(content []byte) (hostRecord, error) {
 	if err != nil {
 		return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
 	}
+	if err := checkRecordTexts(r.Environment, r.Holder); err != nil {
+		return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
+	}
 	for target, folder := range r.DeploymentTargets {
 		if err := git.CheckName(target); err != nil {
+			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
+		}
+		if err := checkRecordTexts(folder.texts()...); err != nil {
 			return hostRecord{}, fmt.Errorf("the record is not valid: %w", err)
 		}
 		if _, err := git.ParseID(folder.Tree); err != nil {
@@ -284,6 +294,9 @@ func parseFields(content []byte) (hostRecord, error) {
 		return hostRecord{}, errors.New("its format is negative")
 	}
 	if err := r.more.take("environment", &r.Environment); err != nil {
+		return hostRecord{}, err
+	}
+	if err := r.more.take("holder", &r.Holder); err != nil {
 		return hostRecord{}, err
 	}
 	var targets map[string]fields

@@ -30,8 +30,21 @@ func FuzzParseRecord(f *testing.F) {
 		_ = name
 		f.Add(content)
 	}
+	for _, content := range attacks() {
+		if len(content) < 1<<17 {
+			f.Add([]byte(content))
+		}
+	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		record, err := parseRecord(content)
+		var record hostRecord
+		var err error
+		if took := allocated(func() {
+			if record, err = parseRecord(content); err == nil {
+				record.encode()
+			}
+		}); took > mostAllocated(len(content)) {
+			t.Fatalf("%d bytes take %d", len(content), took)
+		}
 		if err != nil {
 			return
 		}

@@ -1,0 +1,75 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxRecordDepth bounds how deep members may be that this version does not know.
+	maxRecordDepth = 32
+	// maxRecordText bounds each text in a record: names of Kubernetes have 253 bytes at most.
+	maxRecordText = 1024
+	// The least size of an object and of a value in a record that Flotilla writes, in bytes. A record with more of them
+	// takes many times its size in memory when it is read.
+	leastObject, leastValue = 16, 4
+)
+
+// checkBounds finds what no record that Flotilla wrote has, before the record is read: anybody who may push can have
+// written it. It takes no memory.
+func checkBounds(content []byte, limit int) error {
+	if len(content) > limit {
+		return fmt.Errorf("the record is longer than %d MiB", limit>>20)
+	}
+	if !utf8.Valid(content) {
+		return errors.New("the record is not valid UTF-8")
+	}
+	depth, objects, values, inText := 0, 0, 0, false
+	for i := 0; i < len(content); i++ {
+		switch c := content[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{' || c == '[':
+			if depth++; depth > maxRecordDepth {
+				return fmt.Errorf("the record has more than %d levels", maxRecordDepth)
+			}
+			objects++
+		case c == '}' || c == ']':
+			depth--
+		case c == ',':
+			values++
+		}
+	}
+	if objects > 32+len(content)/leastObject || values > 32+len(content)/leastValue {
+		return errors.New("the record has more values than any that Flotilla writes")
+	}
+	return nil
+}
+
+// checkRecordTexts finds texts that Flotilla does not write: too long, or with what steers a terminal or hides.
+func checkRecordTexts(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > maxRecordText {
+			return fmt.Errorf("%.40q… is longer than %d bytes", text, maxRecordText)
+		}
+		if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError }) {
+			return fmt.Errorf("%.80q has a character that is not shown", text)
+		}
+	}
+	return nil
+}
+
+// texts are all texts of a folder's record.
+func (f folderRecord) texts() []string {
+	texts := append([]string{f.Workload, f.Workspace, f.DeploymentTarget, f.ClusterType, f.ConfigVersion, f.OwnerLabel}, f.Policies...)
+	for _, object := range f.Objects {
+		texts = append(texts, object.Kind, object.Namespace, object.Name)
+	}
+	return texts
+}

@@ -1,0 +1,81 @@
+package gitops
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// allocated is how many bytes a call allocates in all. Nothing else may run at the same time.
+func allocated(call func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// mostAllocated is what reading and writing a record of this size may allocate in all.
+func mostAllocated(size int) uint64 { return 1<<20 + 160*uint64(size) }
+
+// attacks are records that grow when they are read or written, by what they do.
+func attacks() map[string]string {
+	deep := func(levels int) string {
+		return `{"format":1,"deployment_targets":{},"clusters":[],"x":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + "}"
+	}
+	many := func(of string, times int) string { return strings.Repeat(of+",", times) + of }
+	return map[string]string{
+		"10,000 levels, 20 KB":      deep(9_990),
+		"levels in a folder, 40 KB": `{"deployment_targets":{"a":{"tree":"` + oneTree + `","x":` + strings.Repeat(`{"a":`, 6000) + "1" + strings.Repeat("}", 6000) + `}}}`,
+		"levels with spaces, 64 KB": `{"format":1,"deployment_targets":{},"clusters":[],"x":` + strings.Repeat("[               ", 2000) + strings.Repeat("               ]", 2000) + "}",
+		"empty folders, 4 MiB": func() string {
+			var b strings.Builder
+			for i := range 400_000 {
+				fmt.Fprintf(&b, `"%x":{},`, i)
+			}
+			return `{"deployment_targets":{` + b.String() + `"a":{}}}`
+		}(),
+		"empty objects, 4 MiB":  `{"deployment_targets":{"a":{"tree":"` + oneTree + `","objects":[` + many("{}", 1_400_000) + `]}}}`,
+		"empty policies, 4 MiB": `{"deployment_targets":{"a":{"tree":"` + oneTree + `","policies":[` + many(`""`, 1_400_000) + `]}}}`,
+		"escapes, 1 MiB":        `{"format":9,"deployment_targets":{},"x":"` + strings.Repeat(`\u003c`, 1<<18) + `"}`,
+		"empty clusters, 2 MiB": `{"format":1,"clusters":[` + many("{}", 700_000) + `]}`,
+		"no text, 8 MiB":        "{" + strings.Repeat("\xff", 8<<20-2) + "}",
+	}
+}
+
+// A record of 20 KB was 196 MB once it was written again, and one of 79 KB took 2.6 GB.
+func TestARecordTakesMemoryInProportionToItsSize(t *testing.T) {
+	for name, content := range attacks() {
+		for kind, read := range map[string]func() (encoded []byte, err error){
+			"an owner": func() ([]byte, error) {
+				record, err := parseRecord([]byte(content))
+				if err != nil {
+					return nil, err
+				}
+				return record.encode(), nil
+			},
+			"a claim": func() ([]byte, error) {
+				record, err := parseClaim([]byte(content))
+				if err != nil {
+					return nil, err
+				}
+				return record.encode(), nil
+			},
+		} {
+			var encoded []byte
+			var err error
+			took := allocated(func() { encoded, err = read() })
+			t.Logf("%s of %s: %d bytes in, %d out, %d allocated, %v", name, kind, len(content), len(encoded), took, err)
+			if strings.Contains(name, "levels") && err == nil {
+				t.Errorf("%s of %s is read", name, kind)
+			}
+			if took > mostAllocated(len(content)) {
+				t.Errorf("%s of %s takes %d MiB", name, kind, took>>20)
+			}
+			if len(encoded) > 2*len(content)+1<<10 {
+				t.Errorf("%s of %s: %d bytes are written as %d", name, kind, len(content), len(encoded))
+			}
+		}
+	}
+}
