@@ -18,6 +18,8 @@ type Result struct {
 	Commit string
 	// Committed says that this Apply made a commit.
 	Committed bool
+	// Time is that of the commit with the changes below; zero where there are none.
+	Time time.Time
 	// Pushes counts the packs that were sent with this edit in them.
 	Pushes int
 	// Added, Changed and Removed are the keys, "<host>/<deployment target>", of
@@ -37,6 +39,9 @@ type Result struct {
 	RolledBack []string
 	// Formerly is the owner's former name, when the commit took over from it.
 	Formerly string
+	// Held says that some or all of the owner's records have another holder, here or
+	// on Edit.Head, so that a destroy left them as they are.
+	Held bool
 	// Records are the ids of all of the owner's records by host, for the next Edit.
 	Records map[string]string
 	// Deployed are the tree ids of the edit's folders after it. Those that were
@@ -53,6 +58,8 @@ type FolderChange struct {
 	// Before and After are the config versions that the records say, "" where
 	// they say none.
 	Before, After string
+	// Was is the tree that the folder had; "" for none.
+	Was string
 }
 
 // Action is what happens to a folder.
@@ -70,17 +77,15 @@ const (
 // changes. The push is a compare-and-swap and never forced; when others move
 // the branch first, the edit is computed again on the new tip.
 //
-// Edits that go to one branch through one Client at the same time, with the
-// same credentials and author, share a commit that has a section for each. Each
-// has its own result; one that fails fails alone, and the context of one does
-// not end the others.
+// Edits that go to one branch through one Client wait for each other: each is a
+// commit of its own.
 //
 // A local repository that does not exist is created, bare, when there is
 // something to write. A branch that does not exist begins with this commit.
 //
 // Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrRefused (with the
 // server's words), ErrRace, ErrTooLarge, *OwnershipError (an ErrConflict),
-// *UnplannedError (an
+// *UnplannedError or *ChangedError (each an
 // ErrUnplanned), *git.BlockedError, git.ErrCommit, the context's, or what is
 // wrong with the edit. With any of
 // them, the branch does not have the commit, unless the text says that this is
@@ -95,48 +100,83 @@ func (c *Client) Apply(ctx context.Context, remote git.Remote, edit Edit) (Resul
 	if edit.Head == remote.Branch {
 		return Result{}, describe(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
 	}
-	result, err := c.enqueue(ctx, remote, edit)
+	result, err := c.write(ctx, remote, edit)
 	return result, describe(remote, err)
+}
+
+// write brings an edit to its branch when no other edit of this Client is on its
+// way there.
+func (c *Client) write(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
+	a := &application{client: c, remote: remote, edit: edit}
+	began := time.Now()
+	release, err := c.branches.Take(ctx, remote.URL+" "+a.target())
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
+	c.git.Log(ctx, remote, "has the branch for itself in this process", map[string]any{"waited": time.Since(began)})
+	for {
+		a.race.began = time.Now()
+		if done, err := a.attempt(ctx); done || err != nil {
+			return a.result, err
+		}
+		if err := a.sleep(ctx, "waits before it tries again", c.jitter(a.race.wait(time.Since(a.race.began)))); err != nil {
+			return Result{}, err
+		}
+	}
 }
 
 // application is the state of an apply across its attempts.
 type application struct {
 	client *Client
 	remote git.Remote
-	edits  []*waiting // of different owners
-	now    time.Time  // of the attempt
+	edit   Edit
+	now    time.Time // of the attempt
+	result Result    // once it is done
 
-	race race
+	race   race
+	pushes int
+	// unconfirmed is the change of the last push, when that may have been applied:
+	// when the next attempt finds nothing to do, this push was.
+	unconfirmed *change
 }
 
 // attempt computes the changes at the tip, and pushes them. It is done when the
 // tip holds what is wanted; not done and no error means to try again.
 func (a *application) attempt(ctx context.Context) (done bool, err error) {
-	t, err := a.client.git.Open(ctx, a.remote, a.levels())
+	t, err := a.client.git.Open(ctx, a.remote, a.edit.Owner.levels())
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
 	defer t.Close()
 	a.now = a.client.now()
-	own := t.Reference(a.head())
+	own := t.Reference(a.edit.Head)
 	ahead, err := a.ahead(ctx, t, own)
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
-	work, changes, pack, err := a.stage(ctx, t, ahead.layout(t, own))
+	work := newLayout(t)
+	c, err := work.stage(ctx, a.edit, a.now, ahead.layout(t, own))
+	if err == nil && !c.empty() {
+		err = work.do(ctx, c)
+	}
 	if err != nil {
 		return false, a.unansweredBy(ctx, err)
 	}
-	a.client.git.Log(ctx, a.remote, "prepared a commit", map[string]any{"assignments": len(a.edits), "with_changes": len(changes)})
+	a.client.git.Log(ctx, a.remote, "prepared a commit", map[string]any{"changes": !c.empty()})
 	switch {
-	case len(changes) == 0:
-		a.giveResults(t.Commit, git.Hash{}, nil)
+	case c.empty():
+		a.succeed(t.Commit, git.Hash{}, c, nil)
 		return true, nil
-	case a.head() == "":
-	case t.Commit.IsZero():
+	case a.edit.Head != "" && t.Commit.IsZero():
 		return false, fmt.Errorf("branch %q does not exist, and a pull request needs a branch to be merged into", a.remote.Branch)
-	default:
-		return a.propose(ctx, t, own, ahead, work, changes, pack)
+	}
+	pack := git.NewPack()
+	if err := c.pack(pack); err != nil {
+		return false, err
+	}
+	if a.edit.Head != "" {
+		return a.propose(ctx, t, own, ahead, work, c, pack)
 	}
 	if t.Missing {
 		if err := a.client.git.Create(ctx, a.remote); err != nil {
@@ -148,101 +188,36 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	if !t.Commit.IsZero() {
 		parents = []git.Hash{t.Commit}
 	}
-	commit, err := a.commit(root, parents, changes, pack)
+	commit, err := a.commit(root, parents, c, pack)
 	if err != nil {
 		return false, err
 	}
-	return a.push(ctx, t.Commit, t.Commit, commit, pack, changes)
-}
-
-// head is the branch that the edit goes to for a pull request; such an edit
-// shares its commit with no other.
-func (a *application) head() string {
-	return a.edits[0].edit.Head
+	return a.push(ctx, t.Commit, t.Commit, commit, pack, c)
 }
 
 // target is the branch that is pushed to.
 func (a *application) target() string {
-	if head := a.head(); head != "" {
-		return head
+	if a.edit.Head != "" {
+		return a.edit.Head
 	}
 	return a.remote.Branch
 }
 
-func (a *application) levels() int {
-	levels := 0
-	for _, w := range a.edits {
-		levels = max(levels, w.edit.Owner.levels())
+// succeed fills in the result: commit holds what is wanted, or head, which proposes
+// the change against commit. staged is what the edit is at the tip, and made the
+// change that was pushed or proposed; nil where there is none, or the tip has it.
+func (a *application) succeed(commit, head git.Hash, staged, made *change) {
+	a.result = Result{Pushes: a.pushes, Commit: hexOrNone(commit), HeadCommit: hexOrNone(head), Committed: a.unconfirmed != nil}
+	if made == nil {
+		made = a.unconfirmed
 	}
-	return levels
-}
-
-// stage computes the changes of all edits, each on the result of the one before,
-// and returns those that change something, with their files in a pack. An edit
-// that cannot be made has its own error and leaves no trace in the commit of the
-// others. Before that it is tried once more after them: what blocks it may be a
-// folder that another edit gives up in the same apply.
-func (a *application) stage(ctx context.Context, t *git.Tip, proposed *layout) (*layout, []*change, *git.Pack, error) {
-	order, last := a.open(), map[*waiting]bool{}
-	for {
-		work, pack := newLayout(t), git.NewPack()
-		var changes []*change
-		var failed *waiting
-		var failure error
-		for _, w := range order {
-			c, err := work.stage(ctx, w.edit, a.now, proposed)
-			if err == nil && !c.empty() {
-				err = work.do(ctx, c)
-			}
-			if err != nil && git.Classify(err) != nil {
-				return nil, nil, nil, err // it is the repository
-			}
-			if err == nil {
-				w.staged = c
-			}
-			if err == nil && !c.empty() {
-				c.by = w
-				changes = append(changes, c)
-				err = c.pack(pack)
-			}
-			if err != nil {
-				failed, failure = w, err
-				break
-			}
-		}
-		if failed == nil {
-			return work, changes, pack, nil
-		}
-		// Its partial changes are dropped with the tree and the pack.
-		order = slices.DeleteFunc(order, func(w *waiting) bool { return w == failed })
-		if last[failed] || len(order) == 0 {
-			a.fail(failed, failure)
-			continue
-		}
-		last[failed] = true
-		order = append(order, failed)
+	if made != nil {
+		a.result.Added, a.result.Changed, a.result.Removed = texts(made.added), texts(made.changed), texts(made.removed)
+		a.result.Changes, a.result.Adopted, a.result.Time = made.folders, made.adopted, made.at
+		a.result.RolledBack, a.result.Formerly = texts(made.back), made.formerly
 	}
-}
-
-// giveResults fills in the results: commit holds what is wanted, or head, which
-// proposes the changes against commit.
-func (a *application) giveResults(commit, head git.Hash, proposed []*change) {
-	for _, w := range a.open() {
-		result := Result{Pushes: w.pushes, Commit: hexOrNone(commit), HeadCommit: hexOrNone(head), Committed: w.unconfirmed != nil}
-		c := w.unconfirmed
-		for _, now := range proposed {
-			if now.by == w {
-				c = now
-			}
-		}
-		if c != nil {
-			result.Added, result.Changed, result.Removed = texts(c.added), texts(c.changed), texts(c.removed)
-			result.Changes, result.Adopted = c.folders, c.adopted
-			result.RolledBack, result.Formerly = texts(c.back), c.formerly
-		}
-		result.Deployed, result.Records, result.claim = w.staged.deployed, w.staged.recordIDs(), w.staged.claim
-		a.succeed(w, result)
-	}
+	a.result.Deployed, a.result.Records, a.result.claim = staged.deployed, staged.recordIDs(), staged.claim
+	a.result.Held = staged.held
 }
 
 // recordIDs are the owner's records with the change, by host.
@@ -267,10 +242,10 @@ func hexOrNone(id git.Hash) string {
 
 // commit makes the commit and adds it to the pack.
 func (a *application) commit(
-	root git.Hash, parents []git.Hash, changes []*change, pack *git.Pack,
+	root git.Hash, parents []git.Hash, c *change, pack *git.Pack,
 ) (git.Hash, error) {
 	return pack.AddCommit(git.Commit{
-		Tree: root, Parents: parents, Author: authorOr(changes[0].edit.Author), Time: a.now, Message: message(changes),
+		Tree: root, Parents: parents, Author: authorOr(c.edit.Author), Time: a.now, Message: c.message(),
 	}, a.client.signer)
 }
 

@@ -20,6 +20,10 @@ var ErrClaimHeld = errors.New("the claim belongs to another Terraform state")
 // which ones are free cannot be told.
 var ErrClaimUnreadable = errors.New("the record of a claim cannot be read")
 
+// ErrClaimTwice is the error of an edit of a claim whose record lists a cluster that the record of another claim lists,
+// too: which of the two has it cannot be told.
+var ErrClaimTwice = errors.New("the records of two claims list one cluster")
+
 // ClaimEdit is what one claim wants its record to say.
 type ClaimEdit struct {
 	// Name and Path together are the claim.
@@ -73,12 +77,12 @@ type ClaimError struct{ err error }
 
 func (e *ClaimError) Error() string { return e.err.Error() }
 
-// Unwrap gives the reason: ErrClaimHeld, ErrClaimUnreadable, or what Choose returned.
+// Unwrap gives the reason: ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or what Choose returned.
 func (e *ClaimError) Unwrap() error { return e.err }
 
 // Claim makes the record of a claim say what Choose decides, by one commit, or by none when it does already. The push
 // is a compare-and-swap: what Choose sees is what the commit is made on, so that no two claims get the same cluster,
-// however many there are. Edits of claims share commits with those of owners, as Apply says.
+// however many there are. Edits of claims and of owners of one branch wait for each other, as Apply says.
 //
 // Errors: as of Apply, or *ClaimError.
 func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
@@ -88,8 +92,7 @@ func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (
 	if err := edit.check(); err != nil {
 		return ClaimResult{}, describe(remote, err)
 	}
-	result, err := c.enqueue(ctx, remote, Edit{
-		// The name keeps a second edit of the claim out of the commit of the first.
+	result, err := c.write(ctx, remote, Edit{
 		Owner:  Owner{Name: claimsFolder + "/" + edit.Name, Environment: edit.Environment, Path: edit.Path},
 		Author: edit.Author, Subject: edit.Subject, Release: edit.Release, claim: &edit,
 	})
@@ -177,6 +180,13 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 
 // choose lets the edit decide, and checks what it says.
 func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
+	for _, cluster := range s.own.names() {
+		if other, twice := s.elsewhere[cluster]; twice {
+			claims := []string{e.recorded(s), other}
+			slices.Sort(claims)
+			return nil, &ClaimError{fmt.Errorf("%w: %s", ErrClaimTwice, ClaimedTwice{Path: e.Path, Cluster: cluster, Claims: claims})}
+		}
+	}
 	clusters, err := e.Choose(ClaimTip{Held: s.own.names(), Elsewhere: s.elsewhere})
 	if err != nil {
 		return nil, &ClaimError{err}
@@ -265,6 +275,14 @@ func (w *layout) openClaims(ctx context.Context, e *ClaimEdit) (*claimsAtTip, er
 		}
 	}
 	return s, nil
+}
+
+// recorded is the name in whose record the claim's clusters are.
+func (e *ClaimEdit) recorded(s *claimsAtTip) string {
+	if s.is {
+		return e.Name
+	}
+	return e.Formerly
 }
 
 // isOwn reports whether a record with the claim's name is its own. One that cannot be read may have any holder; a claim

@@ -1,12 +1,15 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Claims are all claims at one path of a branch.
@@ -19,6 +22,47 @@ type Claims struct {
 	Claims []Claim
 	// Unreadable are the paths of records that cannot be read, in order.
 	Unreadable []string
+}
+
+// ClaimedTwice is a cluster that the records of more than one claim at a path list.
+type ClaimedTwice struct {
+	Path, Cluster string
+	// Claims are their names.
+	Claims []string
+}
+
+// String names the cluster, the claims and their records.
+func (t ClaimedTwice) String() string {
+	listed := make([]string, len(t.Claims))
+	for i, name := range t.Claims {
+		listed[i] = fmt.Sprintf("claim %q (%s)", name, ClaimRecordPath(t.Path, name))
+	}
+	return fmt.Sprintf("cluster %q belongs to %s", t.Cluster, wording.List(listed, maxNamed))
+}
+
+// TwiceIn are the clusters that more than one of these claims at one path has, by path and name.
+func TwiceIn(claims []Claim) []ClaimedTwice {
+	type place struct{ path, cluster string }
+	by := map[place][]string{}
+	for _, claim := range claims {
+		for _, cluster := range claim.Names() {
+			at := place{claim.Path, cluster}
+			if !slices.Contains(by[at], claim.Name) {
+				by[at] = append(by[at], claim.Name)
+			}
+		}
+	}
+	var twice []ClaimedTwice
+	for at, names := range by {
+		if len(names) > 1 {
+			slices.Sort(names)
+			twice = append(twice, ClaimedTwice{at.path, at.cluster, names})
+		}
+	}
+	slices.SortFunc(twice, func(a, b ClaimedTwice) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Cluster, b.Cluster))
+	})
+	return twice
 }
 
 // Claims reads the records of all claims at a path.

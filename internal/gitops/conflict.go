@@ -23,6 +23,8 @@ type Conflict struct {
 	Owner string
 	// OwnerPath is that owner's path.
 	OwnerPath string
+	// Record is the owner's own record, where it lists the folder, too; else "".
+	Record string
 }
 
 func (c Conflict) String() string {
@@ -33,7 +35,11 @@ func (c Conflict) String() string {
 	if c.OwnerPath == "" {
 		at = "the root of the repository"
 	}
-	return fmt.Sprintf("folder %q belongs to the assignment %q at %s", c.Folder, c.Owner, at)
+	text := fmt.Sprintf("folder %q belongs to the assignment %q at %s", c.Folder, c.Owner, at)
+	if c.Record != "" {
+		return c.disputed(text)
+	}
+	return text
 }
 
 // Adoptable says whether Edit.Adopt takes the folder over. It does not when another

@@ -20,16 +20,24 @@ type Edit struct {
 	Formerly string
 	// Hosts are all hosts of the fleet by name, those without folders too.
 	Hosts map[string]Host
+	// Holder is who has the owner from then on: a random text of the Terraform state,
+	// which the records say. "" leaves what they say.
+	Holder string
 	// Previously is what the state says was written. What is in it and not wanted
 	// any more may be removed even when the repository's records have lost it.
 	Previously Deployed
+	// Seen are the owner's folders as the plan saw them, with their trees; nil where
+	// it did not look. With it, a folder that is to be written or removed, and is
+	// neither what the plan saw nor as wanted, is a *ChangedError, and one that the
+	// plan saw as wanted stays as it is, whatever others made of it since.
+	Seen Deployed
 	// Remove are the only folders that the edit may remove: those that the plan
 	// showed. The trees in it mean nothing. Others that are the owner's and that are
 	// not wanted are an *UnplannedError, and nothing is written.
 	Remove Deployed
 	// LeaveOthers lets folders that are the owner's, and neither wanted nor in
 	// Remove, stay with their records, in place of an *UnplannedError. It is for a
-	// destroy.
+	// destroy. Then hosts whose records have another holder stay as they are.
 	LeaveOthers bool
 	// Records are the ids of the owner's records by host, as the state knows them:
 	// the Result.Records of the apply that wrote Previously. With them, hosts on
@@ -44,7 +52,8 @@ type Edit struct {
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
 	// Keep ends the ownership instead of removing folders: the folders and markers
-	// stay as they are, and the owner's records are removed. Its Hosts are empty.
+	// stay as they are, and the owner's records are removed, but for those of another
+	// holder. Its Hosts are empty.
 	Keep bool
 	// Adopt takes over folders that another owner's records list, or that hold
 	// something else and are in no record: they belong to the edit's owner from
@@ -123,6 +132,9 @@ func (e Edit) check() error {
 		return err
 	}
 	if err := checkText(e.Subject, e.Release); err != nil {
+		return err
+	}
+	if err := checkHolder(e.Holder); err != nil {
 		return err
 	}
 	if e.Formerly != "" {

@@ -63,6 +63,40 @@ func (e *UnplannedError) Error() string {
 // Unwrap makes errors.Is(err, ErrUnplanned) true.
 func (e *UnplannedError) Unwrap() error { return ErrUnplanned }
 
+// ChangedError is an ErrUnplanned: it names every folder that is to be written or
+// removed and is not what the plan saw, in order.
+type ChangedError struct {
+	Folders []ChangedFolder
+}
+
+// ChangedFolder is one folder of a ChangedError.
+type ChangedFolder struct {
+	// Host and DeploymentTarget are the folder's key, Folder is its path from the
+	// root of the repository.
+	Host, DeploymentTarget, Folder string
+	// Commit is the one that changed it last; "" where that is not known. Apply
+	// does not look for it.
+	Commit string
+}
+
+func (e *ChangedError) Error() string {
+	var texts []string
+	for _, folder := range e.Folders[:min(len(e.Folders), maxNamed)] {
+		text := fmt.Sprintf("folder %q has changed since the plan", folder.Folder)
+		if folder.Commit != "" {
+			text += ", by commit " + folder.Commit
+		}
+		texts = append(texts, text)
+	}
+	if more := len(e.Folders) - maxNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap makes errors.Is(err, ErrUnplanned) true.
+func (e *ChangedError) Unwrap() error { return ErrUnplanned }
+
 // describe returns err in the form in which this package returns errors.
 func describe(remote git.Remote, err error) error {
 	var owned *OwnershipError
@@ -72,6 +106,10 @@ func describe(remote git.Remote, err error) error {
 	var unplanned *UnplannedError
 	if errors.As(err, &unplanned) {
 		return unplanned
+	}
+	var changed *ChangedError
+	if errors.As(err, &changed) {
+		return changed
 	}
 	var claim *ClaimError
 	if errors.As(err, &claim) {

@@ -26,7 +26,6 @@ package gitops
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -34,8 +33,8 @@ import (
 )
 
 // Client reaches repositories. It is safe for concurrent use; edits that go to
-// the same branch through one Client wait for each other and share commits, so
-// that a process never races itself.
+// the same branch through one Client wait for each other, so that a process never
+// races itself.
 type Client struct {
 	git    *git.Client
 	now    func() time.Time
@@ -43,12 +42,10 @@ type Client struct {
 	jitter func(time.Duration) time.Duration
 	signer *git.Signer // nil: commits are not signed
 
-	mu       sync.Mutex
-	branches map[branchKey]chan struct{}
-	queues   map[queueKey][]*waiting
-}
+	signers *git.Verifier // nil: every record is believed
 
-type branchKey struct{ url, branch string }
+	branches wait.Locks // by URL and branch that is pushed to
+}
 
 // Option changes how a Client works.
 type Option func(*Client)
@@ -71,11 +68,9 @@ func WithSigner(signer *git.Signer) Option {
 // NewClient returns a Client. Nothing is shared between two of them.
 func NewClient(options ...Option) *Client {
 	c := &Client{
-		now:      time.Now,
-		sleep:    wait.For,
-		jitter:   fullJitter,
-		branches: map[branchKey]chan struct{}{},
-		queues:   map[queueKey][]*waiting{},
+		now:    time.Now,
+		sleep:  wait.For,
+		jitter: fullJitter,
 	}
 	for _, option := range options {
 		option(c)

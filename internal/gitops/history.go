@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // HistoryFilter narrows a history. The zero value is the last 100 commits.
@@ -40,6 +41,8 @@ type HistoryCommit struct {
 	// Owners are the assignments that the trailers name; none when the folders were
 	// changed by hand.
 	Owners []string
+	// Signed says that one of the allowed keys has signed the commit; nil without allowed keys.
+	Signed *bool
 	// Release is what the last trailer of that name says.
 	Release string
 	Changes []HistoryChange
@@ -91,7 +94,7 @@ func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, fi
 	if filter.Limit <= 0 {
 		filter.Limit = defaultHistory
 	}
-	w := &walk{pastTrees: pastTrees{Tip: t}, owner: owner, filter: filter, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
+	w := &walk{pastTrees: pastTrees{Tip: t}, owner: owner, filter: filter, signers: c.signers, next: t.Commit, commits: map[git.Hash]git.CommitHead{}}
 	return w.run(ctx)
 }
 
@@ -100,6 +103,7 @@ type walk struct {
 	pastTrees
 	owner   Owner
 	filter  HistoryFilter
+	signers *git.Verifier // nil: no commit is checked
 	commits map[git.Hash]git.CommitHead
 	next    git.Hash // the commit to look at next; zero after the first of all
 	history History
@@ -183,6 +187,11 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 			if len(found[i]) > 0 {
 				commit := w.commit(s.commit)
 				commit.Commit, commit.Changes = s.commit.String(), found[i]
+				if w.signers != nil {
+					text, _ := w.CommitText(s.commit)
+					signed := w.signers.Verify(text)
+					commit.Signed = &signed
+				}
 				w.history.Commits = append(w.history.Commits, commit)
 			}
 		}
@@ -357,13 +366,13 @@ func parseCommit(content []byte) HistoryCommit {
 	for line := range strings.Lines(string(header)) {
 		line = strings.TrimSuffix(line, "\n")
 		if by, ok := strings.CutPrefix(line, "author "); ok {
-			c.Author, _ = git.ParseSignature(by)
+			c.Author, _ = git.ParseSignature(wording.Visible(by))
 		}
 		if by, ok := strings.CutPrefix(line, "committer "); ok {
 			_, c.Time = git.ParseSignature(by)
 		}
 	}
-	text := strings.ToValidUTF8(strings.TrimSpace(string(message)), "")
+	text := wording.Visible(strings.TrimSpace(string(message))) // anybody may have written it
 	c.Subject, _, _ = strings.Cut(text, "\n")
 	trailers := text[strings.LastIndex(text, "\n\n")+1:]
 	for line := range strings.Lines(trailers) {

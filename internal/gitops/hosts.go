@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path"
@@ -54,7 +55,7 @@ func (s *staging) wantedRecord(host string) hostRecord {
 		before = s.formerly[host]
 	}
 	record := hostRecord{
-		Format: max(recordFormat, before.Format), Environment: s.edit.Owner.Environment,
+		Format: max(recordFormat, before.Format), Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, before.Holder),
 		DeploymentTargets: map[string]folderRecord{}, more: before.more,
 	}
 	for target, folder := range s.edit.Hosts[host].Folders {
@@ -138,7 +139,7 @@ func (s *staging) record(host string) (right bool) {
 	s.change.records[host] = git.NewHasher().Blob(content)
 	s.change.put = append(s.change.put, putFile{path: at, id: s.change.records[host], content: content})
 	known := s.edit.Records[host]
-	return readable && before.sameFolders(wanted) && (known == "" || git.IsID(known, id))
+	return readable && before.sameFolders(wanted) && before.Holder == wanted.Holder && (known == "" || git.IsID(known, id))
 }
 
 // formerMarker removes the marker of the owner's former name.

@@ -41,6 +41,9 @@ type Inventory struct {
 	Claims []Claim
 	// Unreadable are the paths of records that cannot be read, in order: those of owners, then those of claims.
 	Unreadable []string
+	// Unsigned are those, of the records that were read, that none of the allowed keys has signed: first those whose
+	// commit is known, then by path.
+	Unsigned []UnsignedRecord
 	// TypeUnknown says that no record names the type of the filter's cluster, so
 	// that what it gets by its type is missing.
 	TypeUnknown bool
@@ -68,8 +71,8 @@ type InventoryAssignment struct {
 
 // Inventory reads the records of all owners of the branch that the filter does
 // not leave out. It fetches trees as far down as owners are looked for, the
-// records, and commits as far back as they tell which one changed a folder; no
-// other file.
+// records, and commits as far back as they tell which one changed a folder, and, with
+// allowed keys, a record; no other file.
 //
 // Errors: as of Look, or a path that cannot be one.
 func (l *Look) Inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
@@ -101,6 +104,9 @@ func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory
 	}
 	found.pick(records, filter)
 	if err := l.allClaims(ctx, directories, &found); err != nil {
+		return Inventory{}, err
+	}
+	if found.Unsigned, err = l.unsignedIn(ctx, records, found.Claims); err != nil {
 		return Inventory{}, err
 	}
 	return found, l.dateInventory(ctx, found.Assignments)
@@ -248,6 +254,7 @@ func (l *Look) ownersOf(ctx context.Context, folders []string) ([]Owner, error) 
 type ownedRecord struct {
 	owner  Owner
 	host   string
+	id     git.Hash
 	record hostRecord
 }
 
@@ -316,7 +323,7 @@ func (l *Look) readOwned(
 	for i, owner := range owners {
 		for _, host := range slices.Sorted(maps.Keys(entries[i])) {
 			if wanted(owner, host) {
-				records = append(records, ownedRecord{owner: owner, host: host})
+				records = append(records, ownedRecord{owner: owner, host: host, id: entries[i][host]})
 				ids = append(ids, entries[i][host])
 			}
 		}

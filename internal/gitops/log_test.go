@@ -65,7 +65,7 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 	}
 	for _, message := range []string{
 		"looked at the branch", "fetched", "the server does not answer so small a request", "the repository did not answer",
-		"prepared a commit", "pushed", "waits until the branch has not moved for a while",
+		"prepared a commit", "pushed", "waits before it tries again",
 	} {
 		if !told.has(message) {
 			t.Errorf("nothing says %q", message)

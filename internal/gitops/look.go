@@ -19,6 +19,8 @@ type Look struct {
 	levels int      // of trees that are here everywhere
 	seen   *layout  // what was opened to find owners; its directories are never edited
 	past   *lineage // the history of the tip; nil until it is first needed
+
+	signers *git.Verifier // nil: every record is believed
 }
 
 // Look reads the tip of a branch. owners may name some whose views will be asked
@@ -48,7 +50,7 @@ func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*
 		return nil, err
 	}
 	t.Close()
-	return &Look{remote: remote, git: c.git, lock: make(chan struct{}, 1), tip: t, levels: levels, seen: newLayout(t)}, nil
+	return &Look{remote: remote, git: c.git, lock: make(chan struct{}, 1), tip: t, levels: levels, seen: newLayout(t), signers: c.signers}, nil
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.

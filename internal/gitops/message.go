@@ -9,21 +9,9 @@ import (
 // first deployment of a fleet has 20,000, and servers show messages in full.
 const maxListed = 500
 
-// message says what changed: a subject, the keys, and trailers. A commit that
-// several owners share has a section for each.
-func message(changes []*change) string {
-	if len(changes) == 1 {
-		c := changes[0]
-		return c.subject() + "\n\n" + c.body() + "\n" + c.trailers()
-	}
-	var names []string
-	var sections, trailers strings.Builder
-	for _, c := range changes {
-		names = append(names, c.name())
-		fmt.Fprintf(&sections, "%s\n\n%s\n", c.subject(), c.body())
-		trailers.WriteString(c.trailers())
-	}
-	return strings.Join(names, ", ") + "\n\n" + sections.String() + trailers.String()
+// message says what changed: a subject, the keys, and trailers.
+func (c *change) message() string {
+	return c.subject() + "\n\n" + c.body() + "\n" + c.trailers()
 }
 
 // name is what a commit says whose change it is.

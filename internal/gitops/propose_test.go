@@ -38,9 +38,9 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 			t.Errorf("first: %+v, parents %s", first, parents())
 		}
 		changes := []gitops.FolderChange{
-			{Host: "drone", DeploymentTarget: "app", Action: gitops.Changed, Before: "v1", After: "v2"},
+			{Host: "drone", DeploymentTarget: "app", Action: gitops.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
 			{Host: "drone", DeploymentTarget: "new", Action: gitops.Added, After: "v2"},
-			{Host: "drone", DeploymentTarget: "old", Action: gitops.Removed, Before: "v1"},
+			{Host: "drone", DeploymentTarget: "old", Action: gitops.Removed, Before: "v1", Was: rendered(t, "a", "1").Tree},
 		}
 		if !slices.Equal(first.Changes, changes) {
 			t.Errorf("changes = %+v", first.Changes)
@@ -115,6 +115,30 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		}
 		r.fsck()
 	})
+}
+
+// A base that changed what is proposed conflicts with it, and no Git host merges that.
+func TestTheBaseIsMergedIntoAProposalThatConflictsWithIt(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, servings[0])
+	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "2")})
+	edit.Head = "flotilla/dev"
+	first := apply(t, r, edit)
+	r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "3") })
+	base := r.git("rev-parse", "main")
+
+	merged := apply(t, r, edit)
+	if parents := r.git("log", "-1", "--format=%P", "flotilla/dev"); !merged.Committed || parents != first.HeadCommit+" "+base {
+		t.Errorf("%+v, parents %s", merged, parents)
+	}
+	if got := r.git("show", "flotilla/dev:dev/drone/app/a"); got != "2" {
+		t.Errorf("the folder has %q", got)
+	}
+	if again := apply(t, r, edit); again.Committed || again.HeadCommit != merged.HeadCommit {
+		t.Errorf("again: %+v", again)
+	}
+	r.fsck()
 }
 
 func TestAProposalNeedsABaseAndAnotherBranch(t *testing.T) {

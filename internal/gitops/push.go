@@ -9,9 +9,9 @@ import (
 )
 
 // push sends the commit and finds out whether it was applied. The branch goes from
-// old to commit; base is the commit at which the changes were computed.
+// old to commit; base is the commit at which the change was computed.
 func (a *application) push(
-	ctx context.Context, base, old, commit git.Hash, pack *git.Pack, changes []*change,
+	ctx context.Context, base, old, commit git.Hash, pack *git.Pack, c *change,
 ) (done bool, err error) {
 	if err := a.listen(ctx); err != nil {
 		return false, err
@@ -19,14 +19,10 @@ func (a *application) push(
 	pushed, err := a.client.git.Push(ctx, a.remote, a.target(), old, commit, pack)
 	if pushed.Sent {
 		a.race.pushed = pushed.Took
-		for _, c := range changes {
-			c.by.pushes++
-		}
+		a.pushes++
 	}
 	if errors.Is(err, git.ErrUnknown) || pushed.MayHaveApplied() {
-		for _, c := range changes {
-			c.by.unconfirmed = c
-		}
+		a.unconfirmed = c
 	}
 	switch {
 	case err != nil:
@@ -39,10 +35,10 @@ func (a *application) push(
 		}
 		return false, nil
 	}
-	if a.head() != "" {
-		a.giveResults(base, commit, changes)
+	if a.edit.Head != "" {
+		a.succeed(base, commit, c, c)
 	} else {
-		a.giveResults(commit, git.Hash{}, nil)
+		a.succeed(commit, git.Hash{}, c, nil)
 	}
 	return true, nil
 }

@@ -50,6 +50,43 @@ func TestReliabilityRaces(t *testing.T) {
 	}
 }
 
+// TestReliabilityRounds lets processes make one commit each at the same moment, and compares that with as many commits one
+// after the other.
+func TestReliabilityRounds(t *testing.T) {
+	atOnce(t)
+	for i, serving := range reliabilityServers {
+		t.Run(serving.name, func(t *testing.T) {
+			atOnce(t)
+			processes, rounds := reliabilitytest.Count(4, 8), reliabilitytest.Count(1, 10)
+			var alone, together []time.Duration
+			pushes := 0
+			for range rounds {
+				r := newRepository(t, serving)
+				start := time.Now()
+				raceApart(t, r, 1, processes)
+				alone = append(alone, time.Since(start))
+				r = newRepository(t, serving)
+				start = time.Now()
+				for _, came := range raceApart(t, r, processes, 1) {
+					pushes += came.Pushes
+				}
+				together = append(together, time.Since(start))
+			}
+			slices.Sort(alone)
+			slices.Sort(together)
+			seconds := func(times []time.Duration) string {
+				return fmt.Sprintf("%.1f s (median), %.1f s at most", times[len(times)/2].Seconds(), times[len(times)-1].Seconds())
+			}
+			reliabilitytest.Report(t, fmt.Sprintf("15-rounds-%d", i),
+				fmt.Sprintf("%d processes commit once each, at the same moment", processes), serving.name, fmt.Sprint(rounds),
+				fmt.Sprintf("%s; one after the other %s; pushes per commit: %.2f", seconds(together), seconds(alone), float64(pushes)/float64(rounds*processes)))
+			if reliabilitytest.Count(0, 1) == 1 && together[rounds/2] > alone[rounds/2]*3 {
+				t.Errorf("at once %s, one after the other %s", together, alone)
+			}
+		})
+	}
+}
+
 // atOnce lets a test run beside others, unless its figures are reported.
 func atOnce(t *testing.T) {
 	t.Helper()
@@ -156,22 +193,4 @@ func checkRace(t *testing.T, r *repository, processes, commits int, came []appli
 		}
 	}
 	r.fsck()
-}
-
-// TestReliabilityTenEditsAtOnce applies ten edits of ten owners to one branch at
-// once, as one apply of a configuration with ten assignments does.
-func TestReliabilityTenEditsAtOnce(t *testing.T) {
-	atOnce(t)
-	rounds := reliabilitytest.Count(1, 100)
-	for i, serving := range reliabilityServers {
-		t.Run(serving.name, func(t *testing.T) {
-			atOnce(t)
-			most := tenAtOnce(t, newRepository(t, serving), rounds)
-			if most > 2 && reliabilitytest.Count(0, 1) == 1 {
-				t.Errorf("one round took %d pushes", most)
-			}
-			reliabilitytest.Report(t, fmt.Sprintf("20-ten-%d", i),
-				"10 assignments in one apply", serving.name, fmt.Sprint(rounds), fmt.Sprintf("pushes for all 10: at most %d", most))
-		})
-	}
 }

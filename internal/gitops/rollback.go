@@ -49,6 +49,34 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 	return hosts, at.areFlat(ctx, keys)
 }
 
+// RecordsAsOf returns what the owner's records said at a commit in the branch's
+// history, and the trees that their folders had there: none where it has no record
+// of the owner.
+//
+// Errors: git.ErrCommit where the commit is not in the history, or as of Inspect.
+func (v *View) RecordsAsOf(ctx context.Context, commit string) (map[string]map[string]FolderRecord, Deployed, error) {
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, nil, describe(v.remote, err)
+	}
+	defer release()
+	at, _, err := v.work.openPast(ctx, v.owner, commit)
+	if err != nil {
+		return nil, nil, describe(v.remote, err)
+	}
+	records, deployed := make(map[string]map[string]FolderRecord, len(at.records)), make(Deployed, len(at.records))
+	for host, record := range at.records {
+		records[host], deployed[host] = map[string]FolderRecord{}, map[string]string{}
+		for target, folder := range record.DeploymentTargets {
+			records[host][target] = folder.public()
+			if e, ok := at.hostAt(v.owner, host).Find(target); ok && e.IsTree() {
+				deployed[host][target] = e.ID.String()
+			}
+		}
+	}
+	return records, deployed, nil
+}
+
 // openPast reads the owner's records of a commit, or those of its first name,
 // where the commit is from before a rename. The first name is in the labels of
 // what is rendered, which a rename does not change; formerly is "" where it was
@@ -87,8 +115,8 @@ type past struct {
 	records map[string]hostRecord
 }
 
-// openCommit reads the owner's records of a commit that the branch contains.
-func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*past, error) {
+// at is a commit that the branch contains.
+func (w *layout) at(ctx context.Context, commit string) (*layout, error) {
 	id, err := git.ParseID(commit)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", git.ErrCommit, err)
@@ -97,7 +125,16 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 	if err != nil {
 		return nil, err
 	}
-	at := &past{layout: newLayout(w.At(id, root)), owner: owner, commit: commit}
+	return newLayout(w.At(id, root)), nil
+}
+
+// openCommit reads the owner's records of a commit that the branch contains.
+func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*past, error) {
+	work, err := w.at(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	at := &past{layout: work, owner: owner, commit: commit}
 	entries, err := at.openOwner(ctx, owner, nil)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -10,10 +11,10 @@ import (
 )
 
 // change is what an edit changes at one tip. It is computed completely before any
-// part is applied, so that an edit that fails leaves no trace in a shared commit.
+// part is applied.
 type change struct {
 	edit     Edit
-	by       *waiting
+	at       time.Time // of its commit
 	added    []key
 	changed  []key
 	removed  []key
@@ -24,6 +25,8 @@ type change struct {
 	formerly string         // the name that the owner had until then; "" when nothing is of it
 	claim    *claimChange   // nil where the edit is of an owner
 	folders  []FolderChange // added, changed and removed, with config versions
+
+	held bool // by another holder: some or all hosts stay as they are
 
 	atTip    map[string]git.Hash // the owner's records before, by host
 	records  map[string]git.Hash // and after
@@ -62,23 +65,30 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	if err != nil {
 		return nil, err
 	}
-	want := edit.written()
 	hosts := slices.Collect(maps.Keys(edit.Hosts))
 	for host := range edit.Previously {
 		hosts = append(hosts, host)
 	}
-	s := &staging{layout: w, edit: edit, want: want, now: now.UTC().Format(time.RFC3339), taken: map[key]folderRecord{}}
+	s := &staging{layout: w, now: now.UTC().Format(time.RFC3339), taken: map[key]folderRecord{}}
 	if s.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
 		return nil, err
 	}
+	edit = w.leaveUnseen(edit, proposed)
+	want := edit.written()
+	s.edit, s.want = edit, want
 	if edit.Formerly != "" {
 		if s.formerAtTip, err = w.openOwner(ctx, s.former(), nil); err != nil {
 			return nil, err
 		}
 	}
-	s.change = &change{edit: edit, atTip: s.atTip, records: map[string]git.Hash{}, deployed: Deployed{}}
-	if err := w.wayIsFree(edit.Owner, want); err != nil {
+	s.change = &change{edit: edit, at: now.UTC(), atTip: s.atTip, records: map[string]git.Hash{}, deployed: Deployed{}}
+	if err := w.wayIsFree(edit.Owner, want, s.isOwn); err != nil {
 		return nil, err
+	}
+	if edit.LeaveOthers || edit.Keep {
+		if err := s.leaveHeld(ctx, proposed); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.readOwned(ctx); err != nil {
 		return nil, err
@@ -93,8 +103,16 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	if err := s.readProposed(ctx, proposed); err != nil {
 		return nil, err
 	}
+	if err := s.checkSeen(); err != nil {
+		return nil, err
+	}
 	s.folders()
 	s.hosts()
+	for _, file := range s.change.put {
+		if len(file.content) > maxRecord {
+			return nil, fmt.Errorf("the record %q would be longer than %d MiB: the host has too many folders", file.path, maxRecord>>20)
+		}
+	}
 	slices.SortFunc(s.change.added, compareKeys)
 	slices.SortFunc(s.change.changed, compareKeys)
 	slices.SortFunc(s.change.removed, compareKeys)
@@ -214,6 +232,13 @@ func (s *staging) folderAt(k key) (git.Hash, bool) {
 	return e.ID, ok && e.IsTree()
 }
 
+// isOwn says whether a host is the owner's already.
+func (s *staging) isOwn(host string) bool {
+	_, recorded := s.atTip[host]
+	_, formerly := s.formerAtTip[host]
+	return recorded || formerly || len(s.edit.Previously[host]) > 0
+}
+
 // letGo removes the owner's records, and nothing else.
 func (s *staging) letGo() {
 	remove := func(owner Owner, records map[string]git.Hash) {
@@ -265,6 +290,11 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	disputed, err := s.yield(ctx)
+	if err != nil {
+		return err
+	}
+	found = append(found, disputed...)
 	if s.edit.Adopt {
 		if found, err = s.adopt(found); err != nil {
 			return err
@@ -359,6 +389,9 @@ func (s *staging) stays(k key) bool {
 
 func (s *staging) folders() {
 	for host, h := range s.edit.Hosts {
+		if at := s.replaced(s.edit.Owner, host); at != "" && s.isOwn(host) {
+			s.change.remove = append(s.change.remove, at)
+		}
 		s.change.deployed[host] = make(map[string]string, len(h.Folders))
 		for target, folder := range h.Folders {
 			if s.asLeft[host] && folder.Action != Keep {
@@ -372,7 +405,7 @@ func (s *staging) folders() {
 		if _, ok := s.edit.Hosts[k.host].Folders[k.target]; ok || s.staying[k] {
 			continue
 		}
-		if _, ok := s.folderAt(k); ok {
+		if _, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target); ok { // a folder, or what somebody has put in its place
 			s.change.removed = append(s.change.removed, k)
 			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.host, k.target))
 		}
@@ -414,6 +447,9 @@ func (s *staging) versions() {
 			if prior, _ := s.prior(k); action != Added {
 				change.Before = prior.ConfigVersion
 			}
+			if tree, there := s.folderAt(k); there {
+				change.Was = tree.String()
+			}
 			s.change.folders = append(s.change.folders, change)
 		}
 	}
@@ -425,8 +461,7 @@ func (s *staging) versions() {
 	})
 }
 
-// do edits the trees. After it the layout shows the change to the edits that
-// come next.
+// do edits the trees. After it the layout has the change.
 func (w *layout) do(ctx context.Context, c *change) error {
 	directories := make([]string, 0, len(c.put))
 	for _, file := range c.put {

@@ -226,7 +226,11 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerl
 	if _, err := v.work.openOwner(ctx, v.owner, hosts); err != nil {
 		return nil, err
 	}
-	if err := v.work.wayIsFree(v.owner, want); err != nil {
+	isOwn := func(host string) bool {
+		_, recorded := v.records[host]
+		return recorded || len(previously[host]) > 0
+	}
+	if err := v.work.wayIsFree(v.owner, want, isOwn); err != nil {
 		return nil, err
 	}
 	names, known := []string{v.owner.Name}, []map[string]git.Hash{v.records}
@@ -246,21 +250,25 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerl
 				asked[host] = id
 			}
 		}
-		recorded, err := v.work.readRecords(ctx, asked)
+		read, err := v.work.readRecords(ctx, asked)
 		if err != nil {
 			return nil, err
 		}
-		for host, record := range recorded {
+		for host, record := range read {
 			for target := range record.DeploymentTargets {
 				listed[key{host, target}] = true
 			}
 		}
 	}
-	var keys []key
+	var keys, recorded []key // those that no record of the owner lists, and those that one does
 	for _, host := range hosts {
 		for target := range want[host] {
 			_, before := previously[host][target]
-			if k := (key{host, target}); !before && !listed[k] {
+			switch k := (key{host, target}); {
+			case before:
+			case listed[k]:
+				recorded = append(recorded, k)
+			default:
 				keys = append(keys, k)
 			}
 		}
@@ -269,6 +277,11 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerl
 	if err != nil {
 		return nil, err
 	}
+	disputed, err := v.work.listedByOthers(ctx, v.owner, names, recorded)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, disputed...)
 	more, err := v.work.hostConflicts(ctx, v.owner, names, want, known...)
 	return append(found, more...), err
 }
@@ -283,23 +296,34 @@ func hasOther(want, previously map[string]string) bool {
 	return false
 }
 
-// wayIsFree checks that nothing else than a folder is where a folder has to be. The
-// owner and the wanted hosts must have been opened.
-func (w *layout) wayIsFree(owner Owner, want Deployed) error {
+// wayIsFree checks that nothing else than a folder is where a folder has to be,
+// unless the host is the owner's already: there it is drift. The owner and the
+// wanted hosts must have been opened.
+func (w *layout) wayIsFree(owner Owner, want Deployed, isOwn func(host string) bool) error {
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		at := path.Join(owner.Path, host)
-		if err := w.Blocked(at); err != nil {
+		if err := w.Blocked(at); err != nil && (!isOwn(host) || w.replaced(owner, host) == "") {
 			return err
 		}
 		d := w.hostAt(owner, host)
 		for _, target := range slices.Sorted(maps.Keys(want[host])) {
-			if e, ok := d.Look(target); ok && !e.IsTree() {
+			if e, ok := d.Look(target); ok && !e.IsTree() && !isOwn(host) {
 				return &git.BlockedError{Path: owner.folder(host, target), Kind: e.Kind(), Want: "a folder"}
 			}
 		}
-		if e, ok := d.Look(owner.Name + markerSuffix); ok && !e.IsFile() {
+		if e, ok := d.Look(owner.Name + markerSuffix); ok && !e.IsFile() && (e.IsTree() || !isOwn(host)) {
 			return &git.BlockedError{Path: owner.marker(host), Kind: e.Kind(), Want: "a file"}
 		}
 	}
 	return nil
+}
+
+// replaced is the path of what is in the place of a host's folder; "" where nothing
+// else than a folder is.
+func (w *layout) replaced(owner Owner, host string) string {
+	at := path.Join(owner.Path, host)
+	if e, ok := w.Lookup(at); ok && !e.IsTree() {
+		return at
+	}
+	return ""
 }

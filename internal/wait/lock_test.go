@@ -1,31 +1,33 @@
-package delivery
+package wait_test
 
 import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 func TestALockHasOneHolderAndNoCallerWaitsLongerThanItsContext(t *testing.T) {
 	t.Parallel()
-	var all locks
+	var all wait.Locks
 	ended, cancel := context.WithCancel(t.Context())
-	release, err := all.take(t.Context(), "one")
+	release, err := all.Take(t.Context(), "one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := all.take(t.Context(), "other")
+	other, err := all.Take(t.Context(), "other")
 	if err != nil {
 		t.Fatal(err)
 	}
 	other()
 	cancel()
-	if _, err := all.take(ended, "one"); !errors.Is(err, context.Canceled) {
+	if _, err := all.Take(ended, "one"); !errors.Is(err, context.Canceled) {
 		t.Errorf("what is taken was taken again: %v", err)
 	}
 	taken := make(chan error)
 	go func() {
-		release, err := all.take(t.Context(), "one")
+		release, err := all.Take(t.Context(), "one")
 		if err == nil {
 			release()
 		}

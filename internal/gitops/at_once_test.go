@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,89 +38,65 @@ func team(t *testing.T, name, content string) gitops.Edit {
 	}
 }
 
-// tenAtOnce applies ten edits at once, again and again, and returns how many
-// pushes the rounds took at most.
-func tenAtOnce(t *testing.T, r *repository, rounds int) (most int) {
-	t.Helper()
-	for round := range rounds {
+func TestOwnersThatWriteAtOnceHaveACommitEach(t *testing.T) {
+	t.Parallel()
+	forEachServing(t, func(t *testing.T, r *repository) {
 		var edits []gitops.Edit
 		for i := range 10 {
-			edits = append(edits, team(t, fmt.Sprintf("team-%d", i), fmt.Sprint(round)))
+			edits = append(edits, team(t, fmt.Sprintf("team-%d", i), "1"))
 		}
 		commits := map[string]bool{}
 		results, errs := together(t, r, edits...)
 		for i, result := range results {
-			changed := slices.Concat(result.Added, result.Changed)
-			if errs[i] != nil || !result.Committed || result.Pushes != 1 || !slices.Equal(changed, []string{fmt.Sprintf("drone/team-%d", i)}) {
-				t.Errorf("round %d, edit %d: %+v, %v", round, i, result, errs[i])
+			if errs[i] != nil || !result.Committed || result.Pushes != 1 || !slices.Equal(result.Added, []string{fmt.Sprintf("drone/team-%d", i)}) {
+				t.Errorf("edit %d: %+v, %v", i, result, errs[i])
 			}
 			commits[result.Commit] = true
 		}
-		most = max(most, len(commits))
-	}
-	files := r.files()
-	for i := range 10 {
-		if got := files[fmt.Sprintf("dev/drone/team-%d/a", i)]; got != fmt.Sprint(rounds-1) {
-			t.Errorf("team %d: %q", i, got)
-		}
-	}
-	r.fsck()
-	return most
-}
-
-// TestEditsThatMeetShareOnePush holds the branch with one edit, whose files are
-// not there before ten others wait for it.
-func TestEditsThatMeetShareOnePush(t *testing.T) {
-	t.Parallel()
-	forEachServing(t, func(t *testing.T, r *repository) {
-		var pushes atomic.Int32
-		if strings.HasPrefix(r.remote.URL, "http") {
-			next := backend(t, filepath.Dir(r.directory))
-			r.remote.URL = serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-				if strings.HasSuffix(request.URL.Path, "/git-receive-pack") {
-					pushes.Add(1)
-				}
-				next.ServeHTTP(w, request)
-			})) + "/gitops.git"
-		}
-		client := gitops.NewClient()
-		first := team(t, "first", "1")
-		folder := first.Hosts["drone"].Folders["first"]
-		files, begun := folder.Files, make(chan struct{})
-		folder.Files = func() ([]git.File, error) {
-			close(begun)
-			for client.Waiting() < 10 {
-				time.Sleep(time.Millisecond)
-			}
-			return files()
-		}
-		first.Hosts["drone"].Folders["first"] = folder
-		edits := []gitops.Edit{first}
-		for i := range 10 {
-			edits = append(edits, team(t, fmt.Sprintf("team-%d", i), "1"))
-		}
-		results, errs := make([]gitops.Result, len(edits)), make([]error, len(edits))
-		var group sync.WaitGroup
-		for i, edit := range edits {
-			group.Go(func() { results[i], errs[i] = client.Apply(t.Context(), r.remote, edit) })
-			if i == 0 {
-				<-begun
-			}
-		}
-		group.Wait()
-		for i, result := range results {
-			if errs[i] != nil || !result.Committed || result.Pushes != 1 || i > 0 && result.Commit != results[1].Commit {
-				t.Errorf("edit %d: %+v, %v", i, result, errs[i])
-			}
-		}
-		if n := r.git("rev-list", "--count", "main"); n != "2" || pushes.Load() > 2 {
-			t.Errorf("%s commits, %d pushes", n, pushes.Load())
+		if n := r.git("rev-list", "--count", "main"); n != "10" || len(commits) != 10 {
+			t.Errorf("%s commits, and the results have %d", n, len(commits))
 		}
 		r.fsck()
 	})
 }
 
-func TestOneBadEditDoesNotHarmThoseItSharesACommitWith(t *testing.T) {
+// Both are cancelled while one pushes and the other waits for it.
+func TestTwoOwnersThatAreCancelledAtOnceBothEnd(t *testing.T) {
+	t.Parallel()
+	for _, serving := range []serving{servings[0], servings[2]} {
+		r := newRepository(t, serving)
+		client := gitops.NewClient()
+		ctx, cancel := context.WithCancel(t.Context())
+		first := team(t, "first", "1")
+		folder := first.Hosts["drone"].Folders["first"]
+		files, begun := folder.Files, make(chan struct{})
+		folder.Files = func() ([]git.File, error) {
+			close(begun)
+			<-ctx.Done()
+			return files()
+		}
+		first.Hosts["drone"].Folders["first"] = folder
+		errs := make([]error, 3)
+		var group sync.WaitGroup
+		group.Go(func() { _, errs[0] = client.Apply(ctx, r.remote, first) })
+		<-begun
+		for i := 1; i < len(errs); i++ {
+			group.Go(func() { _, errs[i] = client.Apply(ctx, r.remote, team(t, fmt.Sprint("team-", i), "1")) })
+		}
+		cancel()
+		group.Wait()
+		for i, err := range errs {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, edit %d: %v", serving.name, i, err)
+			}
+		}
+		if _, err := client.Apply(t.Context(), r.remote, team(t, "after", "1")); err != nil {
+			t.Errorf("%s: the branch is not free: %v", serving.name, err)
+		}
+	}
+}
+
+func TestOneBadEditDoesNotHarmThoseThatWriteAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("template \"x\": line 3")
 	for name, test := range map[string]struct {
@@ -236,30 +210,6 @@ func TestTheEndOfOneContextDoesNotEndTheOthers(t *testing.T) {
 			r.fsck()
 		}
 	}
-}
-
-func TestAFolderGoesFromOneOwnerToAnotherInOneApply(t *testing.T) {
-	t.Parallel()
-	r := newRepository(t, servings[0])
-	from, to := gitops.Owner{Name: "from", Path: "dev"}, gitops.Owner{Name: "to", Path: "dev"}
-	folders := map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}
-	apply(t, r, gitops.Edit{Owner: from, Hosts: hosts(t, folders)})
-	for round := range 6 {
-		folders["drone/app"] = rendered(t, "a", fmt.Sprint(round))
-		results, errs := together(t, r, gitops.Edit{Owner: to, Hosts: hosts(t, folders)}, gitops.Edit{Owner: from, Remove: wanted(gitops.Edit{Hosts: hosts(t, folders)})})
-		// Only those that meet in the queue help each other; the next apply does the rest.
-		if errs[0] != nil && !errors.Is(errs[0], gitops.ErrConflict) || errs[1] != nil {
-			t.Fatalf("round %d: %+v, %v", round, results, errs)
-		}
-		if errs[0] != nil {
-			apply(t, r, gitops.Edit{Owner: to, Hosts: hosts(t, folders)})
-		}
-		if got := r.files()["dev/drone/app/a"]; got != fmt.Sprint(round) {
-			t.Errorf("round %d: %q", round, got)
-		}
-		from, to = to, from
-	}
-	r.fsck()
 }
 
 func TestTwoEditsOfOneOwnerFollowEachOther(t *testing.T) {

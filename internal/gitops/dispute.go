@@ -1,0 +1,162 @@
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// Records are written by anybody who may push: one that lists the folder of another
+// owner makes it nobody's to remove but that owner's.
+
+// ListedByOthers returns which of these folders the records of other owners list,
+// ordered by folder: at a commit in the branch's history; at the tip, with "" or with
+// one that is not in the history any more. It may fetch those records.
+//
+// Errors: as of Inspect, or a record of another owner that cannot be read.
+func (v *View) ListedByOthers(ctx context.Context, folders Deployed, commit string) ([]Conflict, error) {
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
+	work := v.work
+	if commit != "" && commit != v.Commit && len(folders) > 0 {
+		switch past, err := v.work.at(ctx, commit); {
+		case err == nil:
+			work = past
+		case !errors.Is(err, git.ErrCommit): // else the history was rewritten
+			return nil, describe(v.remote, err)
+		}
+	}
+	found, err := work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, keysOf(folders))
+	return found, describe(v.remote, err)
+}
+
+// RecordPath is the file that records what the owner has on a host.
+func (o Owner) RecordPath(host string) string { return o.record(host) }
+
+func keysOf(folders Deployed) []key {
+	var keys []key
+	for host, targets := range folders {
+		for target := range targets {
+			keys = append(keys, key{host, target})
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string, keys []key) ([]Conflict, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	listed, err := w.listings(ctx, owner, names, keys)
+	if err != nil {
+		return nil, err
+	}
+	var found []Conflict
+	for _, k := range keys {
+		if by, ok := listed[k]; ok {
+			found = append(found, Conflict{
+				Host: k.host, DeploymentTarget: k.target, Folder: owner.folder(k.host, k.target), Owner: by.Name, OwnerPath: by.Path,
+			})
+		}
+	}
+	return found, nil
+}
+
+// yield drops folders from what the owner has that the records of other owners list,
+// too: those that would be removed, and those that are wanted and that only the
+// owner's record makes its own. The latter, and with neither Adopt nor LeaveOthers
+// the former, are conflicts.
+func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
+	var keys []key
+	for k := range s.owned {
+		_, wanted := s.want[k.host][k.target]
+		_, known := s.edit.Previously[k.host][k.target]
+		_, there := s.folderAt(k)
+		_, keeps := s.edit.Hosts[k.host].Folders[k.target]
+		if there && !s.asLeft[k.host] && (wanted && !known || !wanted && !keeps) {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	listed, err := s.listedByOthers(ctx, s.edit.Owner, s.names(), keys)
+	if err != nil {
+		return nil, err
+	}
+	var found []Conflict
+	for _, c := range listed {
+		k := key{c.Host, c.DeploymentTarget}
+		delete(s.owned, k)
+		if _, wanted := s.want[k.host][k.target]; wanted {
+			found = append(found, c)
+			continue
+		}
+		if _, recorded := s.prior(k); recorded && !s.edit.Adopt && !s.edit.LeaveOthers {
+			c.Record = s.edit.Owner.record(k.host)
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+// TakenOver returns which of these hosts have a record of the owner that differs from
+// the trees only by folders that the records of other owners list: those were taken
+// over, which rewrites the record. It reads those records.
+//
+// Errors: as of ListedByOthers.
+func (v *View) TakenOver(ctx context.Context, hosts []string, trees Deployed, holder string) (map[string]bool, error) {
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
+	asked := maps.Clone(v.records)
+	maps.DeleteFunc(asked, func(host string, _ git.Hash) bool { return !slices.Contains(hosts, host) })
+	records, err := v.work.readRecords(ctx, asked)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	taken, missing := map[string]bool{}, map[string]int{}
+	var keys []key
+	for host, record := range records {
+		same := record.Holder == holder
+		for target, folder := range record.DeploymentTargets {
+			same = same && strings.EqualFold(trees[host][target], folder.Tree)
+		}
+		for target := range trees[host] {
+			if _, ok := record.DeploymentTargets[target]; !ok && same {
+				keys = append(keys, key{host, target})
+				missing[host]++
+			}
+		}
+		taken[host] = same
+	}
+	slices.SortFunc(keys, compareKeys)
+	listed, err := v.work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, keys)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	for _, c := range listed {
+		missing[c.Host]--
+	}
+	for host := range taken {
+		taken[host] = taken[host] && missing[host] == 0 && len(trees[host]) > len(records[host].DeploymentTargets)
+	}
+	return taken, nil
+}
+
+// disputed is what the text of a conflict says where the owner's own record lists the
+// folder, too.
+func (c Conflict) disputed(by string) string {
+	return fmt.Sprintf("%s, and the record %q lists it, too: mend or remove that record, or set adopt = true, with which the apply writes it again without the folder",
+		by, path.Clean(c.Record))
+}

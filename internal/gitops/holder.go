@@ -1,0 +1,100 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// checkHolder reports what is wrong with a holder.
+func checkHolder(holder string) error {
+	if len(holder) > maxClaimText || strings.ContainsFunc(holder, isControl) {
+		return fmt.Errorf("the holder is longer than %d bytes, or has a control character", maxClaimText)
+	}
+	return nil
+}
+
+// heldByOthers returns the hosts whose records have another holder. A record whose
+// id is known need not be read, and one without a holder, or that cannot be read, is
+// anybody's.
+func (w *layout) heldByOthers(ctx context.Context, entries map[string]git.Hash, known map[string]string, holder string) (map[string]bool, error) {
+	if holder == "" {
+		return nil, nil
+	}
+	changed := maps.Clone(entries)
+	maps.DeleteFunc(changed, func(host string, id git.Hash) bool { return git.IsID(known[host], id) })
+	records, err := w.readRecords(ctx, changed)
+	held := map[string]bool{}
+	for host, record := range records {
+		if record.Holder != "" && record.Holder != holder {
+			held[host] = true
+		}
+	}
+	return held, err
+}
+
+// leaveHeld leaves hosts out of a destroy whose records have another holder: the
+// owner was created anew there, or belongs to another state. With proposed, which
+// may be nil, what is proposed counts like the tip.
+func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
+	held, err := s.heldByOthers(ctx, s.atTip, s.edit.Records, s.edit.Holder)
+	if err != nil {
+		return err
+	}
+	if proposed != nil && s.edit.Holder != "" {
+		entries, err := proposed.openOwner(ctx, s.edit.Owner, nil)
+		if err != nil {
+			return err
+		}
+		more, err := proposed.heldByOthers(ctx, entries, s.edit.Records, s.edit.Holder)
+		if err != nil {
+			return err
+		}
+		maps.Copy(held, more)
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	s.edit.Previously = maps.Clone(s.edit.Previously)
+	for host := range held {
+		delete(s.atTip, host)
+		delete(s.edit.Previously, host)
+	}
+	s.change.edit, s.change.held = s.edit, true
+	return nil
+}
+
+// HeldByOthers returns the hosts at the tip whose records have another holder. A
+// record whose id is known is not read. It may fetch the others.
+//
+// Errors: as of Inspect.
+func (v *View) HeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
+	held, err := v.work.heldByOthers(ctx, v.records, known, holder)
+	return held, describe(v.remote, err)
+}
+
+// Holder returns who has the owner, as its records at the tip say; "" where they say
+// none. It reads the records, and may fetch them.
+//
+// Errors: as of Inspect.
+func (v *View) Holder(ctx context.Context) (string, error) {
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return "", describe(v.remote, err)
+	}
+	defer release()
+	records, err := v.work.readRecords(ctx, v.records)
+	holder := ""
+	for _, record := range records {
+		holder = max(holder, record.Holder)
+	}
+	return holder, describe(v.remote, err)
+}

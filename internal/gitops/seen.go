@@ -1,0 +1,98 @@
+package gitops
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// leaveUnseen keeps folders that were as wanted when the plan saw them, and are not
+// any more: the plan did not say that they are written. A proposal that is there
+// already is made anew as a whole, and shows what it changes: then Seen is left out.
+func (w *layout) leaveUnseen(edit Edit, proposed *layout) Edit {
+	if proposed != nil {
+		edit.Seen = nil
+	}
+	if edit.Seen == nil {
+		return edit
+	}
+	hosts := maps.Clone(edit.Hosts)
+	for host, h := range edit.Hosts {
+		var folders map[string]Folder
+		for target, folder := range h.Folders {
+			seen, was := edit.Seen[host][target]
+			if folder.Action == Keep || !was || !sameTree(seen, folder.Tree) {
+				continue
+			}
+			if e, there := w.hostAt(edit.Owner, host).Look(target); there && e.IsTree() && git.IsID(folder.Tree, e.ID) {
+				continue
+			}
+			if folders == nil {
+				folders = maps.Clone(h.Folders)
+			}
+			folder.Action = Keep
+			folders[target] = folder
+		}
+		if folders != nil {
+			hosts[host] = Host{Folders: folders}
+		}
+	}
+	edit.Hosts = hosts
+	return edit
+}
+
+// checkSeen finds folders that are to be written or removed, and that others have
+// changed since the plan saw them.
+func (s *staging) checkSeen() error {
+	if s.edit.Seen == nil {
+		return nil
+	}
+	var changed []key
+	for host, h := range s.edit.Hosts {
+		for target, folder := range h.Folders {
+			k := key{host, target}
+			now, there := s.folderAt(k)
+			isWanted := there && git.IsID(folder.Tree, now)
+			if folder.Action != Keep && !isWanted && (there || s.wasSeen(k)) && !s.isSeen(k) {
+				changed = append(changed, k)
+			}
+		}
+	}
+	for k := range s.owned {
+		_, wanted := s.edit.Hosts[k.host].Folders[k.target]
+		if _, there := s.folderAt(k); there && !wanted && !s.staying[k] && !s.isSeen(k) {
+			changed = append(changed, k)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	slices.SortFunc(changed, compareKeys)
+	e := &ChangedError{}
+	for _, k := range changed {
+		e.Folders = append(e.Folders, ChangedFolder{Host: k.host, DeploymentTarget: k.target, Folder: s.edit.Owner.folder(k.host, k.target)})
+	}
+	return e
+}
+
+func (s *staging) wasSeen(k key) bool {
+	_, was := s.edit.Seen[k.host][k.target]
+	return was
+}
+
+// isSeen reports whether a folder is what the plan saw. One that it did not see, and
+// that is not the owner's, is decided by who owns it.
+func (s *staging) isSeen(k key) bool {
+	seen, was := s.edit.Seen[k.host][k.target]
+	now, there := s.folderAt(k)
+	if !was {
+		return !there || !s.owned[k]
+	}
+	return there && git.IsID(seen, now)
+}
+
+func sameTree(one, other string) bool {
+	id, err := git.ParseID(other)
+	return err == nil && git.IsID(one, id)
+}

@@ -1,0 +1,205 @@
+package gitops
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// WithAllowedSigners makes views tell records that no allowed key has signed. Default: all are believed.
+func WithAllowedSigners(keys *git.Verifier) Option {
+	return func(c *Client) { c.signers = keys }
+}
+
+// UnsignedRecord is a record that was changed last by a commit that none of the allowed keys has signed.
+type UnsignedRecord struct {
+	// Record is the path of the record.
+	Record string
+	// Commit is the one that changed it; "" where that is older than the commits that were read.
+	Commit string
+	read   int // commits
+}
+
+// String names the record and the commit.
+func (u UnsignedRecord) String() string {
+	if u.Commit == "" {
+		return fmt.Sprintf("the record %q was changed before the last %d commits, so that it is not known who signed it", u.Record, u.read)
+	}
+	return fmt.Sprintf("the record %q was changed by commit %s, which none of allowed_signers has signed", u.Record, u.Commit)
+}
+
+// compareUnsigned puts those whose commit is known first.
+func compareUnsigned(a, b UnsignedRecord) int {
+	if (a.Commit == "") != (b.Commit == "") {
+		return cmp.Compare(len(b.Commit), len(a.Commit))
+	}
+	return strings.Compare(a.Record, b.Record)
+}
+
+// Unsigned returns, of these hosts, the ones whose record was changed last by a commit that none of the allowed keys
+// has signed, with a sentence that names both. A record whose id is known was written by who knows it, and needs no signature.
+// Without allowed keys it is none, and reads nothing; else it reads commits as far back as they tell who changed the
+// records.
+//
+// Errors: as of Inspect.
+func (v *View) Unsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
+	files := map[string]git.Hash{}
+	for host, record := range known {
+		if id, ok := v.records[host]; ok && !git.IsID(record, id) {
+			files[v.owner.record(host)] = id
+		}
+	}
+	release, err := v.look.hold(ctx)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	defer release()
+	found, err := v.look.unsigned(ctx, files)
+	if err != nil {
+		return nil, describe(v.remote, err)
+	}
+	unsigned := map[string]string{}
+	for host := range known {
+		if record, ok := found[v.owner.record(host)]; ok {
+			unsigned[host] = record.String()
+		}
+	}
+	return unsigned, nil
+}
+
+// UnsignedClaims returns, of these claims, the ones whose record was changed last by a commit that none of the allowed
+// keys has signed, with a sentence that names both. It is View.Unsigned for claims.
+//
+// Errors: as of Claims.
+func (l *Look) UnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
+	release, err := l.hold(ctx)
+	if err != nil {
+		return nil, describe(l.remote, err)
+	}
+	defer release()
+	if err := l.openClaims(ctx, at); err != nil {
+		return nil, describe(l.remote, err)
+	}
+	files, entries := map[string]git.Hash{}, l.seen.claimEntries(at)
+	for _, name := range names {
+		if id, ok := entries[name]; ok {
+			files[ClaimRecordPath(at, name)] = id
+		}
+	}
+	found, err := l.unsigned(ctx, files)
+	if err != nil {
+		return nil, describe(l.remote, err)
+	}
+	unsigned := map[string]string{}
+	for _, name := range names {
+		if record, ok := found[ClaimRecordPath(at, name)]; ok {
+			unsigned[name] = record.String()
+		}
+	}
+	return unsigned, nil
+}
+
+// unsignedIn returns the records of an inventory that none of the allowed keys has signed.
+func (l *Look) unsignedIn(ctx context.Context, records []ownedRecord, claims []Claim) ([]UnsignedRecord, error) {
+	files := map[string]git.Hash{}
+	for _, r := range records {
+		files[r.owner.record(r.host)] = r.id
+	}
+	for _, claim := range claims {
+		files[ClaimRecordPath(claim.Path, claim.Name)] = l.seen.claimEntries(claim.Path)[claim.Name]
+	}
+	found, err := l.unsigned(ctx, files)
+	return slices.SortedFunc(maps.Values(found), compareUnsigned), err
+}
+
+// unsigned looks for the commits that gave files their ids, and returns the files for which none of the allowed keys
+// has signed it.
+func (l *Look) unsigned(ctx context.Context, files map[string]git.Hash) (map[string]UnsignedRecord, error) {
+	unsigned := map[string]UnsignedRecord{}
+	if l.signers == nil || len(files) == 0 {
+		return unsigned, nil
+	}
+	past := newLineage(l.tip)
+	limit := maxInventoryDepth
+	if l.tip.MaxPast() < git.LastDepth {
+		limit = git.FirstDepth
+	}
+	changed := map[string]git.Hash{}
+	for {
+		reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
+		for _, head := range past.heads { // all of them, so that a request brings what is missing of all
+			for file := range files {
+				reader.file(head.Tree, file)
+			}
+		}
+		if len(reader.missing) > 0 {
+			if err := l.tip.NeedPast(ctx, reader.missing, max(past.depth, git.FirstDepth)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for file, id := range files {
+			if commit, ok := past.changer(&reader, file, id); ok {
+				changed[file] = commit
+			}
+		}
+		if len(changed) == len(files) || past.exhausted() || past.depth >= limit {
+			break
+		}
+		if err := past.deepen(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for file := range files {
+		commit, ok := changed[file]
+		if !ok {
+			unsigned[file] = UnsignedRecord{Record: file, read: past.depth}
+			continue
+		}
+		if text, _ := past.tip.CommitText(commit); !l.signers.Verify(text) {
+			unsigned[file] = UnsignedRecord{Record: file, Commit: commit.String()}
+		}
+	}
+	return unsigned, nil
+}
+
+// changer is the commit that gave a file its id: at a merge, one of the side that the file came from. It fails where
+// the commits that are here do not tell.
+func (l *lineage) changer(reader *pastTrees, file string, id git.Hash) (git.Hash, bool) {
+	for at := l.tip.Commit; ; {
+		head, ok := l.heads[at]
+		if !ok {
+			return git.Hash{}, false
+		}
+		from := git.Hash{}
+		for _, parent := range head.Parents {
+			before, ok := l.heads[parent]
+			if !ok {
+				return git.Hash{}, false
+			}
+			if reader.file(before.Tree, file) == id {
+				from = parent
+				break
+			}
+		}
+		if from.IsZero() {
+			return at, true
+		}
+		at = from
+	}
+}
+
+// file is the id of the file at a path; zero when there is none.
+func (p *pastTrees) file(root git.Hash, at string) git.Hash {
+	e := git.Search(p.entries(p.below(root, path.Dir(at))), path.Base(at), false)
+	if e == nil || !e.IsFile() {
+		return git.Hash{}
+	}
+	return e.ID
+}

@@ -1,0 +1,22 @@
+package wait
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Locks are locks by name, which are waited for no longer than a context lasts. Each has one holder at a time, and
+// those who wait get it in the order in which they came. The zero value is ready.
+type Locks struct{ byName sync.Map }
+
+// Take waits until the lock of a name is free, or returns the error of the context when that ends first.
+func (l *Locks) Take(ctx context.Context, name string) (release func(), err error) {
+	found, _ := l.byName.LoadOrStore(name, semaphore.NewWeighted(1))
+	lock := found.(*semaphore.Weighted)
+	if err := lock.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func() { lock.Release(1) }, nil
+}
