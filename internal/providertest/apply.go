@@ -70,6 +70,9 @@ func (a *applying) apply(ctx context.Context, resource Resource, change *Change)
 	switch {
 	case change.Deposed:
 		return a.destroyDeposed(ctx, address, change.deposed)
+	case change.Action == Forget:
+		a.change(func(state State) { delete(state, address) })
+		return nil
 	case change.Action == Delete:
 		return a.destroy(ctx, change)
 	case change.Action == DeleteThenCreate:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -22,6 +23,7 @@ const (
 	Delete           Action = "delete"
 	DeleteThenCreate Action = "delete, create"
 	CreateThenDelete Action = "create, delete"
+	Forget           Action = "forget" // out of the state, and left where it is
 )
 
 // Replaces reports whether the action makes a new object in place of the old one.
@@ -54,8 +56,15 @@ func (c *Change) plain() *Change {
 type Plan struct {
 	Changes       []*Change // of each object, in the order of the addresses
 	Configuration Configuration
-	refreshed     State
-	destroys      bool
+	// ExitCode is that of `plan -detailed-exitcode`: 2 where there is something to apply, else 0. A plan that only
+	// refreshes has something to apply where an object is found otherwise than the state has it, or where what the
+	// provider keeps of it is.
+	ExitCode int
+	Drifted  []string // what a plan that only refreshes finds so; with Terraform, by its attributes alone
+
+	refreshed State
+	destroys  bool
+	file      string // of a plan of Terraform's
 }
 
 // Empty reports whether nothing is to be done.
@@ -77,9 +86,17 @@ func (p *Plan) Change(address string) *Change {
 func (p *Plan) Refreshed() State { return p.refreshed.Clone() }
 
 type options struct {
-	destroy, skipRefresh bool
-	replace              []string
-	imports              map[string]string
+	destroy, skipRefresh, refreshOnly bool
+	replace, targets, removed         []string
+	imports, moved                    map[string]string
+}
+
+func optionsOf(given []Option) options {
+	how := options{imports: map[string]string{}, moved: map[string]string{}}
+	for _, option := range given {
+		option(&how)
+	}
+	return how
 }
 
 // Option changes how a plan is made.
@@ -96,23 +113,37 @@ func Replace(addresses ...string) Option {
 // SkipRefresh is -refresh=false.
 func SkipRefresh() Option { return func(o *options) { o.skipRefresh = true } }
 
+// RefreshOnly is -refresh-only.
+func RefreshOnly() Option { return func(o *options) { o.refreshOnly = true } }
+
+// Target is -target.
+func Target(addresses ...string) Option {
+	return func(o *options) { o.targets = append(o.targets, addresses...) }
+}
+
 // ImportBlock is a block `import { to, id }`.
 func ImportBlock(address, id string) Option {
-	return func(o *options) {
-		if o.imports == nil {
-			o.imports = map[string]string{}
-		}
-		o.imports[address] = id
-	}
+	return func(o *options) { o.imports[address] = id }
+}
+
+// MovedBlock is a block `moved { from, to }`.
+func MovedBlock(from, to string) Option {
+	return func(o *options) { o.moved[from] = to }
+}
+
+// RemovedBlock is a block `removed { from }` that destroys nothing.
+func RemovedBlock(address string) Option {
+	return func(o *options) { o.removed = append(o.removed, address) }
 }
 
 // Plan refreshes the state and plans.
 func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
-	var how options
-	for _, option := range given {
-		option(&how)
+	how := optionsOf(given)
+	configuration, said := w.read(ctx, configuration)
+	if said.Err() != nil {
+		return nil, said
 	}
-	from := w.State
+	from := w.State.moved(how.moved)
 	if how.destroy && !how.skipRefresh && len(w.State) > 0 {
 		// Core makes a whole normal plan to get a refreshed state. What is wrong with that ends the destroy,
 		// and its warnings are not shown.
@@ -124,7 +155,8 @@ func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given
 		}
 		from = plan.refreshed
 	}
-	return w.planAll(ctx, configuration, from, how)
+	plan, more := w.planAll(ctx, configuration, from, how)
+	return plan, append(said, more...)
 }
 
 // planAll makes a plan in one process.
@@ -140,7 +172,22 @@ func (w *Workspace) planAll(ctx context.Context, configuration Configuration, fr
 	plan := &Plan{Configuration: configuration, refreshed: from.Clone(), destroys: how.destroy}
 	changes := map[string][]*Change{}
 	var mu sync.Mutex
-	said = append(said, w.each(union(from, configuration.Resources), func(address string) Diagnostics {
+	addresses := union(from, configuration.Resources)
+	if how.targets != nil {
+		addresses = how.targets
+	}
+	said = append(said, w.each(addresses, func(address string) Diagnostics {
+		if how.refreshOnly {
+			was, said := p.current(ctx, address, from[address].Current, true) // as a newer provider reads it
+			now, more := p.current(ctx, address, from[address].Current, false)
+			mu.Lock()
+			defer mu.Unlock()
+			if !reflect.DeepEqual(was.object, now.object) {
+				plan.Drifted = append(plan.Drifted, address)
+			}
+			plan.refreshed.setCurrent(address, now.object)
+			return append(said, more...)
+		}
 		planned, instance, said := p.planInstance(ctx, configuration, address, from[address], how)
 		mu.Lock()
 		defer mu.Unlock()
@@ -155,6 +202,9 @@ func (w *Workspace) planAll(ctx context.Context, configuration Configuration, fr
 	}
 	if said.Err() != nil {
 		return nil, said
+	}
+	if !plan.Empty() || len(how.moved) > 0 || len(how.imports) > 0 || len(plan.Drifted) > 0 {
+		plan.ExitCode = 2
 	}
 	return plan, said
 }
@@ -178,6 +228,11 @@ func (p *process) planInstance(
 		}
 	}
 	resource, configured := configuration.Resources[address]
+	if !how.destroy && !configured && slices.Contains(how.removed, address) {
+		object, said := p.current(ctx, address, instance.Current, how.skipRefresh)
+		refreshed.Current = object.object
+		return append(changes, &Change{Address: address, Action: Forget, before: object.value, after: tftypes.NewValue(object.value.Type(), nil)}), refreshed, said
+	}
 	if how.destroy || !configured {
 		object, change, more := p.planGone(ctx, address, instance.Current, how, !p.refreshesOrphans)
 		refreshed.Current = object

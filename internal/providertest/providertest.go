@@ -23,10 +23,17 @@ type Configuration struct {
 }
 
 // Resource is a resource of a configuration. Attributes holds nil, bool, string, int, float64, json.Number,
-// []any, map[string]any, Unknown and Call.
+// []any, map[string]any, Unknown, Call and Reading.
 type Resource struct {
 	Attributes          map[string]any
 	CreateBeforeDestroy bool
+}
+
+// Reading stands for an attribute of a data source, which is read before anything else is planned.
+type Reading struct {
+	DataSource string
+	Attributes map[string]any
+	Attribute  string
 }
 
 // Workspace is a folder in which somebody uses Terraform: a provider, and the state.
@@ -140,8 +147,12 @@ func (p *process) importObject(ctx context.Context, address, id string, there bo
 	return value, private, said
 }
 
-// Lose takes a resource from the state, as `terraform state rm` or the loss of a state does.
-func (w *Workspace) Lose(address string) { delete(w.State, address) }
+// Lose takes resources from the state, as `terraform state rm` or the loss of a state does.
+func (w *Workspace) Lose(addresses ...string) {
+	for _, address := range addresses {
+		delete(w.State, address)
+	}
+}
 
 // Taint marks a resource for replacement.
 func (w *Workspace) Taint(address string) {
@@ -195,6 +206,27 @@ func (w *Workspace) ReadData(ctx context.Context, configuration Configuration, t
 	}
 	values, _ := fromValue(state).(map[string]any)
 	return values, said
+}
+
+// read reads the data sources that a configuration uses. An apply takes what its plan has read.
+func (w *Workspace) read(ctx context.Context, configuration Configuration) (Configuration, Diagnostics) {
+	var said Diagnostics
+	read := configuration
+	read.Resources = map[string]Resource{}
+	for _, address := range names(configuration.Resources) {
+		resource := configuration.Resources[address]
+		attributes := map[string]any{}
+		for name, value := range resource.Attributes {
+			if reading, ok := value.(Reading); ok {
+				values, more := w.ReadData(ctx, configuration, reading.DataSource, reading.Attributes)
+				said, value = append(said, more...), values[reading.Attribute]
+			}
+			attributes[name] = value
+		}
+		resource.Attributes = attributes
+		read.Resources[address] = resource
+	}
+	return read, said
 }
 
 // Evaluate calls functions, as an output would show their result.

@@ -40,6 +40,18 @@ func (s State) Clone() State {
 	return clone
 }
 
+// moved is the state with objects at other addresses.
+func (s State) moved(to map[string]string) State {
+	moved := State{}
+	for address, instance := range s {
+		if other, ok := to[address]; ok {
+			address = other
+		}
+		moved[address] = instance
+	}
+	return moved
+}
+
 func (s State) setCurrent(address string, object *Object) {
 	instance := s[address]
 	instance.Current = object

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,9 +24,10 @@ import (
 // Runner is a workspace with the stand-in, or with Terraform itself.
 type Runner interface {
 	Plan(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics)
+	ApplyPlan(ctx context.Context, plan *Plan) Diagnostics
 	Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics)
 	Import(ctx context.Context, configuration Configuration, address, id string) Diagnostics
-	Lose(address string)
+	Lose(addresses ...string)
 	Taint(address string)
 	Now() State
 }
@@ -44,6 +46,16 @@ type Terraform struct {
 	tool, folder, source string
 	environment          []string
 	ready                bool
+	plans                int // that were made
+}
+
+// NewInstalled is a workspace with a tool that installs the provider by itself, and starts a process of it for each
+// plan and each apply. What is given more is the environment in which it finds it.
+func NewInstalled(t *testing.T, tool, source string, environment ...string) *Terraform {
+	return &Terraform{
+		tool: tool, folder: t.TempDir(), source: source,
+		environment: append(append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1"), environment...),
+	}
 }
 
 // NewTerraform serves a provider for a tool until the test ends. source is the provider's, such as
@@ -84,38 +96,52 @@ func NewTerraform(t *testing.T, tool, source string, start Start) *Terraform {
 	}
 }
 
-// Plan refreshes the state and plans.
+// Plan refreshes the state and plans. Of a plan that changes nothing there is no more than that.
 func (t *Terraform) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
-	var how options
-	for _, option := range given {
-		option(&how)
-	}
-	if said := t.configure(ctx, configuration, how.imports); said != nil {
+	how := optionsOf(given)
+	if said := t.configure(ctx, configuration, how); said != nil {
 		return nil, said
 	}
-	arguments := []string{"plan", "-json", "-input=false", "-out=plan.out"}
+	t.plans++
+	file := fmt.Sprintf("plan-%d.out", t.plans)
+	arguments := []string{"plan", "-json", "-input=false", "-detailed-exitcode", "-out=" + file}
 	if how.destroy {
 		arguments = append(arguments, "-destroy")
 	}
 	if how.skipRefresh {
 		arguments = append(arguments, "-refresh=false")
 	}
+	if how.refreshOnly {
+		arguments = append(arguments, "-refresh-only")
+	}
 	for _, address := range how.replace {
 		arguments = append(arguments, "-replace="+address)
 	}
-	said := t.say(ctx, arguments...)
+	for _, address := range how.targets {
+		arguments = append(arguments, "-target="+address)
+	}
+	said, code := t.say(ctx, arguments...)
 	if said.Err() != nil {
 		return nil, said
 	}
-	output, err := t.run(ctx, "show", "-json", "plan.out")
-	if err != nil {
-		return nil, broken("", err)
+	plan := &Plan{}
+	if code != 0 {
+		output, err := t.run(ctx, "show", "-json", file)
+		if err == nil {
+			plan, err = parsePlan(output)
+		}
+		if err != nil {
+			return nil, broken("", err)
+		}
 	}
-	plan, err := parsePlan(output)
-	if err != nil {
-		return nil, broken("", err)
-	}
+	plan.ExitCode, plan.file = code, file
 	return plan, said
+}
+
+// ApplyPlan applies a plan as it was saved.
+func (t *Terraform) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
+	said, _ := t.say(ctx, "apply", "-json", "-input=false", plan.file)
+	return said
 }
 
 // Apply plans and applies.
@@ -124,12 +150,12 @@ func (t *Terraform) Apply(ctx context.Context, configuration Configuration, opti
 	if said.Err() != nil {
 		return nil, said
 	}
-	return plan, append(said, t.say(ctx, "apply", "-json", "-input=false", "plan.out")...)
+	return plan, append(said, t.ApplyPlan(ctx, plan)...)
 }
 
 // Import is `terraform import`.
 func (t *Terraform) Import(ctx context.Context, configuration Configuration, address, id string) Diagnostics {
-	if said := t.configure(ctx, configuration, nil); said != nil {
+	if said := t.configure(ctx, configuration, options{}); said != nil {
 		return said
 	}
 	if _, err := t.run(ctx, "import", "-input=false", "-no-color", address, id); err != nil {
@@ -138,8 +164,10 @@ func (t *Terraform) Import(ctx context.Context, configuration Configuration, add
 	return nil
 }
 
-// Lose takes a resource from the state.
-func (t *Terraform) Lose(address string) { _, _ = t.run(context.Background(), "state", "rm", address) }
+// Lose takes resources from the state.
+func (t *Terraform) Lose(addresses ...string) {
+	_, _ = t.run(context.Background(), append([]string{"state", "rm"}, addresses...)...)
+}
 
 // Taint marks a resource for replacement.
 func (t *Terraform) Taint(address string) { _, _ = t.run(context.Background(), "taint", address) }
@@ -162,8 +190,8 @@ func (t *Terraform) Now() State {
 }
 
 // configure writes the configuration, and initializes the folder once.
-func (t *Terraform) configure(ctx context.Context, configuration Configuration, imports map[string]string) Diagnostics {
-	text, err := configuration.json(t.source, imports)
+func (t *Terraform) configure(ctx context.Context, configuration Configuration, how options) Diagnostics {
+	text, err := configuration.json(t.source, how)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(t.folder, "main.tf.json"), text, 0o600)
 	}
@@ -180,19 +208,21 @@ func (t *Terraform) configure(ctx context.Context, configuration Configuration, 
 func (t *Terraform) run(ctx context.Context, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, t.tool, arguments...)
 	command.Dir, command.Env = t.folder, t.environment
-	var errors bytes.Buffer
-	command.Stderr = &errors
+	var problems bytes.Buffer
+	command.Stderr = &problems
 	output, err := command.Output()
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w: %s", t.tool, arguments[0], err, errors.Bytes())
+		err = fmt.Errorf("%s %s: %w: %s", t.tool, arguments[0], err, problems.Bytes())
 	}
 	return output, err
 }
 
-// say runs the tool and returns what it says in JSON.
-func (t *Terraform) say(ctx context.Context, arguments ...string) Diagnostics {
+// say runs the tool and returns what it says in JSON, and the exit code that says whether there is something to apply.
+func (t *Terraform) say(ctx context.Context, arguments ...string) (said Diagnostics, code int) {
 	output, failed := t.run(ctx, arguments...)
-	var said Diagnostics
+	if exit := new(exec.ExitError); errors.As(failed, &exit) && exit.ExitCode() == 2 {
+		failed, code = nil, 2
+	}
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	lines.Buffer(nil, 1<<26)
 	for lines.Scan() {
@@ -211,7 +241,7 @@ func (t *Terraform) say(ctx context.Context, arguments ...string) Diagnostics {
 	if failed != nil && said.Err() == nil {
 		said = append(said, broken("", failed)...)
 	}
-	return said
+	return said, code
 }
 
 func parsePlan(text []byte) (*Plan, error) {
@@ -224,6 +254,7 @@ func parsePlan(text []byte) (*Plan, error) {
 				AfterUnknown  any `json:"after_unknown"`
 			}
 		} `json:"resource_changes"`
+		ResourceDrift []struct{ Address string } `json:"resource_drift"`
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -231,6 +262,9 @@ func parsePlan(text []byte) (*Plan, error) {
 		return nil, err
 	}
 	plan := &Plan{}
+	for _, resource := range parsed.ResourceDrift {
+		plan.Drifted = append(plan.Drifted, resource.Address)
+	}
 	for _, resource := range parsed.ResourceChanges {
 		if strings.HasPrefix(resource.Address, "terraform_data.") {
 			continue
@@ -282,9 +316,9 @@ func withUnknown(value, unknown any) any {
 
 // json writes a configuration for Terraform. What is unknown while planning is the output of a resource that
 // is made by the same apply.
-func (c Configuration) json(source string, imports map[string]string) ([]byte, error) {
+func (c Configuration) json(source string, how options) ([]byte, error) {
 	_, name, _ := strings.Cut(source, "/")
-	e := &encoder{provider: name, later: map[string]any{}, locals: map[string]any{}}
+	e := &encoder{provider: name, later: map[string]any{}, locals: map[string]any{}, data: map[string]map[string]any{}}
 	resources := map[string]map[string]any{}
 	for _, address := range names(c.Resources) {
 		resource := c.Resources[address]
@@ -311,15 +345,24 @@ func (c Configuration) json(source string, imports map[string]string) ([]byte, e
 	if len(resources) > 0 {
 		root["resource"] = resources
 	}
+	if len(e.data) > 0 {
+		root["data"] = e.data
+	}
 	if len(e.locals) > 0 {
 		root["locals"] = e.locals
 	}
-	var blocks []any
-	for _, address := range names(imports) {
-		blocks = append(blocks, map[string]any{"to": address, "id": imports[address]})
+	blocks := map[string][]any{}
+	for _, address := range names(how.imports) {
+		blocks["import"] = append(blocks["import"], map[string]any{"to": address, "id": e.encode(how.imports[address])})
 	}
-	if blocks != nil {
-		root["import"] = blocks
+	for _, from := range names(how.moved) {
+		blocks["moved"] = append(blocks["moved"], map[string]any{"from": from, "to": how.moved[from]})
+	}
+	for _, address := range how.removed {
+		blocks["removed"] = append(blocks["removed"], map[string]any{"from": address, "lifecycle": map[string]any{"destroy": false}})
+	}
+	for name, list := range blocks {
+		root[name] = list
 	}
 	return json.MarshalIndent(root, "", "  ")
 }
@@ -327,6 +370,7 @@ func (c Configuration) json(source string, imports map[string]string) ([]byte, e
 type encoder struct {
 	provider      string
 	later, locals map[string]any
+	data          map[string]map[string]any
 }
 
 func (e *encoder) encode(value any) any {
@@ -347,6 +391,13 @@ func (e *encoder) encode(value any) any {
 			arguments[i] = "local." + name
 		}
 		return "${provider::" + e.provider + "::" + value.Function + "(" + strings.Join(arguments, ", ") + ")}"
+	case Reading:
+		if e.data[value.DataSource] == nil {
+			e.data[value.DataSource] = map[string]any{}
+		}
+		label := "read" + strconv.Itoa(len(e.data[value.DataSource]))
+		e.data[value.DataSource][label] = e.encode(value.Attributes)
+		return "${data." + value.DataSource + "." + label + "." + value.Attribute + "}"
 	case []any:
 		list := make([]any, len(value))
 		for i, element := range value {

@@ -242,6 +242,9 @@ func (s *side) make(ctx context.Context, m move) (outcome []string) {
 	}
 	if plan != nil {
 		for _, change := range plan.Changes {
+			if change.Action == "no-op" { // which the plan of a tool does not always list
+				continue
+			}
 			outcome = append(outcome, fmt.Sprintf("%s %s, deposed %t: %v -> %v", change.Action, change.Address, change.Deposed, change.Before, change.After))
 		}
 	}
