@@ -29,6 +29,9 @@ type Object struct {
 	Partial bool
 	// Merged are the keys of data, in order, that credentials and feedback have in an object of the agent's own manifests.
 	Merged []string
+	// FromCredentials are the paths of fields, of an object that is no Secret, whose values are among the credentials, such
+	// as certificates. They are in no state, either.
+	FromCredentials [][]string
 	// Reports says that the status of the object shows when it is ready.
 	Reports bool
 }
@@ -260,4 +263,5 @@ func (r *renderer) mergeFields(some, into *Object) {
 		}
 		into.Object[field] = fields
 	}
+	into.FromCredentials = append(into.FromCredentials, some.FromCredentials...)
 }

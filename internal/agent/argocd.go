@@ -104,7 +104,8 @@ func (r *renderer) find(where Where, kind, name string) *Object {
 func (r *renderer) argoRepository(where Where) {
 	s, c := r.settings, &r.settings.Credentials
 	if host := repositoryHost(s.Repository.URL); c.CACertificates != "" {
-		r.addFields(where, Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates}).Shared = where == OnHub
+		certificates := r.addFields(where, Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates})
+		certificates.Shared, certificates.FromCredentials = where == OnHub, [][]string{{"data", host}}
 	}
 	texts := map[string]string{"type": "git", "url": s.Repository.URL}
 	switch {

@@ -82,7 +82,10 @@ func (r *renderer) argoFeedback() {
 		trigger = append(trigger, map[string]any{"when": one.when, "oncePer": one.oncePer, "send": []any{template}})
 	}
 	data["trigger."+name] = yamlText(trigger)
-	r.addFields(OnCluster, Feedback, "ConfigMap", "argocd-notifications-cm", "data", data)
+	settings := r.addFields(OnCluster, Feedback, "ConfigMap", "argocd-notifications-cm", "data", data)
+	if f.App != nil {
+		settings.FromCredentials = [][]string{{"data", "service.github"}}
+	}
 	r.addFields(OnCluster, Feedback, "ConfigMap", "argocd-cm", "data", map[string]any{"resource.customizations.health.argoproj.io_Application": argoHealth})
 }
 

@@ -29,6 +29,9 @@ func (r *renderer) rancher() {
 		}
 		root := r.add(OnCluster, Root, "fleet.cattle.io/v1alpha1", "GitRepo", s.Namespace, s.Name+"-"+host.suffix, map[string]any{"spec": spec})
 		root.Reports = true
+		if s.Credentials.CACertificates != "" {
+			root.FromCredentials = [][]string{{"spec", "caBundle"}}
+		}
 		r.mark(root)
 		root.SetLabels(merged(root.GetLabels(), map[string]string{render.HostLabel: render.LabelValue(host.name)}))
 	}

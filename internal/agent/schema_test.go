@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
@@ -52,6 +54,79 @@ func TestARealAPIAcceptsTheObjectsOfEveryAgent(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What a reconciler's table of fields names is there in the definitions of its kinds.
+func TestDecisiveFieldsAreFieldsOfTheirKinds(t *testing.T) {
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	for _, name := range reconciler.Names() {
+		for _, one := range reconciler.Named(name).Decisive {
+			if strings.HasPrefix(one.Group, "notification.") { // whose definitions the module proxy does not have
+				continue
+			}
+			definition := server.Get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", resources[one.Kind]+"."+one.Group)
+			if definition == nil {
+				t.Errorf("%s: kind %s of %s is not defined", name, one.Kind, one.Group)
+				continue
+			}
+			versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+			version, _ := versions[len(versions)-1].(map[string]any)
+			for _, field := range one.Fields {
+				if field.Steps()[0] == "metadata" {
+					continue
+				}
+				below, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+				for _, step := range field.Steps() {
+					properties, _ := below["properties"].(map[string]any)
+					below, _ = properties[step].(map[string]any)
+				}
+				if below == nil {
+					t.Errorf("%s: %s has no field %s", name, one.Kind, field.Path)
+				}
+			}
+		}
+	}
+}
+
+// Credentials are in no state, so an object that has some of them outside of a Secret says where.
+func TestEveryFieldOfACredentialIsMarked(t *testing.T) {
+	t.Parallel()
+	others := strings.NewReplacer("secret", "another", "MIIB", "MIIC")
+	app := func(app *agent.GitHubApp) *agent.GitHubApp {
+		if app == nil {
+			return nil
+		}
+		return &agent.GitHubApp{ID: "7" + app.ID, InstallationID: "7" + app.InstallationID, PrivateKey: others.Replace(app.PrivateKey), URL: app.URL}
+	}
+	found := 0
+	for name, settings := range everySetting() {
+		changed := settings
+		c := &changed.Credentials
+		c.Token, c.BearerToken, c.Password = others.Replace(c.Token), others.Replace(c.BearerToken), others.Replace(c.Password)
+		c.SSHPrivateKey, c.CACertificates, c.GitHubApp = others.Replace(c.SSHPrivateKey), others.Replace(c.CACertificates), app(c.GitHubApp)
+		if c.Username != "" {
+			c.Username += "-too"
+		}
+		if changed.Feedback != nil {
+			feedback := *changed.Feedback
+			feedback.Token, feedback.App = others.Replace(feedback.Token), app(feedback.App)
+			changed.Feedback = &feedback
+		}
+		before, after := rendered(t, settings), rendered(t, changed)
+		for i := range before {
+			for _, steps := range before[i].FromCredentials {
+				found++
+				unstructured.RemoveNestedField(before[i].Object, steps...)
+				unstructured.RemoveNestedField(after[i].Object, steps...)
+			}
+			if different := missing("", before[i].Object, after[i].Object); before[i].GetKind() != "Secret" && len(different) > 0 {
+				t.Errorf("%s: %s has credentials in %q", name, before[i].ID(), different)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no object has a credential outside of a Secret")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // The reconcilers whose agents Flotilla can put onto a cluster, by the names that cluster types use.
@@ -120,7 +121,7 @@ type Exec struct {
 type AWS struct{ ClusterName, RoleARN string }
 
 const (
-	defaultName     = "flotilla"
+	defaultName     = reconciler.AgentName
 	defaultInterval = time.Minute
 	defaultTimeout  = 5 * time.Minute
 	defaultContext  = "flotilla/{cluster}/{host}"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,7 +54,7 @@ func Apply(ctx context.Context, clusters Clusters, wanted Wanted) (Result, error
 		if cluster == nil || len(objects) == 0 && wanted.UIDs[where] == "" {
 			continue
 		}
-		look, found, err := lookForKinds(ctx, cluster, where, objects, LookOptions{Force: wanted.Force})
+		look, found, err := lookForKinds(ctx, cluster, where, objects, LookOptions{Force: wanted.Force, Known: wanted.UIDs[where], Records: wanted.Records})
 		if err != nil {
 			return result, err
 		}
@@ -78,12 +77,15 @@ func Apply(ctx context.Context, clusters Clusters, wanted Wanted) (Result, error
 			objects = objects[count:]
 		}
 	}
+	for where, uid := range result.UIDs {
+		result.UIDs[where] = identifiedBy(uid, recordsOn(result.Records, where))
+	}
 	if wanted.Following != nil {
 		if err := wanted.Following.wait(ctx, clusters, wanted.Objects); err != nil {
 			return result, err
 		}
 	}
-	notes, err := removeFormer(ctx, clusters, wanted, result.UIDs)
+	notes, err := removeFormer(ctx, clusters, wanted, looks)
 	result.Notes = notes
 	return result, err
 }
@@ -161,7 +163,7 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 		seen = Seen{}
 	}
 	record := RecordOf(object)
-	created := isCreated(object, seen.Live, a.look.UID)
+	created := isCreated(object, seen.Live, a.look.Mark)
 	live := seen.Live
 	if Find(object, seen).State != Same {
 		applied, err := a.patch(ctx, object, created, seen)
@@ -175,6 +177,15 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 			}
 		}
 		live = applied.Object
+		if without := withoutFields(addedFields(object, live)); without != nil {
+			patched, err := a.cluster.Patch(ctx, kube.RefOf(object.Unstructured), without)
+			if err != nil {
+				return Record{}, err
+			}
+			if patched != nil {
+				live = patched
+			}
+		}
 	}
 	record.UID, record.Created = string(live.GetUID()), created
 	if object.Stage == agent.Definitions {
@@ -185,7 +196,7 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 
 // patch applies an object. It tries again while the kind of the object was defined a moment ago and is not served yet.
 func (a *applier) patch(ctx context.Context, object *agent.Object, created bool, seen Seen) (kube.Applied, error) {
-	ready := prepared(object.Unstructured, created, a.look.UID)
+	ready := prepared(object.Unstructured, created, a.look.Mark)
 	options := kube.ApplyOptions{Force: seen.Force || a.force}
 	var applied kube.Applied
 	err := poll(ctx, func() (bool, error) {
@@ -243,7 +254,7 @@ func blockerOf(live *unstructured.Unstructured) string {
 	if len(finalizers) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (it waits for what has set its finalizers: %s)", strings.Join(finalizers, ", "))
+	return fmt.Sprintf(" (it waits for what has set its finalizers: %s)", wording.OneLine(wording.List(finalizers, wording.Named)))
 }
 
 // untilEstablished waits until the API serves the kind of a definition.

@@ -2,7 +2,6 @@ package onboarding_test
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -67,7 +66,7 @@ func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
 		}
 		want := "Secret drifting/flotilla-repository: data.password changed\n" +
 			"GitRepository drifting/flotilla is gone\n" +
-			`Kustomization drifting/flotilla-cluster: spec.prune changed, by "kubectl-edit"`
+			`Kustomization drifting/flotilla-cluster: spec.prune, spec.suspend changed, by "kubectl-edit"`
 		if got := drift(ctx, t, cluster, objects); got != want {
 			t.Errorf("the drift is\n%s\nwant\n%s", got, want)
 		}
@@ -76,8 +75,8 @@ func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
 			t.Errorf("after it was put right, there is drift:\n%s", got)
 		}
 		live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "drifting", "flotilla-cluster")
-		if live.GetLabels()["others"] != "may" || fmt.Sprint(live.Object["spec"].(map[string]any)["suspend"]) != "true" {
-			t.Errorf("what others have added has gone: %v", live)
+		if live.GetLabels()["others"] != "may" || live.Object["spec"].(map[string]any)["suspend"] != nil {
+			t.Errorf("what others have added is %v: their labels stay, and what stops the agent does not", live)
 		}
 		before := live.GetResourceVersion()
 		apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
@@ -85,6 +84,94 @@ func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
 			t.Error("what was as it shall be was written")
 		}
 	})
+}
+
+// What somebody adds to an object of the agent, and what stops it or has it follow something else, is drift by name, and
+// the next apply takes it away.
+func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kustomize-controller}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`
+	for _, c := range []struct{ reconciler, kind, name, patch, want string }{
+		{agent.Flux, "kustomizations", "flotilla-cluster", `{"spec":{"suspend":true,"targetNamespace":"elsewhere"}}`, "Kustomization added-kustomizations/flotilla-cluster: spec.suspend, spec.targetNamespace"},
+		{agent.Flux, "gitrepositories", "flotilla", `{"spec":{"suspend":true,"ref":{"tag":"v1"}}}`, "GitRepository added-gitrepositories/flotilla: spec.ref.tag, spec.suspend"},
+		{agent.Flux, "deployments", "kustomize-controller", `{"spec":{"replicas":0}}`, "Deployment added-deployments/kustomize-controller: spec.replicas"},
+		{agent.ArgoCD, "applications", "flotilla-cluster", `{"metadata":{"annotations":{"argocd.argoproj.io/skip-reconcile":"true"}},"spec":{"syncPolicy":{"automated":{"enabled":false}}}}`,
+			"Application added-applications/flotilla-cluster: metadata.annotations[argocd.argoproj.io/skip-reconcile], spec.syncPolicy.automated.enabled"},
+		{agent.ArgoCD, "appprojects", "flotilla", `{"spec":{"syncWindows":[{"kind":"deny","schedule":"* * * * *","duration":"1h","applications":["*"]}]}}`, "AppProject added-appprojects/flotilla: spec.syncWindows"},
+		{agent.RancherFleet, "gitrepos", "flotilla-cluster", `{"spec":{"paused":true}}`, "GitRepo added-gitrepos/flotilla-cluster: spec.paused"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			t.Parallel()
+			of := settings("added-" + c.kind) // a namespace each, since they run at once
+			of.Reconciler = c.reconciler
+			if c.kind == "deployments" {
+				of.Install = []agent.Text{{Path: "install", Text: deployment}}
+			}
+			objects := rendered(t, of)
+			kind := schema.GroupVersionResource{Resource: c.kind}
+			for i := range objects {
+				if objects[i].GetName() == c.name && strings.HasPrefix(c.want, objects[i].GetKind()+" ") {
+					group := objects[i].GroupVersionKind()
+					kind.Group, kind.Version = group.Group, group.Version
+				}
+			}
+			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+				apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+				if _, err := server.Client().Resource(kind).Namespace(of.Namespace).Patch(ctx, c.name, types.MergePatchType, []byte(c.patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+					t.Fatal(err)
+				}
+				// A refresh and an apply find the same.
+				if got, want := drift(ctx, t, cluster, objects), c.want+` changed, by "kubectl-edit"`; got != want {
+					t.Errorf("the drift is\n%s\nwant\n%s", got, want)
+				}
+				apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+				if got := drift(ctx, t, cluster, objects); got != "" {
+					t.Errorf("after the next apply, there is drift:\n%s", got)
+				}
+			})
+		})
+	}
+}
+
+// The values of credentials are known to an apply alone: a refresh finds no drift in them, wherever they are.
+func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	pem := func(kind, text string) string {
+		return "-----BEGIN " + kind + "-----\n" + text + "\n-----END " + kind + "-----\n"
+	}
+	for _, reconciler := range []string{agent.Flux, agent.ArgoCD, agent.RancherFleet} {
+		t.Run(reconciler, func(t *testing.T) {
+			t.Parallel()
+			of := func(certificate, id string) []agent.Object {
+				given := settings("values-" + reconciler)
+				given.Reconciler, given.Credentials.CACertificates = reconciler, pem("CERTIFICATE", certificate)
+				if reconciler != agent.RancherFleet {
+					given.Repository.URL = "https://github.com/platform/gitops"
+					given.Feedback = &agent.Reporting{Forge: "github", App: &agent.GitHubApp{ID: id, InstallationID: "2", PrivateKey: pem("PRIVATE KEY", certificate)}}
+				}
+				return slices.DeleteFunc(rendered(t, given), func(object agent.Object) bool { // whose kinds this API does not have
+					return strings.HasPrefix(object.GetAPIVersion(), "notification.toolkit")
+				})
+			}
+			placeholders := of("unknown", "1")
+			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+				apply(ctx, t, cluster, onboarding.Wanted{Objects: of("given", "4711")})
+				if got := drift(ctx, t, cluster, placeholders); got != "" {
+					t.Errorf("right after it, there is drift:\n%s", got)
+				}
+				if reconciler == agent.ArgoCD {
+					if err := cluster.Delete(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "values-argocd", Name: "argocd-tls-certs-cm"}, kube.DeleteOptions{}); err != nil {
+						t.Error(err)
+					}
+					if got := drift(ctx, t, cluster, placeholders); got != "ConfigMap values-argocd/argocd-tls-certs-cm is gone" {
+						t.Errorf("after the certificates have gone, the drift is\n%s", got)
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestAnObjectOfOthersIsAConflictThatNamesThem(t *testing.T) {

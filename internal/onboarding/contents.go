@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -103,7 +103,7 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 			if err != nil {
 				return nil, err
 			}
-			if live != nil && !isWrittenByAgents(live) {
+			if live != nil && !isMadeByItself(live, b != nil) {
 				found = append(found, kube.RefOf(item).String())
 			}
 		}
@@ -111,17 +111,25 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 	return found, nil
 }
 
-// agentManagers are the first letters of the field managers by which agents and Kubernetes write their own objects.
-var agentManagers = []string{
-	"argocd-", "source-controller", "kustomize-controller", "helm-controller", "notification-controller", "gotk-", "image-", "fleet", "gitjob",
-	"kube-controller-manager", "kube-apiserver", kube.FieldManager,
-}
-
-// isWrittenByAgents says whether an object was written by an agent's own controllers alone.
-func isWrittenByAgents(live *unstructured.Unstructured) bool {
-	return !slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return !slices.ContainsFunc(agentManagers, func(prefix string) bool { return strings.HasPrefix(entry.Manager, prefix) })
-	}) && len(live.GetManagedFields()) > 0
+// isMadeByItself says whether people have had no part in an object: the agent, Kubernetes or Flotilla itself has made it.
+// An object of Flotilla that is still there when the agent's own have gone is of another agent.
+func isMadeByItself(live *unstructured.Unstructured, agentStays bool) bool {
+	var managers []string
+	for _, entry := range live.GetManagedFields() {
+		managers = append(managers, entry.Manager)
+	}
+	if reconciler.IsOwn(live.GroupVersionKind().Group, live.GetKind(), live.GetName(), live.GetLabels(), managers) {
+		return true
+	}
+	return len(managers) > 0 && !slices.ContainsFunc(managers, func(manager string) bool {
+		switch manager {
+		case "kube-controller-manager", "kube-apiserver":
+			return false
+		case kube.FieldManager:
+			return !agentStays
+		}
+		return true
+	})
 }
 
 // isTransient says whether objects of a kind come and go by themselves, such as events.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // writtenByServers are fields of metadata that only an API server and its controllers write.
@@ -22,9 +23,15 @@ var writtenByServers = []string{"managedFields", "resourceVersion", "generation"
 func Differences(before, after *unstructured.Unstructured) []string {
 	var found []string
 	differ(withoutServersFields(before), withoutServersFields(after), "", &found)
+	for i := range found {
+		found[i] = wording.OneLine(found[i]) // keys are what a cluster says
+	}
 	slices.Sort(found)
-	return found
+	return found[:min(len(found), maxFields)]
 }
+
+// maxFields is how many fields that differ are kept of one object: they are in the state.
+const maxFields = 100
 
 // withoutServersFields is an object without what API servers write.
 func withoutServersFields(object *unstructured.Unstructured) map[string]any {

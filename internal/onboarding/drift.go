@@ -54,8 +54,14 @@ func Find(object *agent.Object, seen Seen) Finding {
 	case seen.DryRun == nil:
 		return Finding{State: Gone} // its kind was removed, and the object with it
 	}
-	if differences := Differences(seen.Live, seen.DryRun); len(differences) > 0 {
-		return Finding{State: Changed, Fields: differences, By: managers}
+	differences := Differences(seen.Live, seen.DryRun)
+	for _, field := range addedFields(object, seen.Live) {
+		differences, managers = append(differences, field.Path), append(managers, managersOf(seen.Live, field.Steps())...)
+	}
+	if len(differences) > 0 {
+		slices.Sort(differences)
+		slices.Sort(managers)
+		return Finding{State: Changed, Fields: differences, By: slices.Compact(managers)}
 	}
 	if !sameOwnership(seen.Live, seen.DryRun) {
 		return Finding{State: Unmanaged}

@@ -30,8 +30,7 @@ type Seen struct {
 
 // Look is what was read of an agent's objects on one cluster.
 type Look struct {
-	// UID identifies the cluster.
-	UID  string
+	Identity
 	Seen map[agent.ID]Seen
 }
 
@@ -42,19 +41,22 @@ type LookOptions struct {
 	// SecretsUnknown says that the wanted content of Secrets is not known, as in a refresh: there is no dry run of them,
 	// and only their managers show whether they were changed.
 	SecretsUnknown bool
+	// Known is the UID of the cluster at the last apply, and Records are the objects that were applied then.
+	Known   string
+	Records []Record
 }
 
 // LookAt reads the objects that are for one cluster and applies them as a dry run. It changes nothing. An error is one
 // of the cluster as a whole; what the cluster says about one object is in Seen.Err.
 func LookAt(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, error) {
 	objects = objectsOn(objects, where)
-	uid, err := Identify(ctx, cluster)
+	identity, err := Identify(ctx, cluster, options.Known, recordsOn(options.Records, where))
 	if err != nil {
 		return Look{}, asFailure(where, err)
 	}
 	seen, errs := make([]Seen, len(objects)), make([]error, len(objects))
-	kube.Each(len(objects), func(i int) { seen[i], errs[i] = lookAt(ctx, cluster, &objects[i], uid, options) })
-	look := Look{UID: uid, Seen: make(map[agent.ID]Seen, len(objects))}
+	kube.Each(len(objects), func(i int) { seen[i], errs[i] = lookAt(ctx, cluster, &objects[i], identity.Mark, options) })
+	look := Look{Identity: identity, Seen: make(map[agent.ID]Seen, len(objects))}
 	for i := range objects {
 		if errs[i] != nil {
 			return Look{}, asFailure(where, errs[i])
@@ -64,8 +66,20 @@ func LookAt(ctx context.Context, cluster Cluster, where agent.Where, objects []a
 	return look, nil
 }
 
-// lookAt looks at one object.
-func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, uid string, options LookOptions) (Seen, error) {
+// lookAt looks at one object. A controller may write it between the two requests, which would be taken for a difference:
+// then it looks again.
+func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, mark string, options LookOptions) (Seen, error) {
+	for try := 1; ; try++ {
+		seen, err := lookOnce(ctx, cluster, object, mark, options)
+		if err != nil || try == lookAttempts || seen.Live == nil || seen.DryRun == nil || seen.Live.GetResourceVersion() == seen.DryRun.GetResourceVersion() {
+			return seen, err
+		}
+	}
+}
+
+const lookAttempts = 4
+
+func lookOnce(ctx context.Context, cluster Cluster, object *agent.Object, mark string, options LookOptions) (Seen, error) {
 	ref := kube.RefOf(object.Unstructured)
 	live, err := cluster.Read(ctx, ref)
 	if err != nil {
@@ -75,7 +89,10 @@ func lookAt(ctx context.Context, cluster Cluster, object *agent.Object, uid stri
 	if isTerminating(live) || options.SecretsUnknown && isSecret(object) {
 		return seen, nil
 	}
-	ready := prepared(object.Unstructured, isCreated(object, live, uid), uid)
+	if options.SecretsUnknown {
+		object = withLiveCredentials(object, live)
+	}
+	ready := prepared(object.Unstructured, isCreated(object, live, mark), mark)
 	dryRun, err := cluster.Apply(ctx, ready, kube.ApplyOptions{DryRun: true})
 	if kube.ReasonOf(err) == kube.ReasonConflict {
 		seen.Conflicts = kube.ConflictsOf(err)
@@ -97,8 +114,8 @@ func isSecret(object *agent.Object) bool {
 
 // isCreated says whether Flotilla has created an object, or will create it. A partial object, of which Flotilla sets
 // only some fields, belongs to others, even where it was not there before.
-func isCreated(object *agent.Object, live *unstructured.Unstructured, uid string) bool {
-	return !object.Partial && (live == nil || createdHere(live, uid))
+func isCreated(object *agent.Object, live *unstructured.Unstructured, mark string) bool {
+	return !object.Partial && (live == nil || createdHere(live, mark))
 }
 
 // objectError keeps an error about the object in what was seen, and returns one that is about the cluster, such as a timeout.

@@ -68,7 +68,7 @@ func RecordOf(object *agent.Object) Record {
 }
 
 const (
-	// createdAnnotation is on the objects that Flotilla has created. Its value is the uid of the cluster, so that it
+	// createdAnnotation is on the objects that Flotilla has created. Its value is the mark of the cluster, so that it
 	// says nothing about a copy of the object on another cluster.
 	createdAnnotation = "flotilla.dev/made-on"
 	// The labels that internal/agent gives its objects.
@@ -77,22 +77,9 @@ const (
 	environmentLabel = "flotilla.dev/environment"
 )
 
-// Identify returns the uid of a cluster, by which it differs from another cluster that replaces it: the uid of the
-// namespace kube-system, or "unknown" where the credentials may not read that.
-func Identify(ctx context.Context, cluster Cluster) (string, error) {
-	live, err := cluster.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
-	switch {
-	case kube.ReasonOf(err) == kube.ReasonForbidden, err == nil && live == nil:
-		return "unknown", nil
-	case err != nil:
-		return "", err
-	}
-	return string(live.GetUID()), nil
-}
-
-// createdHere says whether Flotilla has created an object on the cluster with this uid.
-func createdHere(live *unstructured.Unstructured, uid string) bool {
-	return live != nil && live.GetAnnotations()[createdAnnotation] == uid && uid != ""
+// createdHere says whether Flotilla has created an object on the cluster with this mark.
+func createdHere(live *unstructured.Unstructured, mark string) bool {
+	return live != nil && live.GetAnnotations()[createdAnnotation] == mark && mark != ""
 }
 
 // isOurs says whether Flotilla has applied an object.
@@ -106,15 +93,15 @@ func isOurs(live *unstructured.Unstructured) bool {
 }
 
 // prepared is an object in the form in which it is applied. created says whether Flotilla creates it or has created it.
-func prepared(object *unstructured.Unstructured, created bool, uid string) *unstructured.Unstructured {
+func prepared(object *unstructured.Unstructured, created bool, mark string) *unstructured.Unstructured {
 	ready := object.DeepCopy()
 	annotations := ready.GetAnnotations()
 	delete(annotations, createdAnnotation)
-	if created && uid != "" {
+	if created && mark != "" {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[createdAnnotation] = uid
+		annotations[createdAnnotation] = mark
 	}
 	ready.SetAnnotations(annotations)
 	if len(annotations) == 0 {

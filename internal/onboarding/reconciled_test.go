@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
@@ -40,12 +41,21 @@ const namespaces = `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: released, namespace: spared-own, labels: {helm.toolkit.fluxcd.io/name: web, helm.toolkit.fluxcd.io/namespace: spared-flux}}}
 `
 
-// writeAs writes a ConfigMap as an agent's controller does.
-func writeAs(t *testing.T, server *kubetest.Server, manager, namespace, name string, labels map[string]any) {
+// writeAs writes an object as a manager does.
+func writeAs(t *testing.T, server *kubetest.Server, manager, text string) {
 	t.Helper()
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": namespace, "labels": labels}}}
-	resource := server.Client().Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
-	if _, err := resource.Apply(t.Context(), name, object, metav1.ApplyOptions{FieldManager: manager}); err != nil {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	kind := object.GroupVersionKind()
+	plural := strings.ToLower(kind.Kind) + "s"
+	if strings.HasSuffix(plural, "ys") {
+		plural = strings.TrimSuffix(plural, "ys") + "ies"
+	}
+	server.Get(t, object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()) // waits until the kind is served
+	resource := server.Client().Resource(kind.GroupVersion().WithResource(plural)).Namespace(object.GetNamespace())
+	if _, err := resource.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -59,13 +69,8 @@ func TestADestroyThatDeletesLeavesNamespacesThatOthersUse(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	server.Apply(t, namespaces)
-	for _, namespace := range []string{"spared-followed", "spared-own"} {
-		labels := map[string]any{}
-		if namespace == "spared-followed" {
-			labels["kustomize.toolkit.fluxcd.io/name"] = "of-others"
-		}
-		writeAs(t, server, "kustomize-controller", namespace, "left", labels)
-	}
+	writeAs(t, server, "kustomize-controller", `{apiVersion: v1, kind: ConfigMap, metadata: {name: left, namespace: spared-followed, labels: {kustomize.toolkit.fluxcd.io/name: of-others}}}`)
+	writeAs(t, server, "helm-controller", `{apiVersion: v1, kind: Secret, metadata: {name: sh.helm.release.v1.web.v1, namespace: spared-own, labels: {owner: helm}}}`)
 	want := []string{
 		"Namespace spared-followed stays: it has objects of others, which would be removed with it: ConfigMap spared-followed/left",
 		"Namespace spared-used stays: it has objects of others, which would be removed with it: ConfigMap spared-used/theirs",

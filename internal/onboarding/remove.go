@@ -12,6 +12,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -37,15 +38,15 @@ func Remove(ctx context.Context, clusters Clusters, removal Removal) (notes []st
 			continue
 		}
 		records := recordsOn(removal.Records, where)
-		uid, err := Identify(ctx, cluster)
+		identity, err := Identify(ctx, cluster, removal.UIDs[where], records)
 		if err != nil {
 			return notes, asFailure(where, err)
 		}
-		if known := removal.UIDs[where]; known != "" && known != uid {
+		if known := removal.UIDs[where]; known != "" && known != identity.UID {
 			notes = append(notes, "another cluster has taken its place, and nothing on that one is touched")
 			continue
 		}
-		r := &remover{cluster: cluster, uid: uid, name: removal.Name, removeAll: removal.Delete}
+		r := &remover{cluster: cluster, mark: identity.Mark, name: removal.Name, removeAll: removal.Delete}
 		if err := r.remove(ctx, records); err != nil {
 			return append(notes, r.notes...), asFailure(where, err)
 		}
@@ -66,11 +67,11 @@ func recordsOn(records []Record, where agent.Where) []Record {
 
 // removeFormer removes the objects of the last apply that are not wanted any more. What they have applied on the
 // cluster stays, since another object may follow the same folders now.
-func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, uids map[agent.Where]string) (notes []string, err error) {
+func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, looks map[agent.Where]Look) (notes []string, err error) {
 	objects := byID(wanted.Objects)
 	for _, where := range applyOrder {
 		cluster := clusters[where]
-		if cluster == nil || wanted.UIDs[where] == "" || wanted.UIDs[where] != uids[where] {
+		if cluster == nil || wanted.UIDs[where] == "" || wanted.UIDs[where] != looks[where].UID {
 			continue
 		}
 		var former []Record
@@ -82,7 +83,7 @@ func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, uids ma
 		if len(former) == 0 {
 			continue
 		}
-		r := &remover{cluster: cluster, uid: uids[where], name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
+		r := &remover{cluster: cluster, mark: looks[where].Mark, name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
 		err := r.remove(ctx, former)
 		if notes = append(notes, r.notes...); err != nil {
 			return notes, asFailure(where, err)
@@ -104,7 +105,7 @@ func nameOf(objects []agent.Object) string {
 // remover removes objects from one cluster.
 type remover struct {
 	cluster Cluster
-	uid     string
+	mark    string // of the cluster
 	name    string // of the cluster whose agent, or whose former objects, are removed
 	// removeAll removes all objects; otherwise only what isRemovedAlways, and the objects that follow the folders.
 	removeAll bool
@@ -196,7 +197,7 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 		case errs[i] != nil:
 			return nil, errs[i]
 		case live == nil || record.Partial:
-		case record.Created && record.UID == string(live.GetUID()) || createdHere(live, r.uid):
+		case record.Created && record.UID == string(live.GetUID()) || createdHere(live, r.mark):
 			found = append(found, liveRecord{record, live})
 		case record.Created:
 			r.note("%s stays: it was made again by others", record.ID())
@@ -260,7 +261,7 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 		}
 		var left []string
 		err := poll(ctx, func() (bool, error) {
-			list, err := r.cluster.List(ctx, kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}, kube.ListOptions{Namespace: one.Namespace})
+			list, err := r.cluster.List(ctx, listedAs(reconciler.KindNamed("Application")), kube.ListOptions{Namespace: one.Namespace})
 			left = nil
 			for _, live := range list.Items {
 				name, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "name")
@@ -322,7 +323,7 @@ func (r *remover) prepare(ctx context.Context, roots []liveRecord) (*reconciled,
 		}
 		id, what := root.ID().String(), "pruning was not changed in time, and nothing was removed"
 		err := poll(ctx, func() (bool, error) { return r.changed(ctx, root.Ref(), change) })
-		if err == nil && root.Kind != "Kustomization" {
+		if err == nil {
 			err = poll(ctx, func() (bool, error) { return r.generated(ctx, root, change) })
 		}
 		if err != nil {
@@ -349,18 +350,15 @@ func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstru
 // generated says whether the objects that a controller generates from a root have the change, too: the Applications of an
 // ApplicationSet, the Bundles of a GitRepo. It patches those that do not have it yet, since their controller may be slow.
 func (r *remover) generated(ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
-	var kind kube.Kind
-	options := kube.ListOptions{Namespace: root.Namespace}
-	switch root.Kind {
-	case "ApplicationSet":
-		kind = kube.Kind{Group: "argoproj.io", Versions: "v1alpha1", Resource: "applications"}
-	case "GitRepo":
-		kind = kube.Kind{Group: "fleet.cattle.io", Versions: "v1alpha1", Resource: "bundles"}
-		options.LabelSelector = "fleet.cattle.io/repo-name=" + root.Name
-	default:
+	maker := reconciler.KindNamed(root.Kind)
+	if maker == nil || len(maker.Makes) == 0 {
 		return true, nil
 	}
-	list, err := r.cluster.List(ctx, kind, options)
+	options := kube.ListOptions{Namespace: root.Namespace}
+	if root.Kind == "GitRepo" {
+		options.LabelSelector = "fleet.cattle.io/repo-name=" + root.Name
+	}
+	list, err := r.cluster.List(ctx, listedAs(reconciler.KindNamed(maker.Makes[0])), options)
 	if err != nil {
 		return false, err
 	}

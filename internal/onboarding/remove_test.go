@@ -97,6 +97,75 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 	}
 }
 
+// A namespace of the agent goes with what the agent has made there for itself. What people have made there stays, by
+// whatever program: in Argo CD's UI, by a Kustomization of their own, or another agent of Flotilla.
+func TestADestroyThatDeletesLeavesWhatPeopleMade(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
+	const application = `apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: theirs, namespace: %s}
+spec: {project: default, destination: {server: "https://kubernetes.default.svc", namespace: x}, source: {repoURL: "https://git.example.com/x", path: ., targetRevision: main}}
+`
+	for name, c := range map[string]struct{ reconciler, manager, object, stays string }{
+		"ui":         {agent.ArgoCD, "argocd-server", application, "Application people-ui/theirs"},
+		"repository": {agent.ArgoCD, "argocd-server", `{apiVersion: v1, kind: Secret, metadata: {name: repo-1, namespace: %s, labels: {argocd.argoproj.io/secret-type: repository}}, data: {url: eA==}}`, "Secret people-repository/repo-1"},
+		"prefixes":   {agent.Flux, "image-puller", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}}`, "ConfigMap people-prefixes/theirs"},
+		"fleetwood":  {agent.RancherFleet, "fleetwood", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}}`, "ConfigMap people-fleetwood/theirs"},
+		"applied":    {agent.Flux, "kustomize-controller", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s, labels: {kustomize.toolkit.fluxcd.io/name: apps}}}`, "ConfigMap people-applied/theirs"},
+		"flotilla":   {agent.Flux, "flotilla", `{apiVersion: v1, kind: Secret, metadata: {name: other-repository, namespace: %s, labels: {app.kubernetes.io/managed-by: flotilla}}}`, "Secret people-flotilla/other-repository"},
+		"admin":      {agent.ArgoCD, "argocd-server", `{apiVersion: v1, kind: Secret, metadata: {name: argocd-initial-admin-secret, namespace: %s}, data: {password: eA==}}`, ""},
+		"project":    {agent.ArgoCD, "argocd-server", `{apiVersion: argoproj.io/v1alpha1, kind: AppProject, metadata: {name: default, namespace: %s}, spec: {sourceRepos: ["*"]}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := "people-" + name
+			of := settings(namespace)
+			of.Reconciler = c.reconciler
+			of.Install = []agent.Text{{Path: "install", Text: "{apiVersion: v1, kind: Namespace, metadata: {name: " + namespace + "}}"}}
+			if c.reconciler == agent.ArgoCD { // otherwise a project "default" is added
+				of.Install = append(of.Install, agent.Text{Path: "install", Text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-server}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"})
+			}
+			objects := rendered(t, of)
+			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+				result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
+				writeAs(t, server, c.manager, fmt.Sprintf(c.object, namespace))
+				done := make(chan struct{})
+				go func() { // as Argo CD's controller does
+					defer close(done)
+					for ctx.Err() == nil {
+						left := 0
+						for _, record := range result.Records {
+							if live, err := cluster.Read(ctx, record.Ref()); record.Kind == "Application" && err == nil && live != nil {
+								left++
+								if live.GetDeletionTimestamp() != nil {
+									_, _ = cluster.Patch(ctx, record.Ref(), map[string]any{"metadata": map[string]any{"finalizers": nil}})
+								}
+							}
+						}
+						if left == 0 {
+							return
+						}
+						time.Sleep(100 * time.Millisecond)
+					}
+				}()
+				notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs, Delete: true})
+				<-done
+				if err != nil {
+					t.Fatal(err)
+				}
+				stays := server.Get(t, "v1", "Namespace", "", namespace)
+				switch {
+				case c.stays == "" && (stays != nil || len(notes) > 0):
+					t.Errorf("the namespace stays: %q", notes)
+				case c.stays != "" && (stays == nil || stays.GetDeletionTimestamp() != nil || len(notes) != 1 || !strings.Contains(notes[0], c.stays)):
+					t.Errorf("the namespace goes with %s: %q", c.stays, notes)
+				}
+			})
+		})
+	}
+}
+
 func anyOf(texts []string) []any {
 	list := make([]any, len(texts))
 	for i, text := range texts {

@@ -1,0 +1,107 @@
+package onboarding
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// addedFields are the fields that others have added to an object, and that decide whether it does its work.
+func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconciler.Field {
+	if live == nil || object.Partial {
+		return nil
+	}
+	var added []reconciler.Field
+	for _, field := range reconciler.DecisiveFields(object.GroupVersionKind().Group, object.GetKind()) {
+		if _, wanted := valueAt(object.Object, field.Steps()); wanted {
+			continue
+		}
+		if value, found := valueAt(live.Object, field.Steps()); found && field.Matters(value) {
+			added = append(added, field)
+		}
+	}
+	return added
+}
+
+// withoutFields is the merge patch that removes fields; nil where there are none.
+func withoutFields(fields []reconciler.Field) map[string]any {
+	var patch map[string]any
+	for _, field := range fields {
+		if patch == nil {
+			patch = map[string]any{}
+		}
+		setAt(patch, field.Steps(), nil)
+	}
+	return patch
+}
+
+// withLiveCredentials is an object whose fields that are among the credentials have the values of the cluster, where these
+// are as Flotilla has applied them: what their values are is in no state.
+func withLiveCredentials(object *agent.Object, live *unstructured.Unstructured) *agent.Object {
+	if len(object.FromCredentials) == 0 || live == nil {
+		return object
+	}
+	own := *object
+	own.Unstructured = object.DeepCopy()
+	owned := ownedFields(live)
+	for _, steps := range object.FromCredentials {
+		if value, found := valueAt(live.Object, steps); found && hasField(owned, steps) {
+			setAt(own.Object, steps, value)
+		}
+	}
+	return &own
+}
+
+// managersOf are the managers of a field, sorted.
+func managersOf(live *unstructured.Unstructured, steps []string) []string {
+	var managers []string
+	for _, entry := range live.GetManagedFields() {
+		if hasField(fieldsOf(entry), steps) {
+			managers = append(managers, wording.OneLine(entry.Manager))
+		}
+	}
+	slices.Sort(managers)
+	return slices.Compact(managers)
+}
+
+// hasField says whether managed fields have a field.
+func hasField(fields map[string]any, steps []string) bool {
+	for _, step := range steps {
+		below, ok := fields["f:"+step].(map[string]any)
+		if !ok {
+			return false
+		}
+		fields = below
+	}
+	return true
+}
+
+// valueAt is the value at a path.
+func valueAt(object map[string]any, steps []string) (value any, found bool) {
+	value = object
+	for _, step := range steps {
+		fields, _ := value.(map[string]any)
+		if value, found = fields[step]; !found {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// setAt sets the value at a path.
+func setAt(object map[string]any, steps []string, value any) {
+	for _, step := range steps[:len(steps)-1] {
+		below, ok := object[step].(map[string]any)
+		if below = maps.Clone(below); !ok {
+			below = map[string]any{}
+		}
+		object[step] = below
+		object = below
+	}
+	object[steps[len(steps)-1]] = value
+}
