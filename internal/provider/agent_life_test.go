@@ -55,6 +55,58 @@ func TestARecreatedClusterIsOnboardedAgain(t *testing.T) {
 	}
 }
 
+// Credentials that may not read kube-system still notice another cluster in the place of theirs.
+func TestAnotherClusterIsNoticedWithoutRightsOnKubeSystem(t *testing.T) {
+	t.Parallel()
+	const rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: provider-narrow}
+rules:
+  - {apiGroups: [""], resources: [namespaces], resourceNames: [provider-narrow], verbs: [get, create, patch]}
+  - {apiGroups: [""], resources: [secrets], verbs: [get, create, patch, delete]}
+  - {apiGroups: [source.toolkit.fluxcd.io, kustomize.toolkit.fluxcd.io], resources: ["*"], verbs: [get, create, patch, delete]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: provider-narrow}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: provider-narrow}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: narrow}]
+`
+	reach := func(server *kubetest.Server) map[string]any {
+		server.Apply(t, rights)
+		for kind, version := range map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1"} { // the API knows the kinds by then
+			server.Get(t, version, kind, "default", "none")
+		}
+		certificate, key := server.ClientCertificate(t, "narrow")
+		return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
+	}
+	server, another := kubetest.Start(t, kubetest.Options{Agents: true}), kubetest.StartAnother(t, kubetest.Options{Agents: true})
+	attributes := anAgent("provider-narrow", nil)
+	here, there := onCluster(reach(server), attributes), onCluster(reach(another), attributes)
+	w, others := providertest.New(startProvider), providertest.New(startProvider)
+	appliedAgent(t, w, here)
+	appliedAgent(t, others, there)
+
+	// The other cluster has an agent of the same name, of another state.
+	if got := agentLines(planned(t, w, there)); !slices.Equal(got, []string{`cluster "edge-1" was replaced by another one: everything is applied again`}) {
+		t.Errorf("of another cluster the plan has %q", got)
+	}
+	if _, said := w.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil || !strings.Contains(said.String(), "another cluster has taken its place") {
+		t.Errorf("of a destroy on another cluster it is said %s", said)
+	}
+	if another.Get(t, "v1", "Secret", "provider-narrow", "flotilla-repository") == nil {
+		t.Error("the destroy has removed what another state has there")
+	}
+	// More rights later change nothing about which cluster it is.
+	if plan := planned(t, others, onCluster(theCluster(another), attributes)); !plan.Empty() {
+		t.Errorf("with more rights the plan has %q", agentLines(plan))
+	}
+	if _, said := others.Apply(t.Context(), there, providertest.Destroy()); said.Err() != nil || len(said) > 0 || another.Get(t, "v1", "Secret", "provider-narrow", "flotilla-repository") != nil {
+		t.Errorf("of a destroy on the same cluster it is said %s", said)
+	}
+}
+
 // A credential that goes into a Secret of the agent's own manifests is no drift, since no state knows it.
 func TestACredentialInASecretOfOthersIsNoDrift(t *testing.T) {
 	t.Parallel()

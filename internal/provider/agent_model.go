@@ -33,6 +33,16 @@ type agentMemory struct {
 	Reached clusterAccess `json:"reached,omitzero"`
 }
 
+// appliedObject is an object on a cluster, by the uid of the cluster.
+type appliedObject struct {
+	uid string
+	id  agent.ID
+}
+
+func (m *agentMemory) identityOf(record *onboarding.Record) appliedObject {
+	return appliedObject{m.UIDs[record.Where], record.ID()}
+}
+
 // clusterAccess says how a cluster is reached, without credentials.
 type clusterAccess struct {
 	Server        string `json:"server,omitempty"`
@@ -99,6 +109,20 @@ func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
 		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is for reconciler = "argocd-hub" only.`)
 	case isHub && m.Hub.ValueString() == m.Cluster.ValueString() && !m.Cluster.IsUnknown():
 		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is the cluster itself: reconciler = "argocd" is for an Argo CD in the cluster.`)
+	}
+}
+
+// What a destroy does with a cluster that cannot be reached.
+const (
+	failUnreachable = "fail"
+	forgetCluster   = "forget"
+)
+
+func (m *agentModel) checkOnUnreachable(diagnostics *diag.Diagnostics) {
+	values := []string{failUnreachable, forgetCluster}
+	if text := m.OnUnreachable.ValueString(); !m.OnUnreachable.IsNull() && !m.OnUnreachable.IsUnknown() && !slices.Contains(values, text) {
+		diagnostics.AddAttributeError(path.Root("on_unreachable"), "Invalid on_unreachable",
+			sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(values, ", "), fleet.DidYouMean(text, values))))
 	}
 }
 

@@ -32,6 +32,7 @@ type agentTask struct {
 	connection  *connection
 	model       *agentModel
 	diagnostics *diag.Diagnostics
+	counts      bool // among the planned agents, of which no two may have one name
 }
 
 func (r *agentResource) task(model *agentModel, diagnostics *diag.Diagnostics) *agentTask {
@@ -132,6 +133,7 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 		secrets = shape
 	}
 	tried := renderAgent(t.render, given, t.diagnostics)
+	t.checkTwice(tried)
 	if t.diagnostics.HasError() {
 		return
 	}
@@ -158,6 +160,33 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 	m.Changes, m.Found, m.Objects = listOf(lines), types.ListUnknown(types.StringType), objectsValue(after, nil)
 	if !waits {
 		t.try(ctx, targets, tried, secrets)
+	}
+}
+
+// plannedRoot is an object that follows a folder, by the name of the cluster that it is on.
+type plannedRoot struct {
+	cluster string
+	id      agent.ID
+}
+
+// checkTwice finds a second agent of this configuration that follows the folders with the objects of the first: each
+// would undo what the other applies, and a destroy of one would take the objects of both away.
+func (t *agentTask) checkTwice(objects []agent.Object) {
+	if t.connection == nil || !t.counts {
+		return
+	}
+	for i := range objects {
+		object := &objects[i]
+		if object.Part != agent.Root || object.Shared {
+			continue
+		}
+		id := object.ID()
+		if _, isPlanned := t.connection.plannedRoots.LoadOrStore(plannedRoot{t.nameOf(id.Where), id}, nil); isPlanned {
+			t.diagnostics.AddAttributeError(path.Root("name"), "Two agents have the same name", fmt.Sprintf(
+				"Another flotilla_agent of this configuration has the same cluster, namespace and name, and with them %s on cluster %q. "+
+					"Remove one of the two, or give it another name.", id, t.nameOf(id.Where)))
+			return
+		}
 	}
 }
 
@@ -413,7 +442,6 @@ func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 // kept.
 func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemory {
 	m := t.model
-	m.Changes = listOf(nil)
 	after := *before
 	targets, waits, missing := t.targets()
 	if waits || len(missing) > 0 || len(before.Records) == 0 {
@@ -426,7 +454,9 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 	var drift onboarding.Drift
 	err := connect(ctx, targets, t.asking(min(lookDeadline, remaining(ctx))), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
 		for _, one := range targets {
-			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: m.Force.ValueBool(), SecretsUnknown: true})
+			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{
+				Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UIDs[one.where], Records: before.Records,
+			})
 			if err != nil {
 				return err
 			}
@@ -441,49 +471,12 @@ func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemo
 		}
 		return &after
 	}
-	after.Drift = drift
+	// What is as it was applied is not kept: the state stays what it is, and a refresh reports nothing.
+	maps.DeleteFunc(drift.Clusters, func(where agent.Where, uid string) bool { return uid == before.UIDs[where] })
+	after.Drift = onboarding.Drift{}
+	if len(drift.Clusters) > 0 || len(drift.Findings) > 0 {
+		after.Drift = drift
+	}
 	m.Objects = objectsValue(objects, drift.Findings)
 	return &after
-}
-
-// remove removes the applied objects from the clusters. A cluster that does not exist any more is a success.
-func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
-	m := t.model
-	targets, waits, missing := t.targets()
-	gone := func(why string) {
-		t.diagnostics.AddAttributeWarning(path.Root("cluster"), "Cluster is gone", fmt.Sprintf(
-			"%s It is treated as gone, and its agent with it. If the cluster comes back, it follows its folders as before.", why))
-	}
-	if len(missing) > 0 || waits {
-		gone(fmt.Sprintf("Cluster %q is not among the provider's clusters.", t.names()[0].name.ValueString()))
-	}
-	records := before.Records
-	if len(records) == 0 {
-		objects := t.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
-		for i := range objects {
-			records = append(records, onboarding.RecordOf(&objects[i]))
-		}
-	}
-	farewell := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
-	for len(targets) > 0 {
-		var notes []string
-		err := connect(ctx, targets, t.asking(remaining(ctx)), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
-			notes, err = onboarding.Remove(ctx, clusters, farewell)
-			return err
-		})
-		t.warnOf(notes)
-		var lost []agent.Where
-		for _, failure := range onboarding.FailuresOf(err) {
-			if failure.Reason() == kube.ReasonUnreachable && failure.Cause == onboarding.CauseCluster {
-				gone(t.sentence(failure))
-				lost = append(lost, failure.Where)
-				continue
-			}
-			t.addFailure(failure)
-		}
-		if len(lost) == 0 {
-			return
-		}
-		targets = slices.DeleteFunc(targets, func(one target) bool { return slices.Contains(lost, one.where) })
-	}
 }

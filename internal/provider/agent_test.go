@@ -67,15 +67,19 @@ func planned(t *testing.T, w *providertest.Workspace, configuration providertest
 	return plan
 }
 
-// appliedAgent plans and applies, and plans again: that must be empty.
+// appliedAgent plans and applies, and plans again: that must be empty, and so must be what `plan -refresh-only` shows.
 func appliedAgent(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, options ...providertest.Option) *providertest.Plan {
 	t.Helper()
 	plan, said := w.Apply(t.Context(), configuration, options...)
 	if said.Err() != nil {
 		t.Fatal(said)
 	}
-	if again := planned(t, w, configuration, options...); !again.Empty() {
+	again := planned(t, w, configuration, options...)
+	if !again.Empty() {
 		t.Errorf("the plan after it has %q", agentLines(again))
+	}
+	if refresh := planned(t, w, configuration, append(options, providertest.RefreshOnly())...); refresh.ExitCode != 0 {
+		t.Errorf("a plan that only refreshes finds changes after it: %q", refresh.Drifted)
 	}
 	return plan
 }
@@ -170,7 +174,7 @@ func TestACredentialIsAppliedWithItsVersion(t *testing.T) {
 	}
 }
 
-// A cluster that is not known, not reachable, or gone.
+// A cluster that is not known or not reachable.
 func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
@@ -200,12 +204,106 @@ func TestAnAgentOfAClusterThatCannotBeAsked(t *testing.T) {
 	if plan, said := w.Plan(t.Context(), onCluster(map[string]any{"host": providertest.Unknown{}}, attributes)); len(said) > 0 || !plan.Empty() {
 		t.Errorf("of a cluster that is not known any more it is said %s", said)
 	}
+}
+
+// A destroy leaves nothing behind without a word: what cannot be reached may be there.
+func TestADestroyOfAnAgentNeedsItsCluster(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	attributes := anAgent("provider-lost", nil)
+	w := providertest.New(startProvider)
+	appliedAgent(t, w, onCluster(theCluster(server), attributes))
 	kept := w.State.Clone()
-	for name, cluster := range map[string]any{"away": away, "unknown to the provider": nil} {
+	isThere := func() bool { return server.Get(t, "v1", "Secret", "provider-lost", "flotilla-repository") != nil }
+	const left = "Secret provider-lost/flotilla-repository"
+	away := map[string]map[string]any{
+		"refuses connections":             {"host": "https://127.0.0.1:1", "token": "x"},
+		"has a name that does not exist":  {"host": "https://edge-1.invalid", "token": "x"},
+		"has a certificate of an unknown": {"host": server.Host, "token": "x"},
+	}
+	for name, cluster := range away {
 		w.State = kept.Clone()
-		if _, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh()); said.Err() != nil || !said.Has("Cluster is gone") || len(w.State) > 0 {
-			t.Errorf("of the end of a cluster that is %s it is said %s", name, said)
+		_, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh())
+		if said.Err() == nil || !said.Has("Cluster cannot be reached") || w.State.Values(theAgent) == nil || !isThere() {
+			t.Errorf("of a destroy whose cluster %s it is said %s", name, said)
 		}
+		for _, way := range []string{"terraform state rm", "removed block", `on_unreachable = "forget"`, "take it out of the provider's clusters"} {
+			if !strings.Contains(said.String(), way) {
+				t.Errorf("of a destroy whose cluster %s it is said %s, without %s", name, said, way)
+			}
+		}
+	}
+
+	// The provider does not name it any more.
+	w.State = kept.Clone()
+	if _, said := w.Apply(t.Context(), onCluster(nil, nil), providertest.SkipRefresh()); said.Err() != nil || !said.Has("Cluster is given up") ||
+		!strings.Contains(said.String(), left) || len(w.State) > 0 || !isThere() {
+		t.Errorf("of a destroy whose cluster the provider does not name it is said %s", said)
+	}
+
+	// It comes and goes.
+	w.State = kept.Clone()
+	attributes["on_unreachable"] = "forget"
+	if plan := appliedAgent(t, w, onCluster(theCluster(server), attributes)); plan.Empty() || fmt.Sprint(plan.Change(theAgent).After["found"]) != "[]" || len(agentLines(plan)) > 0 {
+		t.Errorf("a change of on_unreachable alone is planned as %q", agentLines(plan))
+	}
+	kept = w.State.Clone()
+	for name, cluster := range away {
+		w.State = kept.Clone()
+		if _, said := w.Apply(t.Context(), onCluster(cluster, nil), providertest.SkipRefresh()); said.Err() != nil || !said.Has("Cluster is given up") || !strings.Contains(said.String(), left) || len(w.State) > 0 {
+			t.Errorf("of a destroy that forgets, whose cluster %s, it is said %s", name, said)
+		}
+	}
+	w.State = kept.Clone()
+	if _, said := w.Apply(t.Context(), onCluster(theCluster(server), nil)); said.Err() != nil || len(said) > 0 || isThere() {
+		t.Errorf("of a destroy that would forget, whose cluster is there, it is said %s", said)
+	}
+}
+
+// Two agents of one name on a cluster would undo each other's work. One that is replaced, renamed or imported is not two.
+func TestTwoAgentsOfOneNameAreAnErrorAtPlan(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	const another = "flotilla_agent.another"
+	w := providertest.New(startProvider)
+	one := onCluster(theCluster(server), anAgent("provider-twice", nil))
+	both := func(further map[string]any) providertest.Configuration {
+		configuration := onCluster(theCluster(server), anAgent("provider-twice", nil))
+		configuration.Resources[another] = providertest.Resource{Attributes: anAgent("provider-twice", further)}
+		return configuration
+	}
+	isRefused := func(when string) {
+		t.Helper()
+		for _, further := range []map[string]any{nil, {"name": "flotilla"}, {"cluster_type": "other", "interval": "5m"}} {
+			_, said := w.Plan(t.Context(), both(further))
+			if len(said) != 1 || !said.Has("Two agents have the same name") || said[0].At != `AttributeName("name")` || !strings.Contains(said[0].Detail, `on cluster "edge-1"`) {
+				t.Errorf("%s, of two with %v it is said %s", when, further, said)
+			}
+		}
+	}
+	isRefused("at first")
+	if plan, said := w.Plan(t.Context(), both(map[string]any{"name": "other"})); said.Err() != nil || plan.Change(another) == nil {
+		t.Errorf("of another name it is said %s", said)
+	}
+	appliedAgent(t, w, one)
+	isRefused("beside one that is there")
+
+	for _, before := range []bool{false, true} {
+		one.Resources[theAgent] = providertest.Resource{Attributes: one.Resources[theAgent].Attributes, CreateBeforeDestroy: before}
+		if _, said := w.Apply(t.Context(), one, providertest.Replace(theAgent)); said.Err() != nil {
+			t.Errorf("of a replacement it is said %s", said)
+		}
+	}
+	renamed := providertest.Configuration{Provider: one.Provider, Resources: map[string]providertest.Resource{another: one.Resources[theAgent]}}
+	if _, said := w.Apply(t.Context(), renamed); said.Err() != nil {
+		t.Errorf("of another address it is said %s", said)
+	}
+	w.Lose(another)
+	if said := w.Import(t.Context(), one, theAgent, "edge-1"); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if _, said := w.Apply(t.Context(), one, providertest.Replace(theAgent)); said.Err() != nil {
+		t.Errorf("of an import that is replaced it is said %s", said)
 	}
 }
 
@@ -233,6 +331,7 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 	}{
 		"a reconciler":                 {agent: map[string]any{"reconciler": "fluxx"}, at: "reconciler", want: `did you mean "flux"?`},
 		"an on_destroy":                {agent: map[string]any{"on_destroy": "kep"}, at: "on_destroy", want: `did you mean "keep"?`},
+		"an on_unreachable":            {agent: map[string]any{"on_unreachable": "forgt"}, at: "on_unreachable", want: `did you mean "forget"?`},
 		"a hub without its kind":       {agent: map[string]any{"hub": "h"}, at: "hub", want: `hub is for reconciler = "argocd-hub" only.`},
 		"a kind without its hub":       {agent: map[string]any{"reconciler": "argocd-hub"}, at: "hub", want: `hub is required`},
 		"itself as a hub":              {agent: map[string]any{"reconciler": "argocd-hub", "hub": "edge-1"}, at: "hub", want: `hub is the cluster itself`},

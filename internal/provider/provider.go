@@ -4,6 +4,7 @@ package provider
 
 import (
 	"context"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/function"
@@ -50,7 +51,11 @@ type connection struct {
 	release  string
 	fleets   pipeline.Cache
 	agents   agent.Cache
-	clock    compliance.Clock // nil: the wall clock
+	// createdObjects are the objects of the agents that this process has created, by cluster and object.
+	createdObjects sync.Map
+	// plannedRoots are the objects that follow folders, of the agents that this process has planned.
+	plannedRoots sync.Map
+	clock        compliance.Clock // nil: the wall clock
 }
 
 // canAsk says whether repositories and Git hosts can be asked already.

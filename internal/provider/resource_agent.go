@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 )
 
 var (
@@ -75,8 +77,9 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 					"has, such as `argocd-k8s-auth`; `aws` is `{cluster_name, role_arn}`. A token or a client certificate is for `credentials_wo`.",
 			},
 			"name": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Name of the objects, or the beginning of their names. Default: `flotilla`.",
+				Optional: true,
+				MarkdownDescription: "Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same cluster, namespace " +
+					"and name are an error at plan.",
 			},
 			"namespace": schema.StringAttribute{
 				Optional:            true,
@@ -128,7 +131,13 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 				MarkdownDescription: "What a destroy does: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
 					"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and then " +
 					"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
-					"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy. A cluster that is gone is no error.",
+					"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy.",
+			},
+			"on_unreachable": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "What a destroy does with a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
+					"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters that come and " +
+					"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning.",
 			},
 			"force": schema.BoolAttribute{
 				Optional:            true,
@@ -174,6 +183,7 @@ type agentModel struct {
 	Feedback       types.Dynamic `tfsdk:"feedback"`
 	Wait           types.Bool    `tfsdk:"wait"`
 	OnDestroy      types.String  `tfsdk:"on_destroy"`
+	OnUnreachable  types.String  `tfsdk:"on_unreachable"`
 	Force          types.Bool    `tfsdk:"force"`
 	Timeouts       types.Dynamic `tfsdk:"timeouts"`
 	Objects        types.Map     `tfsdk:"objects"`
@@ -194,6 +204,7 @@ func (r *agentResource) ValidateConfig(ctx context.Context, req resource.Validat
 	}
 	decodeTimeouts(model.Timeouts, &resp.Diagnostics)
 	checkOnDestroy(model.OnDestroy, &resp.Diagnostics)
+	model.checkOnUnreachable(&resp.Diagnostics)
 	model.checkHub(&resp.Diagnostics)
 	if settings, known := model.settings(nil, &resp.Diagnostics); known && !resp.Diagnostics.HasError() {
 		renderAgent(agent.Render, settings, &resp.Diagnostics)
@@ -209,9 +220,10 @@ func (r *agentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 	var prior, plan agentModel
 	var before *agentMemory
+	recalled := recallAgent(ctx, req.Private, &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
-		before = recallAgent(ctx, req.Private, &resp.Diagnostics)
+		before = recalled
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("credentials_wo"), &plan.Secrets)...)
@@ -219,6 +231,9 @@ func (r *agentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		return
 	}
 	task := r.task(&plan, &resp.Diagnostics)
+	// A replacement is planned twice: first with the old state, then with none, but with its private state. What was
+	// imported has no private state, so it counts where it has no state either.
+	task.counts = (before != nil) == (len(recalled.Records) > 0)
 	task.plan(ctx, &prior, before)
 	if resp.Diagnostics.HasError() {
 		return
@@ -241,6 +256,9 @@ func (r *agentResource) Create(ctx context.Context, req resource.CreateRequest, 
 	after := r.task(&plan, &resp.Diagnostics).apply(ctx, nil)
 	if resp.Diagnostics.HasError() {
 		return
+	}
+	for i := range after.Records {
+		r.connection.createdObjects.Store(after.identityOf(&after.Records[i]), nil)
 	}
 	after.keep(ctx, resp.Private, &resp.Diagnostics)
 	plan.Secrets = types.DynamicNull()
@@ -276,7 +294,7 @@ func (r *agentResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	// A change of the timeouts alone touches no cluster: the plan says so.
+	// A change of timeouts, on_destroy or on_unreachable alone touches no cluster: the plan says so.
 	if plan.Found.IsUnknown() {
 		ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forUpdate)
 		defer cancel()
@@ -297,6 +315,16 @@ func (r *agentResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	before := recallAgent(ctx, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
+	}
+	if r.connection != nil && len(before.Records) > 0 {
+		// With create_before_destroy, an agent that replaces this one has just applied the same objects.
+		before.Records = slices.DeleteFunc(before.Records, func(record onboarding.Record) bool {
+			_, taken := r.connection.createdObjects.Load(before.identityOf(&record))
+			return taken
+		})
+		if len(before.Records) == 0 {
+			return
+		}
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
 	defer cancel()
