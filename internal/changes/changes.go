@@ -50,7 +50,6 @@ type Notes struct {
 	Total      int      // number of all assignments of the fleet; 0: not shown
 	RolledBack string   // the commit that the owner rolls back to, which is then the cause of every change; or ""
 	HandedOver string   // the owner whose folders are taken over unchanged; or ""
-	Adopted    []string // folders that had another owner or none, "<host>/<deployment target>"
 	Repaired   []string // hosts whose marker or record is repaired
 	Lines      []string // other lines, in this order
 	// Constraints are lines about rules, in this order.

@@ -152,10 +152,6 @@ func (s *summary) ownership() []string {
 	if s.notes.HandedOver != "" {
 		lines = append(lines, "owner "+quoted(s.notes.HandedOver)+" hands over its folders unchanged: nothing is removed")
 	}
-	if n := len(s.notes.Adopted); n > 0 {
-		lines = append(lines, counted(n, "folder")+" of others or without an owner "+isOrAre(n)+" taken over: "+
-			names(slices.Sorted(slices.Values(s.notes.Adopted)), "folder"))
-	}
 	return lines
 }
 
@@ -207,11 +203,4 @@ func (s *summary) others() []string {
 		lines = append(lines, oneLine(line))
 	}
 	return lines
-}
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }

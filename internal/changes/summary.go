@@ -78,7 +78,7 @@ func newSummary(before, after *Version, folders []Folder, notes Notes) *summary 
 }
 
 func (s *summary) nothing() bool {
-	return len(s.folders) == 0 && s.notes.HandedOver == "" && len(s.notes.Adopted)+len(s.notes.Repaired)+len(s.notes.Lines)+len(s.notes.Constraints) == 0
+	return len(s.folders) == 0 && s.notes.HandedOver == "" && len(s.notes.Repaired)+len(s.notes.Lines)+len(s.notes.Constraints) == 0
 }
 
 // first counts what changes.

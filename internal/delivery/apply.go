@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -27,8 +31,13 @@ type Done struct {
 	Commit      string
 	PullRequest string            // URL; "" where there is none
 	Records     map[string]string // ids of the owner's records, by host
-	Identity    Identity
-	Problems    []Problem // warnings about what follows the commit
+	Holder      string            // in the records
+	Time        time.Time         // of the commit that changed something; zero where there was none
+	Proposed    bool              // what was written is in a pull request that is open
+	// Replaced are the folders that the pull request changes, with the trees that they had; see Known.
+	Replaced map[rollout.Key]string
+	Identity Identity
+	Problems []Problem // warnings about what follows the commit
 }
 
 // ErrHeld is the error of an order, or a destroy, that protection or another problem prevents: its text
@@ -49,14 +58,15 @@ func (e *HeldError) Error() string {
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // Apply writes what an order wants: one commit at the location, or none where everything is there. A former
-// location is cleared after that. It removes what Plan says, and nothing else: folders that others wrote
-// under the owner's name since then are a gitops.ErrUnplanned.
+// location is cleared after that. It changes what follows from the intent, and nothing else: a folder that is to be
+// written or removed and is not what the state knows, and folders that others wrote under the owner's name, are a
+// gitops.ErrUnplanned that names the commit. What others made of the owner's other folders stays.
 //
 // Errors: *HeldError with what protection holds and with conflicts, ErrDuplicate, ErrProposed, or as of
 // gitops.Client.Apply. With all but ErrProposed nothing was written, unless the text says that this is
 // not known.
 func (c *Client) Apply(ctx context.Context, order Order) (Done, error) {
-	release, err := c.names.take(ctx, order.Owner.Location.Branch+" "+order.Owner.Location.Path+" "+order.Owner.Name)
+	release, err := c.names.Take(ctx, order.Owner.Location.Branch+" "+order.Owner.Location.Path+" "+order.Owner.Name)
 	if err != nil {
 		return Done{}, err
 	}
@@ -71,17 +81,24 @@ func (c *Client) Apply(ctx context.Context, order Order) (Done, error) {
 	if outlook.HasError() {
 		return Done{}, held(outlook)
 	}
-	if err := c.owners.writes(order.Owner, order.Known == nil); err != nil {
+	if err := c.checkFormer(ctx, order.Known, outlook); err != nil {
 		return Done{}, err
 	}
 	edit := c.edit(order, outlook)
 	result, commit, url, err := c.write(ctx, order.Settings, order.Owner, edit)
 	if err != nil {
-		return Done{}, err
+		return Done{}, c.nameCommits(ctx, order.Owner, err)
 	}
-	done := Done{Commit: commit, PullRequest: url, Records: result.Records, Identity: outlook.Identity}
+	done := Done{Commit: commit, PullRequest: url, Records: result.Records, Holder: edit.Holder, Time: result.Time, Identity: outlook.Identity}
+	done.Proposed = url != "" && commit == result.HeadCommit && order.Settings.Merge != forge.Now
+	if url != "" {
+		done.Replaced = map[rollout.Key]string{}
+		for _, change := range result.Changes {
+			done.Replaced[rollout.Key{Host: change.Host, DeploymentTarget: change.DeploymentTarget}] = change.Was
+		}
+	}
 	if outlook.Cleared != nil || outlook.LetGo {
-		c.clearFormer(ctx, order, outlook.LetGo, commit, &done)
+		c.clearFormer(ctx, order, outlook.LetGo, &done)
 	}
 	return done, nil
 }
@@ -99,16 +116,22 @@ func held(o *Outlook) error {
 func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: order.Owner.gitops(), Hosts: make(map[string]gitops.Host, len(order.Decisions)),
-		Previously: gitops.Deployed(outlook.Before), Remove: gitops.Deployed(outlook.Remove),
+		Previously: gitops.Deployed(outlook.there()), Remove: gitops.Deployed(outlook.there().Without(order.After)),
 		Author: c.author, Subject: order.Subject, Release: c.release, Adopt: order.Adopt,
 	}
 	switch outlook.Identity {
 	case Renamed:
 		edit.Formerly = order.Known.Owner.Name
-		edit.Previously, edit.Records = gitops.Deployed(order.Known.Trees), order.Known.Records
+		fallthrough
 	case Same:
-		edit.Previously, edit.Records = gitops.Deployed(order.Known.Trees), order.Known.Records
-	case Created, Moved:
+		edit.Previously, edit.Records, edit.Holder = gitops.Deployed(order.Known.Trees), order.Known.Records, order.Known.Holder
+	case Created, Moved: // a mirror of the new location does not lose with the old one what was just written
+	}
+	if edit.Holder == "" {
+		edit.Holder = NewHolder()
+	}
+	if outlook.Identity != Created && outlook.Identity != Moved && order.Known.Trees != nil && !order.Known.Proposed {
+		edit.Seen = gitops.Deployed(outlook.there())
 	}
 	for host, targets := range order.Decisions {
 		folders := make(map[string]gitops.Folder, len(targets))
@@ -124,19 +147,58 @@ func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
 	return edit
 }
 
+// nameCommits adds to an error about changed folders which commits changed them. They are only shown: it is no error
+// when they cannot be found.
+func (c *Client) nameCommits(ctx context.Context, owner Owner, err error) error {
+	changed := (*gitops.ChangedError)(nil)
+	if !errors.As(err, &changed) {
+		return err
+	}
+	history, failed := c.History(ctx, owner, gitops.HistoryFilter{Limit: maxSearched})
+	if failed != nil {
+		return err
+	}
+	for i := range changed.Folders {
+		folder := &changed.Folders[i]
+		for _, commit := range history.Commits { // newest first
+			if folder.Commit == "" && slices.ContainsFunc(commit.Changes, func(change gitops.HistoryChange) bool {
+				return change.Host == folder.Host && change.DeploymentTarget == folder.DeploymentTarget
+			}) {
+				folder.Commit = commit.Commit
+			}
+		}
+	}
+	return err
+}
+
+// checkFormer finds folders at the former location that are to be removed and that others have changed since the plan saw
+// them, before anything is written.
+func (c *Client) checkFormer(ctx context.Context, known *Known, outlook *Outlook) error {
+	if outlook.Cleared == nil || known.Proposed {
+		return nil
+	}
+	now := *known
+	if err := c.Refresh(ctx, &now); err != nil {
+		return err
+	}
+	e, current := &gitops.ChangedError{}, now.Current()
+	for _, key := range current.Keys() {
+		if current[key.Host][key.DeploymentTarget] != outlook.Cleared[key.Host][key.DeploymentTarget] {
+			e.Folders = append(e.Folders, gitops.ChangedFolder{
+				Host: key.Host, DeploymentTarget: key.DeploymentTarget, Folder: path.Join(known.Owner.Location.Path, key.Host, key.DeploymentTarget),
+			})
+		}
+	}
+	if len(e.Folders) == 0 {
+		return nil
+	}
+	return c.nameCommits(ctx, known.Owner, e)
+}
+
 // clearFormer removes what the owner had at its former location, or only its records where the folders are
-// to stay, unless that turns out to be the same location.
-func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, commit string, done *Done) {
+// to stay. What has another holder there stays: it turned out to be the same location, or another assignment has it.
+func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, done *Done) {
 	known := order.Known
-	if c.owners.isPlanned(known.Owner) || errors.Is(c.checkDuplicate(ctx, known.Owner, true), ErrDuplicate) {
-		return // another assignment of the same configuration has it now
-	}
-	before, _ := c.tip(ctx, known.Owner.Location) // as Plan has seen it
-	c.looks.forget(c.remote(known.Owner.Location))
-	tip, err := c.tip(ctx, known.Owner.Location)
-	if err == nil && tip != before && tip == commit && known.Owner.Location.Path == order.Owner.Location.Path {
-		return // the commit arrived there, too
-	}
 	settings := known.Settings
 	if known.Owner.Location.URL == order.Owner.Location.URL && settings.Head == order.Settings.Head {
 		settings.Head = "" // the new location is proposed from there
@@ -144,16 +206,19 @@ func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, commi
 	if _, _, _, err := c.write(ctx, settings, known.Owner, c.removal(known, order.Subject, letGo)); err != nil && !isGone(err) {
 		done.Problems = append(done.Problems, Problem{
 			Attribute: "gitops_repo", Summary: "Folders remain in the former repository", Warning: true,
-			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", err),
+			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", c.nameCommits(ctx, known.Owner, err)),
 		})
 	}
 }
 
-// removal is an edit that removes all that is known of an owner; with leave, only its records.
+// removal is an edit that removes all that is known of an owner, as it was seen; with leave, only its records.
 func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: known.Owner.gitops(), Previously: gitops.Deployed(known.Trees), Remove: gitops.Deployed(known.Trees), LeaveOthers: true,
-		Author: c.author, Subject: subject, Release: c.release,
+		Holder: known.Holder, Records: known.Records, Author: c.author, Subject: subject, Release: c.release,
+	}
+	if !known.Proposed { // else the branch has something else than what was seen
+		edit.Seen = gitops.Deployed(known.Current())
 	}
 	if leave {
 		edit.Remove, edit.LeaveOthers, edit.Keep = nil, false, true
@@ -161,15 +226,13 @@ func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
 	return edit
 }
 
-// Destroy removes what is known of an owner; with leave, only its records. Protection holds it here, too,
-// since Terraform does not plan the destroying half of a replacement. A repository that does not exist any
-// more has nothing to remove.
+// Destroy removes what is known of an owner; with leave, only its records. What has another holder stays: it was
+// created anew, or another state has taken it over. Protection holds it here, too, since Terraform does not plan the
+// destroying half of a replacement. A repository that does not exist any more has nothing to remove. What others have
+// changed since the last refresh is an error, and nothing is removed.
 //
 // Errors: as of Apply.
 func (c *Client) Destroy(ctx context.Context, known *Known, protection rollout.Protection, leave bool, subject string) error {
-	if c.owners.livesOn(known.Owner) {
-		return nil
-	}
 	if outlook := c.PlanDestroy(ctx, known, protection, leave, nil); outlook.HasError() {
 		return held(outlook)
 	}
@@ -177,5 +240,5 @@ func (c *Client) Destroy(ctx context.Context, known *Known, protection rollout.P
 	if isGone(err) {
 		return nil
 	}
-	return err
+	return c.nameCommits(ctx, known.Owner, err)
 }

@@ -216,7 +216,7 @@ func (a *azureDevOps) look(pull *azurePull) azurePull {
 func (a *azureDevOps) deliver(known *delivery.Known, settings delivery.Settings, version string, hosts ...string) (*delivery.Known, delivery.Done, error) {
 	intent := delivery.Intent{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), Known: known}
 	done, err := a.client(a.password).Apply(a.t.Context(), order(intent, version))
-	return &delivery.Known{Owner: intent.Owner, Settings: settings, Trees: intent.After, Records: done.Records, PullRequest: done.PullRequest}, done, err
+	return &delivery.Known{Owner: intent.Owner, Settings: settings, Trees: intent.After, Records: done.Records, Holder: done.Holder, PullRequest: done.PullRequest}, done, err
 }
 
 func (a *azureDevOps) refreshed(known *delivery.Known) *delivery.Known {

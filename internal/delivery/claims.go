@@ -35,7 +35,9 @@ type SeenClaim struct {
 	Touched bool
 	// Foreign says that another holder has taken over the claim.
 	Foreign bool
-	// Clusters are what the record lists; none where there is none, or it is another holder's.
+	// Unsigned says by which commit the record was changed, where no allowed key has signed it; else "".
+	Unsigned string
+	// Clusters are what the record lists; none where there is none, it is another holder's, or no allowed key has signed it.
 	Clusters []string
 	// Lost are those of the known clusters that another claim has.
 	Lost []string
@@ -89,6 +91,18 @@ func (c *Client) Claims(ctx context.Context, at Location) (gitops.Claims, error)
 	return look.Claims(ctx, at.Path)
 }
 
+// UnsignedClaims says, of these claims at a location, by which commit the record was changed last, where no allowed key
+// has signed it.
+//
+// Errors: as of a look.
+func (c *Client) UnsignedClaims(ctx context.Context, at Location, names ...string) (map[string]string, error) {
+	look, err := c.looks.at(ctx, c.git, c.remote(at))
+	if err != nil {
+		return nil, err
+	}
+	return look.UnsignedClaims(ctx, at.Path, names)
+}
+
 // RefreshClaim compares the record of a claim with what was written. It reads no file while the record is as it was
 // left.
 //
@@ -121,6 +135,11 @@ func (c *Client) RefreshClaim(ctx context.Context, known KnownClaim) (SeenClaim,
 		return SeenClaim{}, err
 	}
 	seen := SeenClaim{Touched: true}
+	unsigned, err := look.UnsignedClaims(ctx, known.Location.Path, []string{known.Name})
+	if err != nil {
+		return SeenClaim{}, err
+	}
+	seen.Unsigned = unsigned[known.Name]
 	for _, claim := range all.Claims {
 		switch {
 		case claim.Name != known.Name && claim.Holder == known.Holder && known.Holder != "":
@@ -132,7 +151,9 @@ func (c *Client) RefreshClaim(ctx context.Context, known KnownClaim) (SeenClaim,
 				}
 			}
 		case claim.Holder == known.Holder || claim.Holder == "":
-			seen.Clusters = claim.Names()
+			if seen.Unsigned == "" {
+				seen.Clusters = claim.Names()
+			}
 		default:
 			seen.Foreign = true
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
 
 // Location is where an owner writes. Path is relative to the repository's root; "" is the root.
@@ -37,15 +38,31 @@ type Known struct {
 	PullRequest string // URL; "" where there is none
 	// Trees are the folders as they were written.
 	Trees rollout.Trees
+	// Holder is the random text in the owner's records that says that they are of this state.
+	Holder string
 	// Records are the ids of the owner's records by host.
 	Records map[string]string
 	// Label is the owner's name in the labels of what is rendered, where the records have another one than
 	// the present name. Refresh reads it where it reads the records.
 	Label string
+	// Replaced are the folders that the pull request changes, with the trees that they had on the branch that it goes
+	// into; "" where there was none.
+	Replaced map[rollout.Key]string
 	// Drift is what Refresh has found.
 	Drift Drift
-	// Tip is the commit at which Refresh looked; "" where it has not, or there is none.
+	// Proposed says that what was written was in a pull request that was open when Refresh looked.
+	Proposed bool
+	// Tip is a commit of the branch that has Current, the one at which Refresh looked; "" where it has not, or there is none.
 	Tip string
+}
+
+// seenAt is the commit of the location's branch that the state has seen, by which a plan says the same again when it is
+// applied; "" where it has seen none.
+func (k *Known) seenAt() string {
+	if k.Proposed {
+		return ""
+	}
+	return k.Tip
 }
 
 // Current are the trees that the folders have in the repository.
@@ -72,9 +89,9 @@ type Client struct {
 	userAgent   string
 
 	looks  looks
-	heads  locks // by repository and branch that is proposed
-	names  locks // by branch, path and name of an owner, since two URLs may be one repository
-	owners owners
+	heads  wait.Locks // by repository and branch that is proposed
+	names  wait.Locks // by branch, path and name of an owner, since two URLs may be one repository
+	plans  plans
 	claims claims
 }
 
@@ -151,28 +168,24 @@ func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want ro
 	return view.Commits(ctx, ids, gitops.Deployed(want))
 }
 
-// Files reads the files that folders have now. wanted gives, for each of them, the files that it gets:
-// those that are there already are not fetched. A folder that is not there is absent.
-func (c *Client) Files(ctx context.Context, intent Intent, wanted map[rollout.Key][]git.File) (map[rollout.Key][]git.File, error) {
-	branch := intent.Owner.Location.Branch
-	if intent.Known != nil {
-		var err error
-		if branch, err = c.pending(ctx, intent.Known); err != nil {
-			return nil, err
-		}
-	}
-	view, err := c.view(ctx, intent.Owner, branch)
+// Files reads the files of folders by their trees, so that they are the same after the branch has moved on.
+// wanted gives, for each of them, the files that it gets: those that are there already are not fetched.
+//
+// Errors: as of a look, or a plain one where the repository does not give a tree any more.
+func (c *Client) Files(
+	ctx context.Context, owner Owner, folders rollout.Trees, wanted map[rollout.Key][]git.File,
+) (map[rollout.Key][]git.File, error) {
+	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return nil, err
 	}
-	folders, contents := map[string][]string{}, map[git.Hash][]byte{}
-	for key, files := range wanted {
-		folders[key.Host] = append(folders[key.Host], key.DeploymentTarget)
+	contents := map[git.Hash][]byte{}
+	for _, files := range wanted {
 		for _, file := range files {
 			contents[git.BlobID(file.Content)] = file.Content
 		}
 	}
-	present, err := view.Files(ctx, folders, func(id git.Hash) ([]byte, bool) {
+	present, err := view.Files(ctx, gitops.Deployed(folders), func(id git.Hash) ([]byte, bool) {
 		content, ok := contents[id]
 		return content, ok
 	})

@@ -84,7 +84,7 @@ func (s *site) apply(intent delivery.Intent, version string) (*delivery.Known, e
 	for _, problem := range done.Problems {
 		s.t.Errorf("after the commit: %s: %s", problem.Summary, problem.Detail)
 	}
-	return &delivery.Known{Owner: intent.Owner, Settings: intent.Settings, Trees: intent.After, Records: done.Records}, nil
+	return &delivery.Known{Owner: intent.Owner, Settings: intent.Settings, Trees: intent.After, Records: done.Records, Holder: done.Holder}, nil
 }
 
 func (s *site) mustApply(intent delivery.Intent, version string) *delivery.Known {
@@ -256,9 +256,9 @@ func TestALostStateIsNoDisaster(t *testing.T) {
 	s := newSite(t)
 	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
 	s.mustApply(intent, "1")
-	s.mustApply(intent, "1")
-	if got := s.commits("gitops.git", "dev"); got != "1" {
-		t.Errorf("%s commits, want one", got)
+	s.mustApply(intent, "1") // the records get another holder, and no folder changes
+	if got := s.commits("gitops.git", "dev"); got != "2" || len(s.folders("gitops.git", "dev")) != 24 {
+		t.Errorf("%s commits, want two", got)
 	}
 }
 
@@ -275,12 +275,29 @@ func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
 	if err := client.Planned(owner(at, "other")); err != nil {
 		t.Error(err)
 	}
-	after := wanted(t, "1", 1, "drone")
-	if _, err := client.Apply(context.Background(), order(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Apply(context.Background(), order(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")); !errors.Is(err, delivery.ErrDuplicate) {
-		t.Errorf("the second apply of one name: %v", err)
+}
+
+// Servers at two ports of one machine are two Git hosts; the port that a scheme has anyway tells nothing.
+func TestGitHostsThatDifferByPortAreTwoLocations(t *testing.T) {
+	t.Parallel()
+	at := func(url string) delivery.Owner { return owner(delivery.Location{URL: url, Branch: "dev"}, "dev") }
+	for _, test := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"https://git.example.com:8443/platform/gitops", "https://git.example.com:9443/platform/gitops", false},
+		{"https://git.example.com:8443/platform/gitops", "https://git.example.com/platform/gitops", false},
+		{"ssh://git@git.example.com:2222/platform/gitops", "git@git.example.com:platform/gitops", false},
+		{"https://git.example.com:443/platform/gitops.git", "https://GIT.example.com/platform/gitops", true},
+		{"ssh://git@git.example.com:22/platform/gitops", "https://git.example.com/platform/gitops", true},
+	} {
+		client := delivery.New(delivery.Options{})
+		if err := client.Planned(at(test.one)); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Planned(at(test.other)); errors.Is(err, delivery.ErrDuplicate) != test.same {
+			t.Errorf("%s and %s: %v", test.one, test.other, err)
+		}
 	}
 }
 
@@ -306,14 +323,11 @@ func TestTheDestroyOfAnOwnerThatWasJustCreatedAgainLeavesItsFolders(t *testing.T
 	s := newSite(t)
 	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
 	known := s.mustApply(intent, "1")
-	client := s.process() // create_before_destroy
-	if _, err := client.Apply(context.Background(), order(intent, "1")); err != nil {
+	s.mustApply(intent, "1") // create_before_destroy
+	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Destroy(context.Background(), known, rollout.Protection{}, false, ""); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.commits("gitops.git", "dev"); got != "1" || len(s.folders("gitops.git", "dev")) != 24 {
+	if got := s.commits("gitops.git", "dev"); got != "2" || len(s.folders("gitops.git", "dev")) != 24 {
 		t.Errorf("%s commits, %d folders", got, len(s.folders("gitops.git", "dev")))
 	}
 }
@@ -380,7 +394,7 @@ func TestAnApplyRemovesWhatItsPlanSaysAndNothingElse(t *testing.T) {
 	s := newSite(t)
 	at := s.location("gitops.git", "dev")
 	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "drone")}, "1")
-	more := delivery.Known{Owner: known.Owner, Trees: known.Trees, Records: known.Records}
+	more := delivery.Known{Owner: known.Owner, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
 	// Another state of the same name writes more.
 	s.mustApply(delivery.Intent{Owner: owner(at, "dev"), Known: &more, After: wanted(t, "1", 3, "drone")}, "1")
 	_, err := s.apply(delivery.Intent{Owner: owner(at, "dev"), Known: known, After: wanted(t, "2", 1, "drone")}, "2")

@@ -26,10 +26,13 @@ const (
 type former struct {
 	identity Identity
 	gone     error // why the former location cannot be read; nil where it can, or need not
+	apart    bool  // it is the same by its history, and has another tip or cannot be read
 }
 
 // identify finds out whether the owner is where the state says that it was. Two locations are the same, or
-// mirrors of each other, when the tip of the one is the tip of the other: equal URLs are not needed.
+// mirrors of each other, when the tip of the one is the tip of the other: equal URLs are not needed. They still are when
+// others have pushed to one of them since, also between a plan and its apply: the new location has the commit that the
+// state knows then.
 func (c *Client) identify(ctx context.Context, known *Known, owner Owner) (former, error) {
 	if known == nil {
 		return former{identity: Created}, nil
@@ -49,17 +52,50 @@ func (c *Client) identify(ctx context.Context, known *Known, owner Owner) (forme
 	if err != nil {
 		return former{}, err
 	}
-	then, err := c.tip(ctx, was)
+	then, gone := c.tip(ctx, was)
 	if ctx.Err() != nil {
-		return former{}, err
+		return former{}, gone
 	}
-	if err != nil {
-		return former{identity: Moved, gone: err}, nil //nolint:nilerr // the plan warns of it, and nothing is cleared there
-	}
-	if now != "" && now == then {
+	if now != "" && gone == nil && now == then {
 		return former{identity: here}, nil
 	}
-	return former{identity: Moved}, nil
+	if contains, err := c.contains(ctx, owner, now, known.Tip); contains || err != nil {
+		return former{identity: here, apart: true}, err
+	}
+	return former{identity: Moved, gone: gone}, nil // the plan warns of what is gone, and nothing is cleared there
+}
+
+// contains says whether the branch of an owner's location, which has this tip, has a commit in its history.
+func (c *Client) contains(ctx context.Context, owner Owner, tip, commit string) (bool, error) {
+	if tip == "" || commit == "" {
+		return false, nil
+	}
+	found, err := c.Commits(ctx, owner, []string{commit}, nil)
+	return found[commit].ID != "", err
+}
+
+// Relocated returns what the state knows of an owner at another branch or URL than before, where nothing is at the former
+// one any more and the records at the new one are of this state: a branch or a repository was renamed. It is nil
+// where that is not so. How the folders differ from what was written is for the next refresh to say.
+func (c *Client) Relocated(ctx context.Context, known *Known, at Location) *Known {
+	was := known.Owner.Location
+	if was == at || was.Path != at.Path || known.Holder == "" || known.Proposed || known.Current().Count() > 0 {
+		return nil
+	}
+	if tip, err := c.tip(ctx, was); tip != "" || err != nil && !isGone(err) {
+		return nil
+	}
+	relocated := *known
+	relocated.Owner.Location, relocated.Drift = at, Drift{}
+	view, err := c.view(ctx, relocated.Owner, at.Branch)
+	if err != nil {
+		return nil // reported where the location is read
+	}
+	if holder, err := view.Holder(ctx); err != nil || holder != known.Holder {
+		return nil
+	}
+	relocated.Tip = view.Commit
+	return &relocated
 }
 
 func (c *Client) moved(ctx context.Context, was Location) (former, error) {
@@ -86,7 +122,11 @@ func isGone(err error) bool { return errors.Is(err, git.ErrNotFound) }
 // used for nothing else: whether two repositories are the same is decided by their tips.
 func spelling(text string) string {
 	if parsed, err := url.Parse(text); err == nil && parsed.Scheme != "" && parsed.Scheme != "file" && parsed.Host != "" {
-		return strings.ToLower(parsed.Hostname()) + "/" + strings.TrimSuffix(strings.Trim(path.Clean("/"+parsed.Path), "/"), ".git")
+		host := strings.ToLower(parsed.Hostname())
+		if port := parsed.Port(); port != "" && !git.IsDefaultPort(parsed.Scheme, port) {
+			host += ":" + port
+		}
+		return host + "/" + strings.TrimSuffix(strings.Trim(path.Clean("/"+parsed.Path), "/"), ".git")
 	}
 	if at, rest, ok := strings.Cut(text, ":"); ok && !strings.Contains(at, "/") && !strings.HasPrefix(rest, "//") && len(at) > 1 {
 		_, host, isUser := strings.Cut(at, "@")

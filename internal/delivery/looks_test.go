@@ -2,6 +2,7 @@ package delivery_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,11 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 // fourOwners writes what four owners want of one branch, two of them at one path.
@@ -90,6 +91,28 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtAServer(t *testing.T) {
 	}
 }
 
+// Some Git hosts lock an account that asks with wrong credentials again and again.
+func TestCredentialsThatAreRefusedAreNotTriedForEachOwner(t *testing.T) {
+	s := newSite(t)
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		http.Error(w, "no", http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	process := s.process()
+	for _, name := range []string{"dev", "stage", "prod"} {
+		at := delivery.Location{URL: server.URL + "/r.git", Branch: "main", Path: name}
+		known := &delivery.Known{Owner: owner(at, name), Trees: wanted(t, "1", 1, "drone")}
+		if err := process.Refresh(t.Context(), known); !errors.Is(err, git.ErrUnauthorized) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if asked.Load() != 1 {
+		t.Errorf("the server was asked %d times", asked.Load())
+	}
+}
+
 func TestAnEmptyPlanOfFourOwnersLooksOnceAtALocalRepository(t *testing.T) {
 	s := &site{t, t.TempDir()} // not parallel, for the PATH
 	known := s.fourOwners(s.location("r.git", "main"))
@@ -118,36 +141,5 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtALocalRepository(t *testing.T) {
 	// Every request to a local repository is a process of its own.
 	if counts[4] > 4 || counts[4] != counts[1] {
 		t.Errorf("git was called %v times", counts)
-	}
-}
-
-// Terraform plans once more while it applies, and another assignment may have written what both look at by then.
-func TestAPlanSeesTheSameUntilTheEndOfItsProcess(t *testing.T) {
-	s := newSite(t)
-	at := s.location("r.git", "main")
-	trees := wanted(t, "1", 2, "drone")
-	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: trees}, "1")
-	process := s.process()
-	files := func(ctx context.Context) string {
-		t.Helper()
-		asked := map[rollout.Key][]git.File{}
-		for _, key := range trees.Keys() {
-			asked[key] = nil
-		}
-		found, err := process.Files(ctx, delivery.Intent{Owner: known.Owner}, asked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprintf("%s", found)
-	}
-	planned := files(delivery.Planning(t.Context()))
-	if _, err := process.Apply(t.Context(), order(delivery.Intent{Known: known, Owner: known.Owner, After: wanted(t, "2", 2, "drone")}, "2")); err != nil {
-		t.Fatal(err)
-	}
-	if again := files(delivery.Planning(t.Context())); again != planned || !strings.Contains(planned, "version: 1") {
-		t.Errorf("a plan sees %s, and then %s", planned, again)
-	}
-	if now := files(t.Context()); !strings.Contains(now, "version: 2") {
-		t.Errorf("after a commit, others see %s", now)
 	}
 }

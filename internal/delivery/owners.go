@@ -2,23 +2,44 @@ package delivery
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // ErrDuplicate is the error of a second flotilla_assignment of one name at one location.
 var ErrDuplicate = errors.New("another flotilla_assignment of this configuration has the same name, repository, branch and path")
 
-// owners remembers which owners this process has planned and written. The zero value is ready.
-type owners struct {
+// NewHolder returns a random text, by which an object of one Terraform state differs from that of another.
+func NewHolder() string {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return hex.EncodeToString(random[:])
+}
+
+// plans is what this process has planned. The zero value is ready.
+type plans struct {
 	mu      sync.Mutex
-	planned map[ownerKey]Location
-	written map[ownerKey]bool
-	created map[ownerKey]bool
-	deposed map[ownerKey]bool
-	read    map[ownerKey]int // how many objects of the state
-	ends    map[ownerKey]bool
+	owners  map[ownerKey]Location
+	folders []plannedFolders
+	writes  atomic.Bool
+}
+
+// plannedFolders are the folders at one location that an owner adds, and those that it removes.
+type plannedFolders struct {
+	owner         string
+	at            Location
+	tip           string // of the branch; "" where that is not known
+	adds, removes rollout.Trees
 }
 
 type ownerKey struct {
@@ -30,31 +51,37 @@ func keyOfOwner(owner Owner) ownerKey {
 	return ownerKey{location: Location{URL: spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path}, name: owner.Name}
 }
 
+// Writes notes that this process writes. What it plans to destroy after that are objects that it has replaced:
+// Terraform plans everything else in another process.
+func (c *Client) Writes() { c.plans.writes.Store(true) }
+
+// HasWritten says whether Writes was called.
+func (c *Client) HasWritten() bool { return c.plans.writes.Load() }
+
 // Planned notes that an owner is planned, and fails for a second one of its name. Terraform plans a resource that it
 // replaces twice; the caller has to recognise that.
 func (c *Client) Planned(owner Owner) error {
-	o := &c.owners
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	c.plans.mu.Lock()
+	defer c.plans.mu.Unlock()
 	key := keyOfOwner(owner)
-	if _, again := o.planned[key]; again {
+	if _, again := c.plans.owners[key]; again {
 		return fmt.Errorf("%w: %q on branch %q at path %q", ErrDuplicate, owner.Name, owner.Location.Branch, owner.Location.Path)
 	}
-	if o.planned == nil {
-		o.planned = map[ownerKey]Location{}
+	if c.plans.owners == nil {
+		c.plans.owners = map[ownerKey]Location{}
 	}
-	o.planned[key] = owner.Location
+	c.plans.owners[key] = owner.Location
 	return nil
 }
 
 // sameNames are the locations, at other URLs, of planned owners of the same name, branch and path. They may be
 // mirrors.
-func (o *owners) sameNames(owner Owner) []Location {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (c *Client) sameNames(owner Owner) []Location {
+	c.plans.mu.Lock()
+	defer c.plans.mu.Unlock()
 	own := keyOfOwner(owner)
 	var locations []Location
-	for key, location := range o.planned {
+	for key, location := range c.plans.owners {
 		if key != own && key.name == own.name && key.location.Branch == own.location.Branch && key.location.Path == own.location.Path {
 			locations = append(locations, location)
 		}
@@ -65,7 +92,7 @@ func (o *owners) sameNames(owner Owner) []Location {
 // checkDuplicate fails for an owner at a mirror of a location where another planned owner of its name is: the tip
 // of the one is the tip of the other. With afresh both are read again.
 func (c *Client) checkDuplicate(ctx context.Context, owner Owner, afresh bool) error {
-	for _, location := range c.owners.sameNames(owner) {
+	for _, location := range c.sameNames(owner) {
 		if afresh {
 			c.looks.forget(c.remote(location))
 			c.looks.forget(c.remote(owner.Location))
@@ -85,93 +112,113 @@ func (c *Client) checkDuplicate(ctx context.Context, owner Owner, afresh bool) e
 	return nil
 }
 
-// writes notes that an owner is created or changed, and fails for a second one of its name.
-func (o *owners) writes(owner Owner, creates bool) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	key := keyOfOwner(owner)
-	if o.written[key] {
-		return fmt.Errorf("%w: %q on branch %q at path %q; nothing of this one was written", ErrDuplicate, owner.Name, owner.Location.Branch, owner.Location.Path)
+// PlannedFolders notes what an intent adds and removes, and returns what is wrong with that beside what other owners
+// of this process do: see overlaps.
+func (c *Client) PlannedFolders(ctx context.Context, intent Intent, o *Outlook) []Problem {
+	adds := intent.After
+	if intent.Known != nil && o.Identity != Moved {
+		adds = intent.After.Without(intent.Known.Trees)
 	}
-	if o.written == nil {
-		o.written, o.created = map[ownerKey]bool{}, map[ownerKey]bool{}
+	own := []plannedFolders{{owner: intent.Owner.Name, at: intent.Owner.Location, adds: adds, removes: o.there().Without(intent.After)}}
+	if len(o.Cleared) > 0 {
+		former := intent.Known.Owner
+		own = append(own, plannedFolders{owner: former.Name, at: former.Location, removes: o.Cleared})
 	}
-	o.written[key] = true
-	o.created[key] = o.created[key] || creates
-	return nil
+	return c.overlaps(ctx, own)
 }
 
-// livesOn reports whether this process has created the owner again, or plans it: then the destroy of an object of that
-// owner is the second half of a replacement, or one object of two, and removes nothing.
-func (o *owners) livesOn(owner Owner) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	key := keyOfOwner(owner)
-	_, planned := o.planned[key]
-	return planned || o.created[key]
+// PlannedDestroy notes what a destroy removes, and returns what is wrong with that likewise.
+func (c *Client) PlannedDestroy(ctx context.Context, known *Known, o *Outlook) []Problem {
+	return c.overlaps(ctx, []plannedFolders{{owner: known.Owner.Name, at: known.Owner.Location, removes: o.Remove}})
 }
 
-// Read notes that an object of the state is read.
-func (c *Client) Read(owner Owner) {
-	o := &c.owners
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.read == nil {
-		o.read = map[ownerKey]int{}
+// overlaps finds folders that two owners add, and those that one owner removes and another one adds. Terraform
+// applies the two in any order, in a process that does not know the plan of the other: so clusters could remove
+// what they run in between. Whichever of the two is planned second reports it.
+func (c *Client) overlaps(ctx context.Context, own []plannedFolders) []Problem {
+	own = slices.DeleteFunc(own, func(p plannedFolders) bool { return len(p.adds)+len(p.removes) == 0 })
+	for i := range own {
+		own[i].tip, _ = c.tip(ctx, own[i].at) // an error is reported where the location is read
 	}
-	o.read[keyOfOwner(owner)]++
-}
-
-// PlansEnd notes that the destroy of an object is planned.
-func (c *Client) PlansEnd(owner Owner) {
-	o := &c.owners
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ends == nil {
-		o.ends = map[ownerKey]bool{}
+	c.plans.mu.Lock()
+	defer c.plans.mu.Unlock()
+	var problems []Problem
+	for _, mine := range own {
+		problems = append(problems, c.plans.overlaps(mine)...)
 	}
-	o.ends[keyOfOwner(owner)] = true
+	c.plans.folders = append(c.plans.folders, own...)
+	return problems
 }
 
-// HasAnother reports whether the state has another object of an owner that is planned and is not destroyed: one that
-// was deposed by a replacement which was interrupted before it could destroy the object.
-func (c *Client) HasAnother(owner Owner) bool {
-	c.owners.mu.Lock()
-	defer c.owners.mu.Unlock()
-	key := keyOfOwner(owner)
-	return c.owners.read[key] > 1 || c.owners.ends[key]
-}
-
-// PlansDeposed reports whether the destroy of an owner that is being planned is that of an object that was replaced
-// with create_before_destroy: in a process that writes, Terraform plans no other destroy.
-func (c *Client) PlansDeposed(owner Owner) bool {
-	o := &c.owners
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.written) == 0 {
-		return false
+func (p *plans) overlaps(mine plannedFolders) []Problem {
+	var problems []Problem
+	for _, other := range p.folders {
+		if other.at.Branch != mine.at.Branch || spelling(other.at.URL) != spelling(mine.at.URL) && (mine.tip == "" || mine.tip != other.tip) {
+			continue
+		}
+		if both := sameFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
+			problems = append(problems, Problem{Attribute: "gitops_repo", Summary: "Two assignments have the same folders", Detail: fmt.Sprintf(
+				"The assignments %q and %q of this configuration both add %s: %s. Give one of them another path, or take the deployment targets out of one of the fleets",
+				other.owner, mine.owner, wording.Count(len(both), "folder", "folders"), wording.List(both, wording.Named))})
+		}
+		handed := sameFolders(mine.at.Path, mine.adds, other.at.Path, other.removes)
+		from, to := other.owner, mine.owner
+		if len(handed) == 0 {
+			handed = sameFolders(mine.at.Path, mine.removes, other.at.Path, other.adds)
+			from, to = mine.owner, other.owner
+		}
+		if len(handed) > 0 {
+			problems = append(problems, handover(from, to, handed))
+		}
 	}
-	if o.deposed == nil {
-		o.deposed = map[ownerKey]bool{}
+	return problems
+}
+
+// handover is the error of folders that are removed and added in one apply.
+func handover(from, to string, folders []string) Problem {
+	problem := Problem{Attribute: "gitops_repo", Summary: "One apply would remove and add the same folders", Detail: fmt.Sprintf(
+		"The assignment %q removes %s that the assignment %q adds: %s. Terraform applies the two in any order, and clusters could remove what they run in between.",
+		from, wording.Count(len(folders), "folder", "folders"), to, wording.List(folders, wording.Named))}
+	if from == to {
+		problem.Detail += "\n\nIf the resource only has another address now, declare it: moved { from = <old address>, to = <new address> }. " +
+			"If this is another resource, apply the removal first, and add this one in the next apply"
+		return problem
 	}
-	o.deposed[keyOfOwner(owner)] = true
-	return true
+	problem.Detail += fmt.Sprintf("\n\nIf it is one assignment whose address has changed, declare it: moved { from = <old address>, to = <new address> }. "+
+		"To hand folders over, apply twice: first set adopt = true on %q while %q keeps them, then take them out of %q", to, from, from)
+	return problem
 }
 
-// IsDeposed says whether PlansDeposed has said so of the owner.
-func (c *Client) IsDeposed(owner Owner) bool {
-	c.owners.mu.Lock()
-	defer c.owners.mu.Unlock()
-	return c.owners.deposed[keyOfOwner(owner)]
+// sameFolders are the paths of folders that two owners have.
+func sameFolders(onePath string, one rollout.Trees, otherPath string, other rollout.Trees) []string {
+	if len(one) == 0 || len(other) == 0 {
+		return nil
+	}
+	var same []string
+	if onePath == otherPath {
+		for _, key := range one.Keys() {
+			if other.Has(key.Host, key.DeploymentTarget) {
+				same = append(same, path.Join(onePath, key.String()))
+			}
+		}
+		return same
+	}
+	if !isBelow(onePath, otherPath) && !isBelow(otherPath, onePath) {
+		return nil
+	}
+	folders := make(map[string]bool, len(other))
+	for _, key := range other.Keys() {
+		folders[path.Join(otherPath, key.String())] = true
+	}
+	for _, key := range one.Keys() {
+		if folder := path.Join(onePath, key.String()); folders[folder] {
+			same = append(same, folder)
+		}
+	}
+	return same
 }
 
-// isPlanned says whether this process plans an owner of this name at this location.
-func (o *owners) isPlanned(owner Owner) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	_, planned := o.planned[keyOfOwner(owner)]
-	return planned
-}
+func isBelow(at, above string) bool { return above == "" || strings.HasPrefix(at, above+"/") }
 
 // IsSameLocation reports whether two locations are one, or mirrors of each other. Their URLs decide where the
 // repositories cannot be reached.

@@ -23,6 +23,8 @@ type Intent struct {
 	// After are the folders that it has then; a tree that is not known yet is "".
 	After      rollout.Trees
 	Protection rollout.Protection
+	// Unprotected is a plan in which Protection is not known yet: the apply checks it.
+	Unprotected bool
 	// Adopt takes over folders of other owners, folders without an owner, and folders of the same name that
 	// the state does not know.
 	Adopt bool
@@ -43,10 +45,13 @@ type Problem struct {
 // Outlook is what applying an intent would do.
 type Outlook struct {
 	Identity Identity
-	// Before is what the owner has at the location now.
+	// Before is what the owner has at the location, by the state alone: nothing where it is new there.
 	Before rollout.Trees
 	// Remove are those of Before that go.
 	Remove rollout.Trees
+	// Found are the folders of the owner's name that a look has found there, and that the state does not know.
+	// A look at another time may find others, so that nothing but problems may follow from them in a plan.
+	Found rollout.Trees
 	// Cleared is what goes at the former location, with Identity Moved.
 	Cleared rollout.Trees
 	// LetGo says that the folders at the former location stay there, without an owner.
@@ -72,7 +77,8 @@ func (o *Outlook) warn(attribute, summary, format string, arguments ...any) {
 }
 
 // Plan finds out what applying the intent would do. It writes nothing. A location that is as the state knows
-// it, and to which no folder is added, is not read.
+// it, to which no folder is added, and from which none is removed, is not read. What a look finds elsewhere is among the problems and in Found;
+// everything else follows from the intent, and from whether two locations are the same.
 //
 // The error is one of a look at the repository. What is wrong with the intent is among the problems.
 func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
@@ -83,32 +89,114 @@ func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Outlook{Identity: former.identity, Before: rollout.Trees{}}
+	o := &Outlook{Identity: former.identity, Before: rollout.Trees{}, Found: rollout.Trees{}}
 	switch o.Identity {
 	case Same:
-		o.Before = intent.Known.Current()
-		if len(intent.Known.Drift.Touched) > 0 { // others may have written under this name
-			err = c.arrive(ctx, intent, intent.Owner, o)
-		}
+		err = c.knows(ctx, intent, o)
 	case Renamed:
-		o.Before = intent.Known.Current()
 		formerly := Owner{Location: intent.Owner.Location, Name: intent.Known.Owner.Name}
+		if err = c.knows(ctx, intent, o); err != nil {
+			return nil, err
+		}
 		if err = c.arrive(ctx, intent, formerly, o); err == nil {
 			err = c.arrive(ctx, intent, intent.Owner, o)
 		}
 	case Created, Moved:
-		err = c.arrive(ctx, intent, intent.Owner, o)
+		if err = c.arrive(ctx, intent, intent.Owner, o); err == nil {
+			o.warnOfFound(intent)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	o.Remove = without(o.Before, intent.After)
+	o.Remove = o.Before.Without(intent.After)
+	if err := c.yield(ctx, intent, o); err != nil {
+		return nil, err
+	}
 	c.leave(intent, former, o)
 	o.protect(intent)
-	if o.Identity != Same || hasMore(intent.After, o.Before) {
+	if o.Identity != Same || len(intent.After.Without(o.Before)) > 0 {
 		err = c.conflicts(ctx, intent, o)
 	}
 	return o, err
+}
+
+// knows takes what the state knows, with what the refresh has found in records that were touched.
+func (c *Client) knows(ctx context.Context, intent Intent, o *Outlook) error {
+	o.Before = intent.Known.Current()
+	found := intent.Known.Drift.Found
+	if len(found) == 0 {
+		return nil
+	}
+	view, err := c.view(ctx, intent.Known.Owner, intent.Owner.Location.Branch)
+	if err != nil {
+		return err
+	}
+	own, err := withoutListed(ctx, view, found, intent.Known.seenAt())
+	if err != nil {
+		return err
+	}
+	o.Before = union(union(o.Before, own), found.Without(intent.After))
+	return o.refuseUnwanted(ctx, view, intent, intent.Owner, own.Without(intent.After))
+}
+
+// refuseUnwanted reports folders of the owner's name that no apply of this state has written, and that would go. What
+// only a record lists that no allowed key has signed never goes.
+func (o *Outlook) refuseUnwanted(ctx context.Context, view *gitops.View, intent Intent, owner Owner, unwanted rollout.Trees) error {
+	if len(unwanted) == 0 {
+		return nil
+	}
+	asked := map[string]string{}
+	for host := range unwanted {
+		asked[host] = ""
+	}
+	unsigned, err := view.Unsigned(ctx, asked)
+	if err != nil {
+		return err
+	}
+	if len(unsigned) > 0 {
+		o.add("gitops_repo", "Record is not signed by a known key",
+			"These folders would be removed, and only records that are not believed list them: %s. Nothing was written: %s.\n\n"+
+				"Revert that commit, or take what it added out of the record. If the record is right, add the key that signed it to allowed_signers.",
+			wording.List(names(unwanted), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
+		return nil
+	}
+	if intent.Adopt {
+		return nil
+	}
+	o.add("name", "Another assignment has this name",
+		"The repository has %s of an assignment called %q at this location that this state does not know and this fleet does not want: %s.\n\n"+
+			"If another configuration writes there, give this assignment another name. If the folders are from an earlier apply of this "+
+			"assignment, set adopt = true: they are then removed, within what protection allows.",
+		wording.Count(unwanted.Count(), "folder", "folders"), owner.Name, wording.List(names(unwanted), wording.Named))
+	return nil
+}
+
+// warnOfFound says what is at a location that is new to the state, and what becomes of that.
+func (o *Outlook) warnOfFound(intent Intent) {
+	if o.Found.Count() == 0 || o.HasError() {
+		return
+	}
+	same := 0
+	var other []string
+	for _, key := range o.Found.Keys() {
+		wanted, ok := intent.After[key.Host][key.DeploymentTarget]
+		switch {
+		case ok && wanted == o.Found[key.Host][key.DeploymentTarget]:
+			same++
+		case ok:
+			other = append(other, "~ "+key.String())
+		default:
+			other = append(other, "- "+key.String())
+		}
+	}
+	if len(other) == 0 {
+		return
+	}
+	o.warn("gitops_repo", "Folders are there already",
+		"Branch %q has %s of an assignment called %q that this state does not know. %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
+		intent.Owner.Location.Branch, wording.Count(o.Found.Count(), "folder", "folders"), intent.Owner.Name,
+		same, wording.OneOrMany(same, "is", "are"), wording.Lines(other, mostListed))
 }
 
 // arrive finds folders of the owner at the location that the state does not know.
@@ -125,31 +213,93 @@ func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outl
 	if err != nil {
 		return err
 	}
-	var unwanted []string
-	for _, key := range rollout.Trees(owned).Keys() {
-		if o.Before[key.Host] == nil {
-			o.Before[key.Host] = map[string]string{}
-		}
-		if _, known := o.Before[key.Host][key.DeploymentTarget]; known {
-			continue
-		}
-		o.Before[key.Host][key.DeploymentTarget] = owned[key.Host][key.DeploymentTarget]
-		if !intent.After.Has(key.Host, key.DeploymentTarget) {
-			unwanted = append(unwanted, key.String())
-		}
+	found := rollout.Trees(owned).Without(o.Before)
+	own, err := withoutListed(ctx, view, found, "")
+	if err != nil {
+		return err
 	}
-	if len(unwanted) > 0 && !intent.Adopt {
-		o.add("name", "Another assignment has this name",
-			"The repository has %s of an assignment called %q at this location that this state does not know and this fleet does not want: %s.\n\n"+
-				"If another configuration writes there, give this assignment another name. If the folders are from an earlier apply of this "+
-				"assignment, set adopt = true: they are then removed, within what protection allows.",
-			wording.Count(len(unwanted), "folder", "folders"), owner.Name, wording.List(unwanted, wording.Named))
+	// A wanted folder of another owner is a conflict, and an unwanted one is nothing to remove: see yield.
+	o.Found = union(o.Found, union(own, found.Without(intent.After)))
+	return o.refuseUnwanted(ctx, view, intent, owner, own.Without(intent.After))
+}
+
+// withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
+func withoutListed(ctx context.Context, view *gitops.View, trees rollout.Trees, commit string) (rollout.Trees, error) {
+	listed, err := view.ListedByOthers(ctx, gitops.Deployed(trees), commit)
+	if err != nil || len(listed) == 0 {
+		return trees, err
+	}
+	own := trees.Clone()
+	for _, conflict := range listed {
+		drop(own, conflict)
+	}
+	return own, nil
+}
+
+// drop takes the folder of a conflict out.
+func drop(trees rollout.Trees, conflict gitops.Conflict) {
+	delete(trees[conflict.Host], conflict.DeploymentTarget)
+	if len(trees[conflict.Host]) == 0 {
+		delete(trees, conflict.Host)
+	}
+}
+
+// yield removes nothing that the records of other owners list. Where the owner's own record lists such a folder, too,
+// somebody has changed one of the two: the plan names the record, unless adopt has it written again.
+func (c *Client) yield(ctx context.Context, intent Intent, o *Outlook) error {
+	goes := union(o.Remove, o.Found.Without(intent.After))
+	if goes.Count() == 0 {
+		return nil
+	}
+	owner := intent.Owner
+	if o.Identity == Renamed {
+		owner.Name = intent.Known.Owner.Name
+	}
+	view, err := c.view(ctx, owner, owner.Location.Branch)
+	if err != nil {
+		return err
+	}
+	commit := ""
+	if o.Identity == Same || o.Identity == Renamed {
+		commit = intent.Known.seenAt()
+	}
+	listed, err := view.ListedByOthers(ctx, gitops.Deployed(goes), commit)
+	if err != nil || len(listed) == 0 {
+		return err
+	}
+	owned, err := view.Owned(ctx)
+	if err != nil {
+		return err
+	}
+	o.Before, o.Found, o.Remove = o.Before.Clone(), o.Found.Clone(), o.Remove.Clone()
+	for _, conflict := range listed {
+		for _, trees := range []rollout.Trees{o.Before, o.Found, o.Remove} {
+			drop(trees, conflict)
+		}
+		if _, recorded := owned[conflict.Host][conflict.DeploymentTarget]; recorded && !intent.Adopt {
+			conflict.Record = owner.gitops().RecordPath(conflict.Host)
+			o.add("gitops_repo", "Record lists a folder of another assignment", "%s.", conflict)
+		}
 	}
 	return nil
 }
 
+func names(trees rollout.Trees) []string {
+	var names []string
+	for _, key := range trees.Keys() {
+		names = append(names, key.String())
+	}
+	return names
+}
+
 // leave plans what happens to a former location.
 func (c *Client) leave(intent Intent, former former, o *Outlook) {
+	if former.apart {
+		was, is := intent.Known.Owner.Location, intent.Owner.Location
+		o.warn("gitops_repo", "Former location stays as it is",
+			"Branch %q at %s has what this assignment wrote to branch %q at %s, by the same commit, so that it goes on there. Nothing is removed at the former location.",
+			is.Branch, is.URL, was.Branch, was.URL)
+	}
 	if o.Identity != Moved {
 		return
 	}
@@ -167,14 +317,19 @@ func (c *Client) leave(intent Intent, former former, o *Outlook) {
 	}
 }
 
+// there is all that the owner has at the location, as far as the state or a look knows.
+func (o *Outlook) there() rollout.Trees { return union(o.Before, o.Found) }
+
 // protect checks what would be removed against the limits of protection.
 func (o *Outlook) protect(intent Intent) {
-	before, after := o.Before, intent.After
-	removal := rollout.RemovalOf(before, after)
-	if o.Cleared != nil {
-		removal.Add(rollout.RemovalOf(o.Cleared, rollout.Trees{}))
+	before, after := o.there(), intent.After
+	if intent.Unprotected {
+		return
 	}
-	o.refuse(intent.Protection, removal, intent.Clusters)
+	o.refuse(intent.Protection, rollout.RemovalOf(before, after), intent.Clusters)
+	if o.Cleared != nil { // each location counts for itself
+		o.refuse(intent.Protection, rollout.ClearanceOf(o.Cleared, after), intent.Clusters)
+	}
 }
 
 func (o *Outlook) refuse(protection rollout.Protection, removal rollout.Removal, clusters func([]string) []string) {
@@ -197,7 +352,7 @@ func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error
 	if o.Identity == Renamed {
 		formerly = intent.Known.Owner.Name
 	}
-	found, err := view.Conflicts(ctx, gitops.Deployed(intent.After), gitops.Deployed(o.Before), formerly)
+	found, err := view.Conflicts(ctx, gitops.Deployed(intent.After), gitops.Deployed(o.there()), formerly)
 	if err != nil {
 		return err
 	}
@@ -226,26 +381,33 @@ func Unseen(intent Intent) *Outlook {
 	if intent.Known != nil {
 		o.Identity, o.Before = Same, intent.Known.Current()
 	}
-	o.Remove = without(o.Before, intent.After)
+	o.Remove = o.Before.Without(intent.After)
 	o.protect(intent)
 	return o
 }
 
-// dropTaken removes folders that other owners have taken over from what is known: a destroy does not remove those.
-// Where the repository cannot be read, all of it stays known.
+// dropTaken removes folders that are another holder's, or that another owner's records list, from what is known: a
+// destroy does not remove those. Where the repository cannot be read, all of it stays known.
 func (c *Client) dropTaken(ctx context.Context, known *Known) *Known {
 	view, err := c.view(ctx, known.Owner, known.Owner.Location.Branch)
 	if err != nil {
 		return known
 	}
-	current := gitops.Deployed(known.Current())
-	conflicts, err := view.Conflicts(ctx, current, current, "")
-	if err != nil || len(conflicts) == 0 {
+	held, err := view.HeldByOthers(ctx, known.Holder, known.Records)
+	if err != nil {
+		return known
+	}
+	listed, err := view.ListedByOthers(ctx, gitops.Deployed(known.Current()), "")
+	if err != nil || len(held)+len(listed) == 0 {
 		return known
 	}
 	own := *known
 	own.Trees, own.Drift.Trees = known.Trees.Clone(), maps.Clone(known.Drift.Trees)
-	for _, conflict := range conflicts {
+	for host := range held {
+		delete(own.Trees, host)
+	}
+	maps.DeleteFunc(own.Drift.Trees, func(key rollout.Key, _ string) bool { return held[key.Host] })
+	for _, conflict := range listed {
 		delete(own.Trees[conflict.Host], conflict.DeploymentTarget)
 		delete(own.Drift.Trees, rollout.Key{Host: conflict.Host, DeploymentTarget: conflict.DeploymentTarget})
 	}
@@ -268,20 +430,21 @@ func (c *Client) PlanDestroy(ctx context.Context, known *Known, protection rollo
 	return o
 }
 
-// without returns the folders of one that the other has not. Hosts without any are left out.
-func without(one, other rollout.Trees) rollout.Trees {
-	left := rollout.Trees{}
-	for host, targets := range one {
+// union returns the folders of both, with the trees of the first.
+func union(one, other rollout.Trees) rollout.Trees {
+	if len(other) == 0 {
+		return one
+	}
+	both := one.Clone()
+	for host, targets := range other {
+		if both[host] == nil {
+			both[host] = map[string]string{}
+		}
 		for target, tree := range targets {
-			if !other.Has(host, target) {
-				if left[host] == nil {
-					left[host] = map[string]string{}
-				}
-				left[host][target] = tree
+			if !one.Has(host, target) {
+				both[host][target] = tree
 			}
 		}
 	}
-	return left
+	return both
 }
-
-func hasMore(one, other rollout.Trees) bool { return len(without(one, other)) > 0 }

@@ -3,9 +3,13 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Drift is how the repository differs from what was written.
@@ -16,24 +20,33 @@ type Drift struct {
 	Touched []string
 	// Since names the first commit by hand that changed a folder. Folders without such a commit are absent.
 	Since map[rollout.Key]string
+	// Found are folders that the owner's records list and the state does not know, where a record was touched.
+	Found rollout.Trees
 	// Gone says that the repository does not exist any more.
 	Gone bool
+	// Unsigned says of touched records by which commit they were changed, where no allowed key has signed it.
+	Unsigned []string
+	// Request says why the pull request cannot be merged as it is, and what the next apply does; "" where it can.
+	Request string
 }
 
 // IsNone says that everything is as it was written.
-func (d Drift) IsNone() bool { return len(d.Trees) == 0 && len(d.Touched) == 0 && !d.Gone }
+func (d Drift) IsNone() bool {
+	return len(d.Trees) == 0 && len(d.Touched) == 0 && !d.Gone && d.Request == ""
+}
 
 // Refresh compares the folders in the repository with what was written, by their trees. It reads no
 // file. Where the state does not know what was written, because it was lost, or made by an import or by an
 // older version, the records are read first, and what they say is put into known.
 func (c *Client) Refresh(ctx context.Context, known *Known) error {
-	branch, err := c.pending(ctx, known)
+	branch, request, err := c.pending(ctx, known)
 	if err != nil {
 		return err
 	}
+	known.Proposed = branch != known.Owner.Location.Branch
 	view, err := c.view(ctx, known.Owner, branch)
 	if isGone(err) || err == nil && view.Missing && known.Trees.Count() > 0 {
-		known.Drift = Drift{Gone: true, Trees: map[rollout.Key]string{}}
+		known.Drift, known.Tip = Drift{Gone: true, Trees: map[rollout.Key]string{}}, ""
 		for _, key := range known.Trees.Keys() {
 			known.Drift.Trees[key] = ""
 		}
@@ -48,12 +61,13 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 			return err
 		}
 	}
-	// Another owner may have taken a folder over, and its record may have changed. Only the folder counts.
-	there := make(map[string]string, len(known.Trees))
-	for host := range known.Trees {
-		there[host] = ""
+	known.Drift = Drift{Trees: map[rollout.Key]string{}}
+	if known.Drift.Touched, err = known.touched(ctx, view); err != nil {
+		return err
 	}
-	known.Drift = Drift{Trees: map[rollout.Key]string{}, Touched: view.Touched(there)}
+	if known.Drift.Unsigned, err = known.unsigned(ctx, view); err != nil {
+		return err
+	}
 	seen, err := view.Deployed(ctx, gitops.Deployed(known.Trees))
 	if err != nil {
 		return err
@@ -66,10 +80,94 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 	if err := known.ignoreTaken(ctx, view); err != nil {
 		return err
 	}
+	if len(known.Drift.Touched) > 0 { // others may have written under this name
+		owned, err := view.Owned(ctx)
+		if err != nil {
+			return err
+		}
+		if found := rollout.Trees(owned).Without(known.Trees); len(found) > 0 {
+			known.Drift.Found = found
+		}
+	}
+	if known.Drift.Request, err = c.stuck(ctx, known, request); err != nil {
+		return err
+	}
 	if len(known.Drift.Trees) > 0 && branch == known.Owner.Location.Branch {
 		known.Drift.Since, err = c.since(ctx, known)
 	}
 	return err
+}
+
+// touched are the hosts whose marker or record others have changed. A record that lacks folders which another owner has
+// taken over, and says nothing else, is as it should be: then only the folders count.
+func (k *Known) touched(ctx context.Context, view *gitops.View) ([]string, error) {
+	there, left := make(map[string]string, len(k.Trees)), make(map[string]string, len(k.Trees))
+	for host := range k.Trees {
+		there[host], left[host] = "", k.Records[host]
+	}
+	gone, all := view.Touched(there), view.Touched(left)
+	changed := slices.DeleteFunc(slices.Clone(all), func(host string) bool { return slices.Contains(gone, host) })
+	if len(changed) == 0 {
+		return all, nil
+	}
+	taken, err := view.TakenOver(ctx, changed, gitops.Deployed(k.Trees), k.Holder)
+	return slices.DeleteFunc(all, func(host string) bool { return taken[host] }), err
+}
+
+// unsigned says which touched records no allowed key has signed.
+func (k *Known) unsigned(ctx context.Context, view *gitops.View) ([]string, error) {
+	asked := map[string]string{}
+	for _, host := range k.Drift.Touched {
+		asked[host] = k.Records[host]
+	}
+	found, err := view.Unsigned(ctx, asked)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return slices.Sorted(maps.Values(found)), nil
+}
+
+// stuck says why the pull request cannot be merged, or is no longer there to be merged; "" where it can be. A folder that
+// the request changes, and that was changed on the branch since to something else, is a conflict: it is found here
+// and not by what the Git host says, since some Git hosts say that they are still checking for ever.
+func (c *Client) stuck(ctx context.Context, known *Known, request *forge.PullRequest) (string, error) {
+	if request == nil || request.State == forge.Merged || len(known.Replaced) == 0 {
+		return "", nil
+	}
+	at := known.Owner.Location
+	if request.State == forge.Closed {
+		if len(known.Drift.Trees) == 0 {
+			return "", nil
+		}
+		return fmt.Sprintf("pull request %d was closed and not merged: another one is opened from branch %q, into which branch %q is merged", request.Number, request.Head, at.Branch), nil
+	}
+	view, err := c.view(ctx, known.Owner, at.Branch)
+	if err != nil {
+		return "", err
+	}
+	asked := gitops.Deployed{}
+	for key := range known.Replaced {
+		if asked[key.Host] == nil {
+			asked[key.Host] = map[string]string{}
+		}
+		asked[key.Host][key.DeploymentTarget] = ""
+	}
+	now, err := view.Deployed(ctx, asked)
+	if err != nil {
+		return "", err
+	}
+	var changed []string
+	for key, was := range known.Replaced {
+		if is := now[key.Host][key.DeploymentTarget]; is != was && is != known.Trees[key.Host][key.DeploymentTarget] {
+			changed = append(changed, key.String())
+		}
+	}
+	if len(changed) == 0 {
+		return "", nil
+	}
+	slices.Sort(changed)
+	return fmt.Sprintf("pull request %d conflicts with branch %q, where %s changed: that branch is merged into %q",
+		request.Number, at.Branch, wording.List(changed, 3), request.Head), nil
 }
 
 // ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
@@ -100,15 +198,35 @@ func (k *Known) ignoreTaken(ctx context.Context, view *gitops.View) error {
 	return nil
 }
 
+// notBelieved stands in the place of a record's id, so that the record is one that others have changed.
+const notBelieved = "not believed"
+
 // readRecords sets what was written to what the owner's records say.
 func (k *Known) readRecords(ctx context.Context, view *gitops.View) error {
 	records, err := view.Records(ctx)
 	if err != nil {
 		return err
 	}
+	if k.Holder, err = view.Holder(ctx); err != nil {
+		return err
+	}
 	k.Trees, k.Records = rollout.Trees{}, map[string]string{}
+	for host := range records {
+		k.Records[host] = ""
+	}
+	unsigned, err := view.Unsigned(ctx, k.Records)
+	if err != nil {
+		return err
+	}
+	if len(unsigned) > 0 {
+		k.Holder = "" // any of them may have made it up
+	}
 	for host, targets := range records {
-		k.Trees[host], k.Records[host] = make(map[string]string, len(targets)), ""
+		k.Trees[host] = make(map[string]string, len(targets))
+		if unsigned[host] != "" {
+			k.Records[host] = notBelieved
+			continue
+		}
 		for target, record := range targets {
 			k.Trees[host][target] = record.Tree
 			k.Label = max(k.Label, record.OwnerLabel)

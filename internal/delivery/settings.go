@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
@@ -77,7 +79,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 	proposed := remote
 	proposed.Branch = edit.Head
 	defer c.looks.forget(proposed)
-	release, err := c.heads.take(ctx, owner.Location.URL+" "+edit.Head)
+	release, err := c.heads.Take(ctx, owner.Location.URL+" "+edit.Head)
 	if err != nil {
 		return gitops.Result{}, "", "", err
 	}
@@ -88,6 +90,9 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, edit
 	result, err = c.git.Apply(ctx, remote, edit)
 	if err != nil {
 		return gitops.Result{}, "", "", err
+	}
+	if result.HeadCommit == "" && result.Held {
+		return result, result.Commit, "", nil // the request is the other holder's
 	}
 	if result.HeadCommit == "" {
 		return result, result.Commit, "", closeRequest(ctx, host, selector)
@@ -120,7 +125,7 @@ func propose(ctx context.Context, host forge.GitHost, settings Settings, head st
 // closeRequest closes the owner's open pull request, since nothing is left to propose.
 func closeRequest(ctx context.Context, host forge.GitHost, selector forge.Selector) error {
 	request, err := host.Current(ctx, selector, 0)
-	if err != nil || request == nil || request.State != forge.Open {
+	if err != nil || request == nil {
 		return err
 	}
 	return host.Close(ctx, request)
@@ -170,34 +175,26 @@ func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
 
 // pending returns the branch that shows what is deployed: that of the owner's open pull request, whose changes
 // are pending and no drift, or the location's own once the request is merged or closed. An open request that
-// is not the one in the state, or should have been merged at once, is from an apply that failed half-way.
-func (c *Client) pending(ctx context.Context, known *Known) (branch string, err error) {
+// is not the one in the state, or should have been merged at once, is from an apply that failed half-way. The request
+// is the open one, else that of the state; nil where there is none.
+func (c *Client) pending(ctx context.Context, known *Known) (branch string, request *forge.PullRequest, err error) {
 	at := known.Owner.Location
 	if !known.Settings.PullRequest {
-		return at.Branch, nil
+		return at.Branch, nil, nil
 	}
 	host, err := c.forge(known.Settings, at)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	selector := known.Settings.request(known.Owner)
-	request, err := host.Current(ctx, selector, 0)
-	if err != nil {
-		return "", err
+	number, _ := strconv.Atoi(path.Base(known.PullRequest)) // at the end of its URL on every Git host
+	if request, err = host.Current(ctx, selector, number); err != nil {
+		return "", nil, err
 	}
 	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Merge != forge.Now {
-		return selector.Head, nil
+		return selector.Head, request, nil
 	}
-	return at.Branch, nil
-}
-
-// IsProposed reports whether what is known of an owner is only proposed, by a pull request that is still open.
-func (c *Client) IsProposed(ctx context.Context, known *Known) (bool, error) {
-	if known.PullRequest == "" {
-		return false, nil
-	}
-	branch, err := c.pending(ctx, known)
-	return err == nil && branch != known.Owner.Location.Branch, err
+	return at.Branch, request, nil
 }
 
 // CloseFormer closes the open pull request from before the owner got other settings or another name, unless it

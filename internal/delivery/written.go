@@ -1,8 +1,11 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -18,7 +21,8 @@ type Written struct {
 }
 
 // Written reads what the location's branch has of an owner: the folders that its records list, and the wanted
-// ones.
+// ones. Where the owner has no records, and one other owner has those of all wanted folders that are there, its records
+// are read: it is the same owner with its former name, before the apply that hands over.
 //
 // Errors: as of a look.
 func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees) (Written, error) {
@@ -29,6 +33,11 @@ func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees)
 	records, err := view.Records(ctx)
 	if err != nil {
 		return Written{}, err
+	}
+	if len(records) == 0 && len(wanted) > 0 {
+		if records, err = c.formerRecords(ctx, view, owner, wanted); err != nil {
+			return Written{}, err
+		}
 	}
 	written := Written{Tip: view.Commit, Records: map[rollout.Key]gitops.FolderRecord{}}
 	asked := gitops.Deployed(wanted.Clone())
@@ -44,6 +53,62 @@ func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees)
 	trees, err := view.Deployed(ctx, asked)
 	written.Trees = rollout.Trees(trees)
 	return written, err
+}
+
+// WrittenAt reads what a commit in the history of the location's branch has of an owner; nothing where it has no record
+// of it.
+//
+// Errors: git.ErrCommit where the commit is not in the history, or as of a look.
+func (c *Client) WrittenAt(ctx context.Context, owner Owner, commit string) (Written, error) {
+	view, err := c.view(ctx, owner, owner.Location.Branch)
+	if err != nil {
+		return Written{}, err
+	}
+	records, trees, err := view.RecordsAsOf(ctx, commit)
+	if err != nil {
+		return Written{}, err
+	}
+	written := Written{Tip: commit, Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees(trees)}
+	for host, folders := range records {
+		for target, folder := range folders {
+			written.Records[rollout.Key{Host: host, DeploymentTarget: target}] = folder
+		}
+	}
+	return written, nil
+}
+
+// formerRecords are the records of the one other owner that has the wanted folders; nil where none or several have. They say
+// with which name its folders are labelled.
+func (c *Client) formerRecords(ctx context.Context, view *gitops.View, owner Owner, wanted rollout.Trees) (map[string]map[string]gitops.FolderRecord, error) {
+	conflicts, err := view.Conflicts(ctx, gitops.Deployed(wanted), nil, "")
+	var blocked *git.BlockedError
+	if errors.As(err, &blocked) {
+		return nil, nil
+	}
+	former := owner
+	former.Name = ""
+	for _, conflict := range conflicts {
+		if conflict.Owner == "" || conflict.OwnerPath != owner.gitops().Path || former.Name != "" && conflict.Owner != former.Name {
+			return nil, err
+		}
+		former.Name = conflict.Owner
+	}
+	if err != nil || former.Name == "" {
+		return nil, err
+	}
+	if view, err = c.view(ctx, former, former.Location.Branch); err != nil {
+		return nil, err
+	}
+	records, err := view.Records(ctx)
+	labelled := make(map[string]map[string]gitops.FolderRecord, len(records))
+	for host, targets := range records {
+		labelled[host] = make(map[string]gitops.FolderRecord, len(targets))
+		for target, record := range targets {
+			record.OwnerLabel = cmp.Or(record.OwnerLabel, former.Name)
+			labelled[host][target] = record
+		}
+	}
+	return labelled, err
 }
 
 // Tip returns the present commit of a location's branch; "" when there is no branch, or no repository.

@@ -24,15 +24,16 @@ type FileAtTip struct {
 	Content []byte
 }
 
-// Files returns the files of some folders at the tip, by host and deployment
-// target, each list ordered by name. A folder that is not there is absent. known,
-// when not nil, tells the content of files that need not be fetched: those of
-// which the caller has one with the same id. Files takes a request for the trees
-// of all folders, and one for all other files.
+// Files returns the files of some folders, by host and deployment target, each
+// list ordered by name. The trees of the folders decide: it does not matter what
+// the tip has. known, when not nil, tells the content of files that need not be
+// fetched: those of which the caller has one with the same id. Files takes a
+// request for the trees of all folders, and one for all other files.
 //
-// Errors: as of Inspect.
+// Errors: as of Inspect, or a plain one where the repository does not give a tree
+// any more.
 func (v *View) Files(
-	ctx context.Context, folders map[string][]string, known func(git.Hash) (content []byte, ok bool),
+	ctx context.Context, folders Deployed, known func(git.Hash) (content []byte, ok bool),
 ) (map[string]map[string][]FileAtTip, error) {
 	release, err := v.look.hold(ctx)
 	if err != nil {
@@ -51,25 +52,16 @@ type openFolder struct {
 }
 
 func (v *View) files(
-	ctx context.Context, folders map[string][]string, known func(git.Hash) ([]byte, bool),
+	ctx context.Context, folders Deployed, known func(git.Hash) ([]byte, bool),
 ) (map[string]map[string][]FileAtTip, error) {
-	directories := make([]string, 0, len(folders))
-	for _, host := range slices.Sorted(maps.Keys(folders)) {
-		if err := checkHost(host); err != nil {
-			return nil, err
-		}
-		directories = append(directories, path.Join(v.owner.Path, host))
-	}
-	if err := v.work.Open(ctx, directories); err != nil {
-		return nil, err
-	}
 	var level []openFolder
 	for _, host := range slices.Sorted(maps.Keys(folders)) {
-		d := v.work.hostAt(v.owner, host)
-		for _, target := range folders[host] {
-			if e, ok := d.Find(target); ok && e.IsTree() {
-				level = append(level, openFolder{host: host, target: target, id: e.ID})
+		for _, target := range slices.Sorted(maps.Keys(folders[host])) {
+			id, err := git.ParseID(folders[host][target])
+			if err != nil {
+				return nil, fmt.Errorf("folder %q: %w", v.owner.folder(host, target), err)
 			}
+			level = append(level, openFolder{host: host, target: target, id: id})
 		}
 	}
 	files := map[string]map[string][]FileAtTip{}
@@ -93,6 +85,9 @@ func (v *View) list(ctx context.Context, level []openFolder, files map[string]ma
 		ids[i] = folder.id
 	}
 	if err := v.work.Need(ctx, ids); err != nil {
+		if ctx.Err() == nil && git.Classify(err) == nil {
+			err = fmt.Errorf("the repository does not give folders any more that were seen in it; refresh, and plan again: %w", err)
+		}
 		return nil, err
 	}
 	var next []openFolder

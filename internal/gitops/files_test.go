@@ -48,9 +48,14 @@ func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 		run(t, w.directory, "git", "update-index", "--add", "--cacheinfo", "160000,1111111111111111111111111111111111111111,dev/drone/app/module")
 		run(t, w.directory, "git", "commit", "--quiet", "--message", "by hand")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
-		files, err := inspect(t, r, dev).Files(t.Context(), map[string][]string{
-			"drone": {"app", "none"}, "clusters/tor": {"app"}, "nowhere": {"app"}, "large": {"by-hand"},
-		}, nil)
+		view := inspect(t, r, dev)
+		folders, err := view.Deployed(t.Context(), gitops.Deployed{
+			"drone": {"app": "", "none": ""}, "clusters/tor": {"app": ""}, "nowhere": {"app": ""}, "large": {"by-hand": ""},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := view.Files(t.Context(), folders, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +84,10 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	}
 	count.take()
 	same := []byte("same")
-	files, err := view.Files(t.Context(), map[string][]string{"drone": {"app"}, "large": {"app"}}, func(id git.Hash) ([]byte, bool) {
+	folders := gitops.Deployed{
+		"drone": {"app": rendered(t, "a", "same", "b", "old").Tree}, "large": {"app": rendered(t, "a", "same", "b", "old too").Tree},
+	}
+	files, err := view.Files(t.Context(), folders, func(id git.Hash) ([]byte, bool) {
 		return same, id == git.BlobID(same)
 	})
 	if err != nil {
@@ -95,12 +103,12 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	if n := view.Blobs(); n != 2 {
 		t.Errorf("%d blobs were fetched", n)
 	}
-	if _, err := view.Files(t.Context(), map[string][]string{"../x": {"app"}}, nil); err == nil {
-		t.Error("a bad host was taken")
+	if _, err := view.Files(t.Context(), gitops.Deployed{"x": {"app": "no id"}}, nil); err == nil {
+		t.Error("a tree that is no id was taken")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := inspect(t, r, dev).Files(ended, map[string][]string{"drone": {"app"}}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := inspect(t, r, dev).Files(ended, folders, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
 }

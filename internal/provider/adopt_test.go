@@ -75,7 +75,7 @@ func withoutOwner(t *testing.T, repo repository) string {
 	return text
 }
 
-func TestAFolderIsHandedOverInOneApply(t *testing.T) {
+func TestAFolderIsHandedOverInTwoApplies(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
 		before := ""
@@ -89,6 +89,8 @@ func TestAFolderIsHandedOverInOneApply(t *testing.T) {
 					},
 				},
 				{Config: halves(repo, "a", "b, c", ""), ExpectError: words(`folder "drone/app-b" belongs to the assignment "first" at the root of the repository. To take it over, with what is in it, set adopt = true.`)},
+				{Config: halves(repo, "a", "b, c", "adopt = true"), ExpectError: words(`The assignment "first" removes 1 folder that the assignment "second" adds: drone/app-b.`)},
+				{Config: halves(repo, "a, b", "b, c", "adopt = true"), ConfigPlanChecks: emptyPlan},
 				{
 					Config: halves(repo, "a", "b, c", "adopt = true"), ConfigPlanChecks: emptyPlan,
 					Check: func(*terraform.State) error {

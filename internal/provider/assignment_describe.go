@@ -21,9 +21,6 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 	if t.outlook.Identity == delivery.Renamed {
 		notes.HandedOver = t.known.Owner.Name
 	}
-	for _, conflict := range t.outlook.Adopted {
-		notes.Adopted = append(notes.Adopted, conflict.Host+"/"+conflict.DeploymentTarget)
-	}
 	if t.known != nil {
 		notes.Repaired = t.known.Drift.Touched
 	}
@@ -35,6 +32,14 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 	if t.outcome != nil {
 		notes.Lines = t.outcome.Lines()
 	}
+	if t.known != nil {
+		for _, line := range t.known.Drift.Unsigned {
+			notes.Lines = append(notes.Lines, line+": it is not believed, and written again")
+		}
+	}
+	if t.known != nil && t.known.Drift.Request != "" {
+		notes.Lines = append(notes.Lines, t.known.Drift.Request)
+	}
 	after := &changes.Version{}
 	if t.result != nil {
 		after = &changes.Version{
@@ -42,14 +47,30 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 			Assignments: t.result.Schedule.Assignments, GitopsRepo: locationText(t.intent.Owner.Location), Provider: t.connection.release,
 		}
 	}
-	return changes.Summarize(t.memory.version(), after, folders, notes), complete && t.locationKnown && t.connection.canAsk()
+	return changes.Summarize(t.memory.version(), after, folders, notes), complete && t.locationKnown && t.connection.canAsk() && !t.mayMove() &&
+		(t.outlook.Identity != delivery.Moved || !t.model.OnDestroy.IsUnknown())
+}
+
+// mayMove says whether it takes a look at two locations to tell whether the assignment moves. A look at another time may
+// tell otherwise.
+func (t *task) mayMove() bool {
+	return t.outlook.Identity == delivery.Moved && t.known.Owner.Location.Path == t.intent.Owner.Location.Path
 }
 
 // folders returns the folders that change, with their files where these are known.
 func (t *task) folders(ctx context.Context) (folders []changes.Folder, complete bool) {
-	before, after := t.outlook.Before, t.intent.After
+	before, removed, after := t.outlook.Before, t.outlook.Remove, t.intent.After
+	if t.known == nil { // what a rollout has read as of a commit; else nothing
+		before, removed = t.current, t.current.Without(after)
+	}
 	complete = true
-	changed := rollout.Trees{}
+	changed, back := rollout.Trees{}, rollout.Trees{} // the trees now, and of those that go back, the trees then
+	put := func(trees rollout.Trees, key rollout.Key, tree string) {
+		if trees[key.Host] == nil {
+			trees[key.Host] = map[string]string{}
+		}
+		trees[key.Host][key.DeploymentTarget] = tree
+	}
 	for _, key := range after.Keys() {
 		tree, was := before[key.Host][key.DeploymentTarget]
 		now := after[key.Host][key.DeploymentTarget]
@@ -61,21 +82,24 @@ func (t *task) folders(ctx context.Context) (folders []changes.Folder, complete 
 			folder.WaitsFor = t.rendering.WaitsFor(i)
 		case now == tree:
 			continue
-		case t.decisions[key.Host][key.DeploymentTarget].Action == rollout.RollBack:
 		case was:
-			if changed[key.Host] == nil {
-				changed[key.Host] = map[string]string{}
+			if put(changed, key, tree); t.decisions[key.Host][key.DeploymentTarget].Action == rollout.RollBack {
+				put(back, key, now)
 			}
-			changed[key.Host][key.DeploymentTarget] = tree
 		}
+		folder.Back = t.goesBack(key)
 		folders = append(folders, folder)
 	}
-	t.fill(ctx, folders, changed)
-	for _, key := range t.outlook.Remove.Keys() {
-		folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true})
+	t.fill(ctx, folders, changed, back)
+	for _, key := range removed.Keys() {
+		folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true, Back: t.goesBack(key)})
 	}
-	if t.outlook.Cleared != nil {
-		for _, key := range t.outlook.Cleared.Keys() {
+	cleared := t.outlook.Cleared
+	if t.outlook.Identity == delivery.Moved && !t.mayMove() && !t.intent.Leave {
+		cleared = t.current // whether or not the former location can be read now
+	}
+	if cleared != nil {
+		for _, key := range cleared.Keys() {
 			folders = append(folders, changes.Folder{
 				Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true, Location: locationText(t.known.Owner.Location),
 			})
@@ -84,21 +108,43 @@ func (t *task) folders(ctx context.Context) (folders []changes.Folder, complete 
 	return folders, complete
 }
 
-// fill reads the files of changed folders from the repository, and renders their new files. Files that cannot be read
-// are left out; the line about that folder then has no keys.
-func (t *task) fill(ctx context.Context, folders []changes.Folder, changed rollout.Trees) {
-	if t.backTo != nil || changed.Count() == 0 || !t.connection.canAsk() {
+// goesBack returns the commit to which the rollout takes a folder back; "" where it does not.
+func (t *task) goesBack(key rollout.Key) string {
+	if t.outcome == nil {
+		return ""
+	}
+	if state := t.outcome.State.Targets[key.DeploymentTarget]; state != nil && state.Failed && state.Hosts[key.Host] != nil {
+		return state.Hosts[key.Host].From
+	}
+	return ""
+}
+
+// fill reads the files of changed folders as the refresh has seen them, and renders their new files, or reads those that they go
+// back to. Files that cannot be read are left out; the line about that folder then has no keys.
+func (t *task) fill(ctx context.Context, folders []changes.Folder, changed, back rollout.Trees) {
+	if changed.Count() == 0 || !t.connection.canAsk() {
 		return
 	}
 	wanted := map[rollout.Key][]git.File{}
+	if back.Count() > 0 {
+		files, err := t.connection.delivery.Files(ctx, t.intent.Owner, back, nil)
+		if err != nil {
+			addRepositoryError(ctx, t.diagnostics, err, false)
+			return
+		}
+		wanted = files
+	}
 	for _, key := range changed.Keys() {
+		if back.Has(key.Host, key.DeploymentTarget) {
+			continue
+		}
 		i, _ := t.result.Assignment(key.Host, key.DeploymentTarget)
 		files, err := t.rendering.Files(i)
 		if err == nil {
 			wanted[key] = files
 		}
 	}
-	present, err := t.connection.delivery.Files(ctx, t.intent, wanted)
+	present, err := t.connection.delivery.Files(ctx, t.intent.Owner, changed, wanted)
 	if err != nil {
 		addRepositoryError(ctx, t.diagnostics, err, false)
 		return

@@ -51,6 +51,9 @@ func (t *task) checkEvidence(in rollout.Input) {
 		return
 	}
 	var last time.Time
+	if t.memory != nil {
+		last = t.memory.Changed
+	}
 	for _, record := range in.Records {
 		if record.Changed.After(last) {
 			last = record.Changed
@@ -76,10 +79,16 @@ func (t *task) knowsAnyCluster() bool {
 // the branch when the clusters were asked. It returns false where the branch does not have that commit, or the commit
 // cannot be read.
 func (t *task) reports(
-	ctx context.Context, evidence *observe.Evidence, written delivery.Written, in rollout.Input,
+	ctx context.Context, evidence *observe.Evidence, in rollout.Input,
 ) (func(string, rollout.Key) rollout.Report, bool) {
-	past := map[string]rollout.Trees{written.Tip: written.Trees}
-	if evidence.Tip != "" && evidence.Tip != written.Tip && !t.hasCommit(ctx, evidence.Tip) {
+	past := map[string]rollout.Trees{}
+	switch {
+	case t.known == nil:
+		past[evidence.Tip] = t.current
+	case t.memory != nil && t.memory.Tip != "" && !t.memory.Proposed:
+		past[t.memory.Tip] = t.current
+	}
+	if _, seen := past[evidence.Tip]; evidence.Tip != "" && !seen && !t.hasCommit(ctx, evidence.Tip) {
 		return nil, false
 	}
 	for _, commit := range append([]string{evidence.Tip}, commitsOfRemoved(evidence, in)...) {
@@ -96,7 +105,7 @@ func (t *task) reports(
 	return func(cluster string, key rollout.Key) rollout.Report {
 		content := evidence.Assignment(cluster, key.String())
 		report := rollout.Report{
-			Known: content.Known, Tree: content.Tree, Verdict: rollout.Verdict(content.Verdict), Since: content.Since,
+			Known: content.Known, Tree: content.Tree, Verdict: rollout.Verdict(content.Verdict), Since: content.Since, OfRoot: content.OfRoot,
 		}
 		if content.AtTip {
 			report.Tree = past[evidence.Tip][key.Host][key.DeploymentTarget]

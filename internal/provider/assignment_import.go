@@ -52,8 +52,8 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 		return
 	}
 	model.Commit = types.StringValue(known.Tip)
-	model.Deployed = deployedValue(known.Current())
-	m := &memory{Label: known.Label, Trees: known.Trees, Records: known.Records}
+	model.Content = contentValue(known.Current())
+	m := &memory{Label: known.Label, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
 	m.setDrift(known.Drift)
 	m.keep(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)

@@ -5,19 +5,22 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
+	"encoding/ascii85"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -30,7 +33,9 @@ type memory struct {
 	Label       string            `json:"label,omitempty"`   // name in the labels of what is rendered, where it is not the owner's
 	Trees       rollout.Trees     `json:"trees,omitempty"`   // as written
 	Records     map[string]string `json:"records,omitempty"` // ids of the records, by host
+	Holder      string            `json:"holder,omitempty"`  // in the records
 	Drift       driftMemory       `json:"drift,omitzero"`
+	Replaced    map[string]string `json:"replaced,omitempty"` // by an open pull request: "<host>/<deployment target>" to the tree before
 	Model       string            `json:"model,omitempty"`
 	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
 	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
@@ -39,13 +44,31 @@ type memory struct {
 	Provider    string            `json:"provider,omitempty"` // version that rendered
 	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
 	Constraints constraintMemory  `json:"constraints,omitzero"`
+	Proposed    bool              `json:"proposed,omitempty"` // what was written is in an open pull request
+	// Tip is a commit of the branch that has the folders as they are in Trees and Drift.
+	Tip string `json:"tip,omitempty"`
+	// Written is what the records say of folders that are under way in a rollout, by host and deployment target; of all,
+	// where the state was lost.
+	Written map[string]map[string]writtenMemory `json:"written,omitempty"`
+	// Changed is when the owner changed a folder last, as far as the state knows.
+	Changed time.Time `json:"changed,omitzero"`
+}
+
+// writtenMemory is what a rollout needs of a folder's record.
+type writtenMemory struct {
+	Changed time.Time `json:"changed,omitzero"`
+	Before  string    `json:"before,omitempty"` // the first digits of the tree before, where the state was lost
 }
 
 type driftMemory struct {
 	Trees   map[string]string `json:"trees,omitempty"` // "<host>/<deployment target>" to the tree there, "" for none
 	Touched []string          `json:"touched,omitempty"`
 	Since   map[string]string `json:"since,omitempty"`
+	Found   rollout.Trees     `json:"found,omitempty"`
 	Gone    bool              `json:"gone,omitempty"`
+	// Unsigned says which records no allowed key has signed.
+	Unsigned []string `json:"unsigned,omitempty"`
+	Request  string   `json:"request,omitempty"` // why the pull request cannot be merged
 }
 
 const (
@@ -60,8 +83,14 @@ const (
 // sealed is a memory in private state, which must be JSON.
 type sealed struct {
 	Format int    `json:"format"`
-	Data   string `json:"data"` // base64 of the gzipped JSON of a memory
+	Data   string `json:"data"` // ascii85 of the gzipped JSON of a memory, without characters that JSON escapes
 }
+
+// Terraform and the framework encode the text twice in base64, so that each byte of it counts almost double.
+var (
+	toJSONText   = strings.NewReplacer(`"`, "v", "&", "w", "<", "x", ">", "y", `\`, "~")
+	fromJSONText = strings.NewReplacer("v", `"`, "w", "&", "x", "<", "y", ">", "~", `\`)
+)
 
 // privateState is the part of Terraform's private state that is used here.
 type privateState interface {
@@ -92,11 +121,13 @@ func openMemory(text []byte) (*memory, error) {
 	if s.Format != memoryFormat {
 		return nil, fmt.Errorf("it has format %d, of another version of the provider", s.Format)
 	}
-	packed, err := base64.StdEncoding.DecodeString(s.Data)
+	text85 := []byte(fromJSONText.Replace(s.Data))
+	packed := make([]byte, 4*len(text85))
+	length, _, err := ascii85.Decode(packed, text85, true)
 	if err != nil {
 		return nil, err
 	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed[:length]))
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +173,9 @@ func (m *memory) seal() ([]byte, error) {
 	if err := writer.Close(); err != nil {
 		return nil, err
 	}
-	return json.Marshal(sealed{Format: memoryFormat, Data: base64.StdEncoding.EncodeToString(packed.Bytes())})
+	text85 := make([]byte, ascii85.MaxEncodedLen(packed.Len()))
+	text85 = text85[:ascii85.Encode(text85, packed.Bytes())]
+	return json.Marshal(sealed{Format: memoryFormat, Data: toJSONText.Replace(string(text85))})
 }
 
 // refreshed is the memory with what a refresh has found. m may be nil.
@@ -154,19 +187,95 @@ func (m *memory) refreshed(known *delivery.Known) *memory {
 	if after.Trees == nil { // the trees in the records may have been changed by hand
 		after.Rendered = ""
 	}
-	after.Trees, after.Records = known.Trees, known.Records
+	after.Trees, after.Records, after.Holder, after.Proposed = known.Trees, known.Records, known.Holder, known.Proposed
 	after.setDrift(known.Drift)
+	if !known.Proposed {
+		after.Tip = known.Tip
+	}
 	return &after
 }
 
-// equal says whether two memories are equal in the parts that a refresh changes.
+// isLost says whether nothing is known of a rollout that may have been under way, so that the records have to tell.
+func (m *memory) isLost() bool { return m == nil || m.Rollout == nil && m.Model == "" }
+
+// needsRecords says whether the records have to be read, for a rollout that is under way or was lost.
+func (m *memory) needsRecords() bool {
+	return !m.Drift.Gone && (m.isLost() || len(m.Rollout.Targets) > 0)
+}
+
+// isUnderWay says whether a folder with this tree has been written by a rollout that is under way.
+func (m *memory) isUnderWay(key rollout.Key, tree string) bool {
+	if m == nil || m.Rollout == nil || m.Rollout.Targets[key.DeploymentTarget] == nil {
+		return false
+	}
+	host := m.Rollout.Targets[key.DeploymentTarget].Hosts[key.Host]
+	return host != nil && strings.HasSuffix(tree, host.Want)
+}
+
+// noteWritten keeps what a rollout needs of the records. A folder whose record has another tree is not written yet: a
+// pull request proposes it.
+func (m *memory) noteWritten(records map[rollout.Key]gitops.FolderRecord) {
+	m.Written = nil
+	for key, record := range records {
+		if record.Changed.After(m.Changed) {
+			m.Changed = record.Changed
+		}
+		tree, written := m.Trees[key.Host][key.DeploymentTarget], writtenMemory{Changed: record.Changed}
+		switch {
+		case m.isLost():
+			written.Before = record.TreeBefore[:min(beforeDigits, len(record.TreeBefore))]
+		case record.Tree != tree || !m.isUnderWay(key, tree):
+			continue
+		}
+		if m.Written == nil {
+			m.Written = map[string]map[string]writtenMemory{}
+		}
+		if m.Written[key.Host] == nil {
+			m.Written[key.Host] = map[string]writtenMemory{}
+		}
+		m.Written[key.Host][key.DeploymentTarget] = written
+	}
+}
+
+// beforeDigits are enough to tell whether a tree is the one before: whole ids of 20,000 folders would be half of a state.
+const beforeDigits = 8
+
+// records is what noteWritten has kept, in the form of package rollout. Of the trees before, it has those that are wanted
+// again: nothing else is asked of them.
+func (m *memory) records(wanted rollout.Trees) map[rollout.Key]rollout.Record {
+	records := map[rollout.Key]rollout.Record{}
+	if m == nil {
+		return records
+	}
+	for _, key := range m.Trees.Keys() {
+		tree := m.Trees[key.Host][key.DeploymentTarget]
+		if written, ok := m.Written[key.Host][key.DeploymentTarget]; ok {
+			record := rollout.Record{Tree: tree, Changed: written.Changed}
+			if want := wanted[key.Host][key.DeploymentTarget]; written.Before != "" && strings.HasPrefix(want, written.Before) {
+				record.Before = want
+			}
+			records[key] = record
+		} else if m.isUnderWay(key, tree) {
+			records[key] = rollout.Record{}
+		}
+	}
+	return records
+}
+
+// equal says whether two memories are equal in the parts that a refresh changes. Tip is none of them: a branch on which
+// others commit has changed nothing here.
 func (m *memory) equal(other *memory) bool {
 	return m != nil && other != nil &&
-		maps.EqualFunc(m.Trees, other.Trees, maps.Equal[map[string]string]) && maps.Equal(m.Records, other.Records) && m.Drift.equal(other.Drift)
+		maps.EqualFunc(m.Trees, other.Trees, maps.Equal[map[string]string]) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder &&
+		m.Drift.equal(other.Drift) && m.Proposed == other.Proposed &&
+		maps.EqualFunc(m.Written, other.Written, func(one, other map[string]writtenMemory) bool {
+			return maps.EqualFunc(one, other, func(a, b writtenMemory) bool { return a.Before == b.Before && a.Changed.Equal(b.Changed) })
+		})
 }
 
 func (d driftMemory) equal(other driftMemory) bool {
-	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Gone == other.Gone
+	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Gone == other.Gone && d.Request == other.Request && slices.Equal(d.Unsigned, other.Unsigned) &&
+		maps.EqualFunc(d.Found, other.Found, maps.Equal[map[string]string])
 }
 
 // remember notes the fleet that was written.
@@ -233,7 +342,7 @@ func (m *memory) version() *changes.Version {
 
 // drift returns the drift in the form of package delivery.
 func (m *memory) drift() delivery.Drift {
-	drift := delivery.Drift{Touched: m.Drift.Touched, Gone: m.Drift.Gone}
+	drift := delivery.Drift{Touched: m.Drift.Touched, Gone: m.Drift.Gone, Request: m.Drift.Request, Found: m.Drift.Found, Unsigned: m.Drift.Unsigned}
 	for _, key := range m.Trees.Keys() {
 		name := key.String()
 		if tree, ok := m.Drift.Trees[name]; ok {
@@ -253,7 +362,7 @@ func (m *memory) drift() delivery.Drift {
 }
 
 func (m *memory) setDrift(drift delivery.Drift) {
-	m.Drift = driftMemory{Touched: drift.Touched, Gone: drift.Gone}
+	m.Drift = driftMemory{Touched: drift.Touched, Gone: drift.Gone, Request: drift.Request, Found: drift.Found, Unsigned: drift.Unsigned}
 	for key, tree := range drift.Trees {
 		if m.Drift.Trees == nil {
 			m.Drift.Trees = map[string]string{}
@@ -266,4 +375,27 @@ func (m *memory) setDrift(drift delivery.Drift) {
 		}
 		m.Drift.Since[key.String()] = commit
 	}
+}
+
+// textKeys writes keys as "<host>/<deployment target>".
+func textKeys(of map[rollout.Key]string) map[string]string {
+	if of == nil {
+		return nil
+	}
+	texts := make(map[string]string, len(of))
+	for key, value := range of {
+		texts[key.String()] = value
+	}
+	return texts
+}
+
+// replaced returns what the pull request replaces in the form of package delivery.
+func (m *memory) replaced() map[rollout.Key]string {
+	replaced := make(map[rollout.Key]string, len(m.Replaced))
+	for name, tree := range m.Replaced {
+		if at := strings.LastIndexByte(name, '/'); at > 0 {
+			replaced[rollout.Key{Host: name[:at], DeploymentTarget: name[at+1:]}] = tree
+		}
+	}
+	return replaced
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -92,6 +91,14 @@ func checkOnDestroy(value types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
+// checkCommitMessage finds a message of several lines: it is the first line of a message that has others.
+func checkCommitMessage(value types.String, diagnostics *diag.Diagnostics) {
+	if strings.ContainsAny(value.ValueString(), "\r\n") {
+		diagnostics.AddAttributeError(path.Root("commit_message"), "Invalid commit_message",
+			"The message must be one line: it is the first line of the commit message. Take out the line break.")
+	}
+}
+
 // keeps says whether the folders stay when the assignment is destroyed.
 func (m *assignmentModel) keeps() bool { return m.OnDestroy.ValueString() == "keep" }
 
@@ -166,23 +173,21 @@ func knownTexts(value any) map[string]string {
 	return texts
 }
 
-// deployedValue is the attribute deployed: a hash for each host of all that is there. A host with a
-// folder whose content is not known yet is unknown, and no other.
-func deployedValue(trees rollout.Trees) types.Map {
-	hosts := make(map[string]attr.Value, len(trees))
-	for host, targets := range trees {
-		h, known := sha256.New(), true
-		for _, target := range slices.Sorted(maps.Keys(targets)) {
-			tree := targets[target]
-			known = known && tree != ""
-			fmt.Fprintf(h, "%s %s\n", target, tree)
-		}
-		hosts[host] = types.StringUnknown()
-		if known {
-			hosts[host] = types.StringValue(hex.EncodeToString(h.Sum(nil))[:16])
+// contentValue is the attribute content: a hash of all folders, with their hosts. It is unknown while the content of any
+// folder is.
+func contentValue(trees rollout.Trees) types.String {
+	h := sha256.New()
+	for _, host := range slices.Sorted(maps.Keys(trees)) {
+		fmt.Fprintf(h, "%s\n", host)
+		for _, target := range slices.Sorted(maps.Keys(trees[host])) {
+			tree := trees[host][target]
+			if tree == "" {
+				return types.StringUnknown()
+			}
+			fmt.Fprintf(h, "%s/%s %s\n", host, target, tree)
 		}
 	}
-	return types.MapValueMust(types.StringType, hosts)
+	return types.StringValue(hex.EncodeToString(h.Sum(nil))[:16])
 }
 
 // repoOf is a location in the form that templates get; nil while it is not known.

@@ -93,9 +93,14 @@ func (t *task) decideRollout(ctx context.Context) bool {
 	}
 	ofRollout, ofHolds := rollout.CheckNames(in.Settings, in.Holds, in.Hosts, in.Wanted, in.Deployed)
 	addFindings(t.diagnostics, path.Root("rollout"), "Invalid rollout", asInner(ofRollout))
-	addFindings(t.diagnostics, path.Root("holds"), "Invalid holds", asInner(ofHolds))
+	for _, finding := range ofHolds { // what is held may leave the fleet before the hold does
+		t.diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", sentence(finding.String()))
+	}
 	if t.checkEvidence(in); t.diagnostics.HasError() {
 		return false
+	}
+	if t.known == nil && t.steps.evidence == nil && !t.applies {
+		return false // what is held is what the branch has by then
 	}
 	out := t.advance(ctx, in)
 	if t.diagnostics.HasError() {
@@ -134,7 +139,7 @@ func sentenceOf(lines []string) string {
 	return lines[0]
 }
 
-// rolloutInput gathers the input of the rollout's decision. The same configuration, state and repository give the same input.
+// rolloutInput gathers the input of the rollout's decision. The same configuration and state give the same input.
 func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
 	in = rollout.Input{
 		Wanted: wanted, Settings: t.steps.settings, Holds: t.steps.holds, Hosts: t.hosts(), Requires: t.requires, Back: map[string]rollout.Trees{},
@@ -142,39 +147,54 @@ func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollo
 	if t.memory != nil {
 		in.State = t.memory.Rollout
 	}
-	if t.known != nil {
-		in.Deployed = t.known.Trees
-		in.Lost = t.memory == nil || t.memory.Rollout == nil && t.memory.Model == ""
-	}
-	owner := t.formerOwner()
-	written, err := t.connection.delivery.Written(ctx, owner, nil)
-	if err != nil {
-		addRepositoryError(ctx, t.diagnostics, err, t.known == nil)
-		return in, false
-	}
 	if t.known == nil {
-		in.Deployed, t.current = recordedTrees(written), written.Trees
-		in.Lost = len(written.Records) > 0
-	}
-	in.Records, in.Tip = make(map[rollout.Key]rollout.Record, len(written.Records)), written.Tip
-	for key, record := range written.Records {
-		in.Records[key] = rollout.Record{Tree: record.Tree, Before: record.TreeBefore, Changed: record.Changed}
-	}
-	if t.known != nil && t.known.PullRequest != "" {
-		if in.Proposed, err = t.connection.delivery.IsProposed(ctx, t.known); err != nil {
-			addRepositoryError(ctx, t.diagnostics, err, false)
+		if !t.addWritten(ctx, &in) {
 			return in, false
+		}
+	} else {
+		in.Deployed, in.Lost, in.Proposed = t.known.Trees, t.memory.isLost(), t.isProposed()
+		if in.Records = t.memory.records(wanted); t.memory != nil {
+			in.Tip = t.memory.Tip
 		}
 	}
 	if evidence := t.steps.evidence; evidence != nil {
 		in.Now = evidence.Time
 		if len(evidence.Clusters) > 0 {
-			if in.Reports, ok = t.reports(ctx, evidence, written, in); !ok {
+			if in.Reports, ok = t.reports(ctx, evidence, in); !ok {
 				return in, false
 			}
 		}
 	}
 	return in, true
+}
+
+// addWritten adds what the branch has of an assignment without a state: as of the commit at which the evidence was
+// gathered, since the branch may move on until the apply.
+func (t *task) addWritten(ctx context.Context, in *rollout.Input) bool {
+	owner, evidence := t.formerOwner(), t.steps.evidence
+	var written delivery.Written
+	var err error
+	switch {
+	case evidence == nil:
+		written, err = t.connection.delivery.Written(ctx, owner, nil)
+	case evidence.Tip != "":
+		written, err = t.connection.delivery.WrittenAt(ctx, owner, evidence.Tip)
+	}
+	if errors.Is(err, git.ErrCommit) {
+		t.hasCommit(ctx, evidence.Tip) // says so
+		return false
+	}
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, true)
+		return false
+	}
+	in.Deployed, t.current = recordedTrees(written), written.Trees
+	in.Lost = len(written.Records) > 0
+	in.Records, in.Tip = make(map[rollout.Key]rollout.Record, len(written.Records)), written.Tip
+	for key, record := range written.Records {
+		in.Records[key] = rollout.Record{Tree: record.Tree, Before: record.TreeBefore, Changed: record.Changed}
+	}
+	return true
 }
 
 // formerOwner is the owner under the name that the repository has.

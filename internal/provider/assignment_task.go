@@ -3,6 +3,8 @@ package provider
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -12,10 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -30,7 +30,10 @@ type task struct {
 	known         *delivery.Known  // nil where the assignment is created
 	intent        delivery.Intent
 	locationKnown bool
+	applies       bool // what is planned is written
+	relabelled    bool // there is no state, and the branch has another name in the labels than the configuration
 	replaces      bool // Terraform plans a replacement without its state, after it has done so with it
+	relocated     bool // somebody has renamed the branch or the repository, and the configuration has the new name
 	diagnostics   *diag.Diagnostics
 
 	result    *pipeline.Result    // nil while the fleet is not known, and with rollback_to
@@ -47,7 +50,7 @@ type task struct {
 }
 
 func (r *assignmentResource) task(
-	_ context.Context, model, prior *assignmentModel, m *memory, exists bool, diagnostics *diag.Diagnostics,
+	ctx context.Context, model, prior *assignmentModel, m *memory, exists bool, diagnostics *diag.Diagnostics,
 ) *task {
 	t := &task{connection: r.connection, model: model, prior: prior, memory: m, diagnostics: diagnostics, current: rollout.Trees{}}
 	var location delivery.Location
@@ -57,15 +60,33 @@ func (r *assignmentResource) task(
 		Owner:      delivery.Owner{Location: location, Name: model.Name.ValueString()},
 		Settings:   decodeDelivery(model.Delivery, diagnostics),
 		Protection: decodeProtection(model.Protection, diagnostics),
-		Adopt:      model.Adopt.ValueBool(), Leave: model.keeps(),
+		// What is not known yet stops no plan; the apply knows it.
+		Unprotected: !fleet.IsKnown(plain(model.Protection)) || model.OnDestroy.IsUnknown(),
+		Adopt:       model.Adopt.ValueBool() || model.Adopt.IsUnknown(), Leave: model.keeps(),
 		Clusters: t.clusters,
 	}
 	if exists {
 		t.known, _ = r.known(prior, m, diagnostics)
+		t.relocate(ctx)
 		t.intent.Known = t.known
 		t.current = t.known.Current()
 	}
 	return t
+}
+
+// relocate takes what the state knows to be at the location of the configuration, where that is the same place by another
+// name.
+func (t *task) relocate(ctx context.Context) {
+	if !t.locationKnown || t.known == nil || !t.connection.canAsk() {
+		return
+	}
+	relocated := t.connection.delivery.Relocated(ctx, t.known, t.intent.Owner.Location)
+	if relocated == nil {
+		return
+	}
+	t.known, t.relocated = relocated, true
+	t.memory = t.memory.refreshed(relocated)
+	t.prior.Content = contentValue(relocated.Current())
 }
 
 // clusters returns the names of the clusters that follow hosts, by the fleets before and after.
@@ -98,7 +119,11 @@ func (t *task) want(ctx context.Context) bool {
 	}
 	addWarnings(t.diagnostics, t.result.Warnings())
 	addWarnings(t.diagnostics, pipeline.ConstraintWarnings(value.Constraints))
-	to := pipeline.Destination{Repo: repoOf(t.intent.Owner.Location, t.locationKnown), Owner: t.label(ctx)}
+	label := t.label(ctx)
+	if t.relabelled && !t.applies {
+		return false
+	}
+	to := pipeline.Destination{Repo: repoOf(t.intent.Owner.Location, t.locationKnown), Owner: label}
 	if t.rendering = t.memory.rendering(t.result, to, t.connection); t.rendering == nil {
 		t.rendering = t.result.Render(to, t.current)
 	}
@@ -117,6 +142,7 @@ func (t *task) label(ctx context.Context) string {
 	case t.locationKnown && t.connection.canAsk():
 		// The plan reports errors when it looks at the location.
 		if label, err := t.connection.delivery.Label(ctx, t.intent.Owner); err == nil && label != "" {
+			t.relabelled = label != t.intent.Owner.Name
 			return label
 		}
 	}
@@ -151,13 +177,18 @@ func (t *task) wantRollback(ctx context.Context) bool {
 
 // plan sets the computed attributes.
 func (t *task) plan(ctx context.Context) {
-	t.model.Deployed, t.model.Commit = types.MapUnknown(types.StringType), types.StringUnknown()
+	t.model.Content, t.model.Commit = types.StringUnknown(), types.StringUnknown()
 	t.model.Changes, t.model.PullRequest = types.ListUnknown(types.StringType), types.StringNull()
 	t.model.RollingOut, t.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
 	if t.intent.Settings.PullRequest {
 		t.model.PullRequest = types.StringUnknown()
 	}
 	t.keepSpelling()
+	if t.relocated {
+		t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch has another name now", fmt.Sprintf(
+			"Nothing is at the former location of %q any more, and branch %q at %s has the records of this assignment: it is the same place. "+
+				"No folder changes because of that.", t.known.Owner.Name, t.intent.Owner.Location.Branch, t.intent.Owner.Location.URL))
+	}
 	if t.locationKnown {
 		t.check()
 	}
@@ -165,23 +196,27 @@ func (t *task) plan(ctx context.Context) {
 		return
 	}
 	t.intent.After = t.decisions.Trees(t.current)
+	t.checkEmptied()
 	t.checkConstraints(ctx, false)
-	if t.lookAhead(ctx); t.diagnostics.HasError() {
+	if t.lookAhead(ctx); t.connection != nil && t.locationKnown && !t.replaces {
+		addProblems(t.diagnostics, t.connection.delivery.PlannedFolders(ctx, t.intent, t.outlook))
+	}
+	if t.diagnostics.HasError() {
 		return
 	}
-	t.model.Deployed = deployedValue(t.intent.After)
+	t.model.Content = contentValue(t.intent.After)
 	t.setProgress()
-	if t.isDone(ctx) {
-		t.model.Deployed, t.model.Commit, t.model.Changes = t.prior.Deployed, t.prior.Commit, t.prior.Changes
+	if t.isDone() {
+		t.model.Content, t.model.Commit, t.model.Changes = t.prior.Content, t.prior.Commit, t.prior.Changes
 		t.addOtherLines()
 		if t.intent.Settings.PullRequest {
 			t.model.PullRequest = t.prior.PullRequest
 		}
-		t.takeOver()
 		return
 	}
 	lines, complete := t.describe(ctx)
 	complete = complete && t.ruling.allDecided()
+	t.warnOfDeparture()
 	switch {
 	case t.diagnostics.HasError():
 	case complete:
@@ -210,22 +245,10 @@ func (t *task) addOtherLines() {
 	}
 }
 
-// takeOver plans an update that writes nothing, where an interrupted replacement has left a deposed object of this
-// assignment in the state. Terraform destroys that object after the update, and the folders stay, since this process
-// has planned them.
-func (t *task) takeOver() {
-	if t.connection == nil || !t.connection.delivery.HasAnother(t.known.Owner) {
-		return
-	}
-	t.model.Commit = types.StringUnknown()
-	t.diagnostics.AddAttributeWarning(path.Root("name"), "A replacement was interrupted", fmt.Sprintf(
-		"The state has another object of the assignment %q. It is removed from the state, and the folders stay.", t.known.Owner.Name))
-}
-
 // keepSpelling keeps the location of the state where the configuration has another spelling of the same location, so
 // that nothing changes.
 func (t *task) keepSpelling() {
-	if t.known == nil || !t.locationKnown || t.known.Owner.Location != t.intent.Owner.Location {
+	if t.known == nil || !t.locationKnown || t.relocated || t.known.Owner.Location != t.intent.Owner.Location {
 		return
 	}
 	t.model.GitopsRepo = t.prior.GitopsRepo
@@ -247,6 +270,23 @@ func (t *task) check() {
 	}
 }
 
+// checkEmptied warns of hosts in emptied_hosts that neither the fleet nor the state has.
+func (t *task) checkEmptied() {
+	known := slices.Collect(maps.Keys(t.current))
+	if t.result == nil {
+		return
+	}
+	for _, host := range t.result.Schedule.Hosts {
+		known = append(known, host.Name)
+	}
+	for _, host := range t.intent.Protection.EmptiedHosts {
+		if !slices.Contains(known, host) {
+			t.diagnostics.AddAttributeWarning(path.Root("protection"), "A host of emptied_hosts does not exist",
+				sentence(fmt.Sprintf("neither the fleet nor what is deployed has a host %q%s", host, fleet.DidYouMean(host, known))))
+		}
+	}
+}
+
 // lookAhead finds at plan what would make the apply fail, and checks the protection.
 func (t *task) lookAhead(ctx context.Context) {
 	if !t.locationKnown || !t.connection.canAsk() {
@@ -265,7 +305,7 @@ func (t *task) lookAhead(ctx context.Context) {
 }
 
 // isDone says whether the repository has everything as it is wanted, so that there is nothing to write.
-func (t *task) isDone(ctx context.Context) bool {
+func (t *task) isDone() bool {
 	if t.known != nil && t.isClosed() && t.outlook.Identity == delivery.Same {
 		if !t.known.Drift.IsNone() {
 			t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Drift waits for a window", fmt.Sprintf(
@@ -274,164 +314,28 @@ func (t *task) isDone(ctx context.Context) bool {
 		}
 		return true
 	}
-	if t.known == nil || t.outlook.Identity != delivery.Same || !t.known.Drift.IsNone() || !t.model.Deployed.Equal(t.prior.Deployed) {
+	if t.known == nil || t.outlook.Identity != delivery.Same || !t.known.Drift.IsNone() || !t.model.Content.Equal(t.prior.Content) {
 		return false
 	}
 	if t.model.Delivery.Equal(t.prior.Delivery) || t.prior.PullRequest.IsNull() {
 		return true
 	}
 	// An open request must be updated after a change of delivery, even where nothing else changes.
-	if !t.connection.canAsk() {
-		return false
-	}
-	proposed, err := t.connection.delivery.IsProposed(ctx, t.known)
-	if err != nil {
-		addRepositoryError(ctx, t.diagnostics, err, false)
-	}
-	return !proposed
-}
-
-// apply writes what is wanted, sets the computed attributes, and returns the new memory. The error of the delivery is
-// among the diagnostics, too.
-func (t *task) apply(ctx context.Context) (*memory, error) {
-	if t.connection == nil {
-		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
-		return nil, nil
-	}
-	out, quiet := t.diagnostics, diag.Diagnostics{} // the plan has given the warnings
-	t.diagnostics = &quiet
-	ready := t.locationKnown && t.want(ctx)
-	var lines []string
-	if ready {
-		t.intent.After = t.decisions.Trees(t.current)
-		t.checkConstraints(ctx, true)
-		if t.model.Changes.IsUnknown() {
-			t.lookAhead(ctx)
-			lines, _ = t.describe(ctx)
-		}
-	}
-	t.diagnostics = out
-	if out.Append(quiet.Errors()...); !ready || out.HasError() {
-		return nil, nil
-	}
-	if !t.checkWindows() {
-		return nil, nil
-	}
-	return t.deliver(ctx, lines)
-}
-
-// keepProgress is an apply that writes nothing to the repository. It only keeps the progress of the rollout and the rules.
-func (t *task) keepProgress(ctx context.Context) *memory {
-	out, quiet := t.diagnostics, diag.Diagnostics{}
-	t.diagnostics = &quiet
-	ready := t.locationKnown && t.want(ctx)
-	if ready {
-		t.intent.After = t.decisions.Trees(t.current)
-		t.checkConstraints(ctx, true)
-		if t.model.Changes.IsUnknown() { // rules that were not known yet
-			t.model.Changes = t.prior.Changes
-			t.addOtherLines()
-		}
-	}
-	t.diagnostics = out
-	if out.Append(quiet.Errors()...); !ready || t.memory == nil {
-		return nil
-	}
-	m := *t.memory
-	m.Constraints = t.ruling.remember(t.memory)
-	if m.Rollout = t.state(); t.result != nil && !t.isUnderWay() {
-		m.remember(t.result, locationText(t.intent.Owner.Location), t.connection.release)
-	}
-	return &m
-}
-
-// deliver writes the folders, and closes requests that another kind of delivery has left.
-func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
-	done, err := t.connection.delivery.Apply(ctx, delivery.Order{
-		Intent: t.intent, Decisions: t.decisions, Contents: t.contents, Subject: t.model.CommitMessage.ValueString(),
-	})
-	if err != nil {
-		addRepositoryError(ctx, t.diagnostics, err, false)
-		return nil, err
-	}
-	addProblems(t.diagnostics, done.Problems)
-	if t.known != nil && done.Identity != delivery.Moved { // else a request there may clear the old location
-		head, err := t.connection.delivery.CloseFormer(ctx, t.known, t.intent.Owner, t.intent.Settings)
-		if err != nil {
-			t.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", sentence(fmt.Sprintf(
-				"everything is delivered, but the former pull request from branch %q could not be closed: %s. Close it by hand", head, err)))
-		}
-	}
-	t.model.Deployed = deployedValue(t.intent.After)
-	if t.model.RolledOut.IsUnknown() {
-		t.setProgress()
-	}
-	t.model.Commit, t.model.PullRequest = types.StringValue(done.Commit), types.StringPointerValue(orNil(done.PullRequest))
-	if t.model.Changes.IsUnknown() {
-		t.model.Changes = linesValue(lines)
-	}
-	m := &memory{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records, Rollout: t.state()}
-	m.Constraints = t.ruling.remember(t.memory)
-	if t.memory != nil {
-		m.Label = t.memory.Label
-	}
-	if t.result != nil {
-		m.Label = otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name)
-		if t.memory != nil && t.memory.Model != "" && t.isUnderWay() {
-			m.recallFleet(t.memory)
-		} else {
-			m.remember(t.result, locationText(t.intent.Owner.Location), t.connection.release)
-		}
-		m.noteRendering(t.rendering, t.connection)
-	}
-	return m, nil
-}
-
-// contents returns the files and the record of a folder that is written.
-func (t *task) contents(host, target string) gitops.Folder {
-	if t.backTo != nil {
-		return t.backTo[host].Folders[target]
-	}
-	if decision := t.decisions[host][target]; decision.Action == rollout.RollBack {
-		return t.rollbackContents[decision.From][host].Folders[target]
-	}
-	i, _ := t.result.Assignment(host, target)
-	record := t.rendering.Record(i)
-	return gitops.Folder{
-		Tree:  t.rendering.Trees[i],
-		Files: func() ([]git.File, error) { return t.rendering.Files(i) },
-		Record: gitops.Record{
-			Workload: record.Workload, Workspace: record.Workspace, DeploymentTarget: record.DeploymentTarget,
-			ClusterType: record.ClusterType, Policies: record.Policies, ConfigVersion: record.ConfigVersion,
-			OwnerLabel: otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name),
-			Objects:    objectsOf(record.Objects),
-		},
-	}
-}
-
-func objectsOf(rendered []render.Object) []gitops.Object {
-	objects := make([]gitops.Object, len(rendered))
-	for i, object := range rendered {
-		objects[i] = gitops.Object(object)
-	}
-	return objects
-}
-
-// otherThan returns a text, or "" where it is the default.
-func otherThan(text, usual string) string {
-	if text == usual {
-		return ""
-	}
-	return text
+	return !t.isProposed()
 }
 
 // planDestroy checks a destroy against the protection in the state, unless all folders stay.
-func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentModel, m *memory, diagnostics *diag.Diagnostics) {
+func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentModel, m *memory, private privateState, diagnostics *diag.Diagnostics) {
 	known, ok := r.known(state, m, diagnostics)
-	if !ok || r.connection == nil || r.connection.delivery.PlansDeposed(known.Owner) {
+	if !ok {
 		return
 	}
-	r.connection.delivery.PlansEnd(known.Owner)
+	if r.connection.delivery.HasWritten() {
+		diagnostics.Append(private.SetKey(ctx, deposedKey, []byte("true"))...)
+		return
+	}
+	ctx, cancel := decodeTimeouts(state.Timeouts, diagnostics).during(ctx, forRead)
+	defer cancel()
 	if known.Trees == nil && r.connection.canAsk() {
 		if err := r.connection.delivery.Refresh(ctx, known); err != nil {
 			addRepositoryError(ctx, diagnostics, err, false)
@@ -447,6 +351,22 @@ func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentM
 		}
 	}
 	addProblems(diagnostics, outlook.Problems)
+	addProblems(diagnostics, r.connection.delivery.PlannedDestroy(ctx, known, outlook))
+}
+
+// warnOfDeparture lists what goes at the former location. It is in changes, too, but not where the assignment is replaced:
+// Terraform then shows the changes of a second plan, which has no state, and no warning of that plan.
+func (t *task) warnOfDeparture() {
+	if t.outlook.Identity != delivery.Moved || t.mayMove() || t.intent.Leave || t.current.Count() == 0 {
+		return
+	}
+	lines := make([]string, 0, t.current.Count())
+	for _, key := range t.current.Keys() {
+		lines = append(lines, "- "+key.String())
+	}
+	t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Folders at the former location are removed", fmt.Sprintf(
+		"The assignment %q moves from %s, and what it has there is removed:\n%s",
+		t.known.Owner.Name, locationText(t.known.Owner.Location), wording.Lines(lines, changes.MaxLines)))
 }
 
 // known returns what the state has of an assignment; false where its location cannot be read.
@@ -458,7 +378,8 @@ func (r *assignmentResource) known(state *assignmentModel, m *memory, diagnostic
 	}
 	if m != nil {
 		known.Owner.Environment = m.Environment
-		known.Trees, known.Records, known.Drift = m.Trees, m.Records, m.drift()
+		known.Trees, known.Records, known.Holder, known.Drift = m.Trees, m.Records, m.Holder, m.drift()
+		known.Replaced, known.Proposed, known.Tip = m.replaced(), m.Proposed, m.Tip
 	}
 	return known, ok && r.connection != nil
 }
@@ -471,3 +392,6 @@ func linesValue(lines []string) types.List {
 	}
 	return types.ListValueMust(types.StringType, values)
 }
+
+// isProposed says whether what was written is in an open pull request, by the refreshed state.
+func (t *task) isProposed() bool { return t.memory != nil && t.memory.Proposed }

@@ -2,10 +2,10 @@ package provider_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -72,13 +72,9 @@ resource "flotilla_assignment" "test" {
 
 const assignment = "flotilla_assignment.test"
 
-// hashOf is what the attribute deployed has for a host with these deployment targets and trees, in order.
-func hashOf(targetsAndTrees ...string) string {
-	text := ""
-	for i := 0; i < len(targetsAndTrees); i += 2 {
-		text += targetsAndTrees[i] + " " + targetsAndTrees[i+1] + "\n"
-	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16]
+// contentOf is what the attribute content has for these hosts and folders, in order: "<host>", "<host>/<deployment target> <tree>".
+func contentOf(lines ...string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines, "\n")+"\n")))[:16]
 }
 
 func TestApplyMakesOneCommitAndTheNextPlanIsEmpty(t *testing.T) {
@@ -90,7 +86,6 @@ func TestApplyMakesOneCommitAndTheNextPlanIsEmpty(t *testing.T) {
 				Config:           small{path: "clusters/all"}.config(repo),
 				ConfigPlanChecks: resource.ConfigPlanChecks{PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()}},
 				ConfigStateChecks: []statecheck.StateCheck{
-					statecheck.ExpectKnownValue(assignment, tfjsonpath.New("deployed").AtMapKey("spare"), knownvalue.StringExact(hashOf())),
 					statecheck.ExpectKnownValue(assignment, tfjsonpath.New("pull_request"), knownvalue.Null()),
 				},
 				Check: func(state *terraform.State) error {
@@ -108,9 +103,14 @@ func TestApplyMakesOneCommitAndTheNextPlanIsEmpty(t *testing.T) {
 							t.Errorf("%s is not there", name)
 						}
 					}
-					want := state.RootModule().Resources[assignment].Primary.Attributes["deployed.large"]
-					if got := hashOf("app-core", git(t, folder, "rev-parse", "HEAD:clusters/all/large/app-core")); got != want {
-						t.Errorf("deployed.large is %s, and the tree has %s", want, got)
+					clone := folder
+					content := state.RootModule().Resources[assignment].Primary.Attributes["content"]
+					tree := func(folder string) string {
+						return folder + " " + git(t, clone, "rev-parse", "HEAD:clusters/all/"+folder)
+					}
+					want := contentOf("drone", tree("drone/app-core"), tree("drone/app-edge"), "large", tree("large/app-core"), "spare")
+					if content != want {
+						t.Errorf("content is %s, and the trees have %s", content, want)
 					}
 					return nil
 				},
@@ -131,10 +131,7 @@ func TestUnknownValueMakesOnlyTheHostsItReachesUnknown(t *testing.T) {
 				database: "terraform_data.database.output",
 			}.config(repo),
 			ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-				plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("deployed").AtMapKey("large")),
-				plancheck.ExpectKnownValue(assignment, tfjsonpath.New("deployed").AtMapKey("drone"),
-					knownvalue.StringRegexp(regexp.MustCompile(`^[0-9a-f]{16}$`))),
-				plancheck.ExpectKnownValue(assignment, tfjsonpath.New("deployed").AtMapKey("spare"), knownvalue.StringExact(hashOf())),
+				plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("content")),
 				readAtPlan{"data.flotilla_scheduling.test"},
 			}},
 		}},
@@ -157,7 +154,7 @@ func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 				{
 					Config: small{database: `"mysql://two"`}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-						changedOnly{assignment, []string{"changes", "commit", "deployed.large"}},
+						changedOnly{assignment, []string{"changes", "commit", "content"}},
 					}},
 					Check: func(*terraform.State) error {
 						changed := git(t, repo.clone(t, "dev"), "diff", "--name-only", before, "HEAD")
@@ -172,6 +169,24 @@ func TestOneChangedValueChangesOnlyTheHostsItReaches(t *testing.T) {
 	})
 }
 
+// link puts a symbolic link in the place of what is there.
+func link(t *testing.T, at string) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(at), os.Symlink("/etc", at)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// submodule puts a repository of its own in the place of what is there, which git adds as a submodule.
+func submodule(t *testing.T, at string) {
+	t.Helper()
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	git(t, filepath.Dir(at), "init", "--quiet", filepath.Base(at))
+	git(t, at, "commit", "--quiet", "--allow-empty", "--message", "of another repository")
+}
+
 func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 	t.Parallel()
 	for name, tamper := range map[string]func(t *testing.T, folder string){
@@ -183,6 +198,17 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 		},
 		"file removed":   func(_ *testing.T, folder string) { os.Remove(filepath.Join(folder, "drone/app-edge/namespace.yaml")) },
 		"folder removed": func(_ *testing.T, folder string) { os.RemoveAll(filepath.Join(folder, "drone/app-edge")) },
+		"folder became a link": func(t *testing.T, folder string) {
+			link(t, filepath.Join(folder, "drone/app-edge"))
+		},
+		"folder became a submodule": func(t *testing.T, folder string) {
+			submodule(t, filepath.Join(folder, "drone/app-edge"))
+		},
+		"marker became a link": func(t *testing.T, folder string) { link(t, filepath.Join(folder, "drone/dev.md")) },
+		"record became a link": func(t *testing.T, folder string) { link(t, filepath.Join(folder, ".flotilla/dev/drone.json")) },
+		"record is not JSON": func(t *testing.T, folder string) {
+			writeFile(t, filepath.Join(folder, ".flotilla/dev/drone.json"), "not JSON")
+		},
 		"marker removed": func(_ *testing.T, folder string) { os.Remove(filepath.Join(folder, "drone/dev.md")) },
 		"record removed": func(_ *testing.T, folder string) { os.Remove(filepath.Join(folder, ".flotilla/dev/drone.json")) },
 	} {
@@ -190,9 +216,9 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 			t.Parallel()
 			onServers(t, func(t *testing.T, repo repository) {
 				var original map[string]string
-				places := []string{"changes", "commit", "deployed.drone"}
+				places := []string{"changes", "commit", "content"}
 				if strings.HasPrefix(name, "marker") || strings.HasPrefix(name, "record") {
-					places = []string{"changes", "commit"} // what is deployed is as it was
+					places = []string{"changes", "commit"} // what is there is as it was
 				}
 				testSteps(t, resource.TestCase{
 					Steps: []resource.TestStep{
@@ -235,20 +261,23 @@ func TestDriftShowsInThePlanAndIsRepairedInOneCommit(t *testing.T) {
 	}
 }
 
-func TestAfterALostStateApplyMakesNoCommit(t *testing.T) {
+func TestAfterALostStateApplyChangesOnlyWhoHasTheRecords(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, repo repository) {
-		for range 2 { // the second run starts from an empty state
+		var written []map[string]string
+		for run := range 2 { // the second run starts from an empty state
 			testSteps(t, resource.TestCase{
 				Steps: []resource.TestStep{
 					{Config: small{}.config(repo)},
 					{Config: repo.provider + forgotten},
 				},
 			})
-			if commits := repo.commits(t, "dev"); commits != 1 {
-				t.Fatalf("%d commits, want one", commits)
+			if commits := repo.commits(t, "dev"); commits != run+1 {
+				t.Fatalf("%d commits, want one for each state", commits)
 			}
+			written = append(written, withoutTimes(files(t, repo.clone(t, "dev"))))
 		}
+		sameFiles(t, written[1], written[0])
 	})
 }
 

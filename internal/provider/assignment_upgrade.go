@@ -81,7 +81,7 @@ func upgradeAssignmentV0(ctx context.Context, req resource.UpgradeStateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &assignmentModel{
 		Name: was.Name, Fleet: types.DynamicNull(), GitopsRepo: was.GitopsRepo, Delivery: was.Delivery, Protection: was.Protection,
 		Adopt: was.Adopt, CommitMessage: was.CommitMessage, RollbackTo: was.RollbackTo, OnDestroy: was.OnDestroy, Timeouts: was.Timeouts,
-		Changes: linesValue(nil), Deployed: deployedValue(trees), Commit: was.Commit, PullRequest: was.PullRequest,
+		Changes: linesValue(nil), Content: contentValue(trees), Commit: was.Commit, PullRequest: was.PullRequest,
 		RollingOut: types.MapNull(types.StringType),
 	})...)
 }

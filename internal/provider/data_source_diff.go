@@ -58,7 +58,7 @@ func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, res
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "What an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
-			"who may see them. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
+			"who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
 			"down where the fleet is large. It does not look at `delivery`: what an open pull request proposes is part of the difference.",
 		Attributes: attributes,
 	}
@@ -141,7 +141,7 @@ func (d *diffDataSource) folders(
 	wanted := map[rollout.Key][]git.File{}
 	for i, assignment := range result.Schedule.Assignments {
 		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
-		tree, was := outlook.Before[key.Host][key.DeploymentTarget]
+		tree, was := outlook.Found[key.Host][key.DeploymentTarget]
 		if !narrowed.includes(assignment) || was && tree == rendering.Trees[i] {
 			continue
 		}
@@ -157,13 +157,22 @@ func (d *diffDataSource) folders(
 		}
 		folders = append(folders, folder)
 	}
-	for _, key := range outlook.Remove.Keys() {
-		if narrowed.includesGone(key, result) {
+	for _, key := range outlook.Found.Keys() {
+		if !intent.After.Has(key.Host, key.DeploymentTarget) && narrowed.includesGone(key, result) {
 			folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true})
 			wanted[key] = nil
 		}
 	}
-	present, err := d.connection.delivery.Files(ctx, intent, wanted)
+	there := rollout.Trees{}
+	for key := range wanted {
+		if tree, ok := outlook.Found[key.Host][key.DeploymentTarget]; ok {
+			if there[key.Host] == nil {
+				there[key.Host] = map[string]string{}
+			}
+			there[key.Host][key.DeploymentTarget] = tree
+		}
+	}
+	present, err := d.connection.delivery.Files(ctx, owner, there, wanted)
 	if err != nil {
 		addRepositoryError(ctx, diagnostics, err, false)
 		return nil

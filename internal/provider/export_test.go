@@ -13,7 +13,9 @@ func NewWithGit(options ...git.Option) func() provider.Provider {
 	return func() provider.Provider { return &flotilla{version: "test", git: options} }
 }
 
-// StartAt starts a provider that has another clock.
-func StartAt(clock compliance.Clock) func() (tfprotov6.ProviderServer, error) {
-	return func() (tfprotov6.ProviderServer, error) { return Server(&flotilla{version: "test", clock: clock}), nil }
+// StartAt starts a provider that has another clock, and whose Git client is made otherwise.
+func StartAt(clock compliance.Clock, options ...git.Option) func() (tfprotov6.ProviderServer, error) {
+	return func() (tfprotov6.ProviderServer, error) {
+		return Server(&flotilla{version: "test", clock: clock, git: options}), nil
+	}
 }

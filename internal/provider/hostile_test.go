@@ -182,7 +182,7 @@ func newCanaries(t *testing.T) (canaries, *hostile) {
 	)
 	for way, want := range map[string]string{
 		"400": unusable, "401": refused, "403": refused, "404": "Repository does not exist", "429": unreachable, "500": unreachable,
-		"cut": refused, "redirect": unreachable, "page": unreachable, "words": unreachable,
+		"cut": refused, "redirect": unreachable, "page": unreachable, "words": unusable,
 	} {
 		add("web-"+way, "token", at(way, "empty"), "", want)
 	}

@@ -37,6 +37,9 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 			if printed, err := w.traced(t, "again", "plan", "-input=false", "-detailed-exitcode", "-no-color"); err != nil {
 				t.Errorf("the second plan is not empty: %v\n%s", err, printed)
 			}
+			if printed, err := w.traced(t, "refreshed", "plan", "-refresh-only", "-input=false", "-detailed-exitcode", "-no-color", "-target=flotilla_agent.store"); err != nil {
+				t.Errorf("a refresh alone changes agents: %v\n%s", err, printed)
+			}
 			root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster")
 			if root == nil || !strings.Contains(fmt.Sprint(root.Object["spec"]), "./clusters/berlin") {
 				t.Errorf("what follows the folder of berlin is %v", root)

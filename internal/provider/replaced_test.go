@@ -7,19 +7,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
-// heldReplacement is an assignment whose replacement at another branch was planned, since somebody has as much
-// there, and then held by protection before anything was removed.
+// heldReplacement is an assignment whose replacement at another branch was planned, since Terraform plans a tainted
+// object without its state, and then held by protection before anything was removed.
 func heldReplacement(t *testing.T) owned {
 	t.Helper()
 	o := newOwned(t)
-	another := owned{o.sequence, o.people[1], &wanted{}}
-	*another.w = *o.w
-	another.w.branch = "live"
-	another.wants[addresses[0]] = another.w
-	another.applied(t)
-
 	o.w.branch = "live"
-	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
+	o.runner.Taint(addresses[0])
+	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person))
 	if plan == nil || !said.Has("Mass deletion") {
 		t.Fatalf("said is %s", said)
 	}
@@ -53,17 +48,15 @@ func TestADestroyAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 
 func TestADestroyElsewhereAfterAHeldReplacementIsHeldByItsOwnProtection(t *testing.T) {
 	t.Parallel()
-	for _, first := range []bool{false, true} {
-		o := heldReplacement(t)
-		o.w.branch, o.w.path, o.w.protection, o.w.first = "dev", "", "free", first
-		o.applied(t)
-		_, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
-		if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
-			t.Errorf("the state has %v, and said is %s", left, said)
-		}
-		if left := foldersAt(o.look(), "dev"); left > 0 {
-			t.Errorf("%d folders are left", left)
-		}
+	o := heldReplacement(t)
+	o.w.branch, o.w.path, o.w.protection = "dev", "", "free"
+	o.applied(t)
+	_, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy())
+	if left := o.runner.Now(); said.Err() != nil || len(left) > 0 {
+		t.Errorf("the state has %v, and said is %s", left, said)
+	}
+	if left := foldersAt(o.look(), "dev"); left > 0 {
+		t.Errorf("%d folders are left", left)
 	}
 }
 
@@ -87,10 +80,10 @@ func TestWhatAnInterruptedReplacementLeftDeposedTakesNoFolderAlong(t *testing.T)
 	o := interrupted(t, func(*wanted) {})
 	before := o.look()
 	plan, said := o.runner.Apply(t.Context(), o.configuration(o.person))
-	if said.Err() != nil || !said.Has("A replacement was interrupted") {
+	if said.Err() != nil {
 		t.Fatalf("said is %s", said)
 	}
-	if action := plan.Change(addresses[0]).Action; action != providertest.Update {
+	if action := plan.Change(addresses[0]).Action; action != providertest.NoOp {
 		t.Errorf("the plan is to %s", action)
 	}
 	unchanged(t, before, o.look(), 0)

@@ -54,7 +54,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			"fleet": schema.DynamicAttribute{
 				Required: true, WriteOnly: true,
 				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
-					"state, and one line in a plan. `changes` says what follows from a change of it. What violates a constraint of " +
+					"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. What violates a constraint of " +
 					"it that is enforced is an error, before anything is written.",
 			},
 			"gitops_repo": schema.DynamicAttribute{
@@ -101,17 +101,18 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"rollout": schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "Writes a change to one stage after the other, each when the one before has proven it: `{stages, on_failure, progress_deadline, unknown, windows, " +
-					"approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, " +
-					"ready_percent, max_failed, soak, approval}`; hosts that no stage selects are a last stage. Each deployment target has its own " +
-					"rollout: it enters a stage when all stages before are proven for its content. `on_failure` is `halt` (default) or `roll_back`, " +
-					"`unknown` `wait` (default) or `skip` for clusters without a report. `approvals` are `<deployment target>@<content>` as " +
-					"`rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything goes at once.",
+				MarkdownDescription: "Writes a change to one stage after the other, each when the one before has proven it: `{stages, on_failure, failed_for, progress_deadline, unknown, " +
+					"windows, approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, ready_percent, max_failed, soak, " +
+					"approval}`; hosts that no stage selects are a last stage, and `hosts = []` selects none. Each deployment target has its own rollout: it enters a stage when all " +
+					"stages before are proven for its content, and halts while any host that has the content has failed. `on_failure` is `halt` (default) or `roll_back`, for what has " +
+					"failed for the time `failed_for`: `5m` by default before a roll back, `0s` before a halt. `unknown` is `wait` (default) or `skip` for clusters without a " +
+					"report. `approvals` are `<deployment target>@<content>` as `rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything " +
+					"goes at once.",
 			},
 			"holds": schema.DynamicAttribute{
 				Optional: true,
 				MarkdownDescription: "Folders that stay as they are until the hold is removed: a list of `{deployment_targets, hosts, reason, until}`. " +
-					"Without names it holds all. `until` is a time, which is compared with the time of the evidence.",
+					"A list that is not given is all, and an empty one none. `until` is a time, which is compared with the time of the evidence.",
 			},
 			"evidence": schema.StringAttribute{
 				Optional: true, WriteOnly: true,
@@ -125,22 +126,21 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 			},
 			"commit_message": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "First line of commit messages. Default: how many assignments were added, changed and removed.",
+				MarkdownDescription: "First line of commit messages, without a line break. Default: how many assignments were added, changed and removed.",
 			},
 			"changes": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "What the plan changes, for people: how many hosts and assignments, what is removed, what is added, and " +
-					"which keys of which files change, where, and by which object of the fleet; and which constraints that changes, or violates. Never a value. Until the next refresh " +
-					"it is what the last apply changed. While something is not known yet, a warning says what is.",
+					"which keys of which files change, where, and by which object of the fleet; and which constraints that changes, or violates. Never a value. In the state " +
+					"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is.",
 			},
-			"deployed": schema.MapAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "By host, a hash of everything that this assignment has there.",
+			"content": schema.StringAttribute{
+				Computed:            true,
+				MarkdownDescription: "One hash of all folders of this assignment, on all hosts. `flotilla_inventory` says what is where.",
 			},
 			"rolling_out": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve. " +
-					"Where very many are under way, those with equal progress are one entry.",
+				MarkdownDescription: "By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve.",
 			},
 			"rolled_out": schema.BoolAttribute{
 				Computed:            true,
@@ -175,7 +175,7 @@ type assignmentModel struct {
 	RollingOut    types.Map     `tfsdk:"rolling_out"`
 	RolledOut     types.Bool    `tfsdk:"rolled_out"`
 	Changes       types.List    `tfsdk:"changes"`
-	Deployed      types.Map     `tfsdk:"deployed"`
+	Content       types.String  `tfsdk:"content"`
 	Commit        types.String  `tfsdk:"commit"`
 	PullRequest   types.String  `tfsdk:"pull_request"`
 }
@@ -200,6 +200,7 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 	checkOwnerName(model.Name, &resp.Diagnostics)
 	checkOnDestroy(model.OnDestroy, &resp.Diagnostics)
 	checkRollback(model.RollbackTo, &resp.Diagnostics)
+	checkCommitMessage(model.CommitMessage, &resp.Diagnostics)
 	model.decodeRollout(&resp.Diagnostics)
 }
 
@@ -214,7 +215,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 		takeCreation(ctx, resp.Private, &resp.Diagnostics) // of a replacement that came to nothing
 	}
 	if req.Plan.Raw.IsNull() {
-		r.planDestroy(ctx, &prior, before, &resp.Diagnostics)
+		r.planDestroy(ctx, &prior, before, resp.Private, &resp.Diagnostics)
 		return
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -223,7 +224,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(delivery.Planning(ctx), forRead)
+	ctx, cancel := decodeTimeouts(plan.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
 	task := r.task(ctx, &plan, &prior, before, !req.State.Raw.IsNull(), &resp.Diagnostics)
 	if req.State.Raw.IsNull() { // known only from the private state of the first plan
@@ -271,7 +272,6 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	if resp.Diagnostics.HasError() || !ok || !r.connection.canAsk() {
 		return
 	}
-	r.connection.delivery.Read(known.Owner)
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
 	if err := r.connection.delivery.Refresh(ctx, known); err != nil {
@@ -282,12 +282,22 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone",
 			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.", known.Owner.Location.URL))
 	}
-	state.Deployed = deployedValue(known.Current())
-	state.Changes = types.ListValueMust(types.StringType, nil)
+	state.Content = contentValue(known.Current())
+	state.Changes = linesValue(nil)
 	if state.RolledOut.IsNull() { // imported, or written by a version without rollouts
 		state.RollingOut, state.RolledOut = types.MapValueMust(types.StringType, nil), types.BoolValue(true)
 	}
-	if after := before.refreshed(known); !before.equal(after) { // sealing takes longer than all else of a refresh
+	after := before.refreshed(known)
+	if after.needsRecords() && (!before.equal(after) || before.Written == nil) {
+		written, err := r.connection.delivery.Written(ctx, known.Owner, nil)
+		if err != nil {
+			addRepositoryError(ctx, &resp.Diagnostics, err, false)
+			return
+		}
+		after.Tip = written.Tip
+		after.noteWritten(written.Records)
+	}
+	if !before.equal(after) { // sealing takes longer than all else of a refresh
 		after.keep(ctx, resp.Private, &resp.Diagnostics)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
@@ -319,7 +329,8 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 			return
 		}
 		after.keep(ctx, resp.Private, &resp.Diagnostics)
-	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) {
+	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) ||
+		!plan.Content.Equal(prior.Content) { // a branch that was renamed
 		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
 		if after := task.keepProgress(ctx); after != nil && !resp.Diagnostics.HasError() {
 			after.keep(ctx, resp.Private, &resp.Diagnostics)
@@ -355,9 +366,12 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 			return
 		}
 	}
+	deposed, diags := resp.Private.GetKey(ctx, deposedKey)
+	resp.Diagnostics.Append(diags...)
+	r.connection.delivery.Writes()
 	err := r.connection.delivery.Destroy(ctx, known, protection, state.keeps(), state.CommitMessage.ValueString())
 	switch {
-	case err != nil && r.connection.delivery.IsDeposed(known.Owner):
+	case errors.Is(err, delivery.ErrHeld) && deposed != nil:
 		// A deposed object could never be destroyed: it is in no configuration, so its protection cannot be changed.
 		resp.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
 			"The assignment %q was replaced, and what it has at its former location, branch %q at path %q, stays there: %s",
@@ -374,7 +388,12 @@ type creation struct {
 	Protection rollout.Protection `json:"protection"`
 }
 
-const creationKey = "creates"
+const (
+	creationKey = "creates"
+	// deposedKey notes in the private state of a planned destroy that it is that of an object which was replaced with
+	// create_before_destroy: Terraform plans no other destroy in a process that has written.
+	deposedKey = "deposed"
+)
 
 func (c creation) note(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
 	text, err := json.Marshal(c)

@@ -56,7 +56,7 @@ func (r repository) database(t *testing.T, branch string) string {
 func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEveryServer(t, func(t *testing.T, repo repository) {
-		first, _ := twoVersions(t, repo)
+		first, _ := twoVersions(t, repo) // whose state is lost: the records get a commit that says so
 		back := small{database: `"mysql://two"`, extra: rollback(first)}
 		// holds expects so many commits, and the value in the folder that is rolled back.
 		holds := func(commits int, database string) resource.TestCheckFunc {
@@ -72,14 +72,14 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 		}
 		testSteps(t, resource.TestCase{
 			Steps: []resource.TestStep{
-				{Config: small{database: `"mysql://two"`}.config(repo), Check: holds(2, "mysql://two")},
+				{Config: small{database: `"mysql://two"`}.config(repo), Check: holds(3, "mysql://two")},
 				{ // exactly the folder that differs goes back
 					Config: back.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "deployed.large", "rollback_to", "rolled_out"}}},
+						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}}},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
-					Check: holds(3, "mysql://one"),
+					Check: holds(4, "mysql://one"),
 				},
 				{ // changes of the fleet wait
 					Config: small{database: `"mysql://three"`, extra: rollback(first)}.config(repo),
@@ -97,17 +97,17 @@ func TestRollbackReturnsToACommitAndIsUndoneWhenItIsRemoved(t *testing.T) {
 				{ // drift shows against what is rolled back
 					Config: small{database: `"mysql://three"`, extra: rollback(first)}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
-						changedOnly{assignment, []string{"changes", "commit", "deployed.large"}},
+						changedOnly{assignment, []string{"changes", "commit", "content"}},
 					}},
-					Check: holds(5, "mysql://one"),
+					Check: holds(6, "mysql://one"),
 				},
 				{ // and without it the fleet counts again, in one commit
 					Config: small{database: `"mysql://three"`}.config(repo),
 					ConfigPlanChecks: resource.ConfigPlanChecks{
-						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "deployed.large", "rollback_to", "rolled_out"}}},
+						PreApply:             []plancheck.PlanCheck{changedOnly{assignment, []string{"changes", "commit", "content", "rollback_to", "rolled_out"}}},
 						PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 					},
-					Check: holds(6, "mysql://three"),
+					Check: holds(7, "mysql://three"),
 				},
 			},
 		})
@@ -145,7 +145,7 @@ func TestRollbackToAnUnknownCommitIsKnownAfterApply(t *testing.T) {
 					database: `"mysql://two"`, extra: "rollback_to = terraform_data.commit.output",
 				}.config(repo),
 				ConfigPlanChecks: resource.ConfigPlanChecks{
-					PreApply:             []plancheck.PlanCheck{plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("deployed"))},
+					PreApply:             []plancheck.PlanCheck{plancheck.ExpectUnknownValue(assignment, tfjsonpath.New("content"))},
 					PostApplyPostRefresh: emptyPlan.PostApplyPostRefresh,
 				},
 				Check: func(*terraform.State) error {
@@ -220,11 +220,14 @@ func TestRollbackByPullRequest(t *testing.T) {
 					return nil
 				},
 			},
-			{ // going forth is what the branch has: the request is closed
+			{ // going forth is what the branch has: the request has the records alone, which say which state has them
 				Config: small{database: `"mysql://two"`, extra: request}.config(repo), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
-					if all := requests(t, server, user); len(all) != 1 || all[0].State != "closed" {
-						t.Errorf("requests %+v, want one that is closed", all)
+					if all := requests(t, server, user); len(all) != 1 || all[0].State != "open" {
+						t.Errorf("requests %+v, want one that is open", all)
+					}
+					if changed := git(t, repo.clone(t, "flotilla/dev/dev"), "diff", "--name-only", second, "HEAD"); strings.Contains(changed, "platform-config") || !strings.Contains(changed, ".flotilla/dev/") {
+						t.Errorf("the request changes %s", changed)
 					}
 					return nil
 				},

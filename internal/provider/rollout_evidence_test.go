@@ -19,7 +19,7 @@ func TestEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
 	if diagnostics.Err() != nil {
 		t.Fatal(diagnostics.Err())
 	}
-	if after(plan)["deployed"] != (providertest.Unknown{}) || after(plan)["rolling_out"] != (providertest.Unknown{}) {
+	if after(plan)["content"] != (providertest.Unknown{}) || after(plan)["rolling_out"] != (providertest.Unknown{}) {
 		t.Errorf("the plan says %v", after(plan))
 	}
 }

@@ -167,7 +167,7 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	}
 	r.report("canary", observe.Ready)
 	plan = r.run("2", "2 2 1")
-	if want := `platform-config.yaml: data.VERSION, on region: 1 assignment, by config container "all"`; !strings.Contains(said(plan), want) {
+	if want := `platform-config.yaml: data.VERSION, on region: app-core, by config container "all"`; !strings.Contains(said(plan), want) {
 		t.Errorf("the plan of a later stage does not say %q: %s", want, said(plan))
 	}
 	r.report("canary", observe.Progressing) // what was proven stays proven
@@ -218,8 +218,10 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	if changed := git(t, r.url, "diff", "--stat", before, "dev", "--", "clusters/all/canary", "clusters/all/region", "clusters/all/rest"); changed != "" {
 		t.Errorf("the hosts are not as before:\n%s", changed)
 	}
-	if !strings.Contains(said(plan), "failed and was rolled back") {
-		t.Errorf("the plan says %s", said(plan))
+	for _, want := range []string{"failed and was rolled back", "platform-config.yaml: data.VERSION, on canary, region: app-core, by rollback to commit " + before[:8]} {
+		if !strings.Contains(said(plan), want) {
+			t.Errorf("the plan does not say %q: %s", want, said(plan))
+		}
 	}
 	r.report("canary", observe.Ready)
 	r.report("region", observe.Ready)
@@ -364,7 +366,6 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		},
 		"a misspelt key":       {map[string]any{"rollout": map[string]any{"stage": []any{}}, "evidence": fine}, "rollout", `did you mean "stages"?`},
 		"a host of a stage":    {map[string]any{"rollout": map[string]any{"stages": []any{map[string]any{"name": "a", "hosts": []any{"canry"}}}}, "evidence": fine}, "rollout", `did you mean "canary"?`},
-		"a hold on nothing":    {map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}}}}, "holds", `did you mean "app-core"?`},
 		"until, and no time":   {map[string]any{"holds": []any{map[string]any{"hosts": []any{"canary"}, "until": "2030-01-01T00:00:00Z"}}}, "holds", "set evidence"},
 		"two stages of a name": {stages(map[string]any{"name": "a", "hosts": []any{"canary"}}, map[string]any{"name": "a"}), "rollout", `stages: has two stages with the name "a"`},
 		"no percentage":        {stages(map[string]any{"name": "a", "percent": 101}), "rollout", "stages[\"a\"].percent"},
@@ -384,6 +385,16 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 				t.Errorf("%v", diagnostics.Err())
 			}
 		})
+	}
+}
+
+// What is held may leave the fleet before the hold does.
+func TestAHoldOfWhatIsNotThereIsAWarning(t *testing.T) {
+	t.Parallel()
+	holds := map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}, "hosts": []any{"canary"}}}}
+	_, said := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, holds))
+	if said.Err() != nil || !said.Has("Hold of what is not there") || !strings.Contains(fmt.Sprint(said), `did you mean "app-core"?`) {
+		t.Errorf("%v", said)
 	}
 }
 
@@ -415,8 +426,9 @@ func TestRollbackIsHeldByNoStage(t *testing.T) {
 	first := git(t, r.url, "rev-parse", "dev")
 	r.run("2", "2 1 1")
 	r.further = map[string]any{"rollback_to": first}
-	if plan := r.run("2", "1 1 1"); after(plan)["rolled_out"] != false {
-		t.Errorf("rolled back: %s", said(plan))
+	want := "platform-config.yaml: data.VERSION, on canary: app-core, by rollback to commit " + first[:8]
+	if plan := r.run("2", "1 1 1"); after(plan)["rolled_out"] != false || !strings.Contains(said(plan), want) {
+		t.Errorf("the plan does not say %q: %s", want, said(plan))
 	}
 	r.further = nil
 	r.run("2", "2 1 1") // and goes forth from the first stage

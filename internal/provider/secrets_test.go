@@ -181,8 +181,12 @@ func (c canaries) config(keep func(name string) bool) string {
 	for _, name := range slices.Sorted(maps.Keys(c.cells)) {
 		if cell := c.cells[name]; keep(name) {
 			used[cell.provider] = true
+			path := name // else two assignments would add the same folders
+			if name == "taken" {
+				path = ""
+			}
 			fmt.Fprintf(&b, "resource \"flotilla_assignment\" %q {\n  provider    = flotilla.%s\n  name        = %q\n  fleet       = local.fleet\n"+
-				"  gitops_repo = { url = %s, branch = \"main\" }\n  %s\n}\n", name, cell.provider, name, cell.url, cell.extra)
+				"  gitops_repo = { url = %s, branch = \"main\", path = %q }\n  %s\n}\n", name, cell.provider, name, cell.url, path, cell.extra)
 		}
 	}
 	for alias := range used {

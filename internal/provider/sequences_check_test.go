@@ -100,7 +100,7 @@ func (s *sequence) checkForeign(now sight) {
 var counted = regexp.MustCompile(`: (\d+) assignments?\b`)
 
 // checkRemovals holds each folder that is gone to what the plan showed, and to protection.
-func (s *sequence) checkRemovals(p *person, before, after sight, plan *providertest.Plan, earlier providertest.State) {
+func (s *sequence) checkRemovals(p *person, before, after sight, plan *providertest.Plan, said providertest.Diagnostics) {
 	gone := map[string][]ownedFolder{} // by the owner that had them, and its place
 	for folder := range before.folders {
 		if _, stays := after.folders[folder]; !stays {
@@ -128,19 +128,19 @@ func (s *sequence) checkRemovals(p *person, before, after sight, plan *providert
 					}
 				}
 			}
-			return s.allows(p, change, owner, folders, of)
+			return s.allows(p, change, said, owner, folders, of)
 		}) {
 			s.t.Errorf("%d of %d folders of %q are gone at %v %q, which no plan showed and protection allowed: %v",
 				len(folders), total, owner, folders[0].branchOf, folders[0].path, folders)
 			for _, change := range plan.Changes {
-				s.t.Errorf("the plan: %s %s: %v", change.Action, change.Address, change.After["changes"])
+				s.t.Errorf("the plan: %s %s: %v", change.Action, change.Address, shownLines(change, said))
 			}
 		}
 	}
 }
 
 // allows tells whether one change of a plan shows that the folders go, and its protection lets them.
-func (s *sequence) allows(p *person, change *providertest.Change, owner string, folders []ownedFolder, total int) bool {
+func (s *sequence) allows(p *person, change *providertest.Change, said providertest.Diagnostics, owner string, folders []ownedFolder, total int) bool {
 	protection := change.After["protection"]
 	switch change.Action {
 	case providertest.NoOp:
@@ -159,9 +159,8 @@ func (s *sequence) allows(p *person, change *providertest.Change, owner string, 
 		}
 	default:
 		shown := 0
-		lines, _ := change.After["changes"].([]any)
-		for _, line := range lines {
-			text, removal := strings.CutPrefix(fmt.Sprint(line), "- ")
+		for _, line := range shownLines(change, said) {
+			text, removal := strings.CutPrefix(line, "- ")
 			switch number := counted.FindStringSubmatch(text); {
 			case !removal:
 			case number != nil:
@@ -212,6 +211,23 @@ func (s *sequence) allows(p *person, change *providertest.Change, owner string, 
 		return removed == 0
 	}
 	return removed <= 10 || removed*100 <= total*50
+}
+
+// shownLines are the lines in which a plan says what a change does. What takes a look at a branch is in warnings, since an
+// apply may find other things there: what is at a location that is new to the state, and, as that tells whether an
+// assignment moves at all, what goes at the former branch or repository.
+func shownLines(change *providertest.Change, said providertest.Diagnostics) []string {
+	var lines []string
+	known, _ := change.After["changes"].([]any)
+	for _, line := range known {
+		lines = append(lines, fmt.Sprint(line))
+	}
+	for _, diagnostic := range said {
+		if diagnostic.Address == change.Address && slices.Contains([]string{"Changes that are known so far", "Folders are there already"}, diagnostic.Summary) {
+			lines = append(lines, strings.Split(diagnostic.Detail, "\n")...)
+		}
+	}
+	return lines
 }
 
 // checkRenames holds what only renamed and respelt to one commit at most, in which no folder changes.

@@ -108,6 +108,14 @@ func (w *bareWorld) commits(repository, branch string) int {
 	return number
 }
 
+func (w *bareWorld) tip(repository, branch string) string {
+	tip, err := w.git(repository, nil, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(tip)
+}
+
 func (w *bareWorld) check() {
 	for _, repository := range w.repositories() {
 		if said, err := w.git(repository, nil, "fsck", "--strict", "--no-dangling"); err != nil {

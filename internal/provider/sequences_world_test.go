@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	gitclient "github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
@@ -35,6 +36,11 @@ func (w *memoryWorld) start() (tfprotov6.ProviderServer, error) {
 	return provider.Server(provider.NewWithGit(gitclient.WithTransport(w.host))()), nil
 }
 
+// startAt starts one whose clock this is.
+func (w *memoryWorld) startAt(clock compliance.Clock) providertest.Start {
+	return provider.StartAt(clock, gitclient.WithTransport(w.host))
+}
+
 func (w *memoryWorld) repositories() []string { return []string{"one", "two"} }
 
 func (w *memoryWorld) spell(repository string, way int) string {
@@ -57,6 +63,13 @@ func (w *memoryWorld) commit(repository, branch string, files map[string]string)
 
 func (w *memoryWorld) commits(repository, branch string) int {
 	return w.at[repository].Commits(branch, gitclient.Hash{})
+}
+
+func (w *memoryWorld) tip(repository, branch string) string {
+	if tip := w.at[repository].Tip(branch); !tip.IsZero() {
+		return tip.String()
+	}
+	return ""
 }
 
 // check lets git check all objects.

@@ -5,17 +5,22 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cgi"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 // silent is a server that takes connections and never says anything.
@@ -151,4 +156,44 @@ func TestBadTimeoutsAndOnDestroyAreRefusedAtPlan(t *testing.T) {
 		Config: small{extra: `timeouts = "20m"`}.config(repo), PlanOnly: true, ExpectError: words(`Must be an object, not a string.`),
 	})
 	testSteps(t, resource.TestCase{Steps: steps})
+}
+
+// A destroy plan looks at the branch for folders that others have taken over.
+func TestADestroyPlanWaitsNoLongerThanTimeoutsRead(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "r.git")
+	git(t, folder, "init", "--quiet", "--bare", path)
+	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
+		git(t, path, "config", setting, "true")
+	}
+	backend := &cgi.Handler{
+		Path:   filepath.Join(git(t, folder, "--exec-path"), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + folder, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
+		Stderr: io.Discard,
+	}
+	var stalled atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if stalled.Load() {
+			<-r.Context().Done()
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	w := providertest.New(startProvider)
+	apply(t, w, assigned(server.URL+"/r.git", fleetOf(nil), map[string]any{
+		"protection": map[string]any{"max_removed": 3}, "timeouts": map[string]any{"read": "30s"},
+	}))
+	apply(t, w, assigned(server.URL+"/r.git", fleetOf(nil), map[string]any{
+		"protection": map[string]any{"max_removed": 3, "allow_empty": true}, "timeouts": map[string]any{"read": "1s"},
+	}))
+	stalled.Store(true)
+	began := time.Now()
+	if _, said := w.Plan(t.Context(), providertest.Configuration{}, providertest.SkipRefresh()); said.Err() != nil {
+		t.Error(said.Err())
+	}
+	if took := time.Since(began); took > 2*time.Minute { // the default is five
+		t.Errorf("the plan took %s", took)
+	}
 }

@@ -40,8 +40,7 @@ type Removal struct {
 	Everything bool
 }
 
-// RemovalOf compares what is deployed with what will be. Folders that move to another location are removed
-// at the old one: pass an empty after for it, and join the two by Add.
+// RemovalOf compares what is deployed at a location with what will be.
 func RemovalOf(deployed, after Trees) Removal {
 	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
 	for _, key := range deployed.Keys() {
@@ -59,11 +58,12 @@ func RemovalOf(deployed, after Trees) Removal {
 	return r
 }
 
-// Add joins what is removed at another location.
-func (r *Removal) Add(other Removal) {
-	r.Keys = append(r.Keys, other.Keys...)
-	r.Total += other.Total
-	maps.Copy(r.Emptied, other.Emptied)
+// ClearanceOf is the removal of all that is deployed at a location which the owner leaves for another one, where it
+// will have after. Each location counts for itself: what is at the new one makes no removal at the old one smaller.
+func ClearanceOf(deployed, after Trees) Removal {
+	r := RemovalOf(deployed, Trees{})
+	r.Left = after.Count()
+	return r
 }
 
 // Hosts are those that lose an assignment, in order.

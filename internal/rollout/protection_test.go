@@ -43,6 +43,7 @@ func TestProtectionHoldsEachWayInWhichFoldersGo(t *testing.T) {
 		"a percentage of none":           {deployed: trees("a=3"), after: trees("a=2"), protection: rollout.Protection{MaxRemovedPercent: number(0)}, want: []string{"max_removed_percent = 34"}},
 		"enough may go":                  {deployed: trees("a=24"), after: trees("a=4"), protection: rollout.Protection{MaxRemoved: number(20)}},
 		"everything moves":               {after: trees("a=24"), elsewhere: trees("a=24"), want: []string{"remove 24 of 24"}},
+		"everything moves to a mirror":   {deployed: trees("a=24"), after: trees("a=24"), elsewhere: trees("a=24"), want: []string{"remove 24 of 24"}},
 		"everything moves, allowed":      {after: trees("a=24"), elsewhere: trees("a=24"), protection: rollout.Protection{MaxRemoved: number(24)}},
 		"a fleet that assigns nothing":   {deployed: trees("a=2"), after: trees("a=0"), want: []string{"allow_empty = true"}},
 		"and is meant":                   {deployed: trees("a=2"), after: trees("a=0"), protection: rollout.Protection{AllowEmpty: true}},
@@ -57,10 +58,10 @@ func TestProtectionHoldsEachWayInWhichFoldersGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			removal := rollout.RemovalOf(test.deployed, test.after)
-			if test.elsewhere != nil {
-				removal.Add(rollout.RemovalOf(test.elsewhere, rollout.Trees{}))
-			}
 			got := test.protection.Check(removal, nil)
+			if test.elsewhere != nil {
+				got = append(got, test.protection.Check(rollout.ClearanceOf(test.elsewhere, test.after), nil)...)
+			}
 			if len(got) != len(test.want) {
 				t.Fatalf("%d refusals, want %d: %v", len(got), len(test.want), got)
 			}

@@ -1,0 +1,106 @@
+package provider_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// two makes it two assignments at one path: the first has a folder on each host, and so few that protection holds
+// nothing.
+func (o owned) two(t *testing.T) (second *wanted) {
+	t.Helper()
+	o.w.shape.goes, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
+	o.applied(t)
+	second = &wanted{}
+	*second = *o.w
+	second.name, second.shape.goes = "dev-eu", [hostCount]uint8{2, 0, 0}
+	o.wants[addresses[1]] = second
+	o.applied(t)
+	return second
+}
+
+const handedOver = "One apply would remove and add the same folders"
+
+func TestAnAddressThatIsRenamedWithoutMovedIsAnErrorOfThePlan(t *testing.T) {
+	t.Parallel()
+	for range 4 { // whichever Terraform plans first
+		o := newOwned(t)
+		o.w.shape.goes, o.w.protection = [hostCount]uint8{1, 1, 1}, "free"
+		o.applied(t)
+		o.wants[addresses[1]] = o.w
+		delete(o.wants, addresses[0])
+		said := o.refused(t, handedOver)
+		for _, want := range []string{`The assignment "dev" removes 3 folders that the assignment "dev" adds: clusters/all/t0/w-a`, "moved { from"} {
+			if !strings.Contains(said.String(), want) {
+				t.Errorf("%q is not in what is said: %s", want, said)
+			}
+		}
+	}
+}
+
+func TestAHandoverBetweenAssignmentsTakesTwoApplies(t *testing.T) {
+	t.Parallel()
+	for range 4 {
+		o := newOwned(t)
+		second := o.two(t)
+		first := *o.w
+		o.w.shape.goes[0], second.shape.goes[0], second.adopt = 0, 3, true
+		said := o.refused(t, handedOver)
+		for _, want := range []string{`The assignment "dev" removes 1 folder that the assignment "dev-eu" adds: clusters/all/t0/w-a`, `first set adopt = true on "dev-eu" while "dev" keeps them`} {
+			if !strings.Contains(said.String(), want) {
+				t.Errorf("%q is not in what is said: %s", want, said)
+			}
+		}
+		before := o.look()
+		*o.w = first
+		for _, shape := range []uint8{first.shape.goes[0], 0} { // adopt first, then give up
+			o.w.shape.goes[0] = shape
+			o.applied(t)
+			now := o.look()
+			for folder := range before.folders {
+				if _, stays := now.folders[folder]; !stays {
+					t.Errorf("%v is gone", folder)
+				}
+			}
+		}
+		for folder, name := range o.look().owners {
+			if want := map[bool]string{true: "dev-eu", false: "dev"}[folder.host == "t0"]; name != want {
+				t.Errorf("%v belongs to %q", folder, name)
+			}
+		}
+	}
+}
+
+func TestTwoAssignmentsThatAddTheSameFoldersAreAnErrorOfThePlan(t *testing.T) {
+	t.Parallel()
+	for _, way := range []int{0, 3, 4} { // the same URL, in other letters, of a mirror
+		o := newOwned(t)
+		second := o.two(t)
+		o.w.shape.goes[2], second.shape.goes[2], second.way = 7, 6, way
+		said := o.refused(t, "Two assignments have the same folders")
+		for _, want := range []string{`"dev"`, `"dev-eu"`, "both add 2 folders: clusters/all/t2/w-b, clusters/all/t2/w-c"} {
+			if !strings.Contains(said.String(), want) {
+				t.Errorf("%q is not in what is said: %s", want, said)
+			}
+		}
+	}
+}
+
+// No process knows of both: the records tell whose the folders are.
+func TestADestroyOfAnObjectWhoseRecordsHaveAnotherHolderRemovesNothing(t *testing.T) {
+	t.Parallel()
+	o := newOwned(t)
+	o.w.protection = "free"
+	o.applied(t)
+	another := owned{o.sequence, o.people[1], &wanted{}}
+	*another.w = *o.w
+	another.wants[addresses[0]] = another.w
+	another.applied(t)
+	before := o.look()
+	delete(o.wants, addresses[0])
+	if _, said := o.runner.Apply(t.Context(), o.configuration(o.person)); said.Err() != nil {
+		t.Fatal(said)
+	}
+	unchanged(t, before, o.look(), 0)
+	another.applied(t)
+}

@@ -1,0 +1,69 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// manyHosts is one workload on 500 cluster types.
+func manyHosts(url, tag string) string {
+	return fmt.Sprintf(`
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "team" }]
+    cluster_types = [for i in range(500) : { name = format("host-%%03d", i) }]
+    workloads = [{
+      name      = "app"
+      workspace = "team"
+      deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/app", tag = %q } } }
+    }]
+    target_policies = [{ name = "all", deployment_target_selector = {}, cluster_type_selector = {} }]
+  })
+}
+
+resource "flotilla_assignment" "test" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = %q, branch = "dev" }
+}
+`, tag, url)
+}
+
+func TestThePlanOfOneTagOn500HostsHas15LinesAndNothingIsADriftAfterIt(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + manyHosts(url, "v1")})
+			w.run("apply", "-input=false", "-auto-approve")
+			expectNoDrift(t, w)
+			for _, tag := range []string{"v2", "v3"} { // the second time the lines are those of the state
+				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+manyHosts(url, tag))
+				said := w.run("plan", "-input=false", "-no-color", "-out=plan.out")
+				_, said, _ = strings.Cut(said, "will perform the following actions:\n\n")
+				said, _, _ = strings.Cut(said, "\n\nPlan: ")
+				if lines := strings.Count(said, "\n") + 1; lines > 15 || !strings.Contains(said, `+ "500 hosts, 500 assignments change`) || !strings.Contains(said, "+ \"reconciler.yaml: spec.ref.tag") {
+					t.Errorf("%d lines:\n%s", lines, said)
+				}
+				w.run("apply", "-input=false", "plan.out")
+				expectNoDrift(t, w)
+			}
+		})
+	}
+}
+
+// expectNoDrift expects a plan that only refreshes to find nothing, and so one that does more.
+func expectNoDrift(t *testing.T, w workdir) {
+	t.Helper()
+	for _, arguments := range [][]string{{"-refresh-only"}, {}, {"-refresh=false"}} {
+		arguments = append([]string{"plan", "-input=false", "-no-color", "-detailed-exitcode"}, arguments...)
+		out, said, err := w.try(arguments...)
+		if err != nil {
+			t.Errorf("%s: %v\n%s%s", strings.Join(arguments, " "), err, out, said)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// A person edits on the branch what an open request changes. Gitea merges no request that conflicts, and says of it what it says
+// of one that it is still checking.
+func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	host := hosted{t, server, user}
+	const file = "large/app-core/platform-config.yaml"
+	proposes := func(database, merge string) providertest.Configuration {
+		extra := `delivery = { mode = "pull_request", forge = "gitea"` + merge + ` }`
+		return moduleOf(t, small{database: fmt.Sprintf("%q", database), extra: extra}.config(repo)).Configuration
+	}
+	byHand := func(text string) {
+		repo.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, filepath.FromSlash(file)), text) })
+	}
+	// merged checks that the request's branch has the tip of dev in it, and the wanted file.
+	merged := func(database string) {
+		t.Helper()
+		clone := repo.clone(t, "flotilla/dev/dev")
+		if base := git(t, repo.clone(t, "dev"), "rev-parse", "HEAD"); !slices.Contains(strings.Fields(git(t, clone, "log", "-1", "--format=%P")), base) {
+			t.Errorf("commit %s of dev was not merged", base)
+		}
+		if content := files(t, clone)[file]; !strings.Contains(content, database) {
+			t.Errorf("the branch of the request has\n%s", content)
+		}
+	}
+	says := func(plan *providertest.Plan, text string) {
+		t.Helper()
+		if lines := linesOf(plan); !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, text) }) {
+			t.Errorf("the plan does not say %q: %q", text, lines)
+		}
+	}
+	w := providertest.New(startProvider)
+	apply(t, w, moduleOf(t, small{}.config(repo)).Configuration)
+	apply(t, w, proposes("mysql://two", ""))
+
+	// It is open.
+	byHand("by: hand\n")
+	says(apply(t, w, proposes("mysql://two", "")), `pull request 1 conflicts with branch "dev", where large/app-core changed: that branch is merged into "flotilla/dev/dev"`)
+	merged("mysql://two")
+	if plan := apply(t, w, proposes("mysql://two", "")); !plan.Empty() {
+		t.Errorf("one more apply does %q", linesOf(plan))
+	}
+
+	// It was closed by hand, and what it has conflicts.
+	byHand("by: another\n")
+	host.api(http.MethodPatch, "/pulls/1", map[string]any{"state": "closed"}, nil)
+	says(apply(t, w, proposes("mysql://two", "")), `pull request 1 was closed and not merged: another one is opened from branch "flotilla/dev/dev", into which branch "dev" is merged`)
+	merged("mysql://two")
+	if open := host.open(); len(open) != 1 || open["flotilla/dev/dev"].Number != 2 {
+		t.Errorf("open are %+v", open)
+	}
+
+	// It is to be merged at once.
+	byHand("by: a third\n")
+	apply(t, w, proposes("mysql://two", `, merge = "now"`))
+	if all := requests(t, server, user); len(all) != 2 || !all[1].Merged {
+		t.Errorf("requests %+v, want the second one merged", all)
+	}
+	if content := files(t, repo.clone(t, "dev"))[file]; !strings.Contains(content, "mysql://two") {
+		t.Errorf("dev has\n%s", content)
+	}
+	if plan := apply(t, w, proposes("mysql://two", `, merge = "now"`)); !plan.Empty() {
+		t.Errorf("after the merge an apply does %q", linesOf(plan))
+	}
+}
+
+// The same with the real tools, and what a drift job sees of it.
+func TestPullRequestThatConflictsUnderRealTools(t *testing.T) {
+	byAcceptance(t)
+	t.Parallel()
+	for _, tool := range oneTool(t) {
+		repo, server, user := giteaWithUser(t)
+		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repo)})
+		w.run("apply", "-auto-approve", "-input=false")
+		writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+small{database: `"mysql://two"`, extra: `delivery = { mode = "pull_request", forge = "gitea" }`}.config(repo))
+		w.run("apply", "-auto-approve", "-input=false")
+		w.run("plan", "-detailed-exitcode", "-input=false")
+		repo.change(t, "dev", func(folder string) {
+			writeFile(t, filepath.Join(folder, "large", "app-core", "platform-config.yaml"), "by: hand\n")
+		})
+		if said := w.run("apply", "-auto-approve", "-input=false", "-no-color"); !words(`pull request 1 conflicts with branch \"dev\", where large/app-core changed: that branch is merged into \"flotilla/dev/dev\"`).MatchString(said) {
+			t.Errorf("the apply says\n%s", said)
+		}
+		w.run("plan", "-detailed-exitcode", "-input=false")
+		all := requests(t, server, user)
+		mergeRequest(t, server, user, all[0].Number, all[0].Head.SHA)
+		w.run("plan", "-detailed-exitcode", "-input=false")
+		if content := files(t, repo.clone(t, "dev"))["large/app-core/platform-config.yaml"]; !strings.Contains(content, "mysql://two") {
+			t.Errorf("dev has\n%s", content)
+		}
+	}
+}
