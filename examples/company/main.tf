@@ -1,5 +1,5 @@
 # A company with three environments, eight teams, and cluster types in the cloud and at the edge. Versions go from dev
-# to stage to prod as they prove themselves; within prod a change goes ring by ring.
+# to stage to prod as they prove themselves, one environment after the other; within prod a change goes ring by ring.
 #
 # A module for each environment keeps them apart: what one of them waits for, the others do not. A single local with
 # the fleets of all environments would be a cycle as soon as one of them depends on what is rolled out on another.
@@ -42,11 +42,10 @@ module "dev" {
   versions   = local.newest
 }
 
-# Stage gets what is rolled out on dev. With soak = "24h" and now = plantimestamp() a version has to be there for a day
-# before it goes on.
+# Stage gets what has proven itself on dev: never what the same apply writes there. With soak = "24h" and
+# now = plantimestamp() a version has to be there for a day before it goes on.
 resource "flotilla_promotion" "stage" {
-  candidate = local.newest
-  open      = module.dev.rolled_out
+  candidate = module.dev.proven
 }
 
 module "stage" {
@@ -56,13 +55,12 @@ module "stage" {
   gitops_url = var.gitops_url
   platform   = local.platform
   teams      = local.teams
-  versions   = coalesce(flotilla_promotion.stage.promoted, local.newest)
+  versions   = flotilla_promotion.stage.promoted # null until there is something
 }
 
-# Prod gets what is rolled out on stage.
+# Prod gets what has proven itself on stage.
 resource "flotilla_promotion" "prod" {
-  candidate = coalesce(flotilla_promotion.stage.promoted, local.newest)
-  open      = module.stage.rolled_out
+  candidate = module.stage.proven
 }
 
 module "prod" {
@@ -72,7 +70,7 @@ module "prod" {
   gitops_url = var.gitops_url
   platform   = local.platform
   teams      = local.teams
-  versions   = coalesce(flotilla_promotion.prod.promoted, local.newest)
+  versions   = flotilla_promotion.prod.promoted
 
   # Ring by ring, and nothing between Christmas and the new year.
   rollout = {

@@ -20,6 +20,7 @@ locals {
       reader_groups      = ["support"]
       service_account    = "team-${team}"
       argocd_project     = team
+      sources            = ["https://git.example.com/${team}"]
       resource_quota     = { "requests.cpu" = has.cpu, "limits.memory" = "16Gi" }
       network_policy     = "isolated"
     }

@@ -183,6 +183,7 @@ func (t *task) plan(ctx context.Context) {
 	if t.intent.Settings.PullRequest {
 		t.model.PullRequest = types.StringUnknown()
 	}
+	t.keepProven()
 	t.keepSpelling()
 	if t.relocated {
 		t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch has another name now", fmt.Sprintf(
@@ -206,7 +207,9 @@ func (t *task) plan(ctx context.Context) {
 	}
 	t.model.Content = contentValue(t.intent.After)
 	t.setProgress()
-	if t.isDone() {
+	done := t.isDone()
+	t.setProven(ctx, done)
+	if done {
 		t.model.Content, t.model.Commit, t.model.Changes = t.prior.Content, t.prior.Commit, t.prior.Changes
 		t.addOtherLines()
 		if t.intent.Settings.PullRequest {
@@ -233,14 +236,18 @@ func (t *task) addOtherLines() {
 	if rollout {
 		lines = t.outcome.Lines()
 	}
+	proven := !t.model.Proven.IsUnknown() && !t.model.Proven.Equal(t.prior.Proven) && !t.model.Proven.IsNull()
+	if proven {
+		lines = append(lines, provenLine)
+	}
 	rules := t.ruling != nil && !t.ruling.difference.None()
 	if rules {
 		lines = append(lines, changes.LimitLines(t.constraintLines(nil))...)
 	}
 	switch {
-	case !t.ruling.allDecided():
+	case !t.ruling.allDecided(), t.model.Proven.IsUnknown():
 		t.model.Changes = types.ListUnknown(types.StringType)
-	case rollout || rules:
+	case rollout || rules || proven:
 		t.model.Changes = linesValue(lines)
 	}
 }
@@ -392,6 +399,3 @@ func linesValue(lines []string) types.List {
 	}
 	return types.ListValueMust(types.StringType, values)
 }
-
-// isProposed says whether what was written is in an open pull request, by the refreshed state.
-func (t *task) isProposed() bool { return t.memory != nil && t.memory.Proposed }

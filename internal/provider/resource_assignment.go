@@ -138,13 +138,25 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Computed:            true,
 				MarkdownDescription: "One hash of all folders of this assignment, on all hosts. `flotilla_inventory` says what is where.",
 			},
+			"candidate": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "What the fleet is made of, as a value of any type: versions, a commit. It decides nothing here; once all of it has " +
+					"been written and has proven itself, it is `proven`.",
+			},
+			"proven": schema.DynamicAttribute{
+				Computed: true,
+				MarkdownDescription: "The last `candidate` of which everything was on the branch, by the refreshed state: merged, where a pull request " +
+					"proposes it; rolled out, where there is a `rollout`; and ready on all clusters, where there is `evidence` without a `rollout`. It never " +
+					"changes in a plan that writes, so a later plan shows `proven = A -> B`, and that apply writes nothing. It is the `candidate` of a `flotilla_promotion`.",
+			},
 			"rolling_out": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve.",
 			},
 			"rolled_out": schema.BoolAttribute{
-				Computed:            true,
-				MarkdownDescription: "Whether everything is as the fleet wants it, and proven where a rollout asks for that.",
+				Computed: true,
+				MarkdownDescription: "Whether everything is as the fleet wants it after this apply, and proven where a rollout asks for that. Without a `rollout` the plan " +
+					"that writes says `true` already: what a promotion waits for is `proven`.",
 			},
 			"commit": schema.StringAttribute{
 				Computed:            true,
@@ -172,6 +184,8 @@ type assignmentModel struct {
 	Rollout       types.Dynamic `tfsdk:"rollout"`
 	Holds         types.Dynamic `tfsdk:"holds"`
 	Evidence      types.String  `tfsdk:"evidence"`
+	Candidate     types.Dynamic `tfsdk:"candidate"`
+	Proven        types.Dynamic `tfsdk:"proven"`
 	RollingOut    types.Map     `tfsdk:"rolling_out"`
 	RolledOut     types.Bool    `tfsdk:"rolled_out"`
 	Changes       types.List    `tfsdk:"changes"`
@@ -258,7 +272,7 @@ func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
+	plan.Fleet, plan.Evidence, plan.Proven = types.DynamicNull(), types.StringNull(), types.DynamicNull()
 	after.keep(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -340,6 +354,9 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 		}
 	}
 	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
+	if plan.Proven.IsUnknown() {
+		plan.Proven = prior.Proven
+	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 

@@ -27,7 +27,7 @@ variable "teams" {
 }
 
 variable "versions" {
-  description = "The version of each workload."
+  description = "The version of each workload. One without a version is not there."
   type        = map(string)
 }
 
@@ -39,6 +39,7 @@ variable "rollout" {
 
 locals {
   gitops_repo = { url = var.gitops_url, branch = var.name }
+  versions    = var.versions == null ? {} : var.versions
 
   # Everything of an environment goes through one local.
   fleet = provider::flotilla::fleet(merge(var.platform, {
@@ -52,10 +53,10 @@ locals {
           deployment_targets = {
             (var.name) = {
               environment = var.name
-              manifests   = { repo = "https://git.example.com/${team}/${name}", tag = "v${var.versions[name]}", path = "deploy" }
+              manifests   = { repo = "https://git.example.com/${team}/${name}", tag = "v${local.versions[name]}", path = "deploy" }
             }
           }
-        }
+        } if contains(keys(local.versions), name)
       ]
     ])
   }))
@@ -74,6 +75,7 @@ data "flotilla_compliance" "this" {
 resource "flotilla_assignment" "this" {
   name        = var.name
   fleet       = local.fleet
+  candidate   = var.versions
   gitops_repo = local.gitops_repo
   rollout     = var.rollout
   evidence    = one(data.flotilla_compliance.this[*].evidence)
@@ -82,9 +84,9 @@ resource "flotilla_assignment" "this" {
   protection = { max_removed_percent = 10 }
 }
 
-output "rolled_out" {
-  description = "Whether everything is there, and proven where a rollout asks for that."
-  value       = flotilla_assignment.this.rolled_out
+output "proven" {
+  description = "The last versions that are all on the branch, and proven where a rollout asks for that."
+  value       = flotilla_assignment.this.proven
 }
 
 output "rolling_out" {

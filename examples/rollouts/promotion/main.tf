@@ -36,15 +36,15 @@ locals {
   })
 }
 
-# Prod gets what is rolled out on dev.
+# Prod gets what dev has, and what has proven itself there: never what the same apply writes to dev.
 resource "flotilla_promotion" "prod" {
-  candidate = local.newest
-  open      = flotilla_assignment.dev.rolled_out
+  candidate = flotilla_assignment.dev.proven
 }
 
 resource "flotilla_assignment" "dev" {
   name        = "dev"
   fleet       = local.dev
+  candidate   = local.newest # what this fleet is made of
   gitops_repo = { url = "gitops.git", branch = "dev" }
 }
 

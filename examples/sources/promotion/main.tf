@@ -16,13 +16,13 @@ locals {
 resource "flotilla_assignment" "dev" {
   name        = "dev"
   fleet       = local.dev
+  candidate   = data.flotilla_repository_files.newest.commit
   gitops_repo = { url = "gitops.git", branch = "dev" }
 }
 
-# Stage gets a commit once it is rolled out on dev.
+# Stage gets a commit once all of it is on the branch of dev.
 resource "flotilla_promotion" "stage" {
-  candidate = data.flotilla_repository_files.newest.commit
-  open      = flotilla_assignment.dev.rolled_out
+  candidate = flotilla_assignment.dev.proven
 }
 
 data "flotilla_repository_files" "promoted" {

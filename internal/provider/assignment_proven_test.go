@@ -1,0 +1,146 @@
+package provider_test
+
+import (
+	"maps"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// provenStep is a plan of an assignment, and the apply of it.
+type provenStep struct {
+	version   any // of the content
+	candidate any
+	further   map[string]any
+	planned   any // what the plan says that proven is
+	writes    bool
+}
+
+// playProven applies steps to an assignment whose content "1" is written already.
+func playProven(t *testing.T, steps ...provenStep) {
+	t.Helper()
+	r := newRings(t)
+	for i, step := range steps {
+		attributes := map[string]any{"candidate": step.candidate}
+		maps.Copy(attributes, step.further)
+		values := map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": step.version}}}}
+		before := git(t, r.url, "rev-parse", "dev")
+		plan := apply(t, r.w, assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet("", values)}}, attributes))
+		if got := after(plan)["proven"]; !reflect.DeepEqual(got, step.planned) {
+			t.Errorf("step %d: the plan says that %v is proven, not %v", i, got, step.planned)
+		}
+		if wrote := git(t, r.url, "rev-parse", "dev") != before; wrote != step.writes {
+			t.Errorf("step %d: it writes: %v", i, wrote)
+		}
+	}
+}
+
+func TestACandidateIsProvenInThePlanAfterTheOneThatWritesIt(t *testing.T) {
+	t.Parallel()
+	playProven(t,
+		provenStep{version: "1", candidate: "a", planned: "a"}, // its content was there before
+		provenStep{version: "2", candidate: "b", planned: "a", writes: true},
+		provenStep{version: "2", candidate: "b", planned: "b"},
+		provenStep{version: "3", candidate: "c", planned: "b", writes: true},
+		provenStep{version: "4", candidate: "d", planned: "b", writes: true},
+		provenStep{version: "4", candidate: "e", planned: "e"}, // nothing is to be written for it
+		provenStep{version: "5", candidate: "e", planned: "e", writes: true},
+		provenStep{version: "5", candidate: map[string]any{"app": "1.0"}, planned: map[string]any{"app": "1.0"}},
+		provenStep{version: "6", candidate: nil, planned: nil, writes: true},
+		provenStep{version: "6", candidate: nil, planned: nil},
+		provenStep{version: "7", candidate: "f", planned: nil, writes: true},
+	)
+}
+
+func TestWhatIsProvenIsKnownWhereEveryOutcomeIsTheSame(t *testing.T) {
+	t.Parallel()
+	later := func(value any) providertest.Unknown { return providertest.Unknown{Then: value} }
+	unknown := providertest.Unknown{}
+	playProven(t,
+		provenStep{version: "1", candidate: "a", planned: "a"},
+		provenStep{version: later("1"), candidate: "a", planned: "a"},
+		provenStep{version: later("1"), candidate: "b", planned: unknown},
+		provenStep{version: "1", candidate: "b", planned: "b"},
+		provenStep{version: later("2"), candidate: later("c"), planned: unknown, writes: true},
+		provenStep{version: "2", candidate: later("c"), planned: unknown},
+		provenStep{version: "3", candidate: later("d"), planned: "c", writes: true},
+		provenStep{version: "3", candidate: later("d"), planned: unknown},
+		provenStep{version: later("4"), candidate: nil, planned: nil, writes: true},
+	)
+}
+
+func TestACreatedAssignmentHasProvenNothing(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	configuration := assigned(url, fleetOf(nil), map[string]any{"candidate": "a"})
+	if plan := apply(t, w, configuration); after(plan)["proven"] != nil {
+		t.Errorf("the plan that creates says that %v is proven", after(plan)["proven"])
+	}
+	if plan := apply(t, w, configuration); after(plan)["proven"] != "a" {
+		t.Errorf("the next plan says that %v is proven", after(plan)["proven"])
+	}
+	if plan := apply(t, w, configuration); !plan.Empty() {
+		t.Errorf("after it %v", after(plan))
+	}
+}
+
+func TestDriftProvesNothing(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	configuration := func(candidate string) providertest.Configuration {
+		return assigned(url, fleetOf(nil), map[string]any{"candidate": candidate})
+	}
+	apply(t, w, configuration("a"))
+	apply(t, w, configuration("a"))
+	clone := t.TempDir()
+	git(t, clone, "clone", "--quiet", "--branch", "dev", url, ".")
+	git(t, clone, "rm", "--quiet", "-r", "clusters/all/large")
+	git(t, clone, "commit", "--quiet", "--message", "By hand")
+	git(t, clone, "push", "--quiet", "origin", "dev")
+	if plan := apply(t, w, configuration("b")); after(plan)["proven"] != "a" {
+		t.Errorf("while a folder has to be repaired, %v is proven", after(plan)["proven"])
+	}
+	if plan := apply(t, w, configuration("b")); after(plan)["proven"] != "b" {
+		t.Errorf("then %v is proven", after(plan)["proven"])
+	}
+}
+
+func TestWithEvidenceACandidateIsProvenWhenClustersAreReady(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]map[string]any{"without a rollout": nil, "with a rollout": {"stages": []any{}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRings(t)
+			r.rollout = settings
+			step := func(version, candidate string, proven any) {
+				t.Helper()
+				r.further = map[string]any{"candidate": candidate}
+				if plan := r.run(version, version+" "+version+" "+version); after(plan)["proven"] != proven {
+					t.Errorf("%v is proven, not %v", after(plan)["proven"], proven)
+				}
+			}
+			all := func(verdict observe.Verdict) {
+				for _, cluster := range []string{"canary", "region", "rest"} {
+					r.report(cluster, verdict)
+				}
+			}
+			all(observe.Ready)
+			step("1", "a", "a")
+			step("2", "b", "a")
+			step("2", "b", "a") // clusters still have the content before
+			all(observe.Progressing)
+			step("2", "b", "a")
+			r.report("canary", observe.Ready)
+			r.report("region", observe.Ready)
+			step("2", "b", "a")
+			r.report("rest", observe.Ready)
+			r.now = r.now.Add(time.Hour)
+			step("2", "b", "b")
+			all(observe.Failed) // takes nothing back
+			step("2", "b", "b")
+		})
+	}
+}

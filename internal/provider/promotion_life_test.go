@@ -1,0 +1,360 @@
+package provider_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	tfjson "github.com/hashicorp/terraform-json"
+)
+
+// environments is a configuration of several environments in one GitOps repository, each with a branch of its name.
+type environments struct {
+	w             workdir
+	configuration map[string]string
+	url           string
+	names         []string
+}
+
+func newEnvironments(t *testing.T, tool string, configuration map[string]string, url string, names ...string) *environments {
+	t.Helper()
+	return &environments{newWorkdir(t, tool, configuration), configuration, url, names}
+}
+
+// tips are the commits of the branches; "" where there is no branch.
+func (e *environments) tips() map[string]string {
+	e.w.t.Helper()
+	tips := map[string]string{}
+	if _, err := os.Stat(e.url); err != nil && !strings.Contains(e.url, "://") {
+		return tips
+	}
+	for line := range strings.Lines(git(e.w.t, e.w.t.TempDir(), "ls-remote", "--heads", e.url)) {
+		id, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		tips[strings.TrimPrefix(name, "refs/heads/")] = id
+	}
+	return tips
+}
+
+// apply is a run of the tool; it returns the environments whose branches it has changed.
+func (e *environments) apply() []string {
+	e.w.t.Helper()
+	before := e.tips()
+	e.w.run("apply", "-input=false", "-auto-approve")
+	var changed []string
+	for name, tip := range e.tips() {
+		if slices.Contains(e.names, name) && before[name] != tip {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// goes applies until a plan is empty, and checks that the branches change in that order, each in an apply of its own.
+func (e *environments) goes(through ...string) {
+	e.w.t.Helper()
+	var went []string
+	for range 4 * len(e.names) {
+		changed := e.apply()
+		if len(changed) > 1 {
+			e.w.t.Fatalf("one apply writes %v", changed)
+		}
+		went = append(went, changed...)
+		if _, _, err := e.w.try("plan", "-input=false", "-detailed-exitcode"); err == nil {
+			if !slices.Equal(went, through) {
+				e.w.t.Fatalf("it goes through %v, not %v", went, through)
+			}
+			return
+		}
+	}
+	e.w.t.Fatalf("it goes through %v, and no end is seen", went)
+}
+
+// change writes another text in place of one, in all files of the configuration.
+func (e *environments) change(from, to string) {
+	e.w.t.Helper()
+	for name, content := range e.configuration {
+		if changed := strings.ReplaceAll(content, from, to); changed != content {
+			e.configuration[name] = changed
+			writeFile(e.w.t, filepath.Join(e.w.path, filepath.FromSlash(name)), changed)
+		}
+	}
+}
+
+// example is the configuration of an example that writes to a repository.
+func example(t *testing.T, name, url string) map[string]string {
+	t.Helper()
+	configuration := files(t, filepath.Join("..", "..", "examples", filepath.FromSlash(name)))
+	all := ""
+	for name, content := range configuration {
+		configuration[name] = strings.ReplaceAll(content, `"gitops.git"`, strconv.Quote(url))
+		all += content
+	}
+	if !strings.Contains(all, "required_providers") {
+		configuration["required_providers.tf"] = requiredProviders
+	}
+	return configuration
+}
+
+// What the guide on promotion says of one configuration: no apply writes dev and prod, and a plan says what is proven.
+func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
+	t.Parallel()
+	for name, tool := range tools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+			e := newEnvironments(t, tool, example(t, "rollouts/promotion", url), url, "dev", "prod")
+			e.w.run("apply", "-input=false", "-auto-approve") // each with the versions that it begins with
+			e.goes("prod")                                    // which gets what dev began with
+			e.change("1.8.0", "1.9.0")
+
+			plan := e.w.plan()
+			dev := change(t, plan, "flotilla_assignment.dev")
+			if was, is := field(dev.Before, "proven"), field(dev.After, "proven"); fmt.Sprint(was) != fmt.Sprint(is) || was == nil {
+				t.Errorf("the plan that writes shows that %v becomes %v", was, is)
+			}
+			if changed := e.apply(); !slices.Equal(changed, []string{"dev"}) {
+				t.Fatalf("the first apply writes %v", changed)
+			}
+			plan = e.w.plan()
+			dev = change(t, plan, "flotilla_assignment.dev")
+			if is := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(is, "1.9.0") || !strings.Contains(got(dev.After, "changes"), "the candidate is proven") {
+				t.Errorf("the next plan says %v, that %s is proven", got(dev.After, "changes"), is)
+			}
+			if prod := change(t, plan, "flotilla_promotion.prod"); strings.Contains(got(prod.After, "promoted"), "1.9.0") || !strings.Contains(got(prod.After, "waiting_for"), "the next plan") {
+				t.Errorf("the candidate that arrives is let through: %v", prod.After)
+			}
+			if changed := e.apply(); len(changed) > 0 {
+				t.Fatalf("the second apply writes %v", changed)
+			}
+			plan = e.w.plan()
+			if prod := change(t, plan, "flotilla_promotion.prod"); !strings.Contains(got(prod.After, "promoted"), "1.9.0") {
+				t.Errorf("the plan after it lets nothing through: %v", prod.After)
+			}
+			e.goes("prod")
+		})
+	}
+}
+
+func TestACompanysVersionsMoveOneEnvironmentAnApply(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+			e := newEnvironments(t, tool, example(t, "company", url), url, "dev", "stage", "prod")
+			e.apply()
+			for name, has := range map[string]bool{"dev": true, "stage": false, "prod": false} { // which have nothing until something is promoted
+				if got := strings.Contains(git(t, url, "ls-tree", "-r", "--name-only", name), "namespace.yaml"); got != has {
+					t.Errorf("the first apply writes workloads to %s: %v", name, got)
+				}
+			}
+			e.goes("stage", "prod")
+			e.change(`"4.2.0"`, `"4.3.0"`)
+			e.goes("dev", "stage", "prod") // of prod, the canary, which has to soak for an hour
+		})
+	}
+}
+
+const lifeOfAControlPlane = `
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: Workload
+metadata:
+  name: web
+  labels:
+    type: application
+spec:
+  deploymentTargets:
+    - name: live-dev
+      environment: dev
+      manifests:
+        repo: https://git.example.com/web
+        branch: main
+        path: .
+    - name: live-stage
+      environment: stage
+      manifests:
+        repo: https://git.example.com/web
+        branch: main
+        path: .
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: SchedulingPolicy
+metadata:
+  name: everywhere
+spec:
+  deploymentTargetSelector:
+    workspace: web
+  clusterTypeSelector:
+    labelSelector: {}
+---
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: WorkloadRegistration
+metadata:
+  name: web
+spec:
+  workload:
+    repo: https://git.example.com/web
+    branch: main
+    path: .
+  workspace: web
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: all
+  labels:
+    platform-config: "true"
+data:
+  VERSION: %s
+`
+
+func TestACommitOfTheControlPlaneMovesOneEnvironmentAnApply(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSources(t)
+			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+			configuration := example(t, "sources/promotion", url)
+			for name, content := range configuration {
+				configuration[name] = s.config(content)
+			}
+			e := newEnvironments(t, tool, configuration, url, "dev", "stage")
+			e.w.run("apply", "-input=false", "-auto-approve")
+			for _, value := range []string{"one", "two"} {
+				s.commit("platform/control-plane.git", "main", map[string]string{"life.yaml": fmt.Sprintf(lifeOfAControlPlane, value)})
+				e.goes("dev", "stage")
+				for _, environment := range e.names {
+					if content := git(t, url, "show", environment+":"+environment+"-large/web-live-"+environment+"/platform-config.yaml"); !strings.Contains(content, value) {
+						t.Errorf("%s has %s", environment, content)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Nothing is proven while it is only proposed.
+func TestPromotionWaitsForAPullRequestToBeMerged(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo, server, user := giteaWithUser(t)
+			configuration := example(t, "rollouts/promotion", repo.url)
+			configuration["provider.tf"] = repo.provider
+			e := newEnvironments(t, tool, configuration, repo.cloneURL, "dev", "prod")
+			e.w.run("apply", "-input=false", "-auto-approve")
+			e.goes("prod")
+			e.change(`branch = "dev" }`, "branch = \"dev\" }\n  delivery = { mode = \"pull_request\", forge = \"gitea\" }")
+			e.change("1.8.0", "1.9.0")
+			e.goes() // no branch changes while the request is open, however often it is applied
+			if state := e.w.run("show", "-no-color"); !strings.Contains(state, `payments = "1.8.0"`) {
+				t.Errorf("no candidate is proven any more:\n%s", state)
+			}
+			open := requests(t, server, user)
+			if len(open) != 1 {
+				t.Fatalf("requests %v", open)
+			}
+			mergeRequest(t, server, user, open[0].Number, open[0].Head.SHA)
+			e.goes("prod")
+			if all := requests(t, server, user); len(all) != 1 {
+				t.Errorf("requests %v", all)
+			}
+		})
+	}
+}
+
+// guideBlock is the block of HCL of a guide that has a text.
+func guideBlock(t *testing.T, guide, with string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", guide))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(string(text), "```terraform\n")[1:] {
+		if block, _, _ = strings.Cut(block, "```"); strings.Contains(block, with) {
+			return block
+		}
+	}
+	t.Fatalf("%s has no HCL with %q", guide, with)
+	return ""
+}
+
+// Each workload has a gate of its own, which is closed while its change is under way: also in the plan that writes it.
+func TestSingleWorkloadsArePromotedAtTheirOwnPace(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			configuration := func(payments string) string {
+				return requiredProviders + guideBlock(t, "promotion.md.tmpl", "for_each  = local.versions") + fmt.Sprintf(`
+locals {
+  versions = { payments = %q, reports = "1.0.0" }
+  dev = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "team" }]
+    cluster_types = [{ name = "large" }]
+    workloads = [for name, version in local.versions : {
+      name = name, workspace = "team"
+      deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/${name}", tag = version } } }
+    }]
+    target_policies = [{ name = "everywhere", deployment_target_selector = {}, cluster_type_selector = {} }]
+  })
+}
+
+data "flotilla_compliance" "dev" {
+  name        = "dev"
+  fleet       = local.dev
+  gitops_repo = { url = "gitops.git", branch = "dev" }
+  feedback    = {}
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.dev
+  gitops_repo = { url = "gitops.git", branch = "dev" }
+  rollout     = { stages = [] }
+  evidence    = data.flotilla_compliance.dev.evidence
+}
+`, payments)
+			}
+			w := newWorkdir(t, tool, map[string]string{"main.tf": configuration("1.0.0")})
+			promotes := func(workload string, plan *tfjson.Plan) string {
+				return got(change(t, plan, fmt.Sprintf("flotilla_promotion.stage[%q]", workload)).After, "promoted")
+			}
+			// until applies until both are promoted, and checks that none is while it is under way.
+			until := func(payments string) {
+				t.Helper()
+				for run := range 8 {
+					plan := w.plan()
+					under := got(change(t, plan, "flotilla_assignment.dev").After, "rolling_out")
+					is := promotes("payments", plan)
+					if is == payments && (run == 0 || strings.Contains(under, "payments-live")) {
+						t.Fatalf("run %d lets %s through while %s", run, is, under)
+					}
+					w.run("apply", "-input=false", "plan.out")
+					if is == payments && promotes("reports", plan) == "1.0.0" {
+						return
+					}
+				}
+				t.Errorf("payments %s is never promoted", payments)
+			}
+			until("1.0.0")
+			writeFile(t, filepath.Join(w.path, "main.tf"), configuration("1.1.0"))
+			plan := w.plan()
+			if dev := change(t, plan, "flotilla_assignment.dev"); !strings.Contains(got(dev.After, "rolling_out"), "payments-live") || promotes("payments", plan) != "1.0.0" {
+				t.Errorf("the plan that writes: %v, and promotes %s", dev.After, promotes("payments", plan))
+			}
+			if promotes("reports", plan) != "1.0.0" {
+				t.Error("reports waits for payments")
+			}
+			until("1.1.0")
+		})
+	}
+}
