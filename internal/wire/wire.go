@@ -202,3 +202,53 @@ func (r *reader) number() (*big.Float, error) {
 	number, _, err := big.ParseFloat(text, 10, 512, big.ToNearestEven) // Terraform's own precision
 	return number, err
 }
+
+// NumbersAsText returns a message in which each number is a text, the form in which Terraform sends those that have no
+// other. Terraform then reads it as it reads the number from a state, and finds both the same.
+func NumbersAsText(message []byte) ([]byte, error) {
+	r, w := &reader{rest: string(message)}, &Writer{}
+	if err := r.numbersAsText(w, 0); err != nil {
+		return nil, err
+	}
+	if r.rest != "" {
+		return nil, fmt.Errorf("more than one value: %w", errForm)
+	}
+	return w.Bytes(), nil
+}
+
+func (r *reader) numbersAsText(w *Writer, depth int) error {
+	code, err := r.peek()
+	if err != nil {
+		return err
+	}
+	elements := 0
+	switch {
+	case depth > maxDepth:
+		return fmt.Errorf("more than %d levels: %w", maxDepth, errForm)
+	case code&0xf0 == codeFixArray, code == codeArray16, code == codeArray32:
+		if elements, err = r.arrayLength(); err == nil {
+			w.List(elements)
+		}
+	case code&0xf0 == codeFixMap, code == codeMap16, code == codeMap32:
+		if elements, err = r.mapLength(); err == nil {
+			w.Map(elements)
+		}
+		elements *= 2
+	case code <= codePositiveFixLast, code >= codeNegativeFix, code >= codeInt8 && code <= codeInt64, code >= codeUint8 && code <= codeUint64, code == codeFloat64:
+		var number *big.Float
+		if number, err = r.number(); err == nil {
+			w.Text(number.Text('f', -1))
+		}
+	default:
+		before := r.rest
+		if err = r.skip(depth); err == nil {
+			w.message = append(w.message, before[:len(before)-len(r.rest)]...)
+		}
+	}
+	for range elements {
+		if err := r.numbersAsText(w, depth+1); err != nil {
+			return err
+		}
+	}
+	return err
+}

@@ -138,6 +138,29 @@ func TestAnAttributeIsReplacedAndAllOthersStay(t *testing.T) {
 	}
 }
 
+// Terraform reads a number that is a text as it reads one from a state.
+func TestNumbersAreTexts(t *testing.T) {
+	for _, number := range []string{"0", "1", "-1", "127", "128", "-33", "65536", "18446744073709551615", "-9223372036854775808", "1.5", "0.1", "3.14159265358979323846264338327950288", "1e30"} {
+		exact, _, err := big.ParseFloat(number, 10, 512, big.ToNearestEven)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"a": tftypes.DynamicPseudoType, "b": tftypes.List{ElementType: tftypes.Number}, "c": tftypes.Bool}}
+		value := tftypes.NewValue(object, map[string]tftypes.Value{
+			"a": tftypes.NewValue(tftypes.Number, exact), "c": tftypes.NewValue(tftypes.Bool, true),
+			"b": tftypes.NewValue(tftypes.List{ElementType: tftypes.Number}, []tftypes.Value{tftypes.NewValue(tftypes.Number, exact), tftypes.NewValue(tftypes.Number, nil)}),
+		})
+		message, err := wire.NumbersAsText(messageOf(t, value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := (tfprotov6.DynamicValue{MsgPack: message}).Unmarshal(tftypes.DynamicPseudoType)
+		if err != nil || !read.Equal(value) {
+			t.Errorf("%s is read as %v: %v", number, read, err)
+		}
+	}
+}
+
 func TestNothingIsReplacedWhereTheAttributeIsNot(t *testing.T) {
 	for _, object := range []string{"", "\xc0", "\x80", "\x81\xa1a\xc0", "\x82\xa1a\xc0", "\x81\xa1a", "\x81\x01\xc0", "\x81\xa1a\xc1"} {
 		if replaced, err := wire.Replace([]byte(object), "large", []byte{0xc0}); err == nil {
