@@ -50,6 +50,11 @@ func (d *historyDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 					"author_email": computedText("Email address of its author."),
 					"time":         computedText("When it was committed, RFC 3339."),
 					"subject":      computedText("First line of its message."),
+					"signed": schema.BoolAttribute{
+						Computed: true,
+						MarkdownDescription: "Whether one of `git.allowed_signers` of the provider has signed it; null without them. A merge, or a commit that the " +
+							"Git host made of a pull request, has the Git host's signature or none.",
+					},
 					"assignments": schema.ListAttribute{
 						Computed: true, ElementType: types.StringType,
 						MarkdownDescription: "Assignments that made it; empty where folders were changed by hand.",
@@ -90,6 +95,7 @@ type historyCommitModel struct {
 	AuthorEmail string               `tfsdk:"author_email"`
 	Time        string               `tfsdk:"time"`
 	Subject     string               `tfsdk:"subject"`
+	Signed      *bool                `tfsdk:"signed"`
 	Assignments []string             `tfsdk:"assignments"`
 	Changes     []historyChangeModel `tfsdk:"changes"`
 }
@@ -138,7 +144,7 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	for i, commit := range history.Commits {
 		model.Commits[i] = historyCommitModel{
 			Commit: commit.Commit, AuthorName: commit.Author.Name, AuthorEmail: commit.Author.Email,
-			Time: commit.Time.UTC().Format(time.RFC3339), Subject: commit.Subject,
+			Time: commit.Time.UTC().Format(time.RFC3339), Subject: commit.Subject, Signed: commit.Signed,
 			Assignments: orEmpty(commit.Owners), Changes: make([]historyChangeModel, len(commit.Changes)),
 		}
 		for j, change := range commit.Changes {

@@ -19,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 var (
@@ -46,7 +47,8 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` resources, in whichever " +
 			"state), read from their records: what runs on a cluster, where a workload runs, since when; and " +
-			"which clusters are claimed. No cluster is asked, and only the records are read.",
+			"which clusters are claimed. No cluster is asked, and only the records are read. With `git.allowed_signers` of the provider, records that none of " +
+			"these keys has signed are named in a warning, with their commits.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schema.DynamicAttribute{
 				Required: true,
@@ -77,7 +79,7 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 			"claims": schema.ListNestedAttribute{
 				Computed: true,
 				MarkdownDescription: "All claims (`flotilla_cluster_claim` resources, in whichever state) that were found, by path and name, " +
-					"whatever the filters are.",
+					"whatever the filters are. A cluster that two of them list at one path is reported in a warning.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"path":        computedText("Path of the claim in the repository; null for the root."),
 					"name":        computedText("Name of the claim."),
@@ -260,17 +262,26 @@ func (m *inventoryModel) narrowing() map[string]types.String {
 	}
 }
 
-// warn reports names that the inventory is narrowed to and that are in no record, since they may be misspelt; and
-// records that could not be read.
+// warn reports names that the inventory is narrowed to and that are in no record, since they may be misspelt; records
+// that could not be read, or that no allowed key has signed; and clusters of two claims.
 func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 	if len(found.Unreadable) > 0 {
-		more := ""
-		named := found.Unreadable
-		if len(named) > maxDiagnostics {
-			named, more = named[:maxDiagnostics], fmt.Sprintf(" and %d more", len(named)-maxDiagnostics)
-		}
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read",
-			fmt.Sprintf("The inventory lacks what these files record: %s%s. The next apply of their owners writes them again.", strings.Join(named, ", "), more))
+			fmt.Sprintf("The inventory lacks what these files record: %s. The next apply of their owners writes them again.",
+				wording.List(found.Unreadable, maxDiagnostics)))
+	}
+	if len(found.Unsigned) > 0 {
+		named := make([]string, len(found.Unsigned))
+		for i, record := range found.Unsigned {
+			named[i] = record.String()
+		}
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records are not signed by a known key",
+			"What the inventory has from them can be of anybody who may push:\n"+wording.Lines(named, maxDiagnostics))
+	}
+	twice := gitops.TwiceIn(found.Claims)
+	for _, cluster := range twice[:min(len(twice), maxDiagnostics)] {
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Cluster belongs to two claims", sentence(cluster.String())+
+			" Plans of these claims are refused until one of the records does not list it any more.")
 	}
 	var owners []string
 	for _, owner := range found.Owners {

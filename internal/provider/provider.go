@@ -107,13 +107,24 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	}
 	client := git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithUserAgent(userAgent(p.version)), git.WithLogger(logDebug)}, p.git...)...)
 	options := []gitops.Option{gitops.WithGit(client)}
+	if p.clock != nil {
+		options = append(options, gitops.WithClock(p.clock.Now))
+	}
+	var signer *git.Signer
 	if settings.signingKey != "" {
-		signer, err := git.NewSigner(settings.signingKey, settings.passphrase)
+		signer, err = git.NewSigner(settings.signingKey, settings.passphrase)
 		if err != nil {
 			resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid signing key", sentence("signing_key: "+err.Error()))
 			return
 		}
 		options = append(options, gitops.WithSigner(signer))
+	}
+	if settings.signers != nil && settings.complete {
+		if signer == nil || !settings.signers.Accepts(signer) {
+			reportGit(&resp.Diagnostics, "allowed_signers needs a signing_key, and has to list the public key of that: what Flotilla itself writes would not be believed")
+			return
+		}
+		options = append(options, gitops.WithAllowedSigners(settings.signers))
 	}
 	c := &connection{
 		delivery: delivery.New(delivery.Options{

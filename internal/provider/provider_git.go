@@ -21,7 +21,8 @@ type gitSettings struct {
 	credentials  git.Credentials
 	certificates string
 	signingKey   string
-	passphrase   string // of the signing key
+	passphrase   string        // of the signing key
+	signers      *git.Verifier // nil: every record is believed
 	author       git.Signature
 	complete     bool // false while some of it is not known yet, so that no request can be sent
 }
@@ -30,7 +31,7 @@ var (
 	secretAttributes = []string{"token", "username", "password", "ssh_private_key", "ssh_passphrase", "ssh_known_hosts"}
 	originAttributes = append([]string{"url"}, secretAttributes...)
 	gitAttributes    = append([]string{
-		"credentials", "ca_certificates", "signing_key", "signing_passphrase", "author_name", "author_email",
+		"credentials", "ca_certificates", "signing_key", "signing_passphrase", "allowed_signers", "author_name", "author_email",
 	}, secretAttributes...)
 )
 
@@ -40,7 +41,7 @@ func gitAttribute() schema.Attribute {
 		Optional: true, Sensitive: true,
 		MarkdownDescription: "How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come " +
 			"from the environment, or from ephemeral values, are in no plan and no state. Keys:\n\n" +
-			"* `token`: access token; wins over a password. Default: `FLOTILLA_GIT_TOKEN`.\n" +
+			"* `token`: access token; wins over a password. Default: `FLOTILLA_GIT_TOKEN`, unless `password` is set here.\n" +
 			"* `username`, `password`: user name for a password, or for a token where the Git host requires a certain one. Default: " +
 			"`FLOTILLA_GIT_USERNAME` and `FLOTILLA_GIT_PASSWORD`.\n" +
 			"* `ssh_private_key`, `ssh_passphrase`: PEM text of the private key for ssh, and its passphrase. Default: " +
@@ -51,6 +52,9 @@ func gitAttribute() schema.Attribute {
 			"* `ca_certificates`: PEM text of certificates that are trusted beside the machine's.\n" +
 			"* `signing_key`, `signing_passphrase`: private key that signs commits: OpenPGP, armored, or ssh. Default: " +
 			"`FLOTILLA_SIGNING_KEY` and `FLOTILLA_SIGNING_PASSPHRASE`.\n" +
+			"* `allowed_signers`: list of public keys, OpenPGP, armored, or ssh, the line of a `.pub` file. With it, a record that the state does not know is " +
+			"believed only where one of these keys has signed the commit that changed it last: any other is drift, which the next apply " +
+			"repairs, and no folder is removed because such a record lists it. It needs a `signing_key`, of which it has the public key.\n" +
 			"* `author_name`, `author_email`: author and committer. Default: `Flotilla`.",
 	}
 }
@@ -74,8 +78,12 @@ func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 		}
 		return text[key]
 	}
+	token := or("token", "FLOTILLA_GIT_TOKEN")
+	if object["password"] != nil {
+		token = text["token"] // a token of the environment must not win over a password of the configuration
+	}
 	settings.credentials = git.Credentials{
-		Token:    or("token", "FLOTILLA_GIT_TOKEN"),
+		Token:    token,
 		Username: or("username", "FLOTILLA_GIT_USERNAME"),
 		Password: or("password", "FLOTILLA_GIT_PASSWORD"),
 		SSH: git.SSHCredentials{
@@ -88,6 +96,7 @@ func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 	settings.signingKey = or("signing_key", "FLOTILLA_SIGNING_KEY")
 	settings.passphrase = or("signing_passphrase", "FLOTILLA_SIGNING_PASSPHRASE")
 	settings.author = git.Signature{Name: text["author_name"], Email: text["author_email"]}
+	settings.decodeSigners(object["allowed_signers"], diagnostics)
 	settings.decodeOrigins(object["credentials"], diagnostics)
 	return settings
 }
@@ -107,7 +116,7 @@ func (s *gitSettings) texts(at string, object map[string]any, attributes []strin
 		case fleet.Unknown:
 			s.complete = false
 		default:
-			if slices.Contains(attributes, key) && key != "credentials" {
+			if slices.Contains(attributes, key) && key != "credentials" && key != "allowed_signers" {
 				reportGit(diagnostics, "%s%s must be a text", at, key)
 			}
 		}
@@ -116,6 +125,31 @@ func (s *gitSettings) texts(at string, object map[string]any, attributes []strin
 		}
 	}
 	return texts
+}
+
+// decodeSigners reads the attribute allowed_signers of git.
+func (s *gitSettings) decodeSigners(value any, diagnostics *diag.Diagnostics) {
+	list, ok := value.([]any)
+	if value == nil || !fleet.IsKnown(value) && !ok {
+		return // what is not known has been seen
+	}
+	if !ok {
+		reportGit(diagnostics, "git.allowed_signers must be a list of public keys")
+		return
+	}
+	s.signers = &git.Verifier{}
+	for i, element := range list {
+		if !fleet.IsKnown(element) {
+			s.complete = false
+			continue
+		}
+		key, ok := element.(string)
+		if !ok {
+			reportGit(diagnostics, "allowed_signers[%d] must be a text", i)
+		} else if err := s.signers.Add(key); err != nil {
+			reportGit(diagnostics, "allowed_signers[%d]: %s", i, err)
+		}
+	}
 }
 
 // decodeOrigins reads the attribute credentials of git.

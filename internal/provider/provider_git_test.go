@@ -46,6 +46,12 @@ func TestTheProvidersGitBlockIsReadStrictly(t *testing.T) {
 		"a key for https":       {git: entry(map[string]any{"url": "https://git.example.com", "ssh_private_key": "hunter2"}), want: "ssh_private_key is for ssh, but this url is not"},
 		"one url twice":         {git: map[string]any{"credentials": []any{map[string]any{"url": "https://x.example", "token": "a"}, map[string]any{"url": "https://x.example", "token": "b"}}}, want: `credentials: there are two for "https://x.example"`},
 		"certificates":          {git: map[string]any{"ca_certificates": "hunter2"}, want: "ca_certificates: the CA"},
+		"an unknown signer":     {git: map[string]any{"allowed_signers": []any{providertest.Unknown{Then: "x"}}}},
+		"unknown signers":       {git: map[string]any{"allowed_signers": providertest.Unknown{}}},
+		"signers, no list":      {git: map[string]any{"allowed_signers": "hunter2"}, want: "git.allowed_signers must be a list of public keys"},
+		"a signer, no text":     {git: map[string]any{"allowed_signers": []any{5}}, want: "allowed_signers[0] must be a text"},
+		"a signer, no key":      {git: map[string]any{"allowed_signers": []any{"hunter2"}}, want: "allowed_signers[0]: the key cannot be read"},
+		"signers, no key":       {git: map[string]any{"allowed_signers": []any{}}, want: "allowed_signers needs a signing_key"},
 		"a signing key":         {git: map[string]any{"signing_key": "hunter2"}, want: "signing_key: the ssh key"},
 	} {
 		t.Run(name, func(t *testing.T) {

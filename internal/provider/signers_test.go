@@ -1,0 +1,308 @@
+package provider_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const signedRecord = "clusters/all/.flotilla/dev/large.json"
+
+// signed is a branch that an assignment has written with a signing key and allowed_signers.
+type signed struct {
+	repo    repository
+	w       *providertest.Workspace
+	private string
+	with    func(further map[string]any) providertest.Configuration
+}
+
+func newSigned(t *testing.T) signed {
+	t.Helper()
+	private, public := sshKey(t, "")
+	_, another := sshKey(t, "")
+	s := signed{repo: bareRepository(t), w: providertest.New(startProvider), private: private}
+	s.with = func(further map[string]any) providertest.Configuration {
+		configuration := assigned(s.repo.url, fleetOf(nil), further)
+		configuration.Provider = map[string]any{"git": map[string]any{
+			"signing_key": private, "allowed_signers": []any{another, public + " fleet@example.com\n"},
+		}}
+		return configuration
+	}
+	apply(t, s.w, s.with(nil))
+	return s
+}
+
+// lists adds a folder to the record, and the folder itself.
+func lists(t *testing.T) func(folder string) {
+	return func(folder string) {
+		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
+		writeFile(t, at, strings.Replace(readFile(t, at), `"deployment_targets": {`,
+			`"deployment_targets": {"shop-live": {"workload": "shop", "deployment_target": "live", "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},`, 1))
+		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "shop-live", "by.yaml"), "by: hand\n")
+	}
+}
+
+// lies changes what the record says of a folder.
+func lies(t *testing.T) func(folder string) {
+	return func(folder string) {
+		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
+		writeFile(t, at, strings.Replace(readFile(t, at), `"workload": "app"`, `"workload": "other"`, 1))
+	}
+}
+
+func (s signed) tip(t *testing.T) string { t.Helper(); return git(t, s.repo.url, "rev-parse", "dev") }
+
+// told is what a plan or an error says of the record.
+func (s signed) told(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("record %q was changed by commit %s, which none of allowed_signers has signed", signedRecord, s.tip(t))
+}
+
+func (s signed) repairs(t *testing.T) {
+	t.Helper()
+	plan, said := s.w.Plan(t.Context(), s.with(nil))
+	if said.Err() != nil || !strings.Contains(strings.Join(linesOf(plan), "\n"), s.told(t)+": it is not believed, and written again") {
+		t.Fatalf("the plan says %q, %s", linesOf(plan), said)
+	}
+	apply(t, s.w, s.with(nil))
+	if commit := git(t, s.repo.url, "cat-file", "commit", "dev"); !strings.Contains(commit, "gpgsig -----BEGIN SSH SIGNATURE-----") {
+		t.Errorf("the repair is %s", commit)
+	}
+	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil || len(plan.Changes) > 0 && plan.Change(assignment) != nil && plan.Change(assignment).Action != providertest.NoOp {
+		t.Errorf("the next plan says %q, %s", linesOf(plan), said)
+	}
+}
+
+func TestARecordThatNoKnownKeyHasSignedIsDriftThatNamesTheCommit(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	s.repo.change(t, "dev", lies(t))
+	s.repairs(t)
+	// What the state has written, a Git host may squash into a commit that it does not sign.
+	folder := s.repo.clone(t, "dev")
+	git(t, folder, "checkout", "--quiet", "--orphan", "squashed")
+	git(t, folder, "commit", "--quiet", "--message", "Squashed")
+	git(t, folder, "push", "--quiet", "--force", s.repo.cloneURL, "HEAD:dev")
+	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
+		t.Errorf("squashed, the plan says %q, %s", linesOf(plan), said)
+	}
+}
+
+func TestAnImportBelievesNoRecordThatNoKnownKeyHasSigned(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	id := s.repo.url + "#dev:clusters/all:dev"
+	s.w.Lose(assignment)
+	if said := s.w.Import(t.Context(), s.with(nil), assignment, id); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
+		t.Errorf("signed, the plan says %q, %s", linesOf(plan), said)
+	}
+	s.repo.change(t, "dev", lies(t))
+	s.w.Lose(assignment)
+	if said := s.w.Import(t.Context(), s.with(nil), assignment, id); said.Err() != nil {
+		t.Fatal(said)
+	}
+	s.repairs(t)
+}
+
+func TestNoFolderGoesThatOnlyARecordListsWhichNoKnownKeyHasSigned(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(s signed){
+		"with its state": func(signed) {},
+		"imported": func(s signed) {
+			s.w.Lose(assignment)
+			if said := s.w.Import(t.Context(), s.with(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); said.Err() != nil {
+				t.Fatal(said)
+			}
+		},
+		"its state is lost": func(s signed) { s.w.Lose(assignment) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSigned(t)
+			s.repo.change(t, "dev", lists(t))
+			prepare(s)
+			for _, adopt := range []bool{false, true} {
+				_, said := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": adopt}))
+				if !said.Has("Record is not signed by a known key") || !strings.Contains(said.String(), s.told(t)) || !strings.Contains(said.String(), "large/shop-live") {
+					t.Errorf("adopt = %t: said is %s", adopt, said)
+				}
+			}
+			// As the error says: what was added to the record goes by hand.
+			bad := s.tip(t)
+			s.repo.change(t, "dev", func(folder string) { git(t, folder, "revert", "--no-commit", bad) })
+			apply(t, s.w, s.with(map[string]any{"adopt": true}))
+		})
+	}
+}
+
+// The same commit, signed by a known key, is believed.
+func TestARecordThatAKnownKeyHasSignedIsBelieved(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("needs ssh-keygen, which is not on PATH")
+	}
+	s := newSigned(t)
+	folder := s.repo.clone(t, "dev")
+	lists(t)(folder)
+	key := filepath.Join(t.TempDir(), "key")
+	writeFile(t, key, s.private)
+	if err := exec.Command("chmod", "600", key).Run(); err != nil {
+		t.Fatal(err)
+	}
+	git(t, folder, "add", "--all")
+	git(t, folder, "-c", "gpg.format=ssh", "-c", "user.signingkey="+key, "commit", "--quiet", "-S", "--message", "By hand")
+	// Later commits, and a merge, of other files change nothing in that.
+	git(t, folder, "checkout", "--quiet", "-b", "side", "HEAD~1")
+	writeFile(t, filepath.Join(folder, "README.md"), "by hand\n")
+	git(t, folder, "add", "--all")
+	git(t, folder, "commit", "--quiet", "--message", "By hand")
+	git(t, folder, "merge", "--quiet", "--no-edit", "dev")
+	for range 70 { // more than are read at first
+		git(t, folder, "commit", "--quiet", "--allow-empty", "--message", "By hand")
+	}
+	git(t, folder, "push", "--quiet", s.repo.cloneURL, "HEAD:dev")
+	plan, said := s.w.Plan(t.Context(), s.with(map[string]any{"adopt": true}))
+	if said.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
+		t.Fatalf("the plan says %q, %s", linesOf(plan), said)
+	}
+	apply(t, s.w, s.with(map[string]any{"adopt": true}))
+	if got := git(t, s.repo.url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(got, "shop-live") {
+		t.Errorf("left is %s", got)
+	}
+}
+
+func TestAClaimsRecordThatNoKnownKeyHasSignedIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	private, public := sshKey(t, "")
+	w := providertest.New(startProvider)
+	web := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3", "pool-4")))
+	web.Provider = map[string]any{"git": map[string]any{"signing_key": private, "allowed_signers": []any{public}}}
+	apply(t, w, web)
+	byHandOn(t, url, "prod", func(folder string) {
+		at := claimRecordOf(folder, "web")
+		writeFile(t, at, strings.Replace(readFile(t, at), "pool-2", "pool-4", 1))
+	})
+	told := fmt.Sprintf("record %q was changed by commit %s, which none of allowed_signers has signed", "prod/.flotilla/.claims/web.json", git(t, url, "rev-parse", "prod"))
+	if got, said := claimPlan(t, w, web); got != "pool-1 pool-2" || !strings.Contains(said.String(), "What it lists is not believed: the "+told) {
+		t.Errorf("the plan says %q, %s", got, said)
+	}
+	w.Lose(claimAddress)
+	if said := w.Import(t.Context(), web, claimAddress, url+"#prod:prod:web"); !said.Has("Record is not signed by a known key") || !strings.Contains(said.String(), told) {
+		t.Errorf("the import says %s", said)
+	}
+}
+
+// read reads a data source of the branch, and fails the test where that fails.
+func (s signed) read(t *testing.T, source string, configuration providertest.Configuration) (map[string]any, string) {
+	t.Helper()
+	read, said := s.w.ReadData(t.Context(), configuration, source, map[string]any{"gitops_repo": map[string]any{"url": s.repo.url, "branch": "dev", "path": "clusters/all"}})
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	return read, said.String()
+}
+
+func TestInventoryAndHistoryTellWhatNoKnownKeyHasSigned(t *testing.T) {
+	t.Parallel()
+	s := newSigned(t)
+	newest := func(configuration providertest.Configuration) any {
+		history, _ := s.read(t, "flotilla_history", configuration)
+		return history["commits"].([]any)[0].(map[string]any)["signed"]
+	}
+	if _, said := s.read(t, "flotilla_inventory", s.with(nil)); said != "" || newest(s.with(nil)) != true {
+		t.Errorf("signed: the inventory says %s, and the history %v", said, newest(s.with(nil)))
+	}
+	s.repo.change(t, "dev", lists(t))
+	if _, said := s.read(t, "flotilla_inventory", s.with(nil)); !strings.Contains(said, "Records are not signed by a known key") || !strings.Contains(said, s.told(t)) || newest(s.with(nil)) != false {
+		t.Errorf("by hand: the inventory says %s, and the history %v", said, newest(s.with(nil)))
+	}
+	if _, said := s.read(t, "flotilla_inventory", providertest.Configuration{}); said != "" || newest(providertest.Configuration{}) != nil {
+		t.Errorf("without allowed_signers the inventory says %s, and the history %v", said, newest(providertest.Configuration{}))
+	}
+}
+
+// A record that somebody has made takes clusters out of the pool like that of any claim.
+func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	private, public := sshKey(t, "")
+	w := providertest.New(startProvider)
+	web := func(number int) providertest.Configuration {
+		return claims(claimOn(url, "web", number, poolFleet("pool-1", "pool-2", "pool-3")))
+	}
+	checked := func(configuration providertest.Configuration) providertest.Configuration {
+		configuration.Provider = map[string]any{"git": map[string]any{"signing_key": private, "allowed_signers": []any{public}}}
+		return configuration
+	}
+	apply(t, w, checked(web(1)))
+	apply(t, providertest.New(startProvider), checked(claims(claimOn(url, "ours", 1, poolFleet("pool-1", "pool-2")))))
+	byHandOn(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordOf(folder, "ghost"), strings.Replace(readFile(t, claimRecordOf(folder, "ours")), "pool-2", "pool-3", 1))
+	})
+	told := fmt.Sprintf(`Claim "ghost" has pool-3, which this claim does not take: the record "prod/.flotilla/.claims/ghost.json" was changed by commit %s, which none of allowed_signers has signed`,
+		git(t, url, "rev-parse", "prod"))
+	if _, said := w.Plan(t.Context(), checked(web(2))); !said.Has("Clusters of the pool are taken by a record that no known key has signed") || !strings.Contains(said.String(), told) ||
+		strings.Contains(said.String(), `Claim "ours"`) || !strings.Contains(said.String(), "2 clusters are wanted") {
+		t.Errorf("the plan that wants more says %s", said)
+	}
+	if _, said := w.Plan(t.Context(), checked(web(1))); len(said) > 0 {
+		t.Errorf("the plan that has enough says %s", said)
+	}
+	if _, said := w.Plan(t.Context(), web(2)); strings.Contains(said.String(), "signed") {
+		t.Errorf("without allowed_signers the plan says %s", said)
+	}
+	inventory := func(configuration providertest.Configuration) (map[string]any, string) {
+		read, said := w.ReadData(t.Context(), configuration, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}})
+		if said.Err() != nil {
+			t.Fatal(said)
+		}
+		return read, said.String()
+	}
+	if read, _ := inventory(providertest.Configuration{}); len(read["claims"].([]any)) != 3 {
+		t.Errorf("the inventory lists %v", read["claims"])
+	}
+	if _, said := inventory(checked(web(1))); !strings.Contains(said, "ghost.json") || strings.Contains(said, "ours.json") {
+		t.Errorf("the inventory says %s", said)
+	}
+	byHandOn(t, url, "prod", func(folder string) { git(t, folder, "rm", "-q", claimRecordOf(folder, "ghost")) })
+	if _, said := w.Plan(t.Context(), checked(web(2))); len(said) > 0 {
+		t.Errorf("without the record the plan says %s", said)
+	}
+}
+
+func TestTerraformTellsRecordsThatNoKnownKeyHasSigned(t *testing.T) {
+	t.Parallel()
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo := bareRepository(t)
+			private, public := sshKey(t, "")
+			provider := fmt.Sprintf("provider \"flotilla\" {\n  git = {\n    signing_key     = %q\n    allowed_signers = [%q]\n  }\n}\n", private, public)
+			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + provider + small{}.config(repo)})
+			w.run("apply", "-input=false", "-auto-approve")
+			var record string
+			repo.change(t, "dev", func(folder string) {
+				found, err := filepath.Glob(filepath.Join(folder, ".flotilla", "*", "large.json"))
+				if err != nil || len(found) != 1 {
+					t.Fatalf("%v, %v", found, err)
+				}
+				record, _ = filepath.Rel(folder, found[0])
+				writeFile(t, found[0], strings.Replace(readFile(t, found[0]), `"workload": "`, `"workload": "x`, 1))
+			})
+			want := fmt.Sprintf("%s was changed by commit %s, which none of allowed_signers has signed", filepath.ToSlash(record)+`\"`, git(t, repo.url, "rev-parse", "dev"))
+			if got := w.run("plan", "-input=false", "-no-color"); !strings.Contains(got, want) {
+				t.Errorf("the plan does not say %q:\n%s", want, got)
+			}
+			w.run("apply", "-input=false", "-auto-approve")
+			w.run("plan", "-input=false", "-detailed-exitcode")
+		})
+	}
+}
