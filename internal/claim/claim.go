@@ -79,7 +79,7 @@ func Decide(s Situation) (Decision, error) {
 	}
 	free := Free(s, d.Clusters)
 	if len(free) < wanting {
-		return Decision{}, &ShortError{Number: s.Number, Kept: len(d.Clusters), Free: free, Pool: len(setOf(s.Pool)), Elsewhere: elsewhere(s)}
+		return Decision{}, &ShortError{Number: s.Number, Kept: len(d.Clusters), Free: free, Pool: len(setOf(s.Pool)), Elsewhere: Elsewhere(s)}
 	}
 	d.Taken = free[:wanting:wanting]
 	d.Clusters = append(d.Clusters, d.Taken...)
@@ -98,8 +98,8 @@ func Free(s Situation, kept []string) []string {
 	return free
 }
 
-// elsewhere are the clusters of the pool that other claims have, by claim, in order.
-func elsewhere(s Situation) map[string][]string {
+// Elsewhere are the clusters of the pool that other claims have, by claim, in order.
+func Elsewhere(s Situation) map[string][]string {
 	by := map[string][]string{}
 	for _, cluster := range slices.Sorted(maps.Keys(setOf(s.Pool))) {
 		if other, ok := s.Elsewhere[cluster]; ok {

@@ -2,8 +2,6 @@ package provider
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 
@@ -25,6 +23,7 @@ type claimMemory struct {
 	Touched  bool     `json:"touched,omitempty"`
 	Foreign  bool     `json:"foreign,omitempty"`
 	Gone     bool     `json:"gone,omitempty"`
+	Unsigned string   `json:"unsigned,omitempty"` // by which commit a record was changed that no allowed key has signed
 	Recorded []string `json:"recorded,omitempty"` // what a record that was touched lists
 	Lost     []string `json:"lost,omitempty"`     // to other claims
 }
@@ -87,7 +86,7 @@ func (m *claimMemory) known(claim delivery.Claim) delivery.KnownClaim {
 
 // see notes what a refresh has found.
 func (m *claimMemory) see(seen delivery.SeenClaim) {
-	m.Touched, m.Foreign, m.Gone, m.Lost, m.Recorded = seen.Touched, seen.Foreign, seen.Gone, seen.Lost, nil
+	m.Touched, m.Foreign, m.Gone, m.Lost, m.Recorded, m.Unsigned = seen.Touched, seen.Foreign, seen.Gone, seen.Lost, nil, seen.Unsigned
 	if seen.Touched {
 		m.Recorded = seen.Clusters
 	}
@@ -99,13 +98,6 @@ func (m *claimMemory) held() []string { return slices.Concat(m.Clusters, m.Recor
 // rememberClaimed is the memory after an apply.
 func rememberClaimed(holder, environment string, result gitops.ClaimResult) *claimMemory {
 	return &claimMemory{Holder: holder, Record: result.Record, Clusters: result.Clusters, Environment: environment}
-}
-
-// newHolder returns a random id, by which the claim of one state differs from that of another.
-func newHolder() string {
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	return hex.EncodeToString(random[:])
 }
 
 // namesValue is a list of names.

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
-func TestClaimsOfOneConfigurationShareACommit(t *testing.T) {
+func TestClaimsOfOneConfigurationHaveACommitEach(t *testing.T) {
 	t.Parallel()
 	url := bare(t)
 	w := providertest.New(startProvider)
@@ -26,7 +26,7 @@ func TestClaimsOfOneConfigurationShareACommit(t *testing.T) {
 	if len(seen) != 6 {
 		t.Errorf("%d clusters are claimed", len(seen))
 	}
-	if commits := commitsOn(t, url, "prod"); commits > "2" { // on a slow machine one comes late
+	if commits := commitsOn(t, url, "prod"); commits != "3" {
 		t.Errorf("%s commits", commits)
 	}
 	if got, _ := claimPlan(t, w, all); got != "" {

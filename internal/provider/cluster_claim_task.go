@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -48,8 +49,8 @@ func (t *claimTask) decode() {
 	location, locationKnown := decodeLocation(m.GitopsRepo, diagnostics)
 	t.at = delivery.Claim{Location: location, Name: m.Name.ValueString()}
 	checkClaimName(m.Name, diagnostics)
-	if number := m.Number.ValueInt64(); number < 0 || number > gitops.MaxClaimed {
-		diagnostics.AddAttributeError(path.Root("number"), "Invalid number", fmt.Sprintf("The number must be from 0 to %d.", gitops.MaxClaimed))
+	if value := m.Number.ValueBigFloat(); value != nil && (!value.IsInt() || m.number() < 0 || m.number() > gitops.MaxClaimed) {
+		diagnostics.AddAttributeError(path.Root("number"), "Invalid number", fmt.Sprintf("The number must be a whole number from 0 to %d.", gitops.MaxClaimed))
 	}
 	decodeTimeouts(m.Timeouts, diagnostics)
 	selector, poolKnown, findings := fleet.DecodeSelector(plain(m.Pool))
@@ -79,6 +80,17 @@ func (t *claimTask) decode() {
 	}
 }
 
+// number is how many clusters are wanted. A fraction is reported where it is decoded: the schema takes any number, since
+// the framework reports one for an integer as an error of the provider.
+func (m *claimModel) number() int {
+	value := m.Number.ValueBigFloat()
+	if value == nil {
+		return 0
+	}
+	number, _ := value.Int64()
+	return int(number)
+}
+
 func checkClaimName(name types.String, diagnostics *diag.Diagnostics) {
 	if name.IsNull() || name.IsUnknown() {
 		return
@@ -93,7 +105,7 @@ func checkClaimName(name types.String, diagnostics *diag.Diagnostics) {
 
 // situation is the input of the decision about clusters: what the claim holds, and what other claims have.
 func (t *claimTask) situation(held []string, elsewhere map[string]string) claim.Situation {
-	return claim.Situation{Number: int(t.model.Number.ValueInt64()), Fleet: t.clusters, Pool: t.pool, Held: held, Elsewhere: elsewhere}
+	return claim.Situation{Number: t.model.number(), Fleet: t.clusters, Pool: t.pool, Held: held, Elsewhere: elsewhere}
 }
 
 // plan sets the computed attributes.
@@ -117,7 +129,7 @@ func (t *claimTask) plan(ctx context.Context) {
 	}
 	kept := claim.Keep(t.situation(held, lost))
 	t.warn(kept)
-	if len(kept.Clusters) == int(t.model.Number.ValueInt64()) && !moved && (t.memory == nil || !t.memory.Foreign) {
+	if len(kept.Clusters) == t.model.number() && !moved && (t.memory == nil || !t.memory.Foreign) {
 		t.model.Clusters = namesValue(kept.Clusters)
 		if t.isRecorded(kept.Clusters) {
 			t.model.Commit = t.prior.Commit
@@ -178,6 +190,15 @@ func (t *claimTask) isRecorded(clusters []string) bool {
 
 // warn reports clusters that the claim does not have any more, and why.
 func (t *claimTask) warn(kept claim.Decision) {
+	if t.memory != nil && t.memory.Touched && !t.memory.Foreign && !t.memory.Gone {
+		at, _ := t.formerClaim()
+		detail := fmt.Sprintf("The record %s is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
+			gitops.ClaimRecordPath(at.Location.Path, at.Name))
+		if t.memory.Unsigned != "" {
+			detail += " What it lists is not believed: " + t.memory.Unsigned + "."
+		}
+		t.diagnostics.AddAttributeWarning(path.Root("clusters"), "Record of the claim was changed", detail)
+	}
 	if len(kept.Gone) > 0 {
 		t.diagnostics.AddAttributeWarning(fleetPath, "Clusters of the claim have left the fleet", fmt.Sprintf(
 			"The claim %q releases %s, which the fleet does not have any more, and takes other clusters of the pool instead.",
@@ -216,10 +237,12 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 			}
 		}
 	}
+	t.checkClaimedTwice(found)
 	if t.diagnostics.HasError() {
 		return
 	}
 	s := t.situation(held, elsewhere)
+	t.warnUnsigned(ctx, s)
 	if _, err := claim.Decide(s); err != nil {
 		addClaimError(ctx, t.diagnostics, err)
 		return
@@ -231,6 +254,51 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 		t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
 			"It is not known which clusters are free: %s. The next apply of their claims writes the records again.", wording.List(unreadable, wording.Named)))
 	}
+}
+
+// warnUnsigned names clusters of the pool that a claim which wants more does not take, since the record of another claim
+// lists them that no allowed key has signed. Whoever may push can have written it.
+func (t *claimTask) warnUnsigned(ctx context.Context, s claim.Situation) {
+	if !t.connection.canAsk() || len(claim.Keep(s).Clusters) >= s.Number {
+		return
+	}
+	by := claim.Elsewhere(s)
+	others := slices.Sorted(maps.Keys(by))
+	unsigned, err := t.connection.delivery.UnsignedClaims(ctx, t.at.Location, others...)
+	if err != nil {
+		addRepositoryError(ctx, t.diagnostics, err, false)
+		return
+	}
+	others = slices.DeleteFunc(others, func(name string) bool { return unsigned[name] == "" })
+	for _, name := range others[:min(len(others), maxDiagnostics)] {
+		t.diagnostics.AddAttributeWarning(path.Root("pool"), "Clusters of the pool are taken by a record that no known key has signed", fmt.Sprintf(
+			"Claim %q has %s, which this claim does not take: %s. If that claim is not wanted, remove its record; if it is, add the key that signed the commit to allowed_signers.",
+			name, wording.List(by[name], wording.Named), unsigned[name]))
+	}
+}
+
+// checkClaimedTwice finds clusters of this claim that the record of another claim lists, too. None of the two gives way:
+// somebody who may push can have written either.
+func (t *claimTask) checkClaimedTwice(found gitops.Claims) {
+	names := []string{t.at.Name}
+	if was, ok := t.formerClaim(); ok && was.Location == t.at.Location {
+		names = append(names, was.Name)
+	}
+	var twice []string
+	for _, cluster := range gitops.TwiceIn(found.Claims) {
+		if slices.ContainsFunc(cluster.Claims, func(name string) bool { return slices.Contains(names, name) }) {
+			twice = append(twice, cluster.String())
+		}
+	}
+	if len(twice) > 0 {
+		addClaimedTwice(t.diagnostics, strings.Join(twice[:min(len(twice), maxDiagnostics)], "; "))
+	}
+}
+
+func addClaimedTwice(diagnostics *diag.Diagnostics, detail string) {
+	diagnostics.AddAttributeError(path.Root("clusters"), "Cluster belongs to two claims", sentence(detail)+
+		" One of the records was not written by Flotilla, which never gives a cluster to two claims. Find the commit that added the "+
+		"cluster to the wrong record, and revert it, or remove the cluster from that record; a claim that is not wanted can be destroyed, too.")
 }
 
 // recordPath is where the claim's record is in the repository.
@@ -289,7 +357,7 @@ func (t *claimTask) apply(ctx context.Context) error {
 	moved := t.isMoved(ctx)
 	switch {
 	case moved && t.memory != nil: // another holder, so that a mirror of this location does not lose it with the old one
-		order.Holder, order.Holders = newHolder(), []string{t.memory.Holder}
+		order.Holder, order.Holders = delivery.NewHolder(), []string{t.memory.Holder}
 	case exists && t.memory != nil:
 		order.Holder, order.Holders = t.memory.Holder, []string{t.memory.Holder, ""}
 		if was.Name != t.at.Name {
@@ -297,7 +365,7 @@ func (t *claimTask) apply(ctx context.Context) error {
 		}
 	}
 	if order.Holder == "" {
-		order.Holder = newHolder()
+		order.Holder = delivery.NewHolder()
 	}
 	t.after = &claimMemory{Holder: order.Holder, Environment: t.fleet.Environment}
 	result, err := t.connection.delivery.Claim(ctx, order)
@@ -351,6 +419,8 @@ func addClaimError(ctx context.Context, diagnostics *diag.Diagnostics, err error
 		diagnostics.AddAttributeError(path.Root("clusters"), "Repository has changed since the plan", sentence(err.Error())+" Nothing was written: plan again.")
 	case errors.Is(err, gitops.ErrClaimHeld):
 		addHeld(diagnostics, err.Error())
+	case errors.Is(err, gitops.ErrClaimTwice):
+		addClaimedTwice(diagnostics, err.Error())
 	case errors.Is(err, gitops.ErrClaimUnreadable):
 		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", sentence(err.Error())+" The next apply of their claims writes the records again.")
 	default:

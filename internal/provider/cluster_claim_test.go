@@ -69,7 +69,7 @@ func namesIn(values map[string]any) string {
 }
 
 // claimPlan plans, and says what the plan says of the clusters; "" where nothing changes.
-func claimPlan(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration) (string, providertest.Diagnostics) {
+func claimPlan(t *testing.T, w providertest.Runner, configuration providertest.Configuration) (string, providertest.Diagnostics) {
 	t.Helper()
 	plan, said := w.Plan(t.Context(), configuration)
 	if said.Err() != nil {
@@ -154,7 +154,7 @@ func TestAClaimThroughItsLife(t *testing.T) {
 }
 
 // refusedClaim plans, which must fail with what is said, each at its attribute.
-func refusedClaim(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, want ...string) {
+func refusedClaim(t *testing.T, w providertest.Runner, configuration providertest.Configuration, want ...string) {
 	t.Helper()
 	_, said := w.Plan(t.Context(), configuration)
 	for _, text := range want {
@@ -348,8 +348,9 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 		"nothing selected": {with(base, "pool", map[string]any{"match_labels": map[string]any{"state": "new"}}),
 			[]string{"The pool is empty", "1 cluster is wanted, and the pool selects no cluster of the fleet"}},
 		"no clusters":         {with(base, "fleet", poolFleet()), []string{"The pool is empty"}},
-		"a negative number":   {with(base, "number", -1), []string{"The number must be from 0 to 10000"}},
-		"a number too large":  {with(base, "number", 10_001), []string{"The number must be from 0 to 10000"}},
+		"a negative number":   {with(base, "number", -1), []string{"The number must be a whole number from 0 to 10000"}},
+		"a fraction":          {with(base, "number", 1.5), []string{"The number must be a whole number from 0 to 10000"}},
+		"a number too large":  {with(base, "number", 10_001), []string{"The number must be a whole number from 0 to 10000"}},
 		"a name with a slash": {with(base, "name", "../x"), []string{"is not a DNS label"}},
 		"a device":            {with(base, "name", "aux"), []string{"device name on Windows"}},
 		"a misspelt selector": {with(base, "pool", map[string]any{"match_label": map[string]any{}}), []string{"Invalid selector", `match_label: unknown attribute; did you mean "match_labels"?`}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -56,7 +57,7 @@ func (r *clusterClaimResource) Schema(_ context.Context, _ resource.SchemaReques
 					"their labels, those of their cluster types, and `environment`, `cluster-type` and `cluster`; `{}` is all. It is write-only: " +
 					"a change of it takes nothing from a claim that has enough.",
 			},
-			"number": schema.Int64Attribute{
+			"number": schema.NumberAttribute{
 				Required:            true,
 				MarkdownDescription: "How many clusters the claim is to have. 0 keeps the claim and releases its clusters.",
 			},
@@ -102,7 +103,7 @@ func (r *clusterClaimResource) Schema(_ context.Context, _ resource.SchemaReques
 type claimModel struct {
 	Name          types.String  `tfsdk:"name"`
 	Pool          types.Dynamic `tfsdk:"pool"`
-	Number        types.Int64   `tfsdk:"number"`
+	Number        types.Number  `tfsdk:"number"`
 	Fleet         types.Dynamic `tfsdk:"fleet"`
 	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
 	Adopt         types.Bool    `tfsdk:"adopt"`
@@ -174,7 +175,7 @@ func (r *clusterClaimResource) Create(ctx context.Context, req resource.CreateRe
 	defer cancel()
 	t := &claimTask{
 		connection: r.connection, model: &plan, diagnostics: &resp.Diagnostics,
-		replaced: takeReplaced(ctx, resp.Private, &resp.Diagnostics), holder: newHolder(),
+		replaced: takeReplaced(ctx, resp.Private, &resp.Diagnostics), holder: delivery.NewHolder(),
 	}
 	err := t.apply(ctx)
 	if errors.Is(err, git.ErrUnknown) {
@@ -287,11 +288,20 @@ func (r *clusterClaimResource) ImportState(ctx context.Context, req resource.Imp
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
+	unsigned, err := r.connection.delivery.UnsignedClaims(ctx, at, name)
+	if err != nil {
+		addRepositoryError(ctx, &resp.Diagnostics, err, false)
+		return
+	}
+	if commit := unsigned[name]; commit != "" {
+		resp.Diagnostics.AddError("Record is not signed by a known key", sentence(commit)+" Revert that commit, or add the key to allowed_signers.")
+		return
+	}
 	for _, claim := range found.Claims {
 		if claim.Name != name {
 			continue
 		}
-		model.Number, model.Clusters, model.Commit = types.Int64Value(int64(len(claim.Clusters))), namesValue(claim.Names()), types.StringValue(found.Commit)
+		model.Number, model.Clusters, model.Commit = types.NumberValue(new(big.Float).SetInt64(int64(len(claim.Clusters)))), namesValue(claim.Names()), types.StringValue(found.Commit)
 		rememberClaim(claim).keep(ctx, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 		return
