@@ -1,0 +1,124 @@
+package provider_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const claimedTwice = `Cluster "pool-2" belongs to claim "api" (prod/.flotilla/.claims/api.json), claim "web" (prod/.flotilla/.claims/web.json).`
+
+// Somebody who may push writes a record that lists a cluster which a claim has already, as a new claim or into the
+// record of one that exists.
+func TestAClusterInTheRecordsOfTwoClaimsIsAnErrorOfBothThatNamesThem(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	from := poolFleet("pool-1", "pool-2", "pool-3", "pool-4", "pool-5")
+	w, other := providertest.New(startProvider), providertest.New(startProvider)
+	web, api := claims(claimOn(url, "web", 2, from)), claims(claimOn(url, "api", 1, from))
+	apply(t, w, web)
+	apply(t, other, api)
+	late, said := w.Plan(t.Context(), claims(claimOn(url, "web", 3, from)))
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	record := git(t, url, "show", "prod:prod/.flotilla/.claims/api.json")
+	byHandOn(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordOf(folder, "api"), strings.Replace(record, `"clusters": [`, `"clusters": [{"name": "pool-2"},`, 1)+"\n")
+	})
+	before := commitsOn(t, url, "prod")
+	refusedClaim(t, w, web, "Cluster belongs to two claims", claimedTwice, "revert it, or remove the cluster from that record")
+	refusedClaim(t, w, claims(claimOn(url, "web", 1, from)), claimedTwice)
+	refusedClaim(t, w, claims(claimOn(url, "shop", 2, from)), claimedTwice)
+	refusedClaim(t, other, api, "Cluster belongs to two claims", claimedTwice)
+	// The commit came between plan and apply: nothing is written.
+	if said := w.ApplyPlan(t.Context(), late); !said.Has("Cluster belongs to two claims") || !strings.Contains(said.String(), `"pool-2"`) {
+		t.Errorf("said is %s", said)
+	}
+	if after := commitsOn(t, url, "prod"); after != before {
+		t.Error("a commit was made")
+	}
+	read := func() string {
+		t.Helper()
+		_, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "prod"}})
+		if said.Err() != nil {
+			t.Fatal(said)
+		}
+		return said.String()
+	}
+	if said := read(); !words(claimedTwice).MatchString(said) {
+		t.Errorf("the inventory says %s", said)
+	}
+	// Mended in the record, both are as they were; api takes out what was added to its record.
+	byHandOn(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordOf(folder, "api"), strings.Replace(readFile(t, claimRecordOf(folder, "api")), `{"name": "pool-2"},`, "", 1))
+	})
+	for _, one := range []struct {
+		w             *providertest.Workspace
+		configuration providertest.Configuration
+		has           string
+	}{{w, web, "pool-1 pool-2"}, {other, api, "pool-3"}} {
+		if got, said := claimPlan(t, one.w, one.configuration); said.Err() != nil || got != "" {
+			t.Errorf("the plan says %q, %s", got, said)
+		}
+		if got := namesIn(one.w.State.Values(claimAddress)); got != one.has {
+			t.Errorf("the state has %q", got)
+		}
+	}
+	if said := read(); strings.Contains(said, "two claims") {
+		t.Errorf("the inventory says %s", said)
+	}
+}
+
+// A forged claim that no state has is mended by removing its record.
+func TestAForgedClaimTakesNoClusterOfAnother(t *testing.T) {
+	t.Parallel()
+	t.Run("stand-in", func(t *testing.T) {
+		t.Parallel()
+		forgedClaimTakesNothing(t, providertest.New(startProvider))
+	})
+	withTools(t, forgedClaimTakesNothing)
+}
+
+func forgedClaimTakesNothing(t *testing.T, w providertest.Runner) {
+	t.Helper()
+	url := bare(t)
+	web := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3")))
+	apply(t, w, web)
+	byHandOn(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"holder":"x","clusters":[{"name":"pool-2"}]}`)
+	})
+	refusedClaim(t, w, web, claimedTwice)
+	byHandOn(t, url, "prod", func(folder string) { removeFile(t, claimRecordOf(folder, "api")) })
+	if got, said := claimPlan(t, w, web); said.Err() != nil || got != "" {
+		t.Errorf("the plan says %q, %s", got, said)
+	}
+	// A destroy is possible while it lasts: it releases what the state has.
+	byHandOn(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordOf(folder, "api"), `{"format":1,"holder":"x","clusters":[{"name":"pool-2"}]}`)
+	})
+	apply(t, w, claims())
+	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "prod/.flotilla/.claims/api.json" {
+		t.Errorf("left is %s", got)
+	}
+}
+
+func TestAPlanWarnsOfAClaimsRecordThatOthersChanged(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	w := providertest.New(startProvider)
+	web := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3")))
+	apply(t, w, web)
+	byHandOn(t, url, "prod", func(folder string) {
+		writeFile(t, claimRecordOf(folder, "web"), `{"format":1,"clusters":[{"name":"pool-1"},{"name":"pool-2"}]}`)
+	})
+	if _, said := claimPlan(t, w, web); !words("The record prod/.flotilla/.claims/web.json is not what this claim wrote: it was changed or removed by others. This apply writes it again.").
+		MatchString(said.String()) {
+		t.Errorf("said is %s", said)
+	}
+	apply(t, w, web)
+	if _, said := claimPlan(t, w, web); len(said) > 0 {
+		t.Errorf("said is %s", said)
+	}
+}

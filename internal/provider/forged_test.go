@@ -1,0 +1,236 @@
+package provider_test
+
+import (
+	"maps"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// played plays an attack with the stand-in, and in `make acceptance` with Terraform and OpenTofu themselves.
+func played(t *testing.T, attack func(t *testing.T, o owned)) {
+	t.Helper()
+	t.Run("stand-in", func(t *testing.T) {
+		t.Parallel()
+		attack(t, newOwned(t))
+	})
+	if !simulated() {
+		withTools(t, func(t *testing.T, runner providertest.Runner) {
+			t.Helper()
+			attack(t, ownedIn(t, newBareWorld(t), runner))
+		})
+	}
+}
+
+// withTools runs a test with Terraform, and in `make acceptance` with OpenTofu, too.
+func withTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)) {
+	t.Helper()
+	t.Run("tools", func(t *testing.T) {
+		t.Parallel()
+		for name, tool := range oneTool(t) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, providertest.NewTerraform(t, tool, "flotilla/flotilla", startProvider))
+			})
+		}
+	})
+}
+
+// forged gives o a second assignment, as somebody who may push puts the folder t0/w-a of the first into its record.
+func forged(t *testing.T, o owned) (second *wanted, before sight) {
+	t.Helper()
+	second = o.two(t)
+	o.tamper(t, "clusters/all/.flotilla/dev-eu/t0.json", func(content string) string {
+		return strings.Replace(content, `"deployment_targets": {`, `"deployment_targets": {
+    "w-a": {"workload": "w", "deployment_target": "a", "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"},`, 1)
+	})
+	return second, o.look()
+}
+
+// tamper changes a file of the branch as somebody would who may push.
+func (o owned) tamper(t *testing.T, name string, change func(content string) string) {
+	t.Helper()
+	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
+	was, there := files[name]
+	if files[name] = change(was); !there || files[name] == was {
+		t.Fatalf("%s is not changed", name)
+	}
+	o.world.commit(o.w.repository, o.w.branch, files)
+}
+
+// notGone expects that the folder of the first assignment is there.
+func notGone(t *testing.T, o owned, before sight) {
+	t.Helper()
+	after := o.look()
+	folder := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}
+	if before.folders[folder] == "" || after.folders[folder] != before.folders[folder] {
+		t.Error("the folder of the other assignment is not what it was")
+	}
+}
+
+const twiceListed = `Folder "clusters/all/t0/w-a" belongs to the assignment "dev" at path "clusters/all", and the record "clusters/all/.flotilla/dev-eu/t0.json" lists it, too`
+
+func TestAForgedRecordIsShownByThePlanAndMendedByAdopt(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, o owned) {
+		t.Helper()
+		second, before := forged(t, o)
+		second.shape.version++
+		if said := o.refused(t, "Record lists a folder of another assignment"); !strings.Contains(said.String(), twiceListed) {
+			t.Errorf("said is %s", said)
+		}
+		second.adopt = true
+		o.applied(t)
+		notGone(t, o, before)
+		if owner := o.look().owners[ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-a"}]; owner != "dev" {
+			t.Errorf("the folder belongs to %q", owner)
+		}
+	})
+}
+
+// Which folders others list is looked up by the plan, so that what it says of them may not hold any more at apply.
+func TestAPlanWithAForgedRecordIsAppliedAfterTheOtherRecordIsGone(t *testing.T) {
+	t.Parallel()
+	o := newOwned(t)
+	second, before := forged(t, o)
+	second.adopt = true
+	plan, said := o.runner.Plan(t.Context(), o.configuration(o.person))
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	files := maps.Clone(o.world.files(o.w.repository, o.w.branch))
+	delete(files, "clusters/all/.flotilla/dev/t0.json")
+	o.world.commit(o.w.repository, o.w.branch, files)
+	if said := o.runner.ApplyPlan(t.Context(), plan); said.Bugs() != nil {
+		t.Errorf("said is %s", said)
+	}
+	notGone(t, o, before)
+}
+
+// What others list is asked as of the commit that the state has seen, which a branch may not have any more.
+func TestAHistoryThatWasWrittenAnewStopsNoRemoval(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	git(t, url, "update-ref", "refs/heads/dev", git(t, url, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "anew", "dev^{tree}"))
+	free := map[string]any{"protection": map[string]any{"max_removed": 100, "allow_empty": true}}
+	if plan := apply(t, w, assigned(url, fleetOf(map[string]any{"target_policies": []any{}}), free)); !strings.Contains(strings.Join(linesOf(plan), "\n"), "- ") {
+		t.Errorf("the plan removes nothing: %v", linesOf(plan))
+	}
+}
+
+func TestAForgedRecordThatIsImportedRemovesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, o owned) {
+		t.Helper()
+		second, before := forged(t, o)
+		o.runner.Lose(addresses[1])
+		o.importIt(o.person, addresses[1])
+		if said := o.refused(t, "Record lists a folder of another assignment"); !strings.Contains(said.String(), twiceListed) {
+			t.Errorf("said is %s", said)
+		}
+		second.adopt = true
+		o.applied(t)
+		notGone(t, o, before)
+	})
+}
+
+func TestAForgedRecordOfALostStateRemovesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, o owned) {
+		t.Helper()
+		second, before := forged(t, o)
+		o.runner.Lose(addresses[1])
+		o.refused(t, "Record lists a folder of another assignment")
+		second.adopt = true
+		o.applied(t)
+		notGone(t, o, before)
+	})
+}
+
+func TestADestroyWithAForgedRecordRemovesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, imported := range map[string]bool{"in the state": false, "imported": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			played(t, func(t *testing.T, o owned) {
+				t.Helper()
+				_, before := forged(t, o)
+				if imported {
+					o.runner.Lose(addresses[1])
+					o.importIt(o.person, addresses[1])
+				}
+				delete(o.wants, addresses[1])
+				if _, said := o.runner.Apply(t.Context(), o.configuration(o.person)); said.Err() != nil {
+					t.Fatal(said)
+				}
+				notGone(t, o, before)
+				own := ownedFolder{branchOf{o.w.repository, o.w.branch}, "clusters/all", "t0", "w-b"}
+				if o.look().folders[own] != "" {
+					t.Error("its own folder is still there")
+				}
+			})
+		})
+	}
+}
+
+func TestAForgedRecordLetsNoAssignmentWriteTheFoldersOfAnother(t *testing.T) {
+	t.Parallel()
+	played(t, func(t *testing.T, o owned) {
+		t.Helper()
+		second, before := forged(t, o)
+		second.shape.goes[0] |= 1
+		if said := o.refused(t, "Folder does not belong to this assignment"); !strings.Contains(said.String(), `belongs to the assignment "dev"`) {
+			t.Errorf("said is %s", said)
+		}
+		notGone(t, o, before)
+	})
+}
+
+// Each change of a record or a marker is drift with a line, and the next apply repairs it.
+func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]struct {
+		file string
+		to   func(content string) string
+	}{
+		"no JSON":   {".flotilla/dev/t0.json", func(string) string { return "not JSON" }},
+		"8 MiB":     {".flotilla/dev/t0.json", func(c string) string { return c + strings.Repeat(" ", 8<<20) }},
+		"escapes":   {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, `"workload": "\u001b[2J"`, 1) }},
+		"a lie":     {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, `"workload": "another"`, 1) }},
+		"no holder": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `  "holder": "`, `  "unholder": "`, 1) }},
+		"10,000 levels": {".flotilla/dev/t0.json", func(c string) string {
+			return strings.Replace(c, "{", `{"x":`+strings.Repeat("[", 9_000)+strings.Repeat("]", 9_000)+",", 1)
+		}},
+		"the marker": {"t0/dev.md", func(string) string { return "by hand\n" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			played(t, func(t *testing.T, o owned) {
+				t.Helper()
+				at, file := branchOf{o.w.repository, o.w.branch}, path.Join("clusters/all", change.file)
+				before := o.look()
+				o.tamper(t, file, change.to)
+				began := time.Now()
+				plan, said := o.runner.Plan(t.Context(), o.configuration(o.person))
+				if said.Err() != nil {
+					t.Fatal(said)
+				}
+				if plan.Change(addresses[0]).Action != providertest.Update || !strings.Contains(changesOf(plan), "repaired") {
+					t.Fatalf("the plan says %q, %s", changesOf(plan), said)
+				}
+				_, tampered, after := o.applied(t)
+				if !maps.Equal(before.folders, after.folders) || len(after.files[at]) != len(before.files[at]) {
+					t.Error("folders were changed")
+				}
+				t.Logf("%d bytes in, %d out, in %s: %s", len(tampered.files[at][file]), len(after.files[at][file]), time.Since(began), changesOf(plan))
+				if len(after.files[at][file]) > 2*len(before.files[at][file]) {
+					t.Errorf("the record has %d bytes now", len(after.files[at][file]))
+				}
+			})
+		})
+	}
+}
