@@ -1,0 +1,69 @@
+package provider_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What the documentation says of values in a fleet that are sensitive or ephemeral.
+func TestSensitiveAndEphemeralValuesInAFleet(t *testing.T) {
+	for name, tool := range tools(t) {
+		t.Run(name, func(t *testing.T) {
+			repository := filepath.Join(t.TempDir(), "gitops.git")
+			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + `
+variable "secret" {
+  type      = string
+  sensitive = true
+  default   = "a-sensitive-value"
+}
+variable "passing" {
+  type      = string
+  ephemeral = true
+}
+locals {
+  of = { for name, value in { sensitive = var.secret, ephemeral = var.passing } : name => {
+    environment       = "dev"
+    workspaces        = [{ name = "shop" }]
+    cluster_types     = [{ name = "edge", reconciler = "flux" }]
+    workloads         = [{ name = "web", workspace = "shop", deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/web", tag = "v1", path = "./deploy" } } } }]
+    target_policies   = [{ name = "all", deployment_target_selector = {}, cluster_type_selector = {} }]
+    config_containers = [{ name = "one", data = { KEY = value } }]
+  } }
+  fleet = provider::flotilla::fleet(local.of.ephemeral)
+}
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = ` + "\"" + filepath.ToSlash(repository) + "\"" + `, branch = "dev" }
+}
+data "flotilla_diff" "dev" {
+  name        = "dev"
+  fleet       = provider::flotilla::fleet(local.of.sensitive)
+  gitops_repo = { url = ` + "\"" + filepath.ToSlash(repository) + "\"" + `, branch = "dev" }
+}
+output "diff" {
+  value = data.flotilla_diff.dev.diff
+}
+`})
+			// A diff shows what it reads, sensitive or not.
+			if printed := w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value"); !strings.Contains(printed, "KEY: a-sensitive-value") {
+				t.Errorf("the diff is not in the plan:\n%s", printed)
+			}
+			// Another value than that of the plan: nothing is written.
+			if stdout, stderr, err := w.try("apply", "-input=false", "-no-color", "-var=passing=another", "plan.out"); err == nil {
+				t.Errorf("an ephemeral value that changes between plan and apply is accepted:\n%s%s", stdout, stderr)
+			}
+			if _, err := os.Stat(filepath.Join(repository, "refs", "heads", "dev")); err == nil {
+				t.Error("the apply with another value has written something")
+			}
+			// The same value is committed as it is.
+			w.run("plan", "-input=false", "-out=plan.out", "-no-color", "-var=passing=an-ephemeral-value")
+			w.run("apply", "-input=false", "-no-color", "-var=passing=an-ephemeral-value", "plan.out")
+			if committed := git(t, repository, "show", "dev:edge/web-live/platform-config.yaml"); !strings.Contains(committed, "KEY: an-ephemeral-value") {
+				t.Errorf("it has committed\n%s", committed)
+			}
+		})
+	}
+}

@@ -1,0 +1,248 @@
+package provider_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+)
+
+// tenant is a fleet with one workload of a team. It takes the workspace's further attributes, the cluster type's reconciler, the
+// deployment target's further attributes, and its manifests.
+const tenant = `
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "team", %s }, { name = "other", secrets = ["of-others"] }]
+    cluster_types = [{ name = "edge", reconciler = %q }]
+    workloads = [{
+      name      = "app"
+      workspace = "team"
+      deployment_targets = {
+        live = { environment = "dev", %s manifests = { %s } }
+      }
+    }]
+    target_policies = [{ name = "all", cluster_type_selector = {} }]
+  })
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = %q, branch = "main" }
+}
+`
+
+const (
+	tenantGit   = `repo = "https://git.example.com/team/app", `
+	tenantChart = `storage = "helm", repo = "https://charts.example.com", chart = "app", version = "1.2.3", `
+	isAllowed   = `which workspace "team" does not allow its workloads`
+)
+
+// tenantAttacks are what a team that may only add workloads tries, and what the plan says.
+var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests, want string }{
+	"the agent's Git credentials, to a host of the team's own": {
+		`service_account = "team"`, "flux", "", `repo = "https://evil.example.com/x", parameters = { secret_ref = "flotilla-repository" }`,
+		`manifests.parameters.secret_ref: "flotilla-repository" is an object or a Secret of the agent itself`,
+	},
+	"the same without an account": {
+		"", "flux", "", `repo = "https://evil.example.com/x", parameters = { secret_ref = "flotilla-repository" }`,
+		`"flotilla-repository" is an object or a Secret of the agent itself`,
+	},
+	"another team's": {"", "flux", "", tenantGit + `parameters = { secret_ref = "of-others" }`, `"of-others" is a Secret of workspace "other"`},
+	"variables from any Secret": {
+		`service_account = "team"`, "flux", "", tenantGit + `parameters = { kustomization = { postBuild = { substituteFrom = [{ kind = "Secret", name = "db" }] } } }`,
+		`kustomization.postBuild.substituteFrom[0].name: reaches Secrets and ConfigMaps of the agent's namespace, ` + isAllowed + `: add "db" to the secrets of the workspace`,
+	},
+	"another cluster": {
+		`service_account = "team"`, "flux", "", tenantChart + `parameters = { helm_release = { kubeConfig = { secretRef = { name = "hub" } } } }`,
+		`helm_release.kubeConfig.secretRef.name: reaches other clusters, ` + isAllowed + `: add "helm_release.kubeConfig.secretRef.name" to the parameters`,
+	},
+	"values from any Secret": {
+		`service_account = "team"`, "flux", "", tenantChart + `parameters = { helm_release = { valuesFrom = [{ kind = "Secret", name = "db" }] } }`,
+		`helm_release.valuesFrom[0].name: reaches Secrets`,
+	},
+	"another account": {
+		`service_account = "team"`, "flux", "", tenantGit + `parameters = { git_repository = { serviceAccountName = "admin" } }`,
+		`git_repository.serviceAccountName: reaches another account`,
+	},
+	"clusters of Rancher Fleet": {
+		`service_account = "team"`, "fleet", "", tenantGit + `parameters = { git_repo = { targets = [{ clusterSelector = {} }] } }`,
+		`git_repo.targets[0].clusterSelector: reaches other clusters`,
+	},
+	"the labels of a namespace": {
+		"", "argocd", "", tenantGit + `parameters = { application = { syncPolicy = { managedNamespaceMetadata = { labels = { workspace = "other" } } } } }`,
+		`application.syncPolicy.managedNamespaceMetadata: cannot be set: Flotilla decides the labels and annotations of namespaces`,
+	},
+	"the labels of a namespace, by Rancher Fleet": {
+		"", "fleet", "", tenantChart + `parameters = { helm_op = { namespaceLabels = { workspace = "other" } } }`,
+		`helm_op.namespaceLabels: cannot be set: Flotilla decides the labels and annotations of namespaces`,
+	},
+	"a namespace of others, by kustomize": {
+		"", "argocd", "", tenantGit + `parameters = { application = { source = { kustomize = { namespace = "other" } } } }`,
+		`application.source.kustomize.namespace: cannot be set`,
+	},
+	"a plugin": {
+		"", "argocd", "", tenantGit + `parameters = { application = { source = { plugin = { name = "x" } } } }`,
+		`application.source.plugin.name: reaches programs of the agent`,
+	},
+	"a namespace of others": {
+		`service_account = "team"`, "flux", `namespace = "cert-manager", `, tenantGit,
+		`namespace: workspace "team" does not allow its workloads to choose namespaces that do not begin with "team-"`,
+	},
+	"a source of others": {
+		`sources = ["https://git.example.com/team"]`, "flux", "", `repo = "https://git.example.com/team-b/app"`,
+		`manifests.repo: is not among the sources of workspace "team"`,
+	},
+	"every source": {
+		`argocd_project = { name = "team", render = true }`, "argocd", "", `repo = "https://git.example.com/*"`, `manifests.repo: has one of *?{}[]`,
+	},
+	"a Secret of the agent, by a workspace": {
+		`secrets = ["flux-system"]`, "flux", "", tenantGit, `workspaces["team"].secrets[0]: "flux-system" is a Secret of the agent itself`,
+	},
+	"a beginning that is none": {
+		`sources = ["https://git.example.com/*"]`, "flux", "", tenantGit, `workspaces["team"].sources[0]: "https://git.example.com/*" is not the beginning of a URL`,
+	},
+	"a path that is none": {
+		`parameters = ["helm_relaese.valuesFrom"]`, "flux", "", tenantGit,
+		`workspaces["team"].parameters[0]: "helm_relaese.valuesFrom" is not the path of a parameter`,
+	},
+	"a field that is none": {
+		`parameters = ["helm_release.valuesFrm"]`, "flux", "", tenantGit, `is no field of a HelmRelease that Flotilla knows; did you mean "valuesFrom"?`,
+	},
+	"a field that is decided": {
+		`parameters = ["helm_release.releaseName"]`, "flux", "", tenantGit, `is what Flotilla decides`,
+	},
+}
+
+func TestATenantReachesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, attack := range tenantAttacks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
+				Config:      fmt.Sprintf(tenant, attack.workspace, attack.reconciler, attack.target, attack.manifests, bareRepository(t).url),
+				PlanOnly:    true,
+				ExpectError: words(attack.want),
+			}}})
+		})
+	}
+}
+
+// What a workspace allows is written.
+func TestATenantUsesWhatItsWorkspaceAllows(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
+		Config: fmt.Sprintf(tenant, `service_account = "team", secrets = ["team-charts", "db"], sources = ["https://charts.example.com"], parameters = ["helm_release.kubeConfig"]`,
+			"flux", `namespace = "team-shop", `, tenantChart+
+				`parameters = { secret_ref = "team-charts", helm_release = { valuesFrom = [{ kind = "Secret", name = "db" }], kubeConfig = { secretRef = { name = "edge" } } } }`, repo.url),
+		Check: func(*terraform.State) error {
+			text := files(t, repo.clone(t, "main"))["edge/app-live/reconciler.yaml"]
+			for _, want := range []string{"name: \"team-charts\"", "valuesFrom:", "kubeConfig:", "serviceAccountName: \"team\""} {
+				if !strings.Contains(text, want) {
+					return fmt.Errorf("%s is not in\n%s", want, text)
+				}
+			}
+			return nil
+		},
+	}}})
+}
+
+// The same through the program itself: nothing is pushed.
+func TestTerraformRefusesATenantsAttack(t *testing.T) {
+	t.Parallel()
+	for _, tool := range oneTool(t) {
+		attack := tenantAttacks["the agent's Git credentials, to a host of the team's own"]
+		url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+		config := fmt.Sprintf(tenant, attack.workspace, attack.reconciler, attack.target, attack.manifests, url)
+		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + config})
+		for _, command := range []string{"plan", "apply"} {
+			arguments := []string{command, "-input=false", "-no-color"}
+			if command == "apply" {
+				arguments = append(arguments, "-auto-approve")
+			}
+			stdout, stderr, err := w.try(arguments...)
+			if err == nil || !words(attack.want).MatchString(stderr) {
+				t.Errorf("%s says %s%s, want %s", command, stdout, stderr, strconv.Quote(attack.want))
+			}
+		}
+	}
+}
+
+// A key that YAML has a meaning for arrives as it is, and one that no ConfigMap can have is an error at its container.
+func TestAKeyThatMergesIsAText(t *testing.T) {
+	t.Parallel()
+	repo := bareRepository(t)
+	config := fmt.Sprintf(tenant, "", "flux", "", tenantChart+`parameters = { values = { "<<" = { a = "b" }, c = "d" } }`, repo.url)
+	testSteps(t, resource.TestCase{Steps: []resource.TestStep{
+		{
+			Config:      strings.Replace(config, "target_policies", `config_containers = [{ name = "theirs", data = { "<<" = "x" } }]`+"\n    target_policies", 1),
+			ExpectError: words(`Config container "theirs": /<< is not a key that a ConfigMap can have`),
+		},
+		{
+			Config: config,
+			Check: func(*terraform.State) error {
+				if text := files(t, repo.clone(t, "main"))["edge/app-live/reconciler.yaml"]; !strings.Contains(text, "\n    \"<<\":\n        a: b\n") {
+					return fmt.Errorf("the values are\n%s", text)
+				}
+				return nil
+			},
+		},
+	}})
+}
+
+// The names of deployment targets are the team's. With one it could take over the objects of another team.
+func TestObjectsOfTwoTeamsWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256([]byte("dev-edge-apps/pay-live"))
+	hash := hex.EncodeToString(sum[:4])
+	config := fmt.Sprintf(tenant, "", "flux", `namespace = "dev-edge-apps",`, tenantGit, bareRepository(t).url)
+	config = strings.Replace(config, `name      = "app"`, `name      = "pay"`, 1)
+	config = strings.Replace(config, "    workloads = [{", fmt.Sprintf(`    workloads = [{
+      name = "apps-pay-live", workspace = "other"
+      deployment_targets = { %q = { environment = "dev", manifests = { repo = "https://evil.example.com/x" } } }
+    }, {`, hash), 1)
+	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
+		Config: config, PlanOnly: true,
+		ExpectError: words(`would be called "dev-edge-apps-pay-live-` + hash + `", as those of deployment target`),
+	}}})
+}
+
+// A repository of a team is read, and may be what git would not write: paths of gigabytes in a few objects, and names that lead
+// out of where the files are put.
+func TestFilesOfARepositoryThatMeansIll(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", folder)
+	feed := func(text string, arguments ...string) string {
+		return strings.TrimSpace(gittest.Feed(t, folder, []byte(text), arguments...))
+	}
+	file := feed("a: b\n", "hash-object", "-w", "--stdin")
+	raw, err := hex.DecodeString(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := feed("100644 blob "+file+"\ta.yaml\n", "mktree")
+	for range 3 {
+		long = feed(fmt.Sprintf("040000 tree %s\t%s\n", long, strings.Repeat("a", 4_000)), "mktree")
+	}
+	for tree, want := range map[string]string{
+		long: "Paths are too long",
+		feed("100644 ..\x00"+string(raw), "hash-object", "-t", "tree", "--literally", "-w", "--stdin"): "malformed",
+	} {
+		git(t, folder, "update-ref", "refs/heads/main", feed("", "commit-tree", "-m", "ill", tree))
+		testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
+			Config:      fmt.Sprintf("data \"flotilla_repository_files\" \"x\" {\n  url = %q\n}\n", filepath.ToSlash(folder)),
+			ExpectError: words(want),
+		}}})
+	}
+}
