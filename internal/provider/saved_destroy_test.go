@@ -1,0 +1,141 @@
+package provider_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// A destroy removes what its plan saw: a folder that others changed in between is an error that names it, and everything stays.
+func TestASavedDestroyRemovesOnlyWhatItsPlanSaw(t *testing.T) {
+	t.Parallel()
+	for name, push := range pushes() {
+		if strings.Contains(name, "gone") {
+			push.folder = ""
+		} else if name == "another folder of the owner" { // a destroy removes that, too
+			push.folder = "drone/app-edge"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo, w, configuration := toBeDestroyed(t)
+			plan, said := w.Plan(t.Context(), configuration, providertest.Destroy())
+			if said.Err() != nil {
+				t.Fatal(said.Err())
+			}
+			repo.change(t, "dev", func(folder string) { push.byHand(t, folder) })
+			checkLateDestroy(t, repo, push.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() })
+			if push.folder == "" {
+				return
+			}
+			// The next destroy has seen it.
+			if plan, said = w.Plan(t.Context(), configuration, providertest.Destroy()); said.Err() != nil {
+				t.Fatal(said.Err())
+			}
+			if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+				t.Errorf("a destroy that has seen the drift: %s", said)
+			}
+			if left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(left, push.folder) {
+				t.Errorf("the destroy has left\n%s", left)
+			}
+		})
+	}
+}
+
+func toBeDestroyed(t *testing.T) (repository, *providertest.Workspace, providertest.Configuration) {
+	t.Helper()
+	repo, w := bareRepository(t), providertest.New(startProvider)
+	further := atRoot(repo)
+	further["protection"] = map[string]any{"max_removed": 100, "allow_empty": true}
+	configuration := assigned(repo.url, fleetOf(nil), further)
+	apply(t, w, configuration)
+	return repo, w, configuration
+}
+
+// checkLateDestroy applies the plan of a destroy after a push.
+func checkLateDestroy(t *testing.T, repo repository, folder string, apply func() string) {
+	t.Helper()
+	if folder != "" {
+		checkLate(t, repo, folder, apply, nil, "")
+		return
+	}
+	if said := apply(); said != "" {
+		t.Fatalf("said is %s", said)
+	}
+	left := git(t, repo.url, "ls-tree", "-r", "--name-only", "dev")
+	for _, gone := range []string{"large/app-core", "drone/app-edge"} {
+		if strings.Contains("\n"+left, "\n"+gone) {
+			t.Errorf("%s is there:\n%s", gone, left)
+		}
+	}
+}
+
+func TestTerraformDestroysOnlyWhatItsPlanSaw(t *testing.T) {
+	t.Parallel()
+	for tool, path := range oneTool(t) {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			repo := bareRepository(t)
+			w := newWorkdir(t, path, map[string]string{"main.tf": requiredProviders + small{extra: "protection = { max_removed = 100, allow_empty = true }"}.config(repo)})
+			w.run("apply", "-input=false", "-auto-approve")
+			w.plan("-destroy")
+			repo.change(t, "dev", func(folder string) { pushes()["a file more in it"].byHand(t, folder) })
+			checkLateDestroy(t, repo, "large/app-core", func() string {
+				out, said, err := w.try("apply", "-input=false", "-no-color", "plan.out")
+				if err == nil {
+					return ""
+				}
+				return out + said
+			})
+			w.run("destroy", "-input=false", "-auto-approve")
+			checkLateDestroy(t, repo, "", func() string { return "" })
+		})
+	}
+}
+
+// A destroy that neither refreshes nor finds the repository goes on.
+func TestADestroyWithoutRefreshGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		repo, w, configuration := toBeDestroyed(t)
+		if lost {
+			if err := os.Rename(repo.url, repo.url+".gone"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plan, said := w.Plan(t.Context(), configuration, providertest.Destroy(), providertest.SkipRefresh())
+		if said.Err() != nil {
+			t.Fatal(said.Err())
+		}
+		if lost {
+			if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+				t.Errorf("a repository that is gone: %s", said)
+			}
+			continue
+		}
+		checkLateDestroy(t, repo, "", func() string { return w.ApplyPlan(t.Context(), plan).String() })
+	}
+}
+
+// A move clears its former location only of what the plan saw there; else nothing is written anywhere.
+func TestAMoveClearsOnlyWhatItsPlanSaw(t *testing.T) {
+	t.Parallel()
+	for _, at := range []map[string]any{{"branch": "dev", "path": "next"}, {"branch": "next"}} {
+		repo, w, _ := toBeDestroyed(t)
+		at["url"] = repo.url
+		next := assigned(repo.url, fleetOf(nil), map[string]any{"gitops_repo": at, "protection": map[string]any{"max_removed": 100, "allow_empty": true}})
+		plan, said := w.Plan(t.Context(), next)
+		if said.Err() != nil {
+			t.Fatal(said.Err())
+		}
+		repo.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "large/app-core/more.yaml"), "by hand\n") })
+		checkLate(t, repo, "large/app-core", func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, "")
+		if branches := git(t, repo.url, "branch", "--list", "next"); branches != "" {
+			t.Errorf("the new location was written: %s", branches)
+		}
+		apply(t, w, next) // has seen it
+		checkLateDestroy(t, repo, "", func() string { return "" })
+	}
+}

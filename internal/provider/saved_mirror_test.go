@@ -1,0 +1,65 @@
+package provider_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A mirror is the same location, also when others push to one of the two between the plan and its apply, or before both.
+func TestAMirrorStaysTheSameLocationWhateverIsPushed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before, between string // "old" or "new": which of the two gets a push
+		value           string // of a container, changed with the URL
+	}{
+		"the new one gets a push":                          {between: "new"},
+		"the old one gets a push":                          {between: "old"},
+		"the new one gets a push, and a value changes":     {between: "new", value: "mysql://two"},
+		"the old one gets a push, and a value changes":     {between: "old", value: "mysql://two"},
+		"the new one is ahead":                             {before: "new"},
+		"the new one is ahead, and both differ at apply":   {before: "new", between: "old", value: "mysql://two"},
+		"the old one is ahead, and then the other is, too": {before: "old", between: "new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo, w, _ := toBeDestroyed(t)
+			next := repository{url: repo.url + ".mirror.git", cloneURL: repo.url + ".mirror.git"}
+			git(t, "", "clone", "--quiet", "--mirror", repo.url, next.url)
+			push := func(to string) {
+				at := map[string]repository{"old": repo, "new": next}[to]
+				if to != "" {
+					at.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "elsewhere", to), "by hand\n") })
+				}
+			}
+			further := atRoot(next)
+			var change map[string]any
+			if test.value != "" {
+				change = map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"DATABASE_URL": test.value}}}}
+			}
+			configuration := assigned(next.url, fleetOf(change), further)
+			push(test.before)
+			plan, said := w.Plan(t.Context(), configuration)
+			if said.Err() != nil {
+				t.Fatal(said.Err())
+			}
+			if apart := strings.Contains(said.String(), "Former location stays as it is"); apart != (test.before != "") {
+				t.Errorf("the plan says %s", said)
+			}
+			push(test.between)
+			was := git(t, repo.url, "rev-parse", "dev")
+			if said := w.ApplyPlan(t.Context(), plan); said.Bugs() != nil || said.Err() != nil {
+				t.Fatalf("said is %s", said)
+			}
+			if now := git(t, repo.url, "rev-parse", "dev"); now != was {
+				t.Error("the old location was written")
+			}
+			if content := git(t, next.url, "show", "dev:large/app-core/platform-config.yaml"); !strings.Contains(content, test.value) {
+				t.Errorf("the new location has\n%s", content)
+			}
+			if plan, said := w.Plan(t.Context(), configuration); said.Err() != nil || !plan.Empty() {
+				t.Errorf("the plan after it has %v %s", linesOf(plan), said)
+			}
+		})
+	}
+}

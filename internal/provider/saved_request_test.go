@@ -1,0 +1,79 @@
+package provider_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// What becomes of the pull request between a plan and its apply is no error to Terraform, and the next request has what is wanted.
+func TestARequestMayBeMergedOrClosedBetweenPlanAndApply(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	w := providertest.New(startProvider)
+	configuration := func(value, mode string) providertest.Configuration {
+		further := atRoot(repo)
+		further["protection"] = map[string]any{"max_removed": 100, "allow_empty": true}
+		if further["delivery"] = map[string]any{"mode": mode}; mode != "push" {
+			further["delivery"] = map[string]any{"mode": mode, "forge": "gitea"}
+		}
+		c := assigned(repo.url, fleetOf(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"DATABASE_URL": value}}}}), further)
+		c.Provider = map[string]any{"git": map[string]any{"token": user.Token}}
+		return c
+	}
+	newest := func() request {
+		all := requests(t, server, user)
+		return all[len(all)-1]
+	}
+	closeNewest := func() {
+		server.API(t, user, http.MethodPatch, fmt.Sprintf("/repos/%s/gitops/pulls/%d", user.Name, newest().Number), map[string]any{"state": "closed"}, nil)
+	}
+	apply(t, w, configuration("one", "push"))
+	apply(t, w, configuration("two", "pull_request"))
+	for _, step := range []struct {
+		value   string
+		between func()
+	}{
+		{"three", func() { mergeRequest(t, server, user, newest().Number, newest().Head.SHA) }},
+		{"four", closeNewest},
+		{"five", func() {
+			closeNewest()
+			server.API(t, user, http.MethodDelete, fmt.Sprintf("/repos/%s/gitops/branches/flotilla%%2Fdev%%2Fdev", user.Name), nil, nil)
+		}},
+	} {
+		wanted := configuration(step.value, "pull_request")
+		plan, said := w.Plan(t.Context(), wanted)
+		if said.Err() != nil {
+			t.Fatalf("%s: %s", step.value, said)
+		}
+		step.between()
+		before := len(requests(t, server, user))
+		said = w.ApplyPlan(t.Context(), plan)
+		if said.Err() != nil {
+			t.Fatalf("%s: said is %s", step.value, said)
+		}
+		if len(requests(t, server, user)) != before+1 || newest().State != "open" {
+			t.Fatalf("%s: requests %+v, want one more that is open", step.value, requests(t, server, user))
+		}
+		if content := files(t, repo.clone(t, newest().Head.Ref))["large/app-core/platform-config.yaml"]; !strings.Contains(content, step.value) {
+			t.Errorf("%s: the request has\n%s", step.value, content)
+		}
+		if next, said := w.Plan(t.Context(), wanted); said.Err() != nil || !next.Empty() {
+			t.Errorf("%s: the plan after it has %v %s", step.value, linesOf(next), said)
+		}
+	}
+	plan, said := w.Plan(t.Context(), configuration("five", "pull_request"), providertest.Destroy())
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	mergeRequest(t, server, user, newest().Number, newest().Head.SHA)
+	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+		t.Fatalf("the destroy says %s", said)
+	}
+	if left := files(t, repo.clone(t, newest().Head.Ref)); newest().State != "open" || left["large/app-core/platform-config.yaml"] != "" {
+		t.Errorf("%+v does not propose the destroy: %v", newest(), left)
+	}
+}
