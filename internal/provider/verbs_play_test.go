@@ -1,0 +1,350 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// update is a plan and an apply of it: one change for each, and a second plan without any.
+func (m *matrix) update(verb string) {
+	m.next()
+	plan := m.plan(verb, 2)
+	m.actions(verb, plan, rowTypes(), providertest.Update)
+	dev, prod := m.commits("dev"), m.commits("prod")
+	m.saved(verb, plan)
+	if m.commits("dev") != dev+1 || m.commits("prod") != prod+1 {
+		m.errorf(verb, "all", "the apply makes %d commits on dev, and %d on prod", m.commits("dev")-dev, m.commits("prod")-prod)
+	}
+	m.settled(verb)
+}
+
+// refreshOnly sees what was changed by hand, and nothing else; applied, it changes nothing but the state.
+func (m *matrix) refreshOnly(verb string) {
+	m.foreign()
+	m.refreshed(verb + " after a commit of others")
+	m.plan("plan after a commit of others", 0)
+	for _, name := range outsideTypes() {
+		rows[name].edit(m)
+		// OpenTofu has no exit code for it: https://github.com/opentofu/opentofu/issues/3107
+		plan, said := m.runner.Plan(m.t.Context(), m.configuration(), providertest.RefreshOnly())
+		if m.sane(verb, said); said.Err() != nil || plan.ExitCode != 2 && !m.isTofu {
+			m.errorf(verb, name, "after it was changed by hand, the exit code is %d: %s", plan.ExitCode, said)
+		}
+		before := m.look()
+		m.saved(verb, plan)
+		if m.look() != before {
+			m.errorf(verb, name, "the apply changes something")
+		}
+		plan = m.plan("plan after "+name+" was changed by hand", 2)
+		m.actions(verb, plan, []string{name}, providertest.Update)
+		m.saved(verb, plan)
+		m.settled(verb)
+	}
+}
+
+// destroyPlan tells what would go, and lets it be.
+func (m *matrix) destroyPlan(verb string) {
+	m.actions(verb, m.plan(verb, 2, providertest.Destroy()), rowTypes(), providertest.Delete)
+	m.settled(verb)
+}
+
+// savedPlan applies what was planned before others did something.
+func (m *matrix) savedPlan(verb string) {
+	m.next()
+	plan := m.plan(verb, 2)
+	m.foreign()
+	m.saved(verb, plan)
+	m.settled(verb)
+
+	// What the plan is about was changed by hand: it is what the plan saw, or nothing is written.
+	for _, name := range outsideTypes() {
+		m.next()
+		plan := m.plan(verb, 2)
+		rows[name].edit(m)
+		before := rows[name].outside(m, "")
+		said := m.runner.ApplyPlan(m.t.Context(), plan)
+		m.sane(verb, said)
+		if after := rows[name].outside(m, ""); said.Err() != nil && after != before {
+			m.errorf(verb, name, "the apply fails, and changes something: %s", said)
+		}
+		if name == "flotilla_assignment" && (said.Err() == nil || !strings.Contains(said.String(), "all/drone/app-core")) {
+			m.errorf(verb, name, "the apply does not say that the folder is not what the plan saw: %v", said)
+		}
+		m.apply(verb + " after " + name + " was changed by hand, and then")
+		m.settled(verb)
+	}
+
+	// Another apply came between.
+	if terraform, ok := m.runner.(*providertest.Terraform); ok {
+		m.next()
+		plan := m.plan(verb, 2)
+		m.next()
+		m.apply(verb)
+		before := m.look()
+		if said := terraform.ApplyPlan(m.t.Context(), plan); said.Err() == nil || m.look() != before {
+			m.errorf(verb, "all", "a plan of before another apply is applied")
+		}
+		m.settled(verb)
+	}
+}
+
+// withoutRefresh sees nothing of what was changed by hand, and writes what the configuration changes.
+func (m *matrix) withoutRefresh(verb string) {
+	for _, name := range outsideTypes() {
+		rows[name].edit(m)
+	}
+	m.plan(verb+" after changes by hand", 0, providertest.SkipRefresh())
+	m.apply(verb + " after changes by hand, and then with a refresh")
+	m.settled(verb)
+	m.next()
+	plan := m.plan(verb, 2, providertest.SkipRefresh())
+	m.actions(verb, plan, rowTypes(), providertest.Update)
+	m.saved(verb, plan)
+	m.settled(verb)
+}
+
+// replace makes everything anew, and what is outside stays what it is.
+func (m *matrix) replace(verb string) {
+	plan := m.plan(verb, 2, providertest.Replace(m.addresses()...))
+	m.actions(verb, plan, rowTypes(), providertest.DeleteThenCreate)
+	m.heldAnew(verb, plan)
+	m.settled(verb)
+
+	// In place of the claim that is there, its plan at apply sees a record of which it does not know that it is its own.
+	m.adopt, m.first = true, true
+	m.apply(verb)
+	plan = m.plan(verb, 2, providertest.Replace(m.addresses()...))
+	m.actions(verb, plan, rowTypes(), providertest.CreateThenDelete)
+	m.heldAnew(verb+" with create_before_destroy", plan)
+	m.settled(verb)
+	m.adopt, m.first = false, false
+	m.apply(verb)
+}
+
+// heldAnew applies a plan that gives the records of the assignment a new holder, in one commit, and changes no other file.
+func (m *matrix) heldAnew(verb string, plan *providertest.Plan) {
+	m.t.Helper()
+	commits, before := m.commits("dev"), m.world.files(gitops, "dev")
+	m.saved(verb, plan)
+	if made := m.commits("dev") - commits; made > 1 {
+		m.errorf(verb, "flotilla_assignment", "it makes %d commits", made)
+	}
+	for name, content := range m.world.files(gitops, "dev") {
+		if before[name] != content && !strings.Contains(name, "/.flotilla/") {
+			m.errorf(verb, "flotilla_assignment", "it changes %s", name)
+		}
+	}
+}
+
+// target changes what it names, and nothing else.
+func (m *matrix) target(verb string) {
+	groups := [][]string{{}}
+	for _, name := range rowTypes() {
+		if rows[name].outside != nil {
+			groups = append(groups, []string{name})
+		} else {
+			groups[0] = append(groups[0], name)
+		}
+	}
+	m.next()
+	left := rowTypes()
+	for _, group := range groups {
+		var addresses []string
+		for _, name := range group {
+			addresses = append(addresses, m.address(name))
+		}
+		before := map[string]string{}
+		for _, name := range outsideTypes() {
+			before[name] = rows[name].outside(m, "")
+		}
+		plan := m.plan(verb, 2, providertest.Target(addresses...))
+		m.actions(verb, plan, group, providertest.Update)
+		m.saved(verb, plan)
+		for _, name := range outsideTypes() {
+			if changes := rows[name].outside(m, "") != before[name]; changes != slices.Contains(group, name) {
+				m.errorf(verb, name, "%v: it changes is %v", addresses, changes)
+			}
+		}
+		left = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(group, name) })
+		if len(left) > 0 {
+			m.actions(verb+", and then", m.plan(verb, 2), left, providertest.Update)
+		}
+	}
+	m.settled(verb)
+}
+
+// moved gives everything another address, and changes nothing else.
+func (m *matrix) moved(verb string) {
+	before := m.look()
+	var blocks []providertest.Option
+	for _, name := range rowTypes() {
+		from := m.address(name)
+		m.renamed = true
+		blocks = append(blocks, providertest.MovedBlock(from, m.address(name)))
+		m.renamed = false
+	}
+	m.renamed = true
+	// Without a block an assignment would remove what it adds. The claim is of another state for all that anybody knows.
+	_, said := m.runner.Plan(m.t.Context(), m.configuration())
+	m.sane(verb, said)
+	if text := said.String(); said.Err() == nil || !strings.Contains(text, "moved {") || m.look() != before {
+		m.errorf(verb, "flotilla_assignment", "of another address without a moved block it is said %s", text)
+	}
+	plan := m.plan(verb, 2, blocks...)
+	m.actions(verb, plan, rowTypes(), providertest.NoOp)
+	m.saved(verb, plan)
+	if m.look() != before {
+		m.errorf(verb, "all", "something changes")
+	}
+	m.settled(verb)
+}
+
+// removed takes everything out of the state and leaves it where it is; blocks of imports take it in again.
+func (m *matrix) removed(verb string) {
+	before := m.look()
+	var removed, imported []providertest.Option
+	for _, name := range rowTypes() {
+		removed = append(removed, providertest.RemovedBlock(m.address(name)))
+		imported = append(imported, providertest.ImportBlock(m.address(name), m.id(name)))
+	}
+	plan := m.planOf(verb, 2, m.configuration(rowTypes()...), removed...)
+	m.actions(verb, plan, rowTypes(), providertest.Forget)
+	m.saved(verb, plan)
+	if left := m.runner.Now(); len(left) > 0 || m.look() != before {
+		m.errorf(verb, "all", "the state still has %d objects, or something changes", len(left))
+	}
+	m.taken(verb+", and then import blocks", before, imported...)
+}
+
+// stateRm is the same by commands.
+func (m *matrix) stateRm(verb string) {
+	before := m.look()
+	m.runner.Lose(m.addresses()...)
+	for _, name := range rowTypes() {
+		said := m.runner.Import(m.t.Context(), m.configuration(), m.address(name), m.id(name))
+		m.sane(verb, said)
+		if said.Err() != nil {
+			m.errorf(verb, name, "%s", said)
+		}
+	}
+	m.taken(verb, before)
+}
+
+// taken applies what was imported: what is state-only, and the assignment and the claim, plan nothing; the agent and the
+// promotion learn what an id cannot say. Nothing changes but the state.
+func (m *matrix) taken(verb, before string, options ...providertest.Option) {
+	m.t.Helper()
+	code := 2 // an import is something to apply, and so is what the agent learns
+	plan := m.plan(verb, code, options...)
+	for _, name := range rowTypes() {
+		if change := plan.Change(m.address(name)); change != nil && change.Action != providertest.NoOp && !slices.Contains([]string{"flotilla_agent", "flotilla_promotion"}, name) {
+			m.errorf(verb, name, "the plan after an import is to %s %v", change.Action, differing(change))
+		}
+	}
+	m.saved(verb, plan)
+	if m.look() != before {
+		m.errorf(verb, "all", "something changes:\n%s\n->\n%s", before, m.look())
+	}
+	m.settled(verb)
+}
+
+// id is what a row is imported by.
+func (m *matrix) id(name string) string {
+	if rows[name].id != nil {
+		return rows[name].id(m)
+	}
+	text, err := json.Marshal(rows[name].attributes(m, m.version, ""))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// lostState is an apply of what is all there: the claim belongs to another state for all that anybody knows, unless it is
+// told otherwise. Nothing changes but the holder of the claim.
+func (m *matrix) lostState(verb string) {
+	m.runner.Lose(m.addresses()...)
+	before := m.look()
+	_, said := m.runner.Plan(m.t.Context(), m.configuration())
+	m.sane(verb, said)
+	if !said.Has("Claim belongs to another state") || m.look() != before {
+		m.errorf(verb, "flotilla_cluster_claim", "said is %s", said)
+	}
+	m.adopt = true
+	plan := m.plan(verb, 2)
+	m.actions(verb, plan, rowTypes(), providertest.Create)
+	m.heldAnew(verb, plan)
+	m.settled(verb)
+	m.adopt = false
+	m.apply(verb)
+	m.settled(verb)
+}
+
+// twoInOneApply makes and destroys two of each. Two of one name are an error that names both.
+func (m *matrix) twoInOneApply(verb string) {
+	m.twins = true
+	m.apply(verb)
+	for _, name := range outsideTypes() {
+		if rows[name].outside(m, "-2") == "" {
+			m.errorf(verb, name, "the second one is nowhere")
+		}
+	}
+	m.settled(verb)
+	m.next()
+	m.apply(verb)
+	m.settled(verb)
+	m.twins = false
+	m.apply(verb)
+	for _, name := range outsideTypes() {
+		if left := rows[name].outside(m, "-2"); left != "" {
+			m.errorf(verb, name, "the second one is left: %s", left)
+		}
+	}
+	m.settled(verb)
+	m.namesakes(verb)
+}
+
+// namesakes are two of one name: what has something outside of the state is refused at plan.
+func (m *matrix) namesakes(verb string) {
+	configuration := m.configuration()
+	for _, name := range rowTypes() {
+		configuration.Resources[name+".namesake"] = configuration.Resources[m.address(name)]
+	}
+	before := m.look()
+	_, said := m.runner.Plan(m.t.Context(), configuration)
+	m.sane(verb, said)
+	for _, name := range rowTypes() {
+		want := rows[name].namesake
+		if got := slices.ContainsFunc(said, func(d providertest.Diagnostic) bool {
+			return d.Error && strings.HasPrefix(d.Address, name+".") && (want == "" || d.Summary == want)
+		}); got != (want != "") {
+			m.errorf(verb, name, "of two of one name it is said %s", said)
+		}
+	}
+	if m.look() != before {
+		m.errorf(verb, "all", "something changes")
+	}
+}
+
+// destroy ends everything.
+func (m *matrix) destroy(verb string) {
+	plan := m.plan(verb, 2, providertest.Destroy())
+	m.actions(verb, plan, rowTypes(), providertest.Delete)
+	m.saved(verb, plan)
+	if left := m.runner.Now(); len(left) > 0 {
+		m.errorf(verb, "all", "the state still has %d objects", len(left))
+	}
+	for _, name := range outsideTypes() {
+		if left := rows[name].outside(m, ""); left != "" {
+			m.errorf(verb, name, "left is %s", left)
+		}
+	}
+	m.plan(verb+", and then", 0, providertest.Destroy())
+	if foreign := m.show("dev", "somebody/else.yaml"); m.others > 0 && foreign != fmt.Sprint("a: ", m.others) {
+		m.errorf(verb, "flotilla_assignment", "the file of somebody else is %q", foreign)
+	}
+}

@@ -1,0 +1,510 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// A matrix is each resource of the provider × each verb of Terraform. Whatever is done with a resource, what is told
+// beforehand is what happens, in the state, in repositories and on clusters, and the plan after it is empty.
+type matrix struct {
+	t       *testing.T
+	runner  providertest.Runner
+	world   world
+	cluster *standInCluster
+	url     string // of the GitOps repository
+	version int
+	known   any // the provider's `clusters`
+	twins   bool
+	adopt   bool
+	first   bool // create_before_destroy
+	renamed bool
+
+	isTofu    bool
+	others    int     // commits of somebody else
+	reference *matrix // another world, at the same version
+}
+
+// row is a resource of the matrix.
+type row struct {
+	// attributes are those of a version. twin is "" or "-2", for the names of a second one.
+	attributes func(m *matrix, version int, twin string) map[string]any
+	// id is what it is imported by; nil where that is the JSON of its attributes.
+	id func(m *matrix) string
+	// outside is what there is of it outside of the state, "" for nothing; nil where there never is anything.
+	outside func(m *matrix, twin string) string
+	// edit is what a person does to that by hand.
+	edit func(m *matrix)
+	// namesake is what is said of a second one of the same name; "" where that is nobody's business.
+	namesake string
+}
+
+// rows are by type. TestEachResourceHasARow holds them to the provider's schema.
+var rows = map[string]row{
+	"flotilla_assignment": {
+		attributes: func(m *matrix, version int, twin string) map[string]any {
+			attributes := map[string]any{
+				"name": "dev" + twin, "fleet": matrixFleet(version),
+				"gitops_repo": map[string]any{"url": m.url, "branch": "dev", "path": "all" + twin},
+			}
+			if m.adopt {
+				attributes["adopt"] = true
+			}
+			return attributes
+		},
+		id:      func(m *matrix) string { return m.url + "#dev:all:dev" },
+		outside: func(m *matrix, twin string) string { return m.folder("dev", "all"+twin, "/app-core/") },
+		edit: func(m *matrix) {
+			m.edit("dev", "all/drone/app-core/namespace.yaml", func(string) string { return "by hand\n" })
+		},
+		namesake: "Two assignments have the same name",
+	},
+	"flotilla_cluster_claim": {
+		attributes: func(m *matrix, version int, twin string) map[string]any {
+			pool := poolFleet("pool-1", "pool-2", "pool-3", "pool-4")
+			if twin != "" { // of their own pools, since which of two is first is open
+				pool = poolFleet("pool-5", "pool-6", "pool-7", "pool-8")
+			}
+			attributes := claimOn(m.url, "web"+twin, 1+version%2, pool)
+			if m.adopt {
+				attributes["adopt"] = true
+			}
+			return attributes
+		},
+		id: func(m *matrix) string { return m.url + "#prod:prod:web" },
+		outside: func(m *matrix, twin string) string {
+			var record struct{ Clusters []struct{ Name string } }
+			if json.Unmarshal([]byte(m.show("prod", "prod/.flotilla/.claims/web"+twin+".json")), &record) != nil {
+				return ""
+			}
+			return fmt.Sprint(record.Clusters)
+		},
+		edit: func(m *matrix) {
+			m.edit("prod", "prod/.flotilla/.claims/web.json", func(text string) string { return strings.Replace(text, `"pool-1"`, `"pool-9"`, 1) })
+		},
+		namesake: "Two claims have the same name",
+	},
+	"flotilla_agent": {
+		attributes: func(_ *matrix, version int, twin string) map[string]any {
+			return map[string]any{
+				"cluster": "edge" + twin, "cluster_type": "edge", "namespace": "flux-system", "interval": fmt.Sprintf("%dm", 1+version),
+				"gitops_repo": map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"}, "credentials_wo": map[string]any{"token": "a-token"},
+			}
+		},
+		id: func(*matrix) string { return "edge" },
+		outside: func(m *matrix, twin string) string {
+			m.cluster.mu.Lock()
+			defer m.cluster.mu.Unlock()
+			var objects []string
+			for _, key := range slices.Sorted(maps.Keys(m.cluster.objects)) {
+				if object := m.cluster.objects[key]; strings.HasPrefix(key, "edge"+twin+"/") && object["kind"] != "Namespace" {
+					objects = append(objects, fmt.Sprint(key, object["spec"]))
+				}
+			}
+			return strings.Join(objects, "\n")
+		},
+		edit: func(m *matrix) {
+			m.cluster.mu.Lock()
+			defer m.cluster.mu.Unlock()
+			for key, object := range m.cluster.objects {
+				if strings.HasPrefix(key, "edge/") && object["kind"] == "GitRepository" {
+					object["spec"].(map[string]any)["interval"] = "99m0s"
+				}
+			}
+		},
+		namesake: "Two agents have the same name",
+	},
+	"flotilla_promotion": {
+		attributes: func(_ *matrix, version int, _ string) map[string]any {
+			return map[string]any{"candidate": fmt.Sprint("v", version), "open": false, "pin": fmt.Sprint("v", version)}
+		},
+		id: func(m *matrix) string { return fmt.Sprintf(`"v%d"`, m.version) },
+	},
+	"flotilla_environment": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "dev" + twin, "labels": labelled(version), "gitops_repo": map[string]any{"url": "https://git.example.com/gitops", "branch": "dev"}}
+	}},
+	"flotilla_workspace": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "team" + twin, "labels": labelled(version)}
+	}},
+	"flotilla_cluster_type": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "drone" + twin, "environment": "dev", "labels": labelled(version)}
+	}},
+	"flotilla_cluster": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "drone-7" + twin, "environment": "dev", "cluster_type": "drone", "labels": labelled(version)}
+	}},
+	"flotilla_workload": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "app" + twin, "workspace": "team", "labels": labelled(version)}
+	}},
+	"flotilla_target_policy": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "edge" + twin, "environment": "dev", "cluster_type_selector": map[string]any{"match_labels": labelled(version)}}
+	}},
+	"flotilla_config_container": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "all" + twin, "data": map[string]any{"VERSION": fmt.Sprint(version)}}
+	}},
+	"flotilla_config_schema": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "all" + twin, "labels": labelled(version), "schema": `{"type":"object"}`}
+	}},
+	"flotilla_template": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "own" + twin, "type": "namespace", "manifests": []any{fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Namespace }}-v%d\n", version)}}
+	}},
+	"flotilla_constraint": {attributes: func(_ *matrix, version int, twin string) map[string]any {
+		return map[string]any{"name": "rule" + twin, "expression": "true", "message": fmt.Sprint("v", version)}
+	}},
+}
+
+// gitops is the repository of the matrix.
+const gitops = "one"
+
+func labelled(version int) map[string]any { return map[string]any{"version": fmt.Sprint("v", version)} }
+
+// matrixFleet puts one deployment target onto two hosts; the version is in what both have.
+func matrixFleet(version int) providertest.Call {
+	fleet := fleetOf(map[string]any{"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": fmt.Sprint("v", version)}}}})
+	fleet.Arguments[0].(map[string]any)["target_policies"] = []any{policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "edge=true"})}
+	return fleet
+}
+
+// A resource without a row, and a row without a resource, is a mistake.
+func TestEachResourceHasARow(t *testing.T) {
+	t.Parallel()
+	server, err := startProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, got := slices.Sorted(maps.Keys(schema.ResourceSchemas)), slices.Sorted(maps.Keys(rows)); !slices.Equal(want, got) {
+		t.Errorf("the provider has the resources %q, and the matrix %q", want, got)
+	}
+}
+
+// Each resource goes through each of Terraform's verbs, and none ends in what Terraform calls a bug of the provider.
+func TestMatrixOfResourcesAndVerbs(t *testing.T) {
+	t.Parallel()
+	if simulated() { // each verb in a world of its own
+		for _, verb := range verbs {
+			t.Run(verb.name, func(t *testing.T) {
+				t.Parallel()
+				m := newSimulatedMatrix(t)
+				m.begin()
+				verb.play(m, verb.name)
+			})
+		}
+		return
+	}
+	folder, err := mirror()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tool := range tools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMatrix(t, newBareWorld(t), providertest.NewInstalled(t, tool, "flotilla/flotilla", "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc")))
+			m.isTofu = name == "tofu"
+			m.begin()
+			for _, verb := range verbs {
+				if verb.play(m, verb.name); t.Failed() {
+					t.Fatalf("%s: the verbs after it are left out", verb.name)
+				}
+			}
+		})
+	}
+}
+
+// verbs find all resources applied, and leave them so; the last one destroys them.
+var verbs = []struct {
+	name string
+	play func(m *matrix, verb string)
+}{
+	{"update", (*matrix).update},
+	{"-refresh-only", (*matrix).refreshOnly},
+	{"plan -destroy", (*matrix).destroyPlan},
+	{"saved plan applied late", (*matrix).savedPlan},
+	{"-refresh=false", (*matrix).withoutRefresh},
+	{"-replace", (*matrix).replace},
+	{"-target", (*matrix).target},
+	{"moved", (*matrix).moved},
+	{"removed block", (*matrix).removed},
+	{"state rm and import", (*matrix).stateRm},
+	{"lost state", (*matrix).lostState},
+	{"two in one apply", (*matrix).twoInOneApply},
+	{"destroy", (*matrix).destroy},
+}
+
+func newSimulatedMatrix(t *testing.T) *matrix {
+	world := newMemoryWorld(t, true)
+	return newMatrix(t, world, providertest.New(world.start))
+}
+
+func newMatrix(t *testing.T, world world, runner providertest.Runner) *matrix {
+	m := &matrix{t: t, runner: runner, world: world, cluster: &standInCluster{}, url: world.spell(gitops, 0)}
+	server, certificate := m.cluster.start(t)
+	m.known = map[string]any{}
+	for _, name := range []string{"edge", "edge-2"} {
+		m.known.(map[string]any)[name] = map[string]any{"host": server + "/" + name, "cluster_ca_certificate": certificate, "token": "a-token"}
+	}
+	return m
+}
+
+// begin applies everything for the first time.
+func (m *matrix) begin() {
+	m.t.Helper()
+	m.next()
+	m.apply("create")
+	m.settled("create")
+}
+
+// rowTypes are those of the rows, and those that have something outside of the state.
+func rowTypes() []string { return slices.Sorted(maps.Keys(rows)) }
+
+func outsideTypes() []string {
+	return slices.DeleteFunc(rowTypes(), func(name string) bool { return rows[name].outside == nil })
+}
+
+// address is that of a row's resource.
+func (m *matrix) address(name string) string {
+	if m.renamed {
+		return name + ".y"
+	}
+	return name + ".x"
+}
+
+func (m *matrix) addresses() []string {
+	var all []string
+	for _, name := range rowTypes() {
+		all = append(all, m.address(name))
+	}
+	return all
+}
+
+// configuration has all rows, but for those that are left out, at this version.
+func (m *matrix) configuration(leftOut ...string) providertest.Configuration {
+	made := providertest.Configuration{Provider: map[string]any{"clusters": m.known}, Resources: map[string]providertest.Resource{}}
+	for _, name := range rowTypes() {
+		if slices.Contains(leftOut, name) {
+			continue
+		}
+		made.Resources[m.address(name)] = providertest.Resource{Attributes: rows[name].attributes(m, m.version, ""), CreateBeforeDestroy: m.first}
+		if m.twins {
+			made.Resources[name+".twin"] = providertest.Resource{Attributes: rows[name].attributes(m, m.version, "-2")}
+		}
+	}
+	return made
+}
+
+// next is the version that comes next.
+func (m *matrix) next() { m.version++ }
+
+func (m *matrix) errorf(verb, name, format string, arguments ...any) {
+	m.t.Helper()
+	m.t.Errorf("%s × %s: %s", name, verb, fmt.Sprintf(format, arguments...))
+}
+
+// sane holds what is said to what Terraform never may have to say of a provider.
+func (m *matrix) sane(verb string, said providertest.Diagnostics) {
+	m.t.Helper()
+	text := said.String()
+	if said.Bugs() != nil || strings.Contains(text, "bug in the provider") || strings.Contains(text, "inconsistent") {
+		m.errorf(verb, "all", "%s", text)
+	}
+}
+
+// plan plans, which succeeds with an exit code.
+func (m *matrix) plan(verb string, code int, options ...providertest.Option) *providertest.Plan {
+	m.t.Helper()
+	return m.planOf(verb, code, m.configuration(), options...)
+}
+
+func (m *matrix) planOf(verb string, code int, configuration providertest.Configuration, options ...providertest.Option) *providertest.Plan {
+	m.t.Helper()
+	before := m.look()
+	plan, said := m.runner.Plan(m.t.Context(), configuration, options...)
+	m.sane(verb, said)
+	if said.Err() != nil {
+		m.t.Fatalf("%s: the plan fails: %s", verb, said.Err())
+	}
+	if after := m.look(); before != after {
+		m.errorf(verb, "all", "the plan changes something: %s\n->\n%s", before, after)
+	}
+	if plan.ExitCode != code {
+		m.errorf(verb, "all", "the exit code of the plan is %d, want %d: %s%q", plan.ExitCode, code, whatChanges(plan), plan.Drifted)
+	}
+	return plan
+}
+
+// whatChanges is what a plan changes, in words.
+func whatChanges(plan *providertest.Plan) string {
+	var all []string
+	for _, change := range plan.Changes {
+		if change.Action != providertest.NoOp {
+			all = append(all, fmt.Sprintf("%s %s: %s", change.Action, change.Address, strings.Join(differing(change), ", ")))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// differing are the attributes that a change changes.
+func differing(change *providertest.Change) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(change.After)) {
+		if before, after := fmt.Sprint(change.Before[name]), fmt.Sprint(change.After[name]); before != after {
+			all = append(all, fmt.Sprintf("%s: %.200s -> %.200s", name, before, after))
+		}
+	}
+	return all
+}
+
+// actions holds a plan to one action for each of some rows, and to none for the others.
+func (m *matrix) actions(verb string, plan *providertest.Plan, names []string, want providertest.Action) {
+	m.t.Helper()
+	for _, name := range rowTypes() {
+		got, expected := providertest.NoOp, providertest.NoOp
+		if change := plan.Change(m.address(name)); change != nil {
+			got = change.Action
+		}
+		if slices.Contains(names, name) {
+			expected = want
+		}
+		if got != expected {
+			m.errorf(verb, name, "the plan is to %s, want %s: %s", got, expected, whatChanges(plan))
+		}
+	}
+}
+
+// saved applies a plan, which succeeds.
+func (m *matrix) saved(verb string, plan *providertest.Plan) {
+	m.t.Helper()
+	said := m.runner.ApplyPlan(m.t.Context(), plan)
+	m.sane(verb, said)
+	if said.Err() != nil {
+		m.t.Fatalf("%s: the apply fails: %s", verb, said.Err())
+	}
+}
+
+// apply plans and applies, which succeeds and is one commit for each resource of a branch at most.
+func (m *matrix) apply(verb string, options ...providertest.Option) {
+	m.t.Helper()
+	dev, prod := m.commits("dev"), m.commits("prod")
+	plan, said := m.runner.Apply(m.t.Context(), m.configuration(), options...)
+	m.sane(verb, said)
+	if said.Err() != nil || plan == nil {
+		m.t.Fatalf("%s: the apply fails: %s", verb, said.Err())
+	}
+	most := 1
+	if m.twins {
+		most = 2 // each makes its own
+	}
+	if m.commits("dev") > dev+most || m.commits("prod") > prod+most {
+		m.errorf(verb, "all", "one apply makes %d commits on dev, and %d on prod", m.commits("dev")-dev, m.commits("prod")-prod)
+	}
+}
+
+// settled holds the world to what is configured, and the plans after it to be empty.
+func (m *matrix) settled(verb string) {
+	m.t.Helper()
+	m.there(verb)
+	m.plan(verb+", and then", 0)
+	m.refreshed(verb + ", and then -refresh-only")
+}
+
+// refreshed holds a refresh to finding everything as the state has it, with what the provider keeps of it. Terraform itself
+// compares numbers of the state with those of a refresh by their precision, and finds others
+// (https://github.com/hashicorp/terraform/issues/36403): so the claim, which always has one, is for the stand-in alone.
+func (m *matrix) refreshed(verb string) {
+	m.t.Helper()
+	options := []providertest.Option{providertest.RefreshOnly()}
+	if _, ok := m.runner.(*providertest.Terraform); ok {
+		options = append(options, providertest.Target(slices.DeleteFunc(m.addresses(), func(address string) bool {
+			return strings.HasPrefix(address, "flotilla_cluster_claim.")
+		})...))
+	}
+	m.plan(verb, 0, options...)
+}
+
+// there holds state and world to what is configured.
+func (m *matrix) there(verb string) {
+	m.t.Helper()
+	state := m.runner.Now()
+	for _, name := range rowTypes() {
+		if state[m.address(name)].Current == nil {
+			m.errorf(verb, name, "the state does not have it, but %q", slices.Sorted(maps.Keys(state)))
+		}
+		if row := rows[name]; row.outside != nil && row.outside(m, "") != m.wanted(name) {
+			m.errorf(verb, name, "it is\n%s\nwant\n%s", row.outside(m, ""), m.wanted(name))
+		}
+	}
+	for address, instance := range state {
+		if len(instance.Deposed) > 0 {
+			m.errorf(verb, address, "the state has a deposed object")
+		}
+	}
+}
+
+// wanted is what a row has outside of the state at this version, as the first apply in another world makes it.
+func (m *matrix) wanted(name string) string {
+	m.t.Helper()
+	if m.reference == nil || m.reference.version != m.version {
+		m.reference = newSimulatedMatrix(m.t)
+		m.reference.version = m.version
+		if _, said := m.reference.runner.Apply(m.t.Context(), m.reference.configuration()); said.Err() != nil {
+			m.t.Fatal(said)
+		}
+	}
+	return rows[name].outside(m.reference, "")
+}
+
+// look is all that is outside of the state.
+func (m *matrix) look() string {
+	var all []string
+	for _, branch := range []string{"dev", "prod"} {
+		all = append(all, fmt.Sprint(branch, " ", m.commits(branch)))
+	}
+	m.cluster.mu.Lock()
+	defer m.cluster.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(m.cluster.objects)) {
+		all = append(all, fmt.Sprint(key, " ", m.cluster.objects[key]["spec"]))
+	}
+	return strings.Join(all, "\n")
+}
+
+func (m *matrix) commits(branch string) int { return m.world.commits(gitops, branch) }
+
+func (m *matrix) show(branch, file string) string { return m.world.files(gitops, branch)[file] }
+
+// folder is the files below a path that have something in their names.
+func (m *matrix) folder(branch, path, with string) string {
+	files, found := m.world.files(gitops, branch), []string{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasPrefix(name, path+"/") && strings.Contains(name, with) {
+			found = append(found, name+"\n"+files[name])
+		}
+	}
+	return strings.Join(found, "\n")
+}
+
+// edit changes a file, as somebody else does.
+func (m *matrix) edit(branch, file string, change func(text string) string) {
+	files := maps.Clone(m.world.files(gitops, branch))
+	files[file] = change(files[file])
+	m.world.commit(gitops, branch, files)
+}
+
+// foreign is a commit of files that are nobody's here.
+func (m *matrix) foreign() {
+	m.t.Helper()
+	m.others++
+	for _, branch := range []string{"dev", "prod"} {
+		m.edit(branch, "somebody/else.yaml", func(string) string { return fmt.Sprint("a: ", m.others) })
+	}
+}
