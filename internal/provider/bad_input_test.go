@@ -245,3 +245,34 @@ func TestFolderOfAnotherOwnerIsAnErrorAtPlan(t *testing.T) {
 		})
 	})
 }
+
+// "${...}" of one number alone is the number, whatever its quotes look like.
+func TestAnInterpolatedNumberAndAMisspeltKindAreTold(t *testing.T) {
+	t.Parallel()
+	const config = `
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    cluster_types = [{ name = "edge", labels = { ring = %s } }]
+    constraints   = [{ name = "rule", expression = "object.kind != ''", match = { kinds = ["apps/Deploymnt"] } }]
+  })
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = { url = "gitops.git", branch = "main" }
+}
+`
+	for _, tool := range oneTool(t) {
+		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(config, `"${length([1])}"`)})
+		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !words("must be a string, not a number: put it in quotes, since 1.10 would become 1.1; where it is a variable, write tostring(...)").MatchString(said) {
+			t.Errorf("says %s", said)
+		}
+		writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+fmt.Sprintf(config, `tostring(length([1]))`))
+		want := words(`Constraint["rule"].match.kinds: "apps/Deploymnt" is no kind that Flotilla knows, so that the rule may hold for nothing; did you mean "Deployment"?`)
+		if said := w.run("plan", "-input=false", "-no-color"); !want.MatchString(strings.ReplaceAll(said, "constraints[", "Constraint[")) {
+			t.Errorf("says %s", said)
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package provider_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+func TestPlacementIsApplied(t *testing.T) {
+	t.Parallel()
+	const config = `
+resource "flotilla_target_policy" "some" {
+  name                  = "some"
+  environment           = "dev"
+  cluster_type_selector = {}
+  placement = {
+    number_of_hosts = 2
+    prefer          = [{ selector = { match_labels = { region = "west" } }, weight = -7 }]
+    spread          = [{ key = "region", max_skew = 2 }]
+  }
+}
+
+locals {
+  fleet = provider::flotilla::fleet({
+    environment = "dev"
+    workspaces  = [{ name = "team" }]
+    cluster_types = [
+      { name = "a", labels = { region = "west" } },
+      { name = "b", labels = { region = "east" } },
+      { name = "c", labels = { region = "east" } },
+    ]
+    workloads = [{
+      name               = "app"
+      workspace          = "team"
+      deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/app" } } }
+    }]
+    target_policies = [flotilla_target_policy.some]
+  })
+}
+
+data "flotilla_scheduling" "dev" { fleet = local.fleet }
+`
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{{Config: config, ConfigStateChecks: []statecheck.StateCheck{
+			statecheck.ExpectKnownValue("data.flotilla_scheduling.dev", tfjsonpath.New("assignments"), knownvalue.MapExact(map[string]knownvalue.Check{
+				"b/app-live": knownvalue.NotNull(), "c/app-live": knownvalue.NotNull(),
+			})),
+		}}},
+	})
+}
+
+// rareArguments are arguments that no example needs.
+const rareArguments = `
+resource "flotilla_template" "files" {
+  name         = "files"
+  type         = "config"
+  content_type = "text"
+  manifests    = ["{{ toJson .ConfigData }}"]
+}
+
+resource "flotilla_cluster_type" "edge" {
+  name              = "edge"
+  environment       = "dev"
+  reconciler        = "zarf"
+  config_type       = "files"
+  namespace_service = "default"
+}
+
+resource "flotilla_workload" "app" {
+  name      = "app"
+  workspace = "team"
+  requires  = ["db"]
+  deployment_targets = {
+    live = { environment = "dev", labels = { tier = "web" }, manifests = { repo = "https://git.example.com/app" } }
+  }
+}
+
+resource "flotilla_target_policy" "clusters" {
+  name              = "clusters"
+  environment       = "dev"
+  workload_selector = {}
+  cluster_selector  = { match_labels = { site = "harbour" } }
+}
+
+resource "flotilla_promotion" "dev" {
+  candidate = "1.2.3"
+  open      = true
+  approval  = true
+  approvals = ["1.2.3"]
+}
+
+locals {
+  clusters = [{ name = "edge-1", cluster_type = "edge", labels = { site = "harbour" } }]
+  pool     = provider::flotilla::fleet({ environment = "dev", cluster_types = [{ name = "edge" }], clusters = local.clusters })
+  fleet = provider::flotilla::fleet({
+    environment   = "dev"
+    workspaces    = [{ name = "team", limit_range = [{ min = { cpu = "10m" }, max_limit_request_ratio = { cpu = "4" } }] }]
+    templates     = [flotilla_template.files]
+    cluster_types = [flotilla_cluster_type.edge]
+    clusters      = local.clusters
+    workloads = [flotilla_workload.app, {
+      name               = "db"
+      workspace          = "team"
+      deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/db" } } }
+    }]
+    target_policies   = [flotilla_target_policy.clusters]
+    config_containers = [{ name = "a", data = { A = "x" } }, { name = "b", data = { A = "y" } }]
+    hydration         = { precedence = "name", on_conflict = "override" }
+  })
+  manifests = provider::flotilla::agent_manifests({
+    cluster      = "edge-1"
+    cluster_type = "edge"
+    environment  = "dev"
+    reconciler   = "argocd-hub"
+    gitops_repo  = { url = "https://github.com/example/gitops", branch = "dev" }
+    credentials  = { github_app = { id = "1", installation_id = "2", private_key = "-----BEGIN RSA PRIVATE KEY-----\n-----END RSA PRIVATE KEY-----\n" } }
+    registration = { server = "https://10.0.0.1", insecure = true, aws = { cluster_name = "edge-1", role_arn = "arn:aws:iam::1:role/edge" } }
+  })
+  gitops_repo = { url = %[1]q, branch = "dev" }
+}
+
+resource "flotilla_cluster_claim" "one" {
+  name           = "one"
+  number         = 1
+  pool           = {}
+  fleet          = local.pool
+  adopt          = true
+  commit_message = "Take one"
+  gitops_repo    = { url = %[1]q, branch = "claims" }
+}
+
+data "flotilla_compliance" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  feedback    = {}
+}
+
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = local.fleet
+  gitops_repo = local.gitops_repo
+  evidence    = data.flotilla_compliance.dev.evidence
+  holds       = [{ deployment_targets = ["db-live"], reason = "audit", until = "2099-01-01T00:00:00Z" }]
+  rollout = {
+    stages     = [{ name = "all", cluster_selector = {}, max_failed = 1 }]
+    expedite   = ["app-live"]
+    failed_for = "10m"
+  }
+}
+
+data "flotilla_diff" "dev" {
+  name              = "dev"
+  fleet             = local.fleet
+  gitops_repo       = local.gitops_repo
+  cluster           = "edge-1"
+  deployment_target = "app-live"
+  timeouts          = { read = "1m" }
+}
+
+data "flotilla_overview" "dev" {
+  name         = "dev"
+  fleet        = local.fleet
+  gitops_repo  = local.gitops_repo
+  region_label = "site"
+  promotions   = { dev = { candidate = "2", promoted = "1", waiting_for = "", promoted_at = "2026-01-01T00:00:00Z" } }
+}
+
+output "manifests" {
+  value     = local.manifests
+  sensitive = true
+}
+`
+
+func TestRareArgumentsAreApplied(t *testing.T) {
+	t.Parallel()
+	for _, tool := range oneTool(t) {
+		url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(rareArguments, url)})
+		w.run("apply", "-input=false", "-auto-approve")
+	}
+}
+
+// A flotilla_agent takes all that it has.
+func TestAnAgentIsAppliedWithForce(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	_, said := providertest.New(startProvider).Apply(t.Context(), onCluster(theCluster(server), anAgent("rare-arguments", map[string]any{
+		"force": true, "timeout": "3m",
+	})))
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+}
+
+// TestEveryArgumentIsApplied finds arguments of schemas, and keys that readers of objects ask for, that no configuration
+// of an example or of a test has. What nothing applies can be an error in each use, and nobody sees it.
+func TestEveryArgumentIsApplied(t *testing.T) {
+	t.Parallel()
+	texts := configurations(t)
+	applied := func(name, where string) bool {
+		given := regexp.MustCompile(`(^|[^\w.])"?` + regexp.QuoteMeta(name) + `"?\s*[=:][^=]`)
+		for _, text := range texts {
+			if strings.Contains(text, where) && given.MatchString(text) {
+				return true
+			}
+		}
+		return false
+	}
+	checked := 0
+	check := func(name, where string) {
+		checked++
+		if !applied(name, where) {
+			t.Errorf("no configuration that a test applies has %q of %s", name, where)
+		}
+	}
+	server := providerserver.NewProtocol6(provider.New("test")())()
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []map[string]*tfprotov6.Schema{
+		schemas.ResourceSchemas, schemas.DataSourceSchemas, {`provider "flotilla"`: schemas.Provider},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(kind)) {
+			for _, argument := range arguments(kind[name].Block.Attributes) {
+				check(argument, name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(schemas.Functions)) {
+		if checked++; !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "flotilla::"+name+"(") }) {
+			t.Errorf("no configuration that a test applies calls %s", name)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(keysThatAreRead(t))) {
+		check(key, "")
+	}
+	if checked < 250 {
+		t.Errorf("%d arguments and keys found", checked)
+	}
+}
+
+// arguments are those of a schema, with those of nested objects.
+func arguments(attributes []*tfprotov6.SchemaAttribute) []string {
+	var names []string
+	for _, attribute := range attributes {
+		if !attribute.Required && !attribute.Optional {
+			continue
+		}
+		names = append(names, attribute.Name)
+		if attribute.NestedType != nil && attribute.Name != "fleet" { // which is what the function returns
+			names = append(names, arguments(attribute.NestedType.Attributes)...)
+		}
+	}
+	return names
+}
+
+// configurations are the texts of examples and of the tests that apply any.
+func configurations(t *testing.T) []string {
+	t.Helper()
+	var texts []string
+	for name, text := range files(t, filepath.Join("..", "..", "examples")) {
+		if strings.HasSuffix(name, ".tf") {
+			texts = append(texts, text)
+		}
+	}
+	tests, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clusters, err := filepath.Glob(filepath.Join("..", "e2e", "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range append(tests, clusters...) {
+		texts = append(texts, readFile(t, test))
+	}
+	return texts
+}
+
+// readers are the methods that read an attribute of an object, of the packages fleet and attributes.
+var readers = regexp.MustCompile(`^(?i)(text|required|oneOf|bool|boolOrObject|int|integer|number|flag|duration|timeout|time|texts|sortedTexts|list|objects|object|attribute|` +
+	`labels|selector|anyObject|quantities|schema|nameOrNone|argocdProject|limitRange|placement|taints|tolerations|value|known)$`)
+
+// keysThatAreRead are the names that the readers of objects ask for.
+func keysThatAreRead(t *testing.T) map[string]bool {
+	t.Helper()
+	keys := map[string]bool{}
+	set := token.NewFileSet()
+	for _, folder := range []string{".", "../fleet", "../agent", "../rollout", "../gate"} {
+		matches, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range matches {
+			if strings.HasSuffix(path, "_test.go") || notOfConfigurations[filepath.Base(path)] {
+				continue
+			}
+			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(node ast.Node) bool {
+				if key := keyOf(node); key != "" {
+					keys[key] = true
+				}
+				return true
+			})
+		}
+	}
+	return keys
+}
+
+// notOfConfigurations are files that read objects of other forms: documents in YAML, and what the provider wrote.
+var notOfConfigurations = map[string]bool{
+	"controlplane.go": true, "kalypso.go": true, "models.go": true, "registrations.go": true, "documents.go": true, "base.go": true,
+	"configmap.go": true,
+}
+
+// keyPattern is the form of keys in configurations.
+var keyPattern = regexp.MustCompile(`^[a-z][a-z_]*$`)
+
+// keyOf is the key that a call of a reader asks for, or "".
+func keyOf(node ast.Node) string {
+	call, isCall := node.(*ast.CallExpr)
+	if !isCall || len(call.Args) == 0 {
+		return ""
+	}
+	method, isMethod := call.Fun.(*ast.SelectorExpr)
+	literal, isLiteral := call.Args[0].(*ast.BasicLit)
+	if !isMethod || !isLiteral || literal.Kind != token.STRING || !readers.MatchString(method.Sel.Name) {
+		return ""
+	}
+	if on, isName := method.X.(*ast.Ident); isName && on.Name == "path" {
+		return "" // of the framework
+	}
+	key, err := strconv.Unquote(literal.Value)
+	if err != nil || !keyPattern.MatchString(key) {
+		return ""
+	}
+	return key
+}
