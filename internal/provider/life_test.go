@@ -1,0 +1,481 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reliabilitytest"
+)
+
+// A life is what a platform team does with an assignment in months: new versions and values, of which some never get ready, workloads
+// and hosts that come and go, renames, other spellings of the URL, lost states, edits by hand, holds. Clusters follow the branch when
+// they like, and report. After each apply, what everybody relies on is checked.
+type life struct {
+	t         *testing.T
+	random    *rand.Rand
+	world     world
+	runner    providertest.Runner
+	clock     *stoppedClock // nil: that of the machine
+	onFailure string
+
+	wants   lifeWish
+	agents  map[string]*simulatedAgent // by cluster
+	foreign map[string]string
+	unheard bool // whether reports could not speak of what is there now: it was renamed, lost or changed by hand; one more apply hears them
+	count   int  // of versions, values and notes
+	did     []string
+	tally   *lifeTally
+}
+
+// lifeWish is what is configured.
+type lifeWish struct {
+	name      string
+	way       int               // of writing the URL
+	versions  map[string]string // of workloads
+	value     string
+	hosts     []string
+	held      map[string]any // a hold; nil for none
+	adopt     bool
+	everybody bool // without a rollout
+}
+
+// simulatedAgent follows a branch on one cluster.
+type simulatedAgent struct {
+	commit string
+	ready  bool
+	since  time.Time
+}
+
+// lifeTally counts over all lives.
+type lifeTally struct{ steps, commits, bad, mended atomic.Int64 }
+
+const (
+	lifePath = "all"
+	lifeBad  = "-never-ready" // in the version or the value of what no cluster gets ready
+	canary   = "canary-1"
+)
+
+var lifeHosts = []string{canary, "region-1", "region-2", "rest-1", "rest-2"}
+
+func newLife(t *testing.T, seed uint64, onFailure string, world world, runner providertest.Runner, clock *stoppedClock, tally *lifeTally) *life {
+	l := &life{
+		t: t, random: rand.New(rand.NewPCG(seed, 19)), world: world, runner: runner, clock: clock, onFailure: onFailure, tally: tally,
+		agents: map[string]*simulatedAgent{}, foreign: map[string]string{},
+		wants: lifeWish{name: names[0], hosts: slices.Clone(lifeHosts), versions: map[string]string{"w0": "v0", "w1": "v0"}, value: "v0"},
+	}
+	l.say("seed %d, on_failure = %q", seed, onFailure)
+	l.foreignFile("README.md")
+	return l
+}
+
+func (l *life) say(format string, arguments ...any) {
+	l.did = append(l.did, fmt.Sprintf(format, arguments...))
+}
+
+// play makes so many steps, each of which ends with an apply, and then lets everything get well.
+func (l *life) play(steps int) {
+	defer func() {
+		if l.t.Failed() {
+			l.t.Logf("after:\n%s", strings.Join(l.did, "\n"))
+		}
+	}()
+	l.apply()
+	for step := range steps {
+		l.say("step %d", step+1)
+		l.step()
+		l.sync(0.6)
+		l.tick(time.Hour)
+		l.apply()
+		l.tally.steps.Add(1)
+		if l.t.Failed() {
+			return
+		}
+	}
+	l.end()
+}
+
+func (l *life) now() time.Time {
+	if l.clock == nil {
+		return time.Now().UTC()
+	}
+	return l.clock.now
+}
+
+func (l *life) tick(d time.Duration) {
+	if l.clock != nil {
+		l.clock.now = l.clock.now.Add(d)
+	}
+}
+
+// step does one thing.
+func (l *life) step() {
+	w := &l.wants
+	workloads, was := slices.Sorted(maps.Keys(w.versions)), w.name
+	for _, choice := range []struct {
+		weight int
+		do     func()
+	}{
+		{20, func() { w.versions[pick(l.random, workloads)] = l.version(3) }},
+		{8, func() { w.value = l.version(5) }},
+		{6, func() { w.versions[fmt.Sprint("w", l.random.IntN(5))] = l.version(4) }},
+		{4, func() {
+			if len(workloads) > 1 {
+				delete(w.versions, pick(l.random, workloads))
+			}
+		}},
+		{6, func() { l.joinOrLeave(pick(l.random, lifeHosts[1:])) }},
+		{6, func() { w.name = other(l.random, names, was) }},
+		{5, func() { w.way = l.random.IntN(4) }},
+		{5, func() { l.runner.Lose(assignment); w.adopt, w.name = true, was }}, // whose name was another before, nothing knows
+		{8, l.editByHand},
+		{4, func() {
+			l.foreignFile(pick(l.random, []string{"NOTES.md", lifePath + "/" + canary + "/notes.txt", "other/x.yaml"}))
+		}},
+		{6, func() {
+			w.held = nil
+			if l.random.IntN(2) == 0 {
+				w.held = map[string]any{"reason": "an audit", "hosts": []any{pick(l.random, w.hosts)}}
+			}
+		}},
+		{22, func() {}},
+	} {
+		if n := l.random.IntN(100); n < choice.weight {
+			choice.do()
+		}
+	}
+	l.unheard = l.unheard || w.name != was || w.adopt
+	l.say("    %+v", *w)
+}
+
+// version is a new one; one in so many never gets ready.
+func (l *life) version(oneIn int) string {
+	l.count++
+	if l.random.IntN(oneIn) == 0 {
+		l.tally.bad.Add(1)
+		return fmt.Sprint("v", l.count, lifeBad)
+	}
+	return fmt.Sprint("v", l.count)
+}
+
+func (l *life) joinOrLeave(host string) {
+	if i := slices.Index(l.wants.hosts, host); i >= 0 {
+		l.wants.hosts = slices.Delete(slices.Clone(l.wants.hosts), i, i+1)
+		if l.wants.held != nil && l.wants.held["hosts"].([]any)[0] == host {
+			l.wants.held = nil
+		}
+		return
+	}
+	l.wants.hosts = append(slices.Clone(l.wants.hosts), host)
+	slices.Sort(l.wants.hosts)
+}
+
+// files are those of the branch.
+func (l *life) files() map[string]string { return l.world.files(gitops, "dev") }
+
+func (l *life) write(name, content string) {
+	files := maps.Clone(l.files())
+	if files == nil {
+		files = map[string]string{}
+	}
+	if content == "" {
+		delete(files, name)
+	} else {
+		files[name] = content
+	}
+	l.world.commit(gitops, "dev", files)
+}
+
+// foreignFile writes what is nobody's here.
+func (l *life) foreignFile(name string) {
+	l.count++
+	l.foreign[name] = fmt.Sprintln("of somebody else", l.count)
+	l.write(name, l.foreign[name])
+	l.say("    somebody writes %s", name)
+}
+
+// editByHand changes or removes a file of the assignment.
+func (l *life) editByHand() {
+	var owned []string
+	for name := range l.files() {
+		if strings.Contains(name, "-live/") {
+			owned = append(owned, name)
+		}
+	}
+	if len(owned) == 0 {
+		return
+	}
+	slices.Sort(owned)
+	name := pick(l.random, owned)
+	if l.random.IntN(2) == 0 {
+		l.write(name, "")
+	} else {
+		l.write(name, l.files()[name]+"# by hand\n")
+	}
+	l.say("    somebody changes %s by hand", name)
+	l.unheard = true
+	l.tally.mended.Add(1)
+}
+
+// sync lets some clusters follow the branch.
+func (l *life) sync(share float64) {
+	tip, files := l.world.tip(gitops, "dev"), l.files()
+	for _, host := range l.wants.hosts {
+		cluster := host + "-a"
+		if l.random.Float64() > share {
+			continue
+		}
+		ready := true
+		for name, content := range files {
+			if strings.HasPrefix(name, lifePath+"/"+host+"/") && strings.Contains(content, lifeBad) {
+				ready = false
+			}
+		}
+		if was := l.agents[cluster]; was == nil || was.commit != tip || was.ready != ready {
+			l.agents[cluster] = &simulatedAgent{tip, ready, l.now().Truncate(time.Second)}
+		}
+	}
+}
+
+// configuration is what the team has written.
+func (l *life) configuration() providertest.Configuration {
+	w := l.wants
+	var types, clusters, workloads []any
+	for _, host := range w.hosts {
+		ring, _, _ := strings.Cut(host, "-")
+		types = append(types, map[string]any{"name": host, "labels": map[string]any{"ring": ring}})
+		clusters = append(clusters, map[string]any{"name": host + "-a", "cluster_type": host})
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.versions)) {
+		workloads = append(workloads, map[string]any{"name": name, "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
+			"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/" + name, "tag": w.versions[name]},
+		}}})
+	}
+	fleet := providertest.Call{Function: "fleet", Arguments: []any{map[string]any{
+		"environment": "dev", "cluster_types": types, "clusters": clusters, "workloads": workloads,
+		"workspaces":        []any{map[string]any{"name": "team"}},
+		"target_policies":   []any{policy("all", map[string]any{}, map[string]any{})},
+		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"SETTING": w.value}}},
+	}}}
+	location := map[string]any{"url": l.world.spell(gitops, w.way), "branch": "dev", "path": lifePath}
+	attributes := map[string]any{
+		"name": w.name, "fleet": fleet, "gitops_repo": location,
+		"protection": map[string]any{"max_removed": 1000, "allow_empty": true, "emptied_hosts": anyList(w.hosts)},
+	}
+	if !w.everybody {
+		rollout := map[string]any{"stages": []any{ring("canary"), ring("region")}, "on_failure": l.onFailure}
+		if l.clock != nil { // by that of the machine, a deadline would pass between an apply and the plan after it
+			rollout["progress_deadline"] = "3h"
+		}
+		attributes["rollout"] = rollout
+		attributes["evidence"] = providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
+			"name": w.name, "fleet": fleet, "gitops_repo": location, "feedback": map[string]any{"reports": l.reports()},
+		}}
+	}
+	if w.held != nil {
+		attributes["holds"] = []any{w.held}
+	}
+	if w.adopt {
+		attributes["adopt"] = true
+	}
+	return providertest.Configuration{Resources: map[string]providertest.Resource{assignment: {Attributes: attributes}}}
+}
+
+func ring(name string) map[string]any {
+	return map[string]any{"name": name, "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": name}}}
+}
+
+func anyList(texts []string) []any {
+	list := []any{}
+	for _, text := range texts {
+		list = append(list, text)
+	}
+	return list
+}
+
+// reports are what the clusters of the fleet say.
+func (l *life) reports() []any {
+	list := []any{}
+	for _, host := range l.wants.hosts {
+		if agent := l.agents[host+"-a"]; agent != nil {
+			list = append(list, map[string]any{"cluster": host + "-a", "commit": agent.commit, "ready": agent.ready, "since": agent.since.Format(time.RFC3339)})
+		}
+	}
+	return list
+}
+
+// apply applies, and checks what came of it. It returns what the state has.
+func (l *life) apply() *providertest.Plan {
+	l.t.Helper()
+	commits := l.world.commits(gitops, "dev")
+	plan, said := l.runner.Apply(l.t.Context(), l.configuration())
+	if plan != nil && plan.Change(assignment) != nil {
+		l.say("    the plan: %v", plan.Change(assignment).After["changes"])
+	}
+	if said.Err() != nil {
+		l.t.Errorf("the apply fails: %s", said)
+		return nil
+	}
+	made := l.world.commits(gitops, "dev") - commits
+	if l.tally.commits.Add(int64(made)); made > 1 {
+		l.t.Errorf("one apply makes %d commits", made)
+	}
+	l.check()
+	next, said := l.runner.Plan(l.t.Context(), l.configuration())
+	switch {
+	case said.Err() != nil:
+		l.t.Errorf("the plan after an apply fails: %s", said)
+	case next.ExitCode != 0 && l.unheard:
+		l.unheard = false
+		return l.apply()
+	case next.ExitCode != 0:
+		l.t.Errorf("the plan after an apply is not empty: %s", whatChanges(next))
+	}
+	l.unheard = false
+	drift, said := l.runner.Plan(l.t.Context(), l.configuration(), providertest.RefreshOnly())
+	if said.Err() != nil || len(drift.Drifted) > 0 || l.clock != nil && drift.ExitCode != 0 {
+		l.t.Errorf("a refresh after an apply finds %q: %v", drift.Drifted, said)
+	}
+	if l.wants.adopt { // for once
+		l.wants.adopt = false
+		return l.apply()
+	}
+	return plan
+}
+
+// check holds the branch to what everybody relies on.
+func (l *life) check() {
+	l.t.Helper()
+	files := l.files()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.Contains(files[name], lifeBad) && strings.Contains(name, "-live/") && !strings.HasPrefix(name, lifePath+"/"+canary+"/") {
+			l.t.Errorf("%s has what the canary has never proven", name)
+		}
+	}
+	for name, content := range l.foreign {
+		if files[name] != content {
+			l.t.Errorf("%s, which is nobody's here, is %q", name, files[name])
+		}
+	}
+}
+
+// end lets everything get well: what is wanted is good, nothing is held, all clusters follow. The end is as wanted.
+func (l *life) end() {
+	l.say("the end")
+	l.count++
+	w := &l.wants
+	w.value, w.held, w.hosts = fmt.Sprint("v", l.count), nil, slices.Clone(lifeHosts)
+	for name := range w.versions {
+		w.versions[name] = fmt.Sprint("v", l.count)
+	}
+	const rounds = 8
+	for range rounds {
+		l.apply()
+		l.sync(1)
+		l.tick(time.Hour)
+	}
+	if l.t.Failed() {
+		return
+	}
+	if got, want := l.folders(), l.reference(); !maps.Equal(got, want) {
+		l.t.Errorf("the end is not as wanted:\n%s", cmpFiles(got, want))
+	}
+	if rolledOut := l.runner.Now().Values(assignment)["rolled_out"]; rolledOut != true {
+		l.t.Errorf("rolled_out is %v", rolledOut)
+	}
+	if _, said := l.runner.Apply(l.t.Context(), l.configuration(), providertest.Destroy()); said.Err() != nil || len(l.runner.Now()) > 0 || len(l.folders()) > 0 {
+		l.t.Errorf("the destroy leaves something: %s", said)
+	}
+	l.check()
+	l.world.check()
+}
+
+// folders are the files of the assignment's folders, but for the label with its name, which stays that of before a rename.
+func (l *life) folders() map[string]string {
+	folders := map[string]string{}
+	for name, content := range l.files() {
+		if strings.Contains(name, "-live/") {
+			folders[name] = ownerLabel.ReplaceAllString(content, "")
+		}
+	}
+	return folders
+}
+
+var ownerLabel = regexp.MustCompile(`flotilla.dev/owner: .*`)
+
+// reference is what one apply of the same makes in another world.
+func (l *life) reference() map[string]string {
+	world := newMemoryWorld(l.t, false)
+	other := &life{t: l.t, world: world, runner: providertest.New(world.start), clock: l.clock, wants: l.wants, tally: &lifeTally{}}
+	other.wants.everybody = true
+	other.apply()
+	return other.folders()
+}
+
+func cmpFiles(got, want map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if content, ok := want[name]; !ok || content != got[name] {
+			all = append(all, fmt.Sprintf("%s is\n%s\nand not\n%s", name, got[name], content))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := got[name]; !ok {
+			all = append(all, name+" is missing")
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// In no life is a version that never gets ready anywhere but on the canary, a foreign file changed, an apply more than one commit, or the
+// plan after it not empty; and when all is well again, everything is as wanted.
+func TestReliabilityOfALifeFromOutside(t *testing.T) {
+	t.Parallel()
+	const steps = 60
+	seeds := reliabilitytest.Count(1, 20)
+	tally := &lifeTally{}
+	t.Run("lives", func(t *testing.T) {
+		for _, onFailure := range []string{"halt", "roll_back"} {
+			for seed := range uint64(seeds) {
+				t.Run(fmt.Sprint(onFailure, "-", seed), func(t *testing.T) {
+					t.Parallel()
+					world, clock := newMemoryWorld(t, seed%2 == 0), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
+					newLife(t, seed, onFailure, world, providertest.New(world.startAt(clock)), clock, tally).play(steps)
+				})
+			}
+		}
+	})
+	reliabilitytest.Report(t, "58-life",
+		"a life of 60 applies, with versions that never get ready, renames, lost states, edits by hand, holds, and clusters that follow when they like",
+		"in memory, through the provider", fmt.Sprint(2*seeds),
+		fmt.Sprintf("%d steps and %d commits; %d versions and values that never got ready were on the canary alone; %d files changed by hand, all mended; foreign "+
+			"files byte-identical, the plan after each apply empty, and the end as wanted",
+			tally.steps.Load(), tally.commits.Load(), tally.bad.Load(), tally.mended.Load()))
+}
+
+// The same life with the provider's own program, and Terraform and OpenTofu themselves.
+func TestALifeWithTerraform(t *testing.T) {
+	t.Parallel()
+	byAcceptance(t)
+	folder, err := mirror()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tool := range tools(t) {
+		for i, onFailure := range []string{"halt", "roll_back"} {
+			t.Run(name+"-"+onFailure, func(t *testing.T) {
+				t.Parallel()
+				runner := providertest.NewInstalled(t, tool, "flotilla/flotilla", "TF_CLI_CONFIG_FILE="+filepath.Join(folder, "cli.tfrc"))
+				newLife(t, uint64(100+i), onFailure, newBareWorld(t), runner, nil, &lifeTally{}).play(12)
+			})
+		}
+	}
+}
