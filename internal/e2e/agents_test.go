@@ -70,6 +70,7 @@ func TestAgents(t *testing.T) {
 	w.step(t, "", "Kubernetes API and Git host started", func() {
 		w.cluster = kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 		w.git = giteatest.Start(t)
+		startNodes(t, w.cluster)
 	})
 	t.Run("with", func(t *testing.T) { // ends when both have
 		for _, agent := range []agent{argoCD{w.cluster}, flux{w.cluster}} {
@@ -83,6 +84,10 @@ func TestAgents(t *testing.T) {
 					t.Parallel()
 					w.way(t, agent)
 				})
+				t.Run("nodes", func(t *testing.T) {
+					t.Parallel()
+					w.nodes(t, agent)
+				})
 				t.Run("stages", func(t *testing.T) {
 					t.Parallel()
 					w.stages(t, agent)
@@ -93,7 +98,7 @@ func TestAgents(t *testing.T) {
 }
 
 // workload is what a team has in its repository: something to see, and a
-// Deployment that needs no node.
+// Deployment that needs no node, or waits for one for ever.
 const workload = `
 apiVersion: v1
 kind: ConfigMap

@@ -56,6 +56,7 @@ type observer struct {
 	tf      *terraform
 	cluster string
 	agent   func() string // what the agent says, for errors
+	before  func()        // is done before it asks; nil for nothing
 }
 
 func newObserver(t *testing.T, server *kubetest.Server, user giteatest.User, cluster, owner, repository string) *observer {
@@ -70,6 +71,9 @@ func newObserver(t *testing.T, server *kubetest.Server, user giteatest.User, clu
 func (o *observer) ask(fleet map[string]any) compliance {
 	t := o.tf.t
 	t.Helper()
+	if o.before != nil {
+		o.before()
+	}
 	o.tf.apply(fleet)
 	var said compliance
 	o.tf.outputs(map[string]any{"clusters": &said.Clusters, "assignments": &said.Assignments, "drift": &said.Drift})
@@ -139,7 +143,10 @@ func (w *world) heard(t *testing.T, agent agent, root string, tf *terraform, tea
 	team.push(map[string]string{"slow/all.yaml": fmt.Sprintf(workload, "at last", 0)})
 	says("ready", delayed)
 	team.push(map[string]string{"slow/broken.yaml": broken})
+	// What cannot be applied is tried again first, by Flux after two minutes if it is not asked to.
+	asked.before = func() { agent.nudge(t, "dev-"+host+"-web-live") }
 	says("failed", delayed, "a valid config key must consist of")
+	asked.before = nil
 	team.push(map[string]string{"slow/broken.yaml": strings.ReplaceAll(broken, "my key", "my-key")})
 	says("ready", delayed)
 

@@ -65,6 +65,7 @@ data "flotilla_compliance" "dev" {
 resource "flotilla_assignment" "dev" {
   name        = "dev"
   fleet       = local.dev
+  candidate   = local.newest
   gitops_repo = { url = "%[3]s", branch = "dev" }
   evidence    = data.flotilla_compliance.dev.evidence
   rollout = {
@@ -76,8 +77,7 @@ resource "flotilla_assignment" "dev" {
 }
 
 resource "flotilla_promotion" "stage" {
-  candidate = local.newest
-  open      = flotilla_assignment.dev.rolled_out
+  candidate = flotilla_assignment.dev.proven
 }
 
 resource "flotilla_assignment" "stage" {
@@ -98,7 +98,7 @@ output "promoted" {
 `
 
 // version is what a tag of the team's repository has. A broken one has a
-// Deployment more, which never gets its replica, since no node runs, and says so
+// Deployment more, which never gets its replica, since no node takes it, and says so
 // after a second.
 func version(name string, works bool) string {
 	text := fmt.Sprintf(workload, name, 0)
