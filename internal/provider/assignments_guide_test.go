@@ -1,0 +1,395 @@
+package provider_test
+
+// Each sentence of the guide on assignments that says what happens is asserted by a test. Those here are what no other
+// file asserts:
+//
+//   - What a plan says: here; changes_test.go (lines and causes), plan_size_test.go (500 hosts, a refresh alone),
+//     saved_plan_test.go and saved_destroy_test.go (pushes between plan and apply), assignment_test.go (drift).
+//   - Renames, other spellings, and moves: here; identity_test.go (names, spellings, branches, moves, replacements),
+//     handover_test.go (two in one apply, holders), replaced_test.go (tainted and deposed), on_destroy_test.go (keep).
+//   - Hosts that leave: here; assignment_test.go (a destroy).
+//   - What is where: here; data_source_inventory_test.go.
+//   - Going back: here; rollback_test.go (drift, waiting changes, commits, protection, requests).
+//   - Handing over: here; adopt_test.go, handover_test.go, bad_input_test.go, and gitops/ownership_test.go (inside, around).
+//   - Letting go: here; on_destroy_test.go.
+//   - Mass deletions: here; mass_deletion_test.go, identity_test.go (a host that would lose everything, destroys), and
+//     delivery/delivery_test.go (a destroy when it runs, folders that others wrote since).
+//   - Importing: here; assignment_import_test.go.
+//   - Timeouts: timeouts_test.go.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+const assignmentsGuide = "assignments.md"
+
+// guidePlan applies a fleet, and then plans another one.
+func guidePlan(t *testing.T, before, after any) (*providertest.Plan, providertest.Diagnostics) {
+	t.Helper()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, before, nil))
+	return mustPlan(t, w, assigned(url, after, nil))
+}
+
+func mustPlan(t *testing.T, w *providertest.Workspace, configuration providertest.Configuration, options ...providertest.Option) (*providertest.Plan, providertest.Diagnostics) {
+	t.Helper()
+	plan, said := w.Plan(t.Context(), configuration, options...)
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	return plan, said
+}
+
+// database is a fleet that gives a value to the host large.
+func database(url string) providertest.Call {
+	return fleetOf(map[string]any{"config_containers": []any{
+		map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
+		map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": url}},
+	}})
+}
+
+// onlyCore is fleetOf with another value, and without what goes to drone/app-edge.
+func onlyCore(url string) providertest.Call {
+	fleet := database(url)
+	argument, _ := fleet.Arguments[0].(map[string]any)
+	policies, _ := argument["target_policies"].([]any)
+	argument["target_policies"] = policies[1:]
+	return fleet
+}
+
+func TestTheGuideOnAssignmentsShowsWhatAPlanSays(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", assignmentsGuide))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(text), "~ changes = [\n")
+	shown, _, _ = strings.Cut(shown, "\n  ]")
+	var want []string
+	for _, line := range strings.Split(shown, "\n") {
+		line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), `+ "`), `",`)
+		want = append(want, strings.ReplaceAll(line, `\"`, `"`))
+	}
+	east := func(url string) providertest.Call {
+		targets := map[string]any{}
+		for i := range 7 {
+			targets[fmt.Sprint("t", i)] = map[string]any{"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/app", "branch": "main"}}
+		}
+		return fleetOf(map[string]any{
+			"cluster_types":     []any{map[string]any{"name": "large"}, map[string]any{"name": "small"}},
+			"workloads":         []any{map[string]any{"name": "app", "workspace": "team", "deployment_targets": targets}},
+			"target_policies":   []any{policy("all", map[string]any{}, map[string]any{})},
+			"config_containers": []any{map[string]any{"name": "east", "data": map[string]any{"DATABASE_URL": url}}},
+		})
+	}
+	plan, _ := guidePlan(t, east("mysql://one"), east("mysql://two"))
+	if lines := linesOf(plan); !slices.Equal(lines, want) {
+		t.Errorf("the guide shows\n%s\nand the plan says\n%s", strings.Join(want, "\n"), strings.Join(lines, "\n"))
+	}
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
+	t.Parallel()
+	t.Run("removals come first, and no value is said", func(t *testing.T) {
+		t.Parallel()
+		plan, said := guidePlan(t, database("mysql://one"), onlyCore("mysql://two"))
+		lines := linesOf(plan)
+		if len(lines) != 3 || !strings.HasPrefix(lines[1], "- drone/app-edge") || !strings.Contains(lines[2], "data.DATABASE_URL") {
+			t.Errorf("the plan says\n%s", strings.Join(lines, "\n"))
+		}
+		if all := strings.Join(lines, "\n") + said.String(); strings.Contains(all, "mysql") {
+			t.Errorf("a value is said: %s", all)
+		}
+	})
+	t.Run("the first commit by hand is named", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, fleetOf(nil), nil))
+		var commits []string
+		for _, text := range []string{"kind: One\n", "kind: Two\n"} {
+			repository{url: url, cloneURL: url}.change(t, "dev", func(folder string) {
+				writeFile(t, filepath.Join(folder, "clusters/all/large/app-core/namespace.yaml"), text)
+			})
+			commits = append(commits, git(t, url, "rev-parse", "dev"))
+		}
+		plan, _ := mustPlan(t, w, assigned(url, fleetOf(nil), nil))
+		said := strings.Join(linesOf(plan), "\n")
+		if !strings.Contains(said, "by hand, since commit "+commits[0][:7]) || strings.Contains(said, commits[1][:7]) {
+			t.Errorf("of the commits %q the plan says\n%s", commits, said)
+		}
+		if plan, _ := mustPlan(t, w, assigned(url, fleetOf(nil), nil), providertest.RefreshOnly()); plan.ExitCode != 2 {
+			t.Error("a refresh alone does not find what was changed by hand")
+		}
+	})
+	t.Run("the fleet is in no state, and no change of its own", func(t *testing.T) {
+		t.Parallel()
+		nowhere := fleetOf(map[string]any{"config_containers": []any{
+			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "info"}},
+			map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": "mysql://one"}},
+			map[string]any{"name": "nowhere", "labels": map[string]any{"region": "moon"}, "data": map[string]any{"A": "b"}},
+		}})
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, fleetOf(nil), nil))
+		if plan, said := mustPlan(t, w, assigned(url, nowhere, nil)); !plan.Empty() {
+			t.Errorf("the plan says %v %s", linesOf(plan), said)
+		}
+		if fleet := w.State.Values(assignment)["fleet"]; fleet != nil {
+			t.Errorf("the state has the fleet %v", fleet)
+		}
+	})
+	t.Run("what an apply changed is in the state, and in no later plan", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, fleetOf(nil), nil))
+		changed := linesOf(apply(t, w, assigned(url, database("mysql://two"), nil)))
+		if state := fmt.Sprint(w.State.Values(assignment)["changes"]); len(changed) != 2 || state != fmt.Sprint(changed) {
+			t.Errorf("the apply changed %q, and the state has %s", changed, state)
+		}
+		if plan, said := mustPlan(t, w, assigned(url, database("mysql://two"), nil), providertest.RefreshOnly()); plan.ExitCode != 0 {
+			t.Errorf("a refresh alone finds %v %s", plan.Drifted, said)
+		}
+		plan, _ := mustPlan(t, w, assigned(url, onlyCore("mysql://two"), nil))
+		if lines := linesOf(plan); len(lines) != 2 || strings.Contains(strings.Join(lines, "\n"), "DATABASE_URL") {
+			t.Errorf("the next plan says %q", lines)
+		}
+	})
+	t.Run("a new one says what is wanted, and warns of folders that it finds", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, fleetOf(nil), nil))
+		w.Lose(assignment)
+		plan, said := mustPlan(t, w, assigned(url, onlyCore("mysql://two"), map[string]any{"adopt": true}))
+		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "2 are added; none is removed") {
+			t.Errorf("the plan says %s", lines)
+		}
+		if !said.Has("Folders are there already") || !strings.Contains(said.String(), "drone/app-edge") {
+			t.Errorf("said is %s", said)
+		}
+	})
+	t.Run("what is not known yet is a warning", func(t *testing.T) {
+		t.Parallel()
+		waits := fleetOf(map[string]any{"config_containers": []any{
+			map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}},
+			map[string]any{"name": "large", "labels": map[string]any{"cluster-type": "large"}, "data": map[string]any{"DATABASE_URL": providertest.Unknown{}}},
+		}})
+		plan, said := guidePlan(t, fleetOf(nil), waits)
+		if changes := plan.Change(assignment).After["changes"]; changes != (providertest.Unknown{}) {
+			t.Errorf("changes are %v", changes)
+		}
+		for _, want := range []string{"Warning: ", "data.LOG_LEVEL, on drone", "1 is not known yet", `on large: app-core waits for config container "large"`} {
+			if !strings.Contains(said.String(), want) {
+				t.Errorf("no %q in %s", want, said)
+			}
+		}
+	})
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutMoves(t *testing.T) {
+	t.Parallel()
+	t.Run("moved", func(t *testing.T) {
+		t.Parallel()
+		url, w := bare(t), providertest.New(startProvider)
+		configuration := assigned(url, fleetOf(nil), nil)
+		apply(t, w, configuration)
+		renamed := providertest.Configuration{Resources: map[string]providertest.Resource{"flotilla_assignment.next": configuration.Resources[assignment]}}
+		before := git(t, url, "rev-parse", "dev")
+		apply(t, w, renamed, providertest.MovedBlock(assignment, "flotilla_assignment.next"))
+		if git(t, url, "rev-parse", "dev") != before {
+			t.Error("an address that is renamed with moved made a commit")
+		}
+	})
+	t.Run("a former repository that is gone", func(t *testing.T) {
+		t.Parallel()
+		url, next, w := bare(t), bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, fleetOf(nil), nil))
+		if err := os.RemoveAll(url); err != nil {
+			t.Fatal(err)
+		}
+		_, said := mustPlan(t, w, assigned(next, fleetOf(nil), nil))
+		if len(said) == 0 || !strings.Contains(said.String(), url) {
+			t.Errorf("no warning: %s", said)
+		}
+		apply(t, w, assigned(next, fleetOf(nil), nil))
+		git(t, next, "cat-file", "-e", "dev:clusters/all/large/app-core")
+	})
+	t.Run("folders inside of another's, or around", func(t *testing.T) {
+		t.Parallel()
+		for theirs, ours := range map[string]string{"clusters/all": "clusters/all/large/app-core", "clusters/all/large/app-core": "clusters/all"} {
+			url := bare(t)
+			at := func(path string) map[string]any {
+				return map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": path}}
+			}
+			apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), at(theirs)))
+			before, further := git(t, url, "rev-parse", "dev"), at(ours)
+			further["name"], further["adopt"] = "other", true
+			_, said := providertest.New(startProvider).Apply(t.Context(), assigned(url, fleetOf(nil), further))
+			if !said.Has("Folder does not belong to this assignment") || git(t, url, "rev-parse", "dev") != before {
+				t.Errorf("at %s said is %s", ours, said)
+			}
+		}
+	})
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutTakingOver(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), nil))
+	before := git(t, url, "rev-parse", "dev")
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), map[string]any{"name": "other", "adopt": true}))
+	if git(t, url, "rev-parse", "dev^") != before {
+		t.Error("folders were not taken over in one commit")
+	}
+	for record, has := range map[string]bool{"dev": false, "other": true} {
+		if got := git(t, url, "grep", "-l", "app-core", "dev", "--", "clusters/all/.flotilla"); strings.Contains(got, ".flotilla/"+record+"/") != has {
+			t.Errorf("the records of %s: %s", record, got)
+		}
+	}
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutHostsThatMayBeEmptied(t *testing.T) {
+	t.Parallel()
+	o := newOwned(t)
+	o.w.shape.goes[1] = 0
+	o.refused(t, "A host would lose everything")
+	for host, refused := range map[string]bool{"t0": true, "t1": false} {
+		configuration := o.configuration(o.person)
+		configuration.Resources[addresses[0]].Attributes["protection"] = map[string]any{"emptied_hosts": []any{host}}
+		if _, said := o.runner.Plan(t.Context(), configuration); said.Has("A host would lose everything") != refused {
+			t.Errorf("with %s it says %s", host, said)
+		}
+	}
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutHostsThatLeave(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	left := fleetOf(map[string]any{"cluster_types": []any{
+		map[string]any{"name": "drone", "labels": map[string]any{"edge": "true"}},
+		map[string]any{"name": "spare"},
+	}})
+	apply(t, w, assigned(url, left, nil))
+	if there := git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/"); there != "clusters/all/large/dev.md" {
+		t.Errorf("of the host there is %s", there)
+	}
+	if marker := git(t, url, "show", "dev:clusters/all/large/dev.md"); !isLeft(marker) {
+		t.Errorf("it says %s", marker)
+	}
+	// The file has no owner: who removes it changes nothing of the assignment.
+	for range 2 {
+		if plan, said := mustPlan(t, w, assigned(url, left, nil)); !plan.Empty() {
+			t.Errorf("the plan says %v %s", linesOf(plan), said)
+		}
+		if git(t, url, "ls-tree", "-r", "--name-only", "dev", "clusters/all/large/") != "" {
+			repository{url: url, cloneURL: url}.change(t, "dev", func(folder string) { removeFile(t, filepath.Join(folder, "clusters/all/large/dev.md")) })
+		}
+	}
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutWhatIsWhere(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	written := git(t, url, "rev-parse", "dev")
+	hcl := guideBlock(t, assignmentsGuide, `data "flotilla_inventory"`)
+	asks := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
+	if workload := regexp.MustCompile(`(?m)^  workload += "payments"$`); !workload.MatchString(hcl) {
+		t.Fatalf("the guide has %s", hcl)
+	}
+	asks["workload"] = "app"
+	read := func() string { // from the view of another configuration
+		values, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", asks)
+		if said.Err() != nil {
+			t.Fatal(said)
+		}
+		return fmt.Sprint(values["assignments"])
+	}
+	before := read()
+	for _, want := range []string{"host:large", "deployment_target:app-core", "changed:", written} {
+		if !strings.Contains(before, want) {
+			t.Errorf("no %q in %s", want, before)
+		}
+	}
+	repository{url: url, cloneURL: url}.change(t, "dev", func(folder string) {
+		writeFile(t, filepath.Join(folder, "clusters/all/large/app-core/namespace.yaml"), "kind: Hand\n")
+	})
+	if after := read(); after != before {
+		t.Errorf("after a change by hand it is %s", after)
+	}
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutGoingBack(t *testing.T) {
+	t.Parallel()
+	if hcl := guideBlock(t, assignmentsGuide, "rollback_to"); !strings.Contains(hcl, `resource "flotilla_assignment"`) {
+		t.Fatalf("the guide has %s", hcl)
+	}
+	url, w := bare(t), providertest.New(startProvider)
+	apply(t, w, assigned(url, fleetOf(nil), nil))
+	first := git(t, url, "rev-parse", "dev")
+	apply(t, w, assigned(url, database("mysql://two"), nil))
+	history, said := w.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}, "name": "dev"})
+	if said.Err() != nil || !strings.Contains(fmt.Sprint(history), first) {
+		t.Errorf("flotilla_history has %v %s", history, said)
+	}
+	back := assigned(url, database("mysql://two"), map[string]any{"rollback_to": first})
+	plan, said := mustPlan(t, w, back)
+	if !said.Has("Assignment is rolled back") || !strings.Contains(strings.Join(linesOf(plan), "\n"), "data.DATABASE_URL, on large: app-core") {
+		t.Errorf("the plan says %q %s", linesOf(plan), said)
+	}
+	apply(t, w, back)
+	if changed := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/large/app-core"); changed != "" {
+		t.Errorf("it is not as before: %s", changed)
+	}
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutLettingGo(t *testing.T) {
+	t.Parallel()
+	keeps := map[string]any{"on_destroy": "keep", "protection": map[string]any{"max_removed": 100, "allow_empty": true}}
+	free := map[string]any{"protection": keeps["protection"]}
+	for _, applied := range []bool{true, false} {
+		url, w := bare(t), providertest.New(startProvider)
+		apply(t, w, assigned(url, fleetOf(nil), map[bool]map[string]any{true: keeps, false: free}[applied]))
+		apply(t, w, assigned(url, fleetOf(nil), keeps), providertest.Destroy()) // which does not read what was not applied
+		there := git(t, url, "ls-tree", "-r", "--name-only", "dev")
+		if strings.Contains(there, "large/app-core") != applied || strings.Contains(there, ".flotilla/dev/") {
+			t.Errorf("applied before: %v; there is\n%s", applied, there)
+		}
+		if !applied {
+			continue
+		}
+		// Any assignment may have them.
+		tree := git(t, url, "rev-parse", "dev:clusters/all/large/app-core")
+		apply(t, w, assigned(url, fleetOf(nil), map[string]any{"name": "other", "adopt": true}))
+		if record := git(t, url, "show", "dev:clusters/all/.flotilla/other/large.json"); !strings.Contains(record, "app-core") {
+			t.Errorf("of tree %s the record has %s", tree, record)
+		}
+	}
+}
+
+func TestTheGuideOnAssignmentsIsRightAboutImporting(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	further := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters"}}
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), further))
+	w := providertest.New(startProvider)
+	if said := w.Import(t.Context(), assigned(url, fleetOf(nil), further), assignment, url+"#dev:clusters:dev"); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if plan, said := mustPlan(t, w, assigned(url, fleetOf(nil), further)); !plan.Empty() {
+		t.Errorf("the first plan says %v %s", linesOf(plan), said)
+	}
+	for _, step := range []struct{ value, cause string }{{"mysql://two", ""}, {"mysql://three", `, by config container "large"`}} {
+		lines := linesOf(apply(t, w, assigned(url, database(step.value), further)))
+		if len(lines) != 2 || lines[1] != "platform-config.yaml: data.DATABASE_URL, on large: app-core"+step.cause {
+			t.Errorf("the plan of %s says %q", step.value, lines)
+		}
+	}
+}

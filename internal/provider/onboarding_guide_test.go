@@ -1,0 +1,111 @@
+package provider_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+)
+
+// What the guide on onboarding clusters says of drift and of leaving, through Terraform. Its HCL as a whole is applied by
+// TestOneRunOnboardsClustersAndOneTakesThemBack.
+func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			namespace := "guide-" + name
+			const provider = "provider \"flotilla\" {\n  clusters = { east = { kubeconfig = file(\"east.kubeconfig\") } }\n}\n"
+			agent := func(further string) string {
+				return fmt.Sprintf("resource \"flotilla_agent\" \"east\" {\n  cluster = \"east\"\n  cluster_type = \"store\"\n  namespace = %q\n"+
+					"  gitops_repo = { url = \"https://git.example.com/gitops\", branch = \"prod\" }\n  credentials_wo = { token = \"x\" }\n  credentials_wo_version = 1\n  %s\n}\n", namespace, further)
+			}
+			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + provider + agent("")})
+			configure := func(parts ...string) {
+				writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+strings.Join(parts, ""))
+			}
+			reachable := func(is bool) {
+				text := server.Kubeconfig()
+				if !is {
+					text = kubeconfigOf("https://127.0.0.1:1", server.CA)
+				}
+				writeFile(t, filepath.Join(w.path, "east.kubeconfig"), text)
+			}
+			plain := func(text string) string {
+				return strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(text)), " ")
+			}
+			run := func(succeeds bool, wants string, arguments ...string) {
+				t.Helper()
+				stdout, stderr, err := w.try(append(arguments, "-input=false", "-no-color")...)
+				if (err == nil) != succeeds || !strings.Contains(plain(stdout+stderr), wants) {
+					t.Fatalf("%s: %v, without %q:\n%s%s", strings.Join(arguments, " "), err, wants, stdout, stderr)
+				}
+			}
+			isThere := func() bool { return server.Get(t, "v1", "Secret", namespace, "flotilla-repository") != nil }
+			const left = "Secret guide-"
+
+			reachable(true)
+			run(true, "Apply complete!", "apply", "-auto-approve")
+			run(true, "No changes", "plan", "-refresh-only", "-detailed-exitcode")
+
+			// A Kustomization that is suspended is in changes by name, and the next apply repairs it.
+			kustomizations := server.Client().Resource(schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}).Namespace(namespace)
+			if _, err := kustomizations.Patch(t.Context(), "flotilla-cluster", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+				t.Fatal(err)
+			}
+			run(true, `/flotilla-cluster: spec.suspend changed, by \"kubectl-edit\"`, "plan")
+			run(true, "Apply complete!", "apply", "-auto-approve")
+			if live := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "flotilla-cluster"); live.Object["spec"].(map[string]any)["suspend"] != nil {
+				t.Errorf("it is still suspended: %v", live.Object["spec"])
+			}
+
+			// A cluster that does not answer is no error at plan; at a destroy it is one, and its agent stays in the state.
+			reachable(false)
+			run(true, "No changes", "plan", "-detailed-exitcode")
+			run(false, `on_unreachable = "forget"`, "destroy", "-auto-approve")
+			if !strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !isThere() {
+				t.Error("the agent is not in the state any more, or not on the cluster")
+			}
+
+			// A removed block with destroy = false gives up an agent as it is.
+			configure(provider, "removed {\n  from = flotilla_agent.east\n  lifecycle {\n    destroy = false\n  }\n}\n")
+			w.run("apply", "-input=false", "-auto-approve")
+			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !isThere() {
+				t.Error("the agent is still in the state, or not on the cluster any more")
+			}
+
+			// on_unreachable = "forget", applied before the destroy, makes a warning of the error.
+			reachable(true)
+			configure(provider, agent(`on_unreachable = "forget"`))
+			run(true, "Apply complete!", "apply", "-auto-approve")
+			reachable(false)
+			run(true, left, "destroy", "-auto-approve")
+			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !isThere() {
+				t.Error("the agent is still in the state, or not on the cluster any more")
+			}
+
+			// A cluster that the provider does not name any more leaves the state with that warning.
+			reachable(true)
+			configure(provider, agent(""))
+			run(true, "Apply complete!", "apply", "-auto-approve")
+			configure()
+			run(true, left, "apply", "-auto-approve")
+			if strings.Contains(w.run("state", "list"), "flotilla_agent.east") || !isThere() {
+				t.Error("the agent is still in the state, or not on the cluster any more")
+			}
+
+			// By default everything that runs, runs on: the namespace stays, and the credentials go.
+			configure(provider, agent(""))
+			run(true, "Apply complete!", "apply", "-auto-approve")
+			run(true, "Destroy complete!", "destroy", "-auto-approve")
+			if isThere() || server.Get(t, "v1", "Namespace", "", namespace) == nil {
+				t.Error("the credentials are still there, or the namespace is not")
+			}
+		})
+	}
+}
