@@ -217,6 +217,9 @@ func (r *plainReader) literal(indent int, ends bool) any {
 	return text.String()
 }
 
+// maxKey is the length, in bytes, of the longest key without quotes that is plain: YAML allows 1,024.
+const maxKey = 1000
+
 // member splits a line that begins with a plain key.
 func member(line string) (key, rest string, ok bool) {
 	at := 0
@@ -226,7 +229,7 @@ func member(line string) (key, rest string, ok bool) {
 		}
 		at++
 	}
-	if at == 0 || at == len(line) || !isLetter(line[0]) || isOddWord(line[:at]) {
+	if at == 0 || at > maxKey || at == len(line) || !isLetter(line[0]) || isOddWord(line[:at]) {
 		return "", "", false
 	}
 	if at+1 == len(line) {
