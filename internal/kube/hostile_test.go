@@ -75,6 +75,9 @@ func repeat(w io.Writer, text string, size int) {
 
 // A cluster that lies costs no more than a bounded time and memory, and what it says is an error about that cluster.
 func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measures the heap
+	if testing.Short() {
+		t.Skip("reads gigabytes, which takes the race detector minutes")
+	}
 	const gigabyte = 1 << 30
 	list := func(ctx context.Context, client *kube.Client) error {
 		_, err := client.List(ctx, kustomizations, kube.ListOptions{})
