@@ -67,11 +67,7 @@ func onlyCore(url string) providertest.Call {
 
 func TestTheGuideOnAssignmentsShowsWhatAPlanSays(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", assignmentsGuide))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, shown, _ := strings.Cut(string(text), "~ changes = [\n")
+	_, shown, _ := strings.Cut(guideText(t, assignmentsGuide), "~ changes = [\n")
 	shown, _, _ = strings.Cut(shown, "\n  ]")
 	var want []string
 	for _, line := range strings.Split(shown, "\n") {

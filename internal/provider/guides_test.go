@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"text/template"
 )
@@ -33,4 +35,31 @@ func TestGuidesShowExamplesThatThereAre(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// guideText is the text of a guide, or of its template.
+func guideText(t *testing.T, guide string) string {
+	t.Helper()
+	return readFile(t, filepath.Join("..", "..", "templates", "guides", guide))
+}
+
+// guideExample is the HCL of an example that a guide shows.
+func guideExample(t *testing.T, guide, example string) string {
+	t.Helper()
+	if !strings.Contains(guideText(t, guide), "{{ tffile "+strconv.Quote(example)+" }}") {
+		t.Fatalf("%s does not show %s", guide, example)
+	}
+	return readFile(t, filepath.Join("..", "..", filepath.FromSlash(example)))
+}
+
+// guideBlock is the block of HCL of a guide that has a text.
+func guideBlock(t *testing.T, guide, with string) string {
+	t.Helper()
+	for _, block := range strings.Split(guideText(t, guide), "```terraform\n")[1:] {
+		if block, _, _ = strings.Cut(block, "```"); strings.Contains(block, with) {
+			return block
+		}
+	}
+	t.Fatalf("%s has no HCL with %q", guide, with)
+	return ""
 }

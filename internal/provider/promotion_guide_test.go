@@ -8,110 +8,102 @@ import (
 	"testing"
 )
 
+const promotionGuide = "promotion.md.tmpl"
+
 // What the guide on promotion says of what holds a candidate, on the HCL that it shows. How its example moves is in
 // TestPromotionInOneConfigurationMovesOneStageAnApply.
 func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 	t.Parallel()
+	guideExample(t, promotionGuide, "examples/rollouts/promotion/main.tf")
 	const gate = "candidate = flotilla_assignment.dev.proven"
-	for name, tool := range oneTool(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			guideExample(t, "promotion.md.tmpl", "examples/rollouts/promotion/main.tf")
-			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-			e := newEnvironments(t, tool, example(t, "rollouts/promotion", url), url, "dev", "prod")
-			set := gate
-			with := func(further string) {
-				e.change(set, gate+further)
-				set = gate + further
+	environmentsOf(t, oneTool(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
+		set := gate
+		with := func(further string) {
+			e.change(set, gate+further)
+			set = gate + further
+		}
+		waits := func(want string) string {
+			t.Helper()
+			waiting := got(change(t, e.w.plan(), "flotilla_promotion.prod").After, "waiting_for")
+			if !strings.Contains(waiting, want) {
+				t.Errorf("it waits for %s, not for %s", waiting, want)
 			}
-			waits := func(want string) string {
-				t.Helper()
-				waiting := got(change(t, e.w.plan(), "flotilla_promotion.prod").After, "waiting_for")
-				if !strings.Contains(waiting, want) {
-					t.Errorf("it waits for %s, not for %s", waiting, want)
-				}
-				return waiting
-			}
-			e.w.run("apply", "-input=false", "-auto-approve")
-			e.goes("prod")
+			return waiting
+		}
+		e.w.run("apply", "-input=false", "-auto-approve")
+		e.goes("prod")
 
-			// Where versions change before they are proven, those in between are left out.
-			e.change("1.8.0", "1.9.0")
-			e.apply()
-			e.change("1.9.0", "1.9.1")
-			e.goes("dev", "prod")
-			if between := git(t, url, "log", "--format=%h", "-S1.9.0", "prod"); between != "" {
-				t.Errorf("prod had the version in between, by %s", between)
-			}
+		// Where versions change before they are proven, those in between are left out.
+		e.change("1.8.0", "1.9.0")
+		e.apply()
+		e.change("1.9.0", "1.9.1")
+		e.goes("dev", "prod")
+		if between := git(t, e.url, "log", "--format=%h", "-S1.9.0", "prod"); between != "" {
+			t.Errorf("prod had the version in between, by %s", between)
+		}
 
-			// While open is false, nothing goes through; hold keeps the value, and a gate of time and of approval waits.
-			with("\n  open = false")
-			e.change("1.9.1", "2.0.0")
-			e.goes("dev")
-			waits("the gate to open")
-			with("\n  hold = true")
-			waits("the end of hold")
-			with("\n  soak = \"24h\"\n  now = plantimestamp()")
-			waits("the soak time, until ")
-			with("\n  now = plantimestamp()\n  windows = [{ kind = \"deny\", schedule = \"* * * * *\", duration = \"24h\" }]")
-			waits("a window")
-			with("\n  approval = true")
-			approval := strings.TrimPrefix(waits("an approval: "), "an approval: ")
+		// While open is false, nothing goes through; hold keeps the value, and a gate of time and of approval waits.
+		with("\n  open = false")
+		e.change("1.9.1", "2.0.0")
+		e.goes("dev")
+		waits("the gate to open")
+		with("\n  hold = true")
+		waits("the end of hold")
+		with("\n  soak = \"24h\"\n  now = plantimestamp()")
+		waits("the soak time, until ")
+		with("\n  now = plantimestamp()\n  windows = [{ kind = \"deny\", schedule = \"* * * * *\", duration = \"24h\" }]")
+		waits("a window")
+		with("\n  approval = true")
+		approval := strings.TrimPrefix(waits("an approval: "), "an approval: ")
 
-			// pin sets the value by hand, and is seen in the plan.
-			with("\n  pin = { payments = \"1.6.0\", reports = \"2.0.0\" }")
-			if plan := change(t, e.w.plan(), "flotilla_promotion.prod"); !strings.Contains(got(plan.After, "promoted"), "1.6.0") || !strings.Contains(got(plan.After, "waiting_for"), "the end of pin") {
-				t.Errorf("pinned: %v", plan.After)
-			}
-			if changed := e.apply(); !slices.Equal(changed, []string{"prod"}) {
-				t.Errorf("a pin writes %v", changed)
-			}
+		// pin sets the value by hand, and is seen in the plan.
+		with("\n  pin = { payments = \"1.6.0\", reports = \"2.0.0\" }")
+		if plan := change(t, e.w.plan(), "flotilla_promotion.prod"); !strings.Contains(got(plan.After, "promoted"), "1.6.0") || !strings.Contains(got(plan.After, "waiting_for"), "the end of pin") {
+			t.Errorf("pinned: %v", plan.After)
+		}
+		if changed := e.apply(); !slices.Equal(changed, []string{"prod"}) {
+			t.Errorf("a pin writes %v", changed)
+		}
 
-			// A lost state is imported with its value.
-			with("\n  open = false")
-			e.w.run("state", "rm", "flotilla_promotion.prod")
-			value, err := json.Marshal(map[string]string{"payments": "1.6.0", "reports": "2.0.0"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			e.w.run("import", "-input=false", "flotilla_promotion.prod", string(value))
-			if changed := e.apply(); len(changed) > 0 {
-				t.Errorf("after a state that was lost, %v changes", changed)
-			}
-			with("\n  approval = true\n  approvals = [" + approval + "]")
-			e.goes("prod")
-		})
-	}
+		// A lost state is imported with its value.
+		with("\n  open = false")
+		e.w.run("state", "rm", "flotilla_promotion.prod")
+		value, err := json.Marshal(map[string]string{"payments": "1.6.0", "reports": "2.0.0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.w.run("import", "-input=false", "flotilla_promotion.prod", string(value))
+		if changed := e.apply(); len(changed) > 0 {
+			t.Errorf("after a state that was lost, %v changes", changed)
+		}
+		with("\n  approval = true\n  approvals = [" + approval + "]")
+		e.goes("prod")
+	})
 }
 
 // The configuration of stage reads what is proven from the state of dev.
 func TestTheGuideOnPromotionPromotesFromConfigurationToConfiguration(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-			dev := newEnvironments(t, tool, example(t, "rollouts/promotion", url), url, "dev", "prod")
-			writeFile(t, filepath.Join(dev.w.path, "outputs.tf"), "output \"proven\" {\n  value = flotilla_assignment.dev.proven\n}\n")
-			block := guideBlock(t, "promotion.md.tmpl", "terraform_remote_state")
-			configuration := map[string]string{
-				"required_providers.tf": requiredProviders,
-				"dev.tf": "data \"terraform_remote_state\" \"dev\" {\n  backend = \"local\"\n  config  = { path = \"" +
-					filepath.ToSlash(filepath.Join(dev.w.path, "terraform.tfstate")) + "\" }\n}\n",
-				"stage.tf": block,
-			}
-			dev.w.run("apply", "-input=false", "-auto-approve")
-			dev.w.run("apply", "-input=false", "-auto-approve") // which has it proven
-			stage := newWorkdir(t, tool, configuration)
-			stage.run("apply", "-input=false", "-auto-approve")
-			plan := change(t, stage.plan(), "flotilla_promotion.stage")
-			if !strings.Contains(got(plan.After, "candidate"), "1.8.0") || !strings.Contains(got(plan.After, "waiting_for"), "the soak time, until ") || field(plan.After, "promoted") != nil {
-				t.Errorf("it says %v", plan.After)
-			}
-			writeFile(t, filepath.Join(stage.path, "stage.tf"), strings.Replace(block, `"24h"`, `"0s"`, 1))
-			if plan := change(t, stage.plan(), "flotilla_promotion.stage"); !strings.Contains(got(plan.After, "promoted"), "1.8.0") {
-				t.Errorf("after the soak time: %v", plan.After)
-			}
-		})
-	}
+	environmentsOf(t, oneTool(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, dev *environments) {
+		writeFile(t, filepath.Join(dev.w.path, "outputs.tf"), "output \"proven\" {\n  value = flotilla_assignment.dev.proven\n}\n")
+		block := guideBlock(t, promotionGuide, "terraform_remote_state")
+		configuration := map[string]string{
+			"required_providers.tf": requiredProviders,
+			"dev.tf": "data \"terraform_remote_state\" \"dev\" {\n  backend = \"local\"\n  config  = { path = \"" +
+				filepath.ToSlash(filepath.Join(dev.w.path, "terraform.tfstate")) + "\" }\n}\n",
+			"stage.tf": block,
+		}
+		dev.w.run("apply", "-input=false", "-auto-approve")
+		dev.w.run("apply", "-input=false", "-auto-approve") // which has it proven
+		stage := newWorkdir(t, dev.w.tool, configuration)
+		stage.run("apply", "-input=false", "-auto-approve")
+		plan := change(t, stage.plan(), "flotilla_promotion.stage")
+		if !strings.Contains(got(plan.After, "candidate"), "1.8.0") || !strings.Contains(got(plan.After, "waiting_for"), "the soak time, until ") || field(plan.After, "promoted") != nil {
+			t.Errorf("it says %v", plan.After)
+		}
+		writeFile(t, filepath.Join(stage.path, "stage.tf"), strings.Replace(block, `"24h"`, `"0s"`, 1))
+		if plan := change(t, stage.plan(), "flotilla_promotion.stage"); !strings.Contains(got(plan.After, "promoted"), "1.8.0") {
+			t.Errorf("after the soak time: %v", plan.After)
+		}
+	})
 }

@@ -25,6 +25,18 @@ func newEnvironments(t *testing.T, tool string, configuration map[string]string,
 	return &environments{newWorkdir(t, tool, configuration), configuration, url, names}
 }
 
+// environmentsOf runs a test with each tool, on an example that writes to a repository of its own.
+func environmentsOf(t *testing.T, tools map[string]string, name string, names []string, test func(t *testing.T, e *environments)) {
+	t.Helper()
+	for tool, path := range tools {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
+			test(t, newEnvironments(t, path, example(t, name, url), url, names...))
+		})
+	}
+}
+
 // tips are the commits of the branches; "" where there is no branch.
 func (e *environments) tips() map[string]string {
 	e.w.t.Helper()
@@ -103,61 +115,51 @@ func example(t *testing.T, name, url string) map[string]string {
 // What the guide on promotion says of one configuration: no apply writes dev and prod, and a plan says what is proven.
 func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 	t.Parallel()
-	for name, tool := range tools(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-			e := newEnvironments(t, tool, example(t, "rollouts/promotion", url), url, "dev", "prod")
-			e.w.run("apply", "-input=false", "-auto-approve") // each with the versions that it begins with
-			e.goes("prod")                                    // which gets what dev began with
-			e.change("1.8.0", "1.9.0")
+	environmentsOf(t, tools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
+		e.w.run("apply", "-input=false", "-auto-approve") // each with the versions that it begins with
+		e.goes("prod")                                    // which gets what dev began with
+		e.change("1.8.0", "1.9.0")
 
-			plan := e.w.plan()
-			dev := change(t, plan, "flotilla_assignment.dev")
-			if was, is := field(dev.Before, "proven"), field(dev.After, "proven"); fmt.Sprint(was) != fmt.Sprint(is) || was == nil {
-				t.Errorf("the plan that writes shows that %v becomes %v", was, is)
-			}
-			if changed := e.apply(); !slices.Equal(changed, []string{"dev"}) {
-				t.Fatalf("the first apply writes %v", changed)
-			}
-			plan = e.w.plan()
-			dev = change(t, plan, "flotilla_assignment.dev")
-			if is := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(is, "1.9.0") || !strings.Contains(got(dev.After, "changes"), "the candidate is proven") {
-				t.Errorf("the next plan says %v, that %s is proven", got(dev.After, "changes"), is)
-			}
-			if prod := change(t, plan, "flotilla_promotion.prod"); strings.Contains(got(prod.After, "promoted"), "1.9.0") || !strings.Contains(got(prod.After, "waiting_for"), "the next plan") {
-				t.Errorf("the candidate that arrives is let through: %v", prod.After)
-			}
-			if changed := e.apply(); len(changed) > 0 {
-				t.Fatalf("the second apply writes %v", changed)
-			}
-			plan = e.w.plan()
-			if prod := change(t, plan, "flotilla_promotion.prod"); !strings.Contains(got(prod.After, "promoted"), "1.9.0") {
-				t.Errorf("the plan after it lets nothing through: %v", prod.After)
-			}
-			e.goes("prod")
-		})
-	}
+		plan := e.w.plan()
+		dev := change(t, plan, "flotilla_assignment.dev")
+		if was, is := field(dev.Before, "proven"), field(dev.After, "proven"); fmt.Sprint(was) != fmt.Sprint(is) || was == nil {
+			t.Errorf("the plan that writes shows that %v becomes %v", was, is)
+		}
+		if changed := e.apply(); !slices.Equal(changed, []string{"dev"}) {
+			t.Fatalf("the first apply writes %v", changed)
+		}
+		plan = e.w.plan()
+		dev = change(t, plan, "flotilla_assignment.dev")
+		if is := fmt.Sprint(field(dev.After, "proven")); !strings.Contains(is, "1.9.0") || !strings.Contains(got(dev.After, "changes"), "the candidate is proven") {
+			t.Errorf("the next plan says %v, that %s is proven", got(dev.After, "changes"), is)
+		}
+		if prod := change(t, plan, "flotilla_promotion.prod"); strings.Contains(got(prod.After, "promoted"), "1.9.0") || !strings.Contains(got(prod.After, "waiting_for"), "the next plan") {
+			t.Errorf("the candidate that arrives is let through: %v", prod.After)
+		}
+		if changed := e.apply(); len(changed) > 0 {
+			t.Fatalf("the second apply writes %v", changed)
+		}
+		plan = e.w.plan()
+		if prod := change(t, plan, "flotilla_promotion.prod"); !strings.Contains(got(prod.After, "promoted"), "1.9.0") {
+			t.Errorf("the plan after it lets nothing through: %v", prod.After)
+		}
+		e.goes("prod")
+	})
 }
 
 func TestACompanysVersionsMoveOneEnvironmentAnApply(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-			e := newEnvironments(t, tool, example(t, "company", url), url, "dev", "stage", "prod")
-			e.apply()
-			for name, has := range map[string]bool{"dev": true, "stage": false, "prod": false} { // which have nothing until something is promoted
-				if got := strings.Contains(git(t, url, "ls-tree", "-r", "--name-only", name), "namespace.yaml"); got != has {
-					t.Errorf("the first apply writes workloads to %s: %v", name, got)
-				}
+	environmentsOf(t, oneTool(t), "company", []string{"dev", "stage", "prod"}, func(t *testing.T, e *environments) {
+		e.apply()
+		for name, has := range map[string]bool{"dev": true, "stage": false, "prod": false} { // which have nothing until something is promoted
+			if got := strings.Contains(git(t, e.url, "ls-tree", "-r", "--name-only", name), "namespace.yaml"); got != has {
+				t.Errorf("the first apply writes workloads to %s: %v", name, got)
 			}
-			e.goes("stage", "prod")
-			e.change(`"4.2.0"`, `"4.3.0"`)
-			e.goes("dev", "stage", "prod") // of prod, the canary, which has to soak for an hour
-		})
-	}
+		}
+		e.goes("stage", "prod")
+		e.change(`"4.2.0"`, `"4.3.0"`)
+		e.goes("dev", "stage", "prod") // of prod, the canary, which has to soak for an hour
+	})
 }
 
 const lifeOfAControlPlane = `
@@ -270,22 +272,6 @@ func TestPromotionWaitsForAPullRequestToBeMerged(t *testing.T) {
 	}
 }
 
-// guideBlock is the block of HCL of a guide that has a text.
-func guideBlock(t *testing.T, guide, with string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "templates", "guides", guide))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range strings.Split(string(text), "```terraform\n")[1:] {
-		if block, _, _ = strings.Cut(block, "```"); strings.Contains(block, with) {
-			return block
-		}
-	}
-	t.Fatalf("%s has no HCL with %q", guide, with)
-	return ""
-}
-
 // Each workload has a gate of its own, which is closed while its change is under way: also in the plan that writes it.
 func TestSingleWorkloadsArePromotedAtTheirOwnPace(t *testing.T) {
 	t.Parallel()
@@ -293,7 +279,7 @@ func TestSingleWorkloadsArePromotedAtTheirOwnPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			configuration := func(payments string) string {
-				return requiredProviders + guideBlock(t, "promotion.md.tmpl", "for_each  = local.versions") + fmt.Sprintf(`
+				return requiredProviders + guideBlock(t, promotionGuide, "for_each  = local.versions") + fmt.Sprintf(`
 locals {
   versions = { payments = %q, reports = "1.0.0" }
   dev = provider::flotilla::fleet({

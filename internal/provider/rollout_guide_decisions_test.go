@@ -1,0 +1,228 @@
+package provider_test
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// What the guide on staged rollouts says of a change that fails, and of what people decide.
+
+func TestTheGuideOnStagedRolloutsHaltsAndLetsThroughWhatMends(t *testing.T) {
+	t.Parallel()
+	for name, mend := range map[string]func(s *staged){
+		"it is ready again": func(s *staged) { s.report("ready", "canary-1"); s.run("2 1 2 1") },
+		"newer content":     func(s *staged) { s.want("3"); s.run("3 1 1 1") },
+		"rollback_to": func(s *staged) {
+			s.edit("  rollout = {", fmt.Sprintf("  rollback_to = %q\n  rollout = {", git(t, s.url, "rev-parse", "prod^")))
+			s.run("1 1 1 1")
+			s.edit(regexp.MustCompile(`  rollback_to = .*\n`).FindString(s.hcl), "")
+			s.run("2 1 1 1") // it begins again at the first stage
+		},
+		"expedite": func(s *staged) {
+			s.edit(ofTheRollout, fmt.Sprintf("expedite = [%q]\n    ", s.id())+ofTheRollout)
+			s.run("2 2 2 2")
+		},
+	} {
+		for _, how := range []string{"failed", "stuck"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				s := newStaged(t, guideBacks, guideHalts)
+				s.want("2")
+				s.run("2 1 1 1")
+				if how == "failed" {
+					s.report("failed", "canary-1")
+				} else {
+					s.report("progressing", "canary-1")
+					s.run("2 1 1 1")
+					s.run("2 1 1 1")
+				}
+				s.run("2 1 1 1")
+				s.saysThat(map[string]string{"failed": "1 cluster has failed", "stuck": "1 cluster is not ready in time"}[how])
+				mend(s)
+			})
+		}
+	}
+}
+
+func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
+	t.Parallel()
+	fails := func(s *staged, since time.Duration) { // by the next run
+		s.report("failed", "canary-1")
+		s.says["canary-1"]["since"] = s.clock.now.Add(time.Hour - since).Format(time.RFC3339)
+	}
+	s := newStaged(t)
+	before := git(t, s.url, "rev-parse", "prod")
+	s.want("2")
+	s.run("2 1 1 1")
+	s.haveIt("canary-1", "2 1 2 1")
+	fails(s, 4*time.Minute)
+	s.report("ready", "america-1")
+	s.run("2 1 2 1") // which halts
+	s.saysThat("it is rolled back if that lasts until " + s.clock.now.Add(time.Minute).Format(time.RFC3339))
+	forth := s.tip()
+	s.runAfter(time.Minute, "1 1 1 1")
+	s.saysThat("failed and was rolled back")
+	if got := git(t, s.url, "rev-parse", "prod^"); got != forth {
+		t.Error("going back made more commits than one")
+	}
+	if changed := git(t, s.url, "diff", "--stat", before, "prod", "--", "canary", "europe", "america", "asia"); changed != "" {
+		t.Errorf("the hosts are not as before:\n%s", changed)
+	}
+	retry := regexp.MustCompile(`add "([^"]+)" to approvals`).FindStringSubmatch(s.said)
+	if retry == nil {
+		t.Fatalf("the plan prints no approval: %s", s.said)
+	}
+	for _, cluster := range []string{"canary-1", "america-1"} {
+		s.report("ready", cluster)
+	}
+	if plan := s.run("1 1 1 1"); !plan.Empty() { // it is not tried again
+		t.Errorf("what was rolled back plans %s", s.said)
+	}
+	s.w.Lose(prodAssignment)
+	s.run("1 1 1 1") // by the records
+	s.saysThat("failed and was rolled back")
+	s.edit(ofTheRollout, fmt.Sprintf("approvals = [%q]\n    ", retry[1])+ofTheRollout)
+	s.run("2 1 1 1")
+
+	// Newer content came before the last one was proven.
+	s = newStaged(t)
+	s.want("2")
+	s.run("2 1 1 1")
+	s.want("3")
+	s.run("3 1 1 1")
+	fails(s, 50*time.Minute)
+	s.run("1 1 1 1")
+
+	// A failure of the cluster, of no assignment in particular.
+	s = newStaged(t)
+	s.want("2")
+	s.run("2 1 1 1")
+	fails(s, 50*time.Minute)
+	delete(s.says["canary-1"], "assignment")
+	s.run("2 1 1 1")
+	s.saysThat("names no assignment, so it is not rolled back")
+
+	// failed_for before a change halts.
+	s = newStaged(t, guideBacks, guideHalts+"\n    failed_for = \"30m\"")
+	s.want("2")
+	s.run("2 1 1 1")
+	fails(s, 20*time.Minute)
+	s.run("2 1 1 1")
+	s.saysThat("waits for clusters to be ready")
+	s.runAfter(10*time.Minute, "2 1 1 1")
+	s.saysThat("since this one failed")
+}
+
+func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
+	t.Parallel()
+	approved := func(s *staged) {
+		s.edit(ofTheRollout, fmt.Sprintf("approvals = [%q]\n    ", s.id())+ofTheRollout)
+	}
+	t.Run("approval", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, guideRegions, guideRegions+", approval = true")
+		s.want("2")
+		s.run("2 1 1 1")
+		s.haveIt("canary-1", "2 1 1 1")
+		s.saysThat(`waits for an approval: "` + s.id() + `"`)
+		approved(s)
+		s.want("3") // for which it is not
+		s.run("3 1 1 1")
+		s.haveIt("canary-1", "3 1 1 1")
+		s.edit(regexp.MustCompile(`approvals = .*\n    `).FindString(s.hcl), "")
+		approved(s)
+		s.run("3 1 3 1")
+	})
+	t.Run("expedite by a bare name", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, ofTheRollout, `expedite = ["payments-live"]`+"\n    "+ofTheRollout)
+		s.want("2")
+		s.run("2 2 2 2")
+		s.saysThat(`Expedite "payments-live" is for whatever that gets later, too`)
+		s.want("3")
+		s.run("3 3 3 3")
+	})
+	t.Run("expedite of a content", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, guideRegions, guideRegions+", approval = true")
+		s.want("2")
+		s.run("2 1 1 1")
+		s.edit(ofTheRollout, fmt.Sprintf("expedite = [%q]\n    ", s.id())+ofTheRollout)
+		s.run("2 2 2 2")
+		s.want("3")
+		s.run("3 2 2 2")
+	})
+	t.Run("holds", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t)
+		until := s.clock.now.Add(150 * time.Minute).Format(time.RFC3339)
+		s.edit("  rollout = {", fmt.Sprintf("  holds = [{ hosts = [\"canary\"], reason = \"audit\", until = %q }]\n  rollout = {", until))
+		s.want("2")
+		s.run("1 1 1 1")
+		s.saysThat("waits for a hold: audit, until " + until)
+		s.run("1 1 1 1")
+		s.run("2 1 1 1")
+		s.edit(`hosts = ["canary"]`, `hosts = ["nowhere"]`)
+		s.run("2 1 1 1")
+		s.saysThat("Hold of what is not there")
+	})
+	t.Run("rollback_to", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, guideRegions, guideRegions+", approval = true")
+		first := s.tip()
+		s.want("2")
+		s.run("2 1 1 1")
+		s.edit("  rollout = {", fmt.Sprintf("  rollback_to = %q\n  rollout = {", first), `"0 0 24 12 *"`, `"0 0 11 1 *"`) // behind closed windows, too
+		s.run("1 1 1 1")
+		s.edit(fmt.Sprintf("  rollback_to = %q\n", first), "", `"0 0 11 1 *"`, `"0 0 24 12 *"`)
+		s.run("2 1 1 1")
+	})
+	t.Run("a move", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t)
+		s.want("2")
+		s.run("2 1 1 1")
+		s.edit(`branch = "prod" }`, `branch = "elsewhere" }`)
+		_, said := s.w.Plan(t.Context(), s.configuration())
+		if said.Err() == nil || !said.Has("Cannot move during a rollout") {
+			t.Errorf("a move while something waits: %v", said)
+		}
+	})
+}
+
+func TestTheGuideOnStagedRolloutsKeepsItsWindows(t *testing.T) {
+	t.Parallel()
+	s := newStaged(t)
+	year := s.clock.now.Year()
+	christmas := time.Date(year, 12, 23, 22, 30, 0, 0, time.UTC) // half an hour before midnight in Berlin
+	s.clock.now = christmas
+	s.want("2")
+	plan, said := s.w.Plan(t.Context(), s.configuration())
+	if said.Err() != nil {
+		t.Fatal(said.Err())
+	}
+	tip := s.tip()
+	s.clock.now = christmas.Add(time.Hour) // the window has closed
+	if said := s.w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Windows have closed") || s.tip() != tip {
+		t.Errorf("a plan that is applied behind closed windows: %v", said)
+	}
+	s.run("1 1 1 1")
+	s.saysThat("waits for a window")
+	s.edit(`windows = [`, `windows = [
+      { kind = "allow", schedule = "0 0 * * *", duration = "24h" },`) // deny wins
+	s.run("1 1 1 1")
+	s.edit(ofTheRollout, `expedite = ["payments-live"]`+"\n    "+ofTheRollout)
+	s.run("2 2 2 2")
+	s.edit(`expedite = ["payments-live"]`+"\n    ", "")
+	s.report("ready", "canary-1", "europe-1", "america-1", "asia-1")
+	s.clock.now = christmas.AddDate(0, 0, 4)
+	s.run("2 2 2 2")
+	s.want("3")
+	s.run("3 2 2 2") // 72 hours are over
+	s.edit(`"0 0 24 12 *"`, `"0 0 28 12 *"`)
+	s.report("failed", "canary-1")
+	s.run("2 2 2 2") // going back waits for no window
+	s.saysThat("failed and was rolled back")
+}

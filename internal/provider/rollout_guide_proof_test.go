@@ -1,0 +1,291 @@
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What the guide on staged rollouts says of what proves a change.
+
+func TestTheGuideOnStagedRolloutsPassesStagesThatAChangeDoesNotReach(t *testing.T) {
+	t.Parallel()
+	s := newStaged(t)
+	s.want("2")
+	s.run("2 1 1 1")
+	// Another deployment target goes its own way, and reaches the last stage alone.
+	s.edit("target_policies = [{", `target_policies = [{ name = "asia", deployment_target_selector = { match_labels = { only = "asia" } }, cluster_type_selector = { match_expressions = [{ key = "ring", operator = "DoesNotExist" }] } }, {`,
+		`deployment_target_selector = {},`, `deployment_target_selector = { match_expressions = [{ key = "only", operator = "DoesNotExist" }] },`,
+		"live = {", `late = {
+          environment = "prod"
+          labels      = { only = "asia" }
+          manifests   = { repo = "https://git.example.com/late", branch = "main" }
+        }
+        live = {`)
+	s.run("2 1 1 1")
+	s.saysThat(`payments-late`)
+	if got := git(t, s.url, "ls-tree", "-d", "--name-only", "prod", "canary/", "asia/"); strings.Contains(got, "canary/payments-late") || !strings.Contains(got, "asia/payments-late") {
+		t.Errorf("there is\n%s%s", got, s.said)
+	}
+}
+
+func TestTheGuideOnStagedRolloutsCountsClustersAsItSays(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		edits  []string
+		europe string // what is said of it; america is ready
+		says   string
+		goesOn bool
+	}{
+		"half of them are ready": {regions(`, ready_percent = 50`), "progressing", "", true},
+		"not enough are ready":   {regions(`, ready_percent = 51`), "progressing", "", false},
+		"one may fail":           {append(regions(`, max_failed = 1`), guideBacks, guideHalts), "failed", `passes stage 2 of 3 "regions" without 1 cluster: 1 failed`, true},
+		"none may fail":          {append(regions(``), guideBacks, guideHalts), "failed", "waits for newer content, since this one failed: 1 cluster has failed", false},
+		"unknown is not ready":   {regions(``), "", "", false},
+		"unknown is skipped":     {append(regions(``), ofTheRollout, `unknown = "skip"`+"\n    "+ofTheRollout), "", `passes stage 2 of 3 "regions" without 1 cluster: 1 unknown`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStaged(t, test.edits...)
+			s.want("2")
+			s.run("2 1 1 1")
+			s.haveIt("canary-1", "2 2 2 1")
+			s.report("ready", "america-1")
+			delete(s.says, "europe-1")
+			if test.europe != "" {
+				s.report(test.europe, "europe-1")
+			}
+			want := "2 2 2 1"
+			if test.goesOn {
+				want = "2 2 2 2"
+			}
+			s.run(want)
+			s.saysThat(test.says)
+		})
+	}
+}
+
+func TestTheGuideOnStagedRolloutsIsRightAboutWhatWasProven(t *testing.T) {
+	t.Parallel()
+	s := newStaged(t, guideBacks, guideHalts)
+	s.want("2")
+	s.run("2 1 1 1")
+	s.haveIt("canary-1", "2 1 2 1")
+	s.report("progressing", "canary-1") // revokes nothing
+	s.haveIt("america-1", "2 2 2 1")
+	s.report("failed", "canary-1")
+	s.haveIt("europe-1", "2 2 2 1")
+	s.saysThat(`1 cluster has failed at stage 1 of 3 "canary"`)
+	s.report("ready", "canary-1") // it goes on by itself
+	s.run("2 2 2 2")
+	s.report("failed", "canary-1")
+	s.report("ready", "asia-1")
+	if plan := s.run("2 2 2 2"); afterProd(plan)["rolled_out"] != false {
+		t.Errorf("with a failed canary it ends: %s", s.said)
+	}
+	s.ends("canary-1", "2 2 2 2")
+}
+
+func TestTheGuideOnStagedRolloutsEndsWhereItsNumbersAllowIt(t *testing.T) {
+	t.Parallel()
+	silent := []string{ofTheRollout, `unknown = "skip"` + "\n    " + ofTheRollout}
+	for name, test := range map[string]struct {
+		edits   []string
+		verdict string // of the canary; "" says nothing
+		waits   int    // further hours
+		says    string
+	}{
+		"no cluster says anything":                     {silent, "", 2, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
+		"no cluster says anything, without a deadline": {[]string{guideLate, "    unknown = \"skip\"\n"}, "", 1, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`},
+		"all failed, as they may":                      {[]string{guideCanary, guideCanary + ", max_failed = 1"}, "failed", 0, `passes stage 1 of 3 "canary" without 1 cluster: 1 failed`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStaged(t, test.edits...)
+			s.want("2")
+			s.run("2 1 1 1")
+			delete(s.says, "canary-1")
+			if test.verdict != "" {
+				s.report(test.verdict, "canary-1")
+			}
+			for range test.waits {
+				s.run("2 1 1 1")
+			}
+			s.run("2 1 2 1")
+			s.saysThat(test.says)
+		})
+	}
+	// Without unknown = "skip", a cluster that says nothing is waited for, and stuck after the deadline.
+	t.Run("who says nothing is stuck", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, guideBacks, guideHalts)
+		s.want("2")
+		delete(s.says, "canary-1")
+		s.run("2 1 1 1")
+		s.run("2 1 1 1")
+		s.run("2 1 1 1")
+		s.run("2 1 1 1")
+		s.saysThat("since this one is stuck: 1 cluster is not ready in time")
+	})
+	t.Run("who says nothing is waited for", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, guideLate, "")
+		s.want("2")
+		delete(s.says, "canary-1")
+		for range 5 {
+			s.run("2 1 1 1")
+		}
+		s.saysThat("waits for clusters to be ready")
+	})
+	t.Run("a batch that is slow", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, guideLate, "", "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
+		s.want("2")
+		s.run("2 1 1 1")
+		s.haveIt("canary-1", "2 1 2 1")
+		s.report("progressing", "america-1")
+		s.run("2 1 2 1")
+		s.run("2 2 2 1")
+		s.haveIt("europe-1", "2 2 2 2")
+		s.saysThat(`passes stage 2 of 3 "regions" without 1 cluster: 1 not ready yet`)
+	})
+	t.Run("a batch that is stuck", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, guideBacks, guideHalts, "max_concurrent = 1", "max_concurrent = 1, ready_percent = 50")
+		s.want("2")
+		s.run("2 1 1 1")
+		s.haveIt("canary-1", "2 1 2 1")
+		s.report("progressing", "america-1")
+		for range 3 {
+			s.run("2 1 2 1")
+		}
+		s.saysThat("since this one is stuck: 1 cluster is not ready in time")
+	})
+	t.Run("a batch that is stuck, as it may", func(t *testing.T) {
+		t.Parallel()
+		s := newStaged(t, "max_concurrent = 1", "max_concurrent = 1, max_failed = 1")
+		s.want("2")
+		s.run("2 1 1 1")
+		s.haveIt("canary-1", "2 1 2 1")
+		s.report("progressing", "america-1")
+		s.run("2 1 2 1")
+		s.run("2 1 2 1")
+		s.run("2 2 2 1")
+		s.haveIt("europe-1", "2 2 2 2")
+		s.saysThat(`passes stage 2 of 3 "regions" without 1 cluster: 1 stuck`)
+	})
+}
+
+func TestTheGuideOnStagedRolloutsLetsTimeCountWhereNobodyReports(t *testing.T) {
+	t.Parallel()
+	s := newStaged(t)
+	s.says = nil // the feedback = {} of the guide
+	s.want("2")
+	s.run("2 1 1 1")
+	s.saysThat("waits for the soak time")
+	s.run("2 1 2 1")
+	s.run("2 2 2 1")
+	s.run("2 2 2 2")
+	if plan := s.run("2 2 2 2"); afterProd(plan)["rolled_out"] != true {
+		t.Errorf("it does not end: %s", s.said)
+	}
+
+	s = newStaged(t, `      { name = "asia-1", cluster_type = "asia" },`+"\n", "")
+	s.want("2")
+	s.run("2 1 1 1")
+	s.saysThat("Only time proves a change on asia, of which the fleet has no clusters")
+	s.haveIt("canary-1", "2 1 2 1", "america-1", "2 2 2 1", "europe-1", "2 2 2 2")
+	s.saysThat("waits for the soak time")
+	if plan := s.run("2 2 2 2"); afterProd(plan)["rolled_out"] != true {
+		t.Errorf("it does not end: %s", s.said)
+	}
+}
+
+func TestTheGuideOnStagedRolloutsSaysWhatStartsAgain(t *testing.T) {
+	t.Parallel()
+	s := newStaged(t)
+	s.want("2")
+	s.run("2 1 1 1")
+	s.haveIt("canary-1", "2 1 2 1")
+	s.want("3")
+	s.run("3 1 2 1")
+	s.haveIt("canary-1", "3 1 3 1", "america-1", "3 3 3 1", "europe-1", "3 3 3 3")
+	s.ends("asia-1", "3 3 3 3")
+
+	// Another placement on hosts that were there.
+	s.edit("live = {", `late = {
+          environment = "prod"
+          manifests   = { repo = "https://git.example.com/late", branch = "main" }
+        }
+        live = {`)
+	s.run("3 3 3 3")
+	if got := git(t, s.url, "ls-tree", "-d", "--name-only", "prod", "canary/", "europe/", "america/", "asia/"); strings.Count(got, "payments-late") != 1 || !strings.Contains(got, "canary/payments-late") {
+		t.Errorf("there is\n%s", got)
+	}
+}
+
+func TestTheGuideOnStagedRolloutsSaysWhatHostsThatJoinGet(t *testing.T) {
+	t.Parallel()
+	joins := func(s *staged, name string) {
+		s.edit(`{ name = "asia" },`, fmt.Sprintf(`{ name = "asia" }, { name = %q, labels = { ring = "region" } },`, name))
+	}
+	has := func(s *staged, name string) bool {
+		return git(t, s.url, "ls-tree", "-d", "--name-only", "prod", name+"/payments-live") != ""
+	}
+	s := newStaged(t)
+	joins(s, "africa")
+	if plan := s.run("1 1 1 1"); !has(s, "africa") || afterProd(plan)["rolled_out"] != true {
+		t.Errorf("a host that joins does not get what is released at once: %s", s.said)
+	}
+	s.want("2")
+	s.run("2 1 1 1")
+	joins(s, "oceania")
+	if s.run("2 1 1 1"); has(s, "oceania") {
+		t.Errorf("a host that joins while a change is under way does not wait for its stage: %s", s.said)
+	}
+	s.report("ready", "canary-1")
+	for range 5 { // of each batch
+		s.clock.now = s.clock.now.Add(time.Hour)
+		apply(t, s.w, s.configuration())
+		s.report("ready", "america-1", "europe-1")
+	}
+	if !has(s, "oceania") || s.versions() != "2 2 2 2" {
+		t.Errorf("it has not come to its stage: %s", s.versions())
+	}
+}
+
+func TestTheGuideOnStagedRolloutsLeavesOutAnEmptyListOfHosts(t *testing.T) {
+	t.Parallel()
+	s := newStaged(t, "stages = [", `stages = [
+      { name = "empty", hosts = [] },`)
+	s.want("2")
+	s.run("2 1 1 1")
+	s.saysThat(`Stage "empty" selects no host of the fleet, and is skipped`)
+}
+
+func TestTheGuideOnStagedRolloutsProvesWhatAWorkloadRequiresFirst(t *testing.T) {
+	t.Parallel()
+	s := newStaged(t)
+	s.edit("workloads = [{", `workloads = [{
+      name      = "base"
+      workspace = "payments"
+      deployment_targets = {
+        live = { environment = "prod", manifests = { repo = "https://git.example.com/base", tag = "base1" } }
+      }
+    }, {
+      requires  = ["base"]`)
+	s.atOnce()
+	s.want("2")
+	s.edit("base1", "base2")
+	s.run("1 1 1 1")
+	s.saysThat("spec.ref.tag, on canary: base-live")
+	s.report("ready", "canary-1")
+	s.says["canary-1 base"] = maps.Clone(s.says["canary-1"])
+	s.says["canary-1 base"]["assignment"] = "canary/base-live"
+	s.run("2 1 1 1")
+	if base := git(t, s.url, "grep", "-c", "base2", "prod", "--", "canary", "america", "europe"); !strings.Contains(base, "canary/base-live") {
+		t.Errorf("base2 is at %s", base)
+	}
+}
