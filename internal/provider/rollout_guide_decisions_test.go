@@ -2,9 +2,13 @@ package provider_test
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
 // What the guide on staged rollouts says of a change that fails, and of what people decide.
@@ -94,6 +98,30 @@ func TestTheGuideOnStagedRolloutsRollsBackWhatFailsForLongEnough(t *testing.T) {
 	s.run("3 1 1 1")
 	fails(s, 50*time.Minute)
 	s.run("1 1 1 1")
+	s.want("4") // something changes
+	s.run("4 1 1 1")
+
+	// After a lost state, the records do not show the folders that the change had added.
+	s = newStaged(t)
+	s.edit("live = {", `late = {
+          environment = "prod"
+          manifests   = { repo = "https://git.example.com/late", branch = "main" }
+        }
+        live = {`)
+	late := func() bool { return git(t, s.url, "ls-tree", "prod", "canary/payments-late") != "" }
+	s.run("1 1 1 1")
+	s.report("ready", "canary-1")
+	s.says["canary-1 late"] = maps.Clone(s.says["canary-1"])
+	maps.Copy(s.says["canary-1 late"], map[string]any{"assignment": "canary/payments-late", "verdict": "failed"})
+	for _, there := range []bool{false, false, true} { // it is rolled back, is not tried again, and is tried again
+		if there {
+			s.w.Lose(prodAssignment)
+			delete(s.says, "canary-1 late")
+		}
+		if s.run("1 1 1 1"); late() != there {
+			t.Errorf("what the change had added is there: %v; the plan says %s", !there, s.said)
+		}
+	}
 
 	// A failure of the cluster, of no assignment in particular.
 	s = newStaged(t)
@@ -167,6 +195,12 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.edit(`hosts = ["canary"]`, `hosts = ["nowhere"]`)
 		s.run("2 1 1 1")
 		s.saysThat("Hold of what is not there")
+		// Without until, it lasts until it is removed.
+		s.edit(`hosts = ["nowhere"]`, `hosts = ["canary"]`, fmt.Sprintf(", until = %q", until), "")
+		s.want("3")
+		s.run("2 1 1 1")
+		s.edit(`  holds = [{ hosts = ["canary"], reason = "audit" }]`+"\n", "")
+		s.run("3 1 1 1")
 	})
 	t.Run("rollback_to", func(t *testing.T) {
 		t.Parallel()
@@ -225,4 +259,36 @@ func TestTheGuideOnStagedRolloutsKeepsItsWindows(t *testing.T) {
 	s.report("failed", "canary-1")
 	s.run("2 2 2 2") // going back waits for no window
 	s.saysThat("failed and was rolled back")
+}
+
+func TestTheGuideOnStagedRolloutsWaitsForTheRequestOfTheStepBefore(t *testing.T) {
+	t.Parallel()
+	repo, server, user := giteaWithUser(t)
+	w := providertest.New(startProvider)
+	configuration := func(version string, further map[string]any) providertest.Configuration {
+		maps.Copy(further, atRoot(repo))
+		fleet := providertest.Call{Function: "fleet", Arguments: []any{ringFleet(version, nil)}}
+		about := map[string]any{"name": "dev", "fleet": fleet, "gitops_repo": further["gitops_repo"], "feedback": map[string]any{}}
+		further["evidence"] = providertest.Reading{DataSource: "flotilla_compliance", Attributes: about, Attribute: "evidence"}
+		c := assigned(repo.url, fleet, further)
+		c.Provider = map[string]any{"git": map[string]any{"token": user.Token}}
+		return c
+	}
+	apply(t, w, configuration("1", map[string]any{}))
+	proposed := configuration("2", map[string]any{"rollout": ringRollout(nil), "delivery": map[string]any{"mode": "pull_request", "forge": "gitea"}})
+	apply(t, w, proposed)
+	if plan, said := mustPlan(t, w, proposed); !plan.Empty() {
+		t.Errorf("while a request is open, the plan says %q %s", linesOf(plan), said)
+	}
+	first := requests(t, server, user)
+	if len(first) != 1 {
+		t.Fatalf("requests %+v", first)
+	}
+	mergeRequest(t, server, user, first[0].Number, first[0].Head.SHA)
+	apply(t, w, proposed)
+	if all := requests(t, server, user); len(all) != 2 {
+		t.Fatalf("after the merge, requests %+v", all)
+	} else if content := files(t, repo.clone(t, all[1].Head.Ref)); !strings.Contains(content["region/app-core/platform-config.yaml"], "VERSION: \"2\"") || strings.Contains(content["rest/app-core/platform-config.yaml"], "VERSION: \"2\"") {
+		t.Errorf("the second request has %v", content)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 )
 
 // What the guide on staged rollouts says of what proves a change.
@@ -201,6 +203,17 @@ func TestTheGuideOnStagedRolloutsLetsTimeCountWhereNobodyReports(t *testing.T) {
 	if plan := s.run("2 2 2 2"); afterProd(plan)["rolled_out"] != true {
 		t.Errorf("it does not end: %s", s.said)
 	}
+}
+
+// The clock of the machine stands still, as it were: each run has the evidence of an hour later.
+func TestTheGuideOnStagedRolloutsGoesByTheTimeOfTheEvidence(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.rollout = ringRollout(map[string]any{"stages": []any{map[string]any{"name": "canary", "hosts": []any{"canary"}, "soak": "1h"}}})
+	r.run("2", "2 1 1")
+	r.report("canary", observe.Ready) // half an hour before the next evidence
+	r.run("2", "2 1 1")
+	r.run("2", "2 2 2")
 }
 
 func TestTheGuideOnStagedRolloutsSaysWhatStartsAgain(t *testing.T) {

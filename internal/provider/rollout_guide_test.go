@@ -203,6 +203,12 @@ func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 	s.run("2 1 1 1")
 	s.saysThat("spec.ref.tag, on canary: payments-live")                                 // what goes now
 	s.saysThat(`stage 1 of 3 "canary", on 1 of 4 hosts: waits for clusters to be ready`) // what waits, and for what
+	if plan := s.runAfter(time.Minute, "2 1 1 1"); !plan.Empty() {                       // canary-1 is ready, with the version before
+		t.Errorf("a run in which all waits as before plans %s", s.said)
+	}
+	if still := fmt.Sprint(s.w.State.Values(prodAssignment)["rolling_out"]); !strings.Contains(still, "waits for clusters to be ready") {
+		t.Errorf("rolling_out is %s", still)
+	}
 	s.report("ready", "canary-1")
 	if plan := s.runAfter(30*time.Minute, "2 1 1 1"); !plan.Empty() { // it has to soak
 		t.Errorf("a run that changes nothing plans %s", s.said)
@@ -212,6 +218,11 @@ func TestTheGuideOnStagedRolloutsGoesFromStageToStage(t *testing.T) {
 	s.ends("asia-1", "2 2 2 2")
 	if plan := s.run("2 2 2 2"); !plan.Empty() {
 		t.Errorf("after the end: %s", s.said)
+	}
+	s.want("3")
+	s.atOnce() // without the rollout
+	if got := s.versions(); got != "3 3 3 3" {
+		t.Errorf("without the rollout an apply writes %s", got)
 	}
 }
 
