@@ -25,7 +25,7 @@ func (m *matrix) update(verb string) {
 // refreshOnly sees what was changed by hand, and nothing else; applied, it changes nothing but the state.
 func (m *matrix) refreshOnly(verb string) {
 	m.foreign()
-	m.refreshed(verb + " after a commit of others")
+	m.plan(verb+" after a commit of others", 0, providertest.RefreshOnly())
 	m.plan("plan after a commit of others", 0)
 	for _, name := range outsideTypes() {
 		rows[name].edit(m)

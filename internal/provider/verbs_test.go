@@ -415,21 +415,7 @@ func (m *matrix) settled(verb string) {
 	m.t.Helper()
 	m.there(verb)
 	m.plan(verb+", and then", 0)
-	m.refreshed(verb + ", and then -refresh-only")
-}
-
-// refreshed holds a refresh to finding everything as the state has it, with what the provider keeps of it. Terraform itself
-// compares numbers of the state with those of a refresh by their precision, and finds others
-// (https://github.com/hashicorp/terraform/issues/36403): so the claim, which always has one, is for the stand-in alone.
-func (m *matrix) refreshed(verb string) {
-	m.t.Helper()
-	options := []providertest.Option{providertest.RefreshOnly()}
-	if _, ok := m.runner.(*providertest.Terraform); ok {
-		options = append(options, providertest.Target(slices.DeleteFunc(m.addresses(), func(address string) bool {
-			return strings.HasPrefix(address, "flotilla_cluster_claim.")
-		})...))
-	}
-	m.plan(verb, 0, options...)
+	m.plan(verb+", and then -refresh-only", 0, providertest.RefreshOnly())
 }
 
 // there holds state and world to what is configured.
