@@ -22,6 +22,7 @@ func TestALinkInThePlaceOfWhatIsOwnedIsReplaced(t *testing.T) {
 func TestASubmoduleInThePlaceOfWhatIsOwnedIsReplaced(t *testing.T) {
 	t.Parallel()
 	isReplaced(t, func(name string) error {
+		run(t, filepath.Dir(name), "git", "rm", "-r", "--quiet", "--cached", filepath.Base(name)) // else git adds no submodule there
 		run(t, filepath.Dir(name), "git", "init", "--quiet", filepath.Base(name))
 		run(t, name, "git", "commit", "--quiet", "--allow-empty", "--message", "of another repository")
 		return nil

@@ -61,7 +61,8 @@ func (s *staging) checkSeen() error {
 	}
 	for k := range s.owned {
 		_, wanted := s.edit.Hosts[k.host].Folders[k.target]
-		if _, there := s.folderAt(k); there && !wanted && !s.staying[k] && !s.isSeen(k) {
+		// What somebody has put in the place of a folder is there, too.
+		if _, there := s.hostAt(s.edit.Owner, k.host).Look(k.target); there && !wanted && !s.staying[k] && !s.isSeen(k) {
 			changed = append(changed, k)
 		}
 	}

@@ -177,9 +177,10 @@ func link(t *testing.T, at string) {
 	}
 }
 
-// submodule puts a repository of its own in the place of what is there, which git adds as a submodule.
+// submodule puts a repository of its own in the place of what is there, which git adds as a submodule once it has forgotten that.
 func submodule(t *testing.T, at string) {
 	t.Helper()
+	git(t, filepath.Dir(at), "rm", "-r", "--quiet", "--cached", filepath.Base(at))
 	if err := os.RemoveAll(at); err != nil {
 		t.Fatal(err)
 	}

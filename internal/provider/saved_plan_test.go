@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -124,6 +125,51 @@ func checkLate(t *testing.T, repo repository, folder string, apply, plan func() 
 	next := plan()
 	if drifted := strings.Contains(name, "folder of the owner") || strings.Contains(name, "another folder of it"); drifted != strings.Contains(next, "by hand") && drifted != strings.Contains(next, "drone/app-edge") {
 		t.Errorf("the next plan says\n%s", next)
+	}
+}
+
+// What somebody puts in the place of a folder between plan and apply is a change of it.
+func TestWhatTookThePlaceOfAFolderSinceThePlanStays(t *testing.T) {
+	t.Parallel()
+	for what, put := range map[string]func(t *testing.T, at string){
+		"link": link, "submodule": submodule, "file": func(t *testing.T, at string) {
+			t.Helper()
+			if err := os.RemoveAll(at); err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, at, "by hand\n")
+		},
+	} {
+		for name, test := range map[string]struct {
+			after   map[string]any // of the fleet
+			destroy bool
+			folder  string
+		}{
+			"of a folder that changes": {map[string]any{"config_containers": []any{
+				map[string]any{"name": "all", "data": map[string]any{"LOG_LEVEL": "debug"}},
+			}}, false, "large/app-core"},
+			"of a folder that goes": {map[string]any{"target_policies": []any{
+				policy("core", map[string]any{"expression": "!edge"}, map[string]any{"expression": "size=large"}),
+			}}, false, "drone/app-edge"},
+			"of a folder that a destroy removes": {nil, true, "drone/app-edge"},
+		} {
+			t.Run(what+" in the place "+name, func(t *testing.T) {
+				t.Parallel()
+				repo := bareRepository(t)
+				w := providertest.New(startProvider)
+				apply(t, w, assigned(repo.url, fleetOf(nil), atRoot(repo)))
+				var options []providertest.Option
+				if test.destroy {
+					options = append(options, providertest.Destroy())
+				}
+				plan, said := w.Plan(t.Context(), assigned(repo.url, fleetOf(test.after), atRoot(repo)), options...)
+				if said.Err() != nil {
+					t.Fatal(said.Err())
+				}
+				repo.change(t, "dev", func(folder string) { put(t, filepath.Join(folder, filepath.FromSlash(test.folder))) })
+				checkLate(t, repo, test.folder, func() string { return w.ApplyPlan(t.Context(), plan).String() }, nil, name)
+			})
+		}
 	}
 }
 
