@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -110,4 +111,31 @@ func TestWhatAnInterruptedReplacementLeftElsewhereIsHeldAndReported(t *testing.T
 	o.runner.Lose(addresses[0])
 	o.importIt(o.person, addresses[0])
 	o.applied(t)
+}
+
+// With create_before_destroy Terraform destroys by what was applied before alone.
+func TestAReplacementThatMovesGoesByItsOwnOnDestroy(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []bool{true, false} {
+		for _, first := range []bool{false, true} {
+			t.Run(fmt.Sprintf("keep %t, create_before_destroy %t", keep, first), func(t *testing.T) {
+				t.Parallel()
+				o := newOwned(t)
+				o.w.keep, o.w.first, o.w.protection = !keep, first, "free"
+				o.applied(t)
+				o.w.keep, o.w.branch = keep, "live"
+				plan, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Replace(addresses[0]))
+				if said.Err() != nil || !plan.Change(addresses[0]).Action.Replaces() {
+					t.Fatalf("said is %s", said)
+				}
+				if said.Has("Folders stay") != keep {
+					t.Errorf("said is %s", said)
+				}
+				stays := keep != first
+				if left := foldersAt(o.look(), "dev"); left > 0 != stays {
+					t.Errorf("%d folders are at the former location", left)
+				}
+			})
+		}
+	}
 }

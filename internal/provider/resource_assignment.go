@@ -91,7 +91,7 @@ func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest,
 				Optional: true,
 				MarkdownDescription: "What a destroy does, or a removal from the configuration, or a change of `gitops_repo` at the old location: " +
 					"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
-					"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy.",
+					"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy, and before a replacement with `create_before_destroy`.",
 			},
 			"rollback_to": schema.StringAttribute{
 				Optional: true,
@@ -252,7 +252,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 	if req.State.Raw.IsNull() && resp.Private != nil {
-		creation{Location: task.intent.Owner.Location, Protection: task.intent.Protection}.note(ctx, resp.Private, &resp.Diagnostics)
+		creation{Location: task.intent.Owner.Location, Protection: task.intent.Protection, Leave: task.intent.Leave}.note(ctx, resp.Private, &resp.Diagnostics)
 	}
 }
 
@@ -368,12 +368,13 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	if resp.Diagnostics.HasError() || !ok {
 		return
 	}
-	protection, created := decodeProtection(state.Protection, &resp.Diagnostics), takeCreation(ctx, resp.Private, &resp.Diagnostics)
+	protection, leave := decodeProtection(state.Protection, &resp.Diagnostics), state.keeps()
+	created := takeCreation(ctx, resp.Private, &resp.Diagnostics)
 	if created != nil {
 		if r.connection.delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
 			return // the creating half of the replacement follows, and takes over the folders as they are
 		}
-		protection = created.Protection
+		protection, leave = created.Protection, created.Leave
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
 	defer cancel()
@@ -386,7 +387,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 	deposed, diags := resp.Private.GetKey(ctx, deposedKey)
 	resp.Diagnostics.Append(diags...)
 	r.connection.delivery.Writes()
-	err := r.connection.delivery.Destroy(ctx, known, protection, state.keeps(), state.CommitMessage.ValueString())
+	err := r.connection.delivery.Destroy(ctx, known, protection, leave, state.CommitMessage.ValueString())
 	switch {
 	case errors.Is(err, delivery.ErrHeld) && deposed != nil:
 		// A deposed object could never be destroyed: it is in no configuration, so its protection cannot be changed.
@@ -403,6 +404,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 type creation struct {
 	Location   delivery.Location  `json:"place"` // of the new object
 	Protection rollout.Protection `json:"protection"`
+	Leave      bool               `json:"leave,omitempty"` // by on_destroy
 }
 
 const (
