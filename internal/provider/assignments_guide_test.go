@@ -16,6 +16,8 @@ package provider_test
 //     delivery/delivery_test.go (a destroy when it runs, folders that others wrote since).
 //   - Importing: here; assignment_import_test.go.
 //   - Timeouts: timeouts_test.go.
+//
+// Its HCL as it is written: TestTheGuideOnAssignmentsShowsHCLThatApplies.
 
 import (
 	"fmt"
@@ -25,6 +27,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	tfjson "github.com/hashicorp/terraform-json"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -295,12 +299,7 @@ func TestTheGuideOnAssignmentsIsRightAboutWhatIsWhere(t *testing.T) {
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	written := git(t, url, "rev-parse", "dev")
-	hcl := guideBlock(t, assignmentsGuide, `data "flotilla_inventory"`)
-	asks := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
-	if workload := regexp.MustCompile(`(?m)^  workload += "payments"$`); !workload.MatchString(hcl) {
-		t.Fatalf("the guide has %s", hcl)
-	}
-	asks["workload"] = "app"
+	asks := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}, "workload": "app"}
 	read := func() string { // from the view of another configuration
 		values, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory", asks)
 		if said.Err() != nil {
@@ -324,9 +323,6 @@ func TestTheGuideOnAssignmentsIsRightAboutWhatIsWhere(t *testing.T) {
 
 func TestTheGuideOnAssignmentsIsRightAboutGoingBack(t *testing.T) {
 	t.Parallel()
-	if hcl := guideBlock(t, assignmentsGuide, "rollback_to"); !strings.Contains(hcl, `resource "flotilla_assignment"`) {
-		t.Fatalf("the guide has %s", hcl)
-	}
 	url, w := bare(t), providertest.New(startProvider)
 	apply(t, w, assigned(url, fleetOf(nil), nil))
 	first := git(t, url, "rev-parse", "dev")
@@ -343,6 +339,60 @@ func TestTheGuideOnAssignmentsIsRightAboutGoingBack(t *testing.T) {
 	apply(t, w, back)
 	if changed := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/large/app-core"); changed != "" {
 		t.Errorf("it is not as before: %s", changed)
+	}
+}
+
+// Both blocks of HCL of the guide, with a repository of the test's own.
+func TestTheGuideOnAssignmentsShowsHCLThatApplies(t *testing.T) {
+	t.Parallel()
+	inventory, rollback := guideBlock(t, assignmentsGuide, `data "flotilla_inventory"`), guideBlock(t, assignmentsGuide, "rollback_to")
+	given := regexp.MustCompile(`(?m)^  rollback_to = "([0-9a-f]{40})"\n`).FindStringSubmatch(rollback)
+	if given == nil || !strings.Contains(rollback, "  # …\n") {
+		t.Fatalf("the guide has %s", rollback)
+	}
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := bare(t)
+			rollback := strings.Replace(rollback, "  # …\n", fmt.Sprintf("  name        = \"prod\"\n  fleet       = local.fleet\n  gitops_repo = { url = %q, branch = \"prod\" }\n", url), 1)
+			w := newWorkdir(t, tool, map[string]string{
+				"main.tf": requiredProviders + strings.ReplaceAll(inventory, "https://git.example.com/platform/gitops", url),
+			})
+			run := func(tag, assignment string) *tfjson.Plan {
+				t.Helper()
+				writeFile(t, filepath.Join(w.path, "assignment.tf"), fmt.Sprintf(`
+locals {
+  fleet = provider::flotilla::fleet({
+    environment   = "prod"
+    workspaces    = [{ name = "team" }]
+    cluster_types = [{ name = "large" }]
+    workloads = [for name in ["payments", "reports"] : {
+      name = name, workspace = "team"
+      deployment_targets = { live = { environment = "prod", manifests = { repo = "https://git.example.com/${name}", tag = %q } } }
+    }]
+    target_policies = [{ name = "all", deployment_target_selector = {}, cluster_type_selector = {} }]
+  })
+}
+`, tag)+assignment)
+				plan := w.plan()
+				w.run("apply", "-input=false", "plan.out")
+				return plan
+			}
+			ahead := strings.Replace(rollback, given[0], "", 1)
+			run("v1", ahead)
+			first := git(t, url, "rev-parse", "prod")
+			run("v2", ahead) // of which the inventory reads the first commit
+			if where := w.run("output", "-json", "where_payments_runs"); !strings.Contains(where, `"large/payments-live":"20`) || strings.Contains(where, "reports") {
+				t.Errorf("payments runs at %s", where)
+			}
+			plan := run("v2", strings.Replace(rollback, given[1], first, 1))
+			if lines := got(change(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(lines, "by rollback to commit "+first[:8]) {
+				t.Errorf("the plan says %s", lines)
+			}
+			if changed := git(t, url, "diff", "--stat", first, "prod", "--", "large"); changed != "" {
+				t.Errorf("it is not as before: %s", changed)
+			}
+		})
 	}
 }
 
@@ -376,7 +426,12 @@ func TestTheGuideOnAssignmentsIsRightAboutImporting(t *testing.T) {
 	further := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev", "path": "clusters"}}
 	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), further))
 	w := providertest.New(startProvider)
-	if said := w.Import(t.Context(), assigned(url, fleetOf(nil), further), assignment, url+"#dev:clusters:dev"); said.Err() != nil {
+	command := regexp.MustCompile(`(?m)^terraform import flotilla_assignment.dev '(.*)'$`).FindStringSubmatch(guideText(t, assignmentsGuide))
+	if command == nil {
+		t.Fatal("the guide has no command that imports")
+	}
+	id := strings.ReplaceAll(command[1], "https://git.example.com/platform/gitops.git", url)
+	if said := w.Import(t.Context(), assigned(url, fleetOf(nil), further), assignment, id); said.Err() != nil {
 		t.Fatal(said)
 	}
 	if plan, said := mustPlan(t, w, assigned(url, fleetOf(nil), further)); !plan.Empty() {

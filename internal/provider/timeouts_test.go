@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -11,15 +12,23 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
+	gitclient "github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
 
@@ -195,5 +204,101 @@ func TestADestroyPlanWaitsNoLongerThanTimeoutsRead(t *testing.T) {
 	}
 	if took := time.Since(began); took > 2*time.Minute { // the default is five
 		t.Errorf("the plan took %s", took)
+	}
+}
+
+// patient is a Git host that notes until when those who fetch, and those who push, would wait for it.
+type patient struct {
+	*gittest.Host
+	mu              sync.Mutex
+	fetches, pushes []time.Time
+}
+
+func (p *patient) note(ctx context.Context, among *[]time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until, _ := ctx.Deadline() // the zero time for one who waits for ever
+	*among = append(*among, until)
+}
+
+type patientFetch struct {
+	transport.UploadPackSession
+	*patient
+}
+
+type patientPush struct {
+	transport.ReceivePackSession
+	*patient
+}
+
+func (p *patient) NewUploadPackSession(at *transport.Endpoint, how transport.AuthMethod) (transport.UploadPackSession, error) {
+	session, err := p.Host.NewUploadPackSession(at, how)
+	return patientFetch{session, p}, err
+}
+
+func (p *patient) NewReceivePackSession(at *transport.Endpoint, how transport.AuthMethod) (transport.ReceivePackSession, error) {
+	session, err := p.Host.NewReceivePackSession(at, how)
+	return patientPush{session, p}, err
+}
+
+func (s patientFetch) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
+	s.note(ctx, &s.fetches)
+	return s.UploadPackSession.AdvertisedReferencesContext(ctx)
+}
+
+func (s patientPush) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
+	s.note(ctx, &s.pushes)
+	return s.ReceivePackSession.AdvertisedReferencesContext(ctx)
+}
+
+func (s patientPush) ReceivePack(ctx context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+	s.note(ctx, &s.pushes)
+	return s.ReceivePackSession.ReceivePack(ctx, request)
+}
+
+// The guide gives the defaults, in minutes: the second of them for what reads.
+func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
+	t.Parallel()
+	said := regexp.MustCompile(`bounds each operation, connecting included: (\d+) minutes for what writes, since a server\s+answers a push when its hooks have run, and (\d+) for what reads, plans included`).FindStringSubmatch(guideText(t, assignmentsGuide))
+	if said == nil {
+		t.Fatal("the guide does not say how long operations may take")
+	}
+	minutes := func(text string) time.Duration { n, _ := strconv.Atoi(text); return time.Duration(n) * time.Minute }
+	writing, reading := minutes(said[1]), minutes(said[2])
+	const url = "https://git.example.com/team/one.git"
+	host := &patient{Host: gittest.NewHost()}
+	host.Create("team/one", true)
+	w := providertest.New(func() (tfprotov6.ProviderServer, error) {
+		return provider.Server(provider.NewWithGit(gitclient.WithTransport(host))()), nil
+	})
+	within := func(operation string, limit time.Duration, noted *[]time.Time, run func() providertest.Diagnostics) {
+		t.Helper()
+		*noted = nil
+		began := time.Now()
+		if said := run(); said.Err() != nil {
+			t.Fatal(said)
+		}
+		ended := time.Now()
+		if len(*noted) == 0 {
+			t.Errorf("%s does not reach the Git host", operation)
+		}
+		for _, until := range *noted {
+			if until.Before(began.Add(limit)) || until.After(ended.Add(limit)) {
+				t.Errorf("%s would wait until %s after it began, not %s", operation, until.Sub(began), limit)
+			}
+		}
+	}
+	for _, step := range []struct {
+		operation string
+		fleet     providertest.Call
+		options   []providertest.Option
+	}{{"create", fleetOf(nil), nil}, {"update", database("mysql://two"), nil}, {"delete", fleetOf(nil), []providertest.Option{providertest.Destroy()}}} {
+		further := map[string]any{"protection": map[string]any{"max_removed": 100, "allow_empty": true}}
+		var plan *providertest.Plan
+		within("the plan of "+step.operation, reading, &host.fetches, func() (said providertest.Diagnostics) {
+			plan, said = w.Plan(t.Context(), assigned(url, step.fleet, further), step.options...)
+			return said
+		})
+		within(step.operation, writing, &host.pushes, func() providertest.Diagnostics { return w.ApplyPlan(t.Context(), plan) })
 	}
 }
