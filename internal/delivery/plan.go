@@ -425,9 +425,23 @@ func (c *Client) PlanDestroy(ctx context.Context, known *Known, protection rollo
 		}
 		return o
 	}
+	c.warnOfNoBranch(ctx, known, o)
 	o.Remove = o.Before
 	o.refuse(protection, removal, clusters)
 	return o
+}
+
+// warnOfNoBranch says what a destroy may leave: a branch that is not there any more may have another name now.
+func (c *Client) warnOfNoBranch(ctx context.Context, known *Known, o *Outlook) {
+	at := known.Owner.Location
+	view, err := c.view(ctx, known.Owner, at.Branch)
+	if err != nil || view.Commit != "" || view.Missing || known.Trees.Count() == 0 || known.Proposed {
+		return
+	}
+	o.warn("gitops_repo", "Branch does not exist any more",
+		"There is no branch %q at %s, so that nothing is removed. If it was renamed, the %s of the assignment %q at path %q are still on it, "+
+			"and clusters go on with them: set its new name in gitops_repo, and apply that before the destroy.",
+		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)
 }
 
 // union returns the folders of both, with the trees of the first.

@@ -279,6 +279,42 @@ func TestABranchThatIsRenamedIsTheSamePlace(t *testing.T) {
 	}
 }
 
+// A branch that is not there any more has nothing to remove. It may have another name now, which only its owner knows.
+func TestADestroyOfARenamedBranchSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	world := newBareWorld(t)
+	o := ownedIn(t, world, providertest.New(startProvider))
+	const there = "Branch does not exist any more"
+	o.w.protection = "free"
+	o.applied(t)
+	if plan, said := o.runner.Plan(t.Context(), o.configuration(o.person), providertest.Destroy()); plan == nil || said.Has(there) {
+		t.Errorf("the plan of a destroy says %s", said)
+	}
+	if _, err := world.git("one", nil, "branch", "-m", "dev", "next"); err != nil {
+		t.Fatal(err)
+	}
+	for _, options := range [][]providertest.Option{{providertest.Destroy()}, {providertest.Destroy(), providertest.SkipRefresh()}} {
+		plan, said := o.runner.Plan(t.Context(), o.configuration(o.person), options...)
+		if plan == nil || !said.Has(there) || !strings.Contains(said.String(), `the 15 folders of the assignment "`+o.w.name+`" at path "clusters/all" are still on it`) {
+			t.Errorf("the plan of a destroy says %s", said)
+		}
+	}
+
+	// As the warning says:
+	o.w.branch = "next"
+	if plan, said := o.runner.Apply(t.Context(), o.configuration(o.person)); plan == nil || said.Err() != nil {
+		t.Fatalf("said is %s", said)
+	}
+	if _, said := o.runner.Apply(t.Context(), o.configuration(o.person), providertest.Destroy()); said.Err() != nil || said.Has(there) {
+		t.Errorf("said is %s", said)
+	}
+	for name := range world.files("one", "next") {
+		if strings.Contains(name, "/w-") {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
 func TestAReplacementThatMovesListsWhatItRemoves(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]func(*wanted){
