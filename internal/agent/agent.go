@@ -131,7 +131,11 @@ func renderWith(settings Settings, read func(text string) []document) ([]Object,
 	if Failed(r.problems) {
 		return nil, r.problems
 	}
-	return r.objects, r.problems
+	objects := make([]Object, len(r.objects))
+	for i, o := range r.objects {
+		objects[i] = *o
+	}
+	return objects, r.problems
 }
 
 func (r *renderer) render() {
@@ -151,7 +155,7 @@ func (r *renderer) render() {
 type renderer struct {
 	read           func(text string) []document // reads a text of the agent's own manifests
 	settings       *Settings
-	objects        []Object
+	objects        []*Object // whose pointers stay what they are when more are added
 	problems       []Problem
 	defaultProject bool // whether Argo CD's project "default" may have to be added
 }
@@ -172,15 +176,16 @@ func (r *renderer) add(where Where, part Part, apiVersion, kind, namespace, name
 	}
 	labels["app.kubernetes.io/managed-by"] = "flotilla"
 	u.SetLabels(labels)
-	r.objects = append(r.objects, Object{Unstructured: u, Where: where, Stage: Rest, Part: part})
-	return &r.objects[len(r.objects)-1]
+	o := &Object{Unstructured: u, Where: where, Stage: Rest, Part: part}
+	r.objects = append(r.objects, o)
+	return o
 }
 
 // namespace adds a namespace. It has no labels, since others may have created it.
 func (r *renderer) namespace(where Where, name string) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	u.SetName(name)
-	r.objects = append(r.objects, Object{Unstructured: u, Where: where, Stage: Namespaces, Part: Source})
+	r.objects = append(r.objects, &Object{Unstructured: u, Where: where, Stage: Namespaces, Part: Source})
 }
 
 // secret adds a Secret of texts.
@@ -211,14 +216,13 @@ var partOrder = map[Part]int{Install: 0, Credential: 1, Source: 2, Feedback: 3, 
 // or an object that Flotilla adds fields to, only that one is left.
 func (r *renderer) arrange() {
 	installed := map[ID]*Object{}
-	for i := range r.objects {
-		if r.objects[i].Part == Install {
-			installed[r.objects[i].ID()] = &r.objects[i]
+	for _, o := range r.objects {
+		if o.Part == Install {
+			installed[o.ID()] = o
 		}
 	}
 	fromInstall := map[ID]bool{}
-	for i := range r.objects {
-		o := &r.objects[i]
+	for _, o := range r.objects {
 		given := installed[o.ID()]
 		switch {
 		case o.Part == Install || given == nil:
@@ -231,8 +235,8 @@ func (r *renderer) arrange() {
 			r.problem("install", "%s is an object that Flotilla renders: leave it out", o.ID())
 		}
 	}
-	r.objects = slices.DeleteFunc(r.objects, func(o Object) bool { return o.Part != Install && fromInstall[o.ID()] })
-	slices.SortStableFunc(r.objects, func(a, b Object) int {
+	r.objects = slices.DeleteFunc(r.objects, func(o *Object) bool { return o.Part != Install && fromInstall[o.ID()] })
+	slices.SortStableFunc(r.objects, func(a, b *Object) int {
 		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(partOrder[a.Part], partOrder[b.Part]), strings.Compare(string(a.Where), string(b.Where)))
 	})
 }

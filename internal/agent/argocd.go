@@ -92,8 +92,8 @@ func (r *renderer) has(where Where, kind, name string) bool {
 }
 
 func (r *renderer) find(where Where, kind, name string) *Object {
-	for i := range r.objects {
-		if o := &r.objects[i]; o.Part == Install && o.Where == where && o.GetKind() == kind && o.GetName() == name {
+	for _, o := range r.objects {
+		if o.Part == Install && o.Where == where && o.GetKind() == kind && o.GetName() == name {
 			return o
 		}
 	}
@@ -132,8 +132,9 @@ func (r *renderer) addFields(where Where, part Part, kind, name, field string, v
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, field: values}}
 	u.SetNamespace(r.settings.Namespace)
 	u.SetName(name)
-	r.objects = append(r.objects, Object{Unstructured: u, Where: where, Stage: Rest, Part: part, Partial: true})
-	return &r.objects[len(r.objects)-1]
+	o := &Object{Unstructured: u, Where: where, Stage: Rest, Part: part, Partial: true}
+	r.objects = append(r.objects, o)
+	return o
 }
 
 // repositoryHost is the name of the Git host, without a port.

@@ -31,16 +31,16 @@ func (r *renderer) placeInNamespace(u *unstructured.Unstructured, definitions ma
 // placeDefined sets the namespaces of objects whose kinds are defined in the agent's own manifests.
 func (r *renderer) placeDefined() {
 	definitions := map[string]bool{}
-	for i := range r.objects {
-		if o := &r.objects[i]; o.Part == Install && o.Stage == Definitions {
+	for _, o := range r.objects {
+		if o.Part == Install && o.Stage == Definitions {
 			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
 			scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
 			definitions[kind+"."+group] = scope == "Namespaced"
 		}
 	}
-	for i := range r.objects {
-		if o := &r.objects[i]; o.Part == Install {
+	for _, o := range r.objects {
+		if o.Part == Install {
 			r.placeInNamespace(o.Unstructured, definitions)
 		}
 	}
