@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// standInCluster is an API server that knows the kinds of Flux and does what it is told: it takes every object as it is.
+// standInCluster is an API server that knows the kinds of Flux and Argo CD and does what it is told: it takes every object as it is.
 // The first segment of a path says which cluster it is.
 type standInCluster struct {
 	delay  time.Duration
@@ -32,6 +32,7 @@ var standInKinds = map[string][]struct{ resource, kind string }{
 	"source.toolkit.fluxcd.io/v1":            {{"gitrepositories", "GitRepository"}},
 	"notification.toolkit.fluxcd.io/v1beta3": {{"providers", "Provider"}, {"alerts", "Alert"}},
 	"kustomize.toolkit.fluxcd.io/v1":         {{"kustomizations", "Kustomization"}},
+	"argoproj.io/v1alpha1":                   {{"appprojects", "AppProject"}, {"applications", "Application"}, {"applicationsets", "ApplicationSet"}},
 }
 
 // start serves it; the certificate is PEM.

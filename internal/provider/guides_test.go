@@ -2,12 +2,17 @@ package provider_test
 
 import (
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"text/template"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 // TestGuidesShowExamplesThatThereAre renders the guides that are templates, as `make docs` does.
@@ -62,4 +67,38 @@ func guideBlock(t *testing.T, guide, with string) string {
 	}
 	t.Fatalf("%s has no HCL with %q", guide, with)
 	return ""
+}
+
+// hclBlocks are the blocks of HCL, by their type and labels: "resource flotilla_agent store". Locals have the first of
+// their names in the place of labels.
+func hclBlocks(t *testing.T, text string) map[string]string {
+	t.Helper()
+	file, problems := hclsyntax.ParseConfig([]byte(text), "guide.tf", hcl.InitialPos)
+	if problems.HasErrors() {
+		t.Fatalf("%v:\n%s", problems, text)
+	}
+	blocks := map[string]string{}
+	for _, block := range file.Body.(*hclsyntax.Body).Blocks {
+		label := strings.Join(append([]string{block.Type}, block.Labels...), " ")
+		if block.Type == "locals" {
+			label += " " + slices.Sorted(maps.Keys(block.Body.Attributes))[0]
+		}
+		blocks[label] = string(block.Range().SliceBytes([]byte(text)))
+	}
+	return blocks
+}
+
+// TestGuidesShowHCLThatParses reads every block of HCL of every guide.
+func TestGuidesShowHCLThatParses(t *testing.T) {
+	t.Parallel()
+	guides, err := filepath.Glob(filepath.Join("..", "..", "templates", "guides", "*.md*"))
+	if err != nil || len(guides) == 0 {
+		t.Fatalf("%d guides: %v", len(guides), err)
+	}
+	for _, guide := range guides {
+		for _, block := range strings.Split(guideText(t, filepath.Base(guide)), "```terraform\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			hclBlocks(t, block)
+		}
+	}
 }

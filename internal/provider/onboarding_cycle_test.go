@@ -13,8 +13,8 @@ func TestTheGuideOnOnboardingSaysWhenTerraformFindsACycle(t *testing.T) {
 	ours := func(block string) string {
 		return strings.NewReplacer(cluster, "terraform_data.east.output.environment", `resource "azurerm_kubernetes_cluster"`, `resource "terraform_data"`, "tags =", "input =").Replace(block)
 	}
-	circle := ours(guideBlock(t, "onboarding-clusters.md.tmpl", "tags = { environment = flotilla_environment.dev.name }"))
-	aliased := ours(guideBlock(t, "onboarding-clusters.md.tmpl", `alias    = "clusters"`))
+	circle := ours(guideBlock(t, onboardingGuide, "tags = { environment = flotilla_environment.dev.name }"))
+	aliased := ours(guideBlock(t, onboardingGuide, `alias    = "clusters"`))
 	if strings.Contains(circle+aliased, "azurerm") {
 		t.Fatalf("the guide has more of a cloud:\n%s%s", circle, aliased)
 	}

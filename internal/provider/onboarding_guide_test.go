@@ -13,6 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 )
 
+const onboardingGuide = "onboarding-clusters.md.tmpl"
+
 // What the guide on onboarding clusters says of drift and of leaving, through Terraform. Its HCL as a whole is applied by
 // TestOneRunOnboardsClustersAndOneTakesThemBack.
 func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {

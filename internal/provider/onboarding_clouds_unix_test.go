@@ -1,0 +1,265 @@
+//go:build unix
+
+package provider_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+)
+
+// The guide on onboarding shows HCL for clouds whose providers are not there in a test. In the place of a cloud's
+// resources stands a local of the same name. Its values have the attributes that the HCL reads, in the form in which the
+// cloud gives them, and they are not known before the apply. What the cloud itself does is not tested.
+var cloudAttributes = map[string]string{
+	"azurerm_kubernetes_cluster": `kube_config = [{
+      host = made.output.host, cluster_ca_certificate = base64encode(made.output.ca)
+      client_certificate = base64encode(made.output.certificate), client_key = base64encode(made.output.key)
+    }]`,
+	"aws_eks_cluster":          `endpoint = made.output.host, certificate_authority = [{ data = base64encode(made.output.ca) }]`,
+	"google_container_cluster": `endpoint = trimprefix(made.output.host, "https://"), master_auth = [{ cluster_ca_certificate = base64encode(made.output.ca) }]`,
+}
+
+const cloudStores = `
+resource "terraform_data" "store" {
+  for_each = local.stores
+  input    = { host = "%s/${each.key}", ca = file("ca.pem"), certificate = file("certificate.pem"), key = file("key.pem") }
+}
+
+variable "gitops_token" {
+  default = "a-token"
+}
+
+variable "status_token" {
+  default = "another-token"
+}
+
+locals {
+  %s = { store = { for name, made in terraform_data.store : name => { name = name, %s } } }
+
+  workspaces = [{ name = "retail" }]
+  workloads = [{
+    name = "checkout", workspace = "retail"
+    deployment_targets = { live = { environment = "prod", manifests = { repo = "https://git.example.com/checkout", tag = "v1" } } }
+  }]
+  target_policies = [{ name = "large", deployment_target_selector = {}, cluster_selector = { match_labels = { size = "large" } } }]
+}
+`
+
+// clouded is a configuration of the guide for a cloud, and the clusters that it onboards.
+type clouded struct {
+	t      *testing.T
+	w      workdir
+	api    *standInCluster
+	url    string // of the GitOps repository
+	blocks map[string]string
+}
+
+var (
+	commandPattern = regexp.MustCompile(`command( *)= "(kubelogin|aws|gke-gcloud-auth-plugin)"`)
+	versionPattern = regexp.MustCompile(`api_version *= "(.*)"`)
+)
+
+// newClouded takes blocks of the guide, the later ones in place of those before. Agents and the provider come from the
+// last one that has them.
+func newClouded(t *testing.T, tool, cloud string, texts ...string) *clouded {
+	t.Helper()
+	c := &clouded{t: t, api: &standInCluster{}, url: bare(t), blocks: map[string]string{}}
+	at, certificate := c.api.start(t)
+	for _, text := range texts {
+		maps.Copy(c.blocks, hclBlocks(t, text))
+	}
+	for label := range c.blocks {
+		if strings.HasPrefix(label, "resource "+cloud+" ") || strings.HasPrefix(label, "resource azurerm_") {
+			delete(c.blocks, label)
+		}
+	}
+	const assignment = "resource flotilla_assignment prod"
+	c.blocks[assignment] = strings.Replace(c.blocks[assignment], "= local.gitops_repo", fmt.Sprintf("= { url = %q, branch = \"prod\" }", c.url), 1)
+	c.w = newWorkdir(t, tool, map[string]string{"required.tf": requiredProviders})
+	own, key := kubetest.SelfSigned(t)
+	for name, text := range map[string]string{
+		"ca.pem": certificate, "certificate.pem": own, "key.pem": key, "cloud.tf": fmt.Sprintf(cloudStores, at, cloud, cloudAttributes[cloud]),
+		"flux.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: flux-system}\n",
+	} {
+		writeFile(t, filepath.Join(c.w.path, name), text)
+	}
+	c.write(cloud)
+	return c
+}
+
+// write writes the blocks, with what stands in the place of the cloud: for its programs, too.
+func (c *clouded) write(cloud string) {
+	c.t.Helper()
+	var all strings.Builder
+	for _, label := range slices.Sorted(maps.Keys(c.blocks)) {
+		all.WriteString(c.blocks[label] + "\n")
+	}
+	text := strings.ReplaceAll(all.String(), cloud+".store", "local."+cloud+".store")
+	text = strings.ReplaceAll(text, "aws_eks_node_group.store", "terraform_data.store")
+	if named := commandPattern.FindStringSubmatch(text); named != nil {
+		program := filepath.Join(c.w.path, named[2])
+		text = commandPattern.ReplaceAllLiteralString(text, fmt.Sprintf("command = %q", program))
+		script := fmt.Sprintf("#!/bin/sh\necho \"$*\" >>'%s.asked'\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":%q,\"status\":{\"token\":\"t\"}}'\n", program, versionPattern.FindStringSubmatch(text)[1])
+		if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if strings.Contains(text, "azurerm_kubernetes_cluster.") && !strings.Contains(text, "local.azurerm_kubernetes_cluster.") {
+		c.t.Fatalf("there is more of a cloud:\n%s", text)
+	}
+	writeFile(c.t, filepath.Join(c.w.path, "main.tf"), text)
+}
+
+// has expects objects on a cluster, or on none.
+func (c *clouded) has(cluster string, is bool, paths ...string) {
+	c.t.Helper()
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	for _, path := range paths {
+		if (c.api.objects[cluster+"/"+path] != nil) != is {
+			c.t.Errorf("cluster %s has %s: %v; it has %q", cluster, path, !is, slices.Sorted(maps.Keys(c.api.objects)))
+		}
+	}
+}
+
+// asked are the arguments of a cloud's program.
+func (c *clouded) asked(program string) string {
+	c.t.Helper()
+	return readFile(c.t, filepath.Join(c.w.path, program+".asked"))
+}
+
+const (
+	aKustomization = "apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/flotilla-cluster"
+	applies        = "apply -input=false -auto-approve"
+	plansNothing   = "plan -input=false -detailed-exitcode"
+)
+
+func (c *clouded) run(command string) { c.t.Helper(); c.w.run(strings.Fields(command)...) }
+
+func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
+	t.Parallel()
+	block := func(with string) string { return guideBlock(t, onboardingGuide, with) }
+	azure := block(`resource "azurerm_kubernetes_cluster" "store"`)
+	for name, test := range map[string]func(t *testing.T, tool string){
+		"azure": func(t *testing.T, tool string) {
+			c := newClouded(t, tool, "azurerm_kubernetes_cluster", azure)
+			plan := c.w.plan()
+			if lines := got(change(t, plan, "flotilla_assignment.prod").After, "changes"); !strings.Contains(lines, "+ clusters/berlin/checkout-live") {
+				t.Errorf("with labels that are known at plan, it says %s", lines)
+			}
+			if !change(t, plan, `flotilla_agent.store["berlin"]`).Actions.Create() { // though its cluster cannot be asked yet
+				t.Error("the agent is not planned")
+			}
+			c.has("berlin", false, aKustomization)
+			// A label that only the cloud knows.
+			known := c.blocks["locals fleet"]
+			c.blocks["locals fleet"] = strings.Replace(known, "region = store.location", "region = azurerm_kubernetes_cluster.store[name].kube_config[0].host", 1)
+			c.write("azurerm_kubernetes_cluster")
+			if unknown, _ := change(t, c.w.plan(), "flotilla_assignment.prod").AfterUnknown.(map[string]any); unknown["changes"] != true || c.blocks["locals fleet"] == known {
+				t.Errorf("with a label that is not known at plan, not known is %v", unknown)
+			}
+			c.blocks["locals fleet"] = known
+			c.write("azurerm_kubernetes_cluster")
+			c.run(applies)
+			c.has("berlin", true, aKustomization)
+			c.has("lyon", true, aKustomization, "api/v1/namespaces/flux-system/secrets/flotilla-repository")
+			if tree := git(t, c.url, "ls-tree", "-r", "--name-only", "prod"); !strings.Contains(tree, "clusters/berlin/checkout-live/") || strings.Contains(tree, "clusters/lyon/checkout-live/") {
+				t.Errorf("the repository has\n%s", tree)
+			}
+			c.run(plansNothing)
+			// A command in place of the certificate and its key.
+			certificates := regexp.MustCompile(`(?m)^ *client_certificate .*\n *client_key .*\n`)
+			was := c.blocks["provider flotilla"]
+			if c.blocks["provider flotilla"] = certificates.ReplaceAllLiteralString(was, block(`"kubelogin"`)); c.blocks["provider flotilla"] == was {
+				t.Fatalf("the provider has %s", was)
+			}
+			c.write("azurerm_kubernetes_cluster")
+			c.run(plansNothing)
+			if asked := c.asked("kubelogin"); !strings.HasPrefix(asked, "get-token --login azurecli --server-id ") {
+				t.Errorf("kubelogin was asked %q", asked)
+			}
+		},
+		"amazon": func(t *testing.T, tool string) {
+			c := newClouded(t, tool, "aws_eks_cluster", azure, block(`"eks", "get-token"`))
+			const agent = "resource flotilla_agent store"
+			if !strings.Contains(c.blocks[agent], "  wait         = true\n") {
+				t.Fatalf("the agent is %s", c.blocks[agent])
+			}
+			c.blocks[agent] = strings.Replace(c.blocks[agent], "  wait         = true\n", "", 1) // which needs a Flux
+			c.write("aws_eks_cluster")
+			c.run(applies)
+			c.has("berlin", true, aKustomization)
+			if asked := strings.Fields(c.asked("aws")); !slices.Contains(asked, "berlin") || !slices.Contains(asked, "lyon") {
+				t.Errorf("aws was asked %q", asked)
+			}
+			c.run(plansNothing)
+		},
+		"google, with feedback": func(t *testing.T, tool string) {
+			agent := hclBlocks(t, azure)["resource flotilla_agent store"]
+			_, attributes, _ := strings.Cut(strings.ReplaceAll(agent, "azurerm_kubernetes_cluster", "google_container_cluster"), "{\n")
+			attributes = regexp.MustCompile(`(?m)^  (install|credentials_wo) .*\n`).ReplaceAllLiteralString(strings.TrimSuffix(attributes, "}"), "")
+			feedback := strings.Replace(block("feedback       ="), "  # …\n", attributes, 1)
+			c := newClouded(t, tool, "google_container_cluster", azure, block("gke-gcloud-auth-plugin"), feedback)
+			c.run(applies)
+			const namespace = "namespaces/flux-system/"
+			c.has("berlin", true, aKustomization, "apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"providers/flotilla-status",
+				"apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"alerts/flotilla-status", "api/v1/"+namespace+"secrets/flotilla-status")
+			c.api.mu.Lock()
+			spec := fmt.Sprint(c.api.objects["berlin/apis/notification.toolkit.fluxcd.io/v1beta3/"+namespace+"providers/flotilla-status"]["spec"])
+			c.api.mu.Unlock()
+			for _, want := range []string{"type:github", "'flotilla/berlin/cluster'", "'flotilla/berlin/cluster-type'"} {
+				if !strings.Contains(spec, want) {
+					t.Errorf("the Provider of Flux has %s, without %s", spec, want)
+				}
+			}
+			if c.asked("gke-gcloud-auth-plugin") == "" {
+				t.Error("the plugin was not asked")
+			}
+			c.run(plansNothing)
+		},
+		"a hub": func(t *testing.T, tool string) {
+			// The provider has the hub, too.
+			amazon := strings.Replace(block(`"eks", "get-token"`), "clusters = {\n", "clusters = merge({ central = { host = replace(terraform_data.store[\"berlin\"].output.host, \"berlin\", \"central\"), "+
+				"cluster_ca_certificate = file(\"ca.pem\"), token = \"t\" } }, {\n", 1)
+			blocks := hclBlocks(t, strings.Replace(amazon, "    }\n  }\n}\n", "    }\n  })\n}\n", 1))
+			c := newClouded(t, tool, "aws_eks_cluster", azure, blocks["provider flotilla"], strings.ReplaceAll(block(`hub          = "central"`), "aws_iam_role.argocd.arn", `"arn:aws:iam::1:role/argocd"`))
+			fleet := c.blocks["locals fleet"]
+			c.blocks["locals fleet"] = strings.Replace(fleet, `reconciler = "flux"`, `reconciler = "argocd-hub"`, 1)
+			c.write("aws_eks_cluster")
+			c.run(applies)
+			const namespace = "namespaces/argocd/"
+			argo := func(object string) string { return "apis/argoproj.io/v1alpha1/" + namespace + object }
+			c.has("central", true, argo("applicationsets/flotilla-prod-store"), argo("applications/flotilla-prod-store-hub"), argo("applications/flotilla-prod-clusters-berlin"),
+				argo("applications/flotilla-prod-clusters-berlin-hub"), "api/v1/"+namespace+"secrets/flotilla-prod-clusters-berlin", argo("appprojects/flotilla"))
+			c.api.mu.Lock()
+			defer c.api.mu.Unlock()
+			for key := range c.api.objects {
+				if !strings.HasPrefix(key, "central/") {
+					t.Errorf("of a cluster there is %s", key)
+				}
+			}
+			labels := fmt.Sprint(c.api.objects["central/api/v1/"+namespace+"secrets/flotilla-prod-clusters-berlin"]["metadata"])
+			selects := fmt.Sprint(c.api.objects["central/"+argo("applicationsets/flotilla-prod-store")]["spec"])
+			for _, label := range []string{"flotilla.dev/environment:prod", "flotilla.dev/cluster-type:store"} {
+				if !strings.Contains(labels, label) || !strings.Contains(selects, label) {
+					t.Errorf("label %s: the Secret has %s, and the ApplicationSet selects by %s", label, labels, selects)
+				}
+			}
+		},
+	} {
+		for tool, path := range oneTool(t) {
+			t.Run(name+"/"+tool, func(t *testing.T) {
+				t.Parallel()
+				test(t, path)
+			})
+		}
+	}
+}
