@@ -1,15 +1,15 @@
 package changes
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // contextLines is how many lines around a change are shown.
@@ -91,13 +91,15 @@ func unifiedFile(path string, before, after *File) string {
 	return head + text
 }
 
+// isText says whether a terminal can show what is in a file: who may push can have written it.
 func isText(content []byte) bool {
-	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
+	text := strings.ReplaceAll(string(content), "\r\n", "\n")
+	return wording.Visible(text) == text
 }
 
-// label is a path as Git writes it: in quotes where it has control characters, quotes or backslashes.
+// label is a path as Git writes it: in quotes where it has quotes, backslashes, or characters that a terminal does not show.
 func label(path string) string {
-	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == 0x7f }) {
+	if strings.ContainsAny(path, "\"\\\t\n") || wording.Visible(path) != path {
 		return strconv.Quote(path)
 	}
 	return path

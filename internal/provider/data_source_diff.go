@@ -53,8 +53,9 @@ func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, res
 	}
 	attributes["timeouts"] = readTimeoutAttribute()
 	attributes["diff"] = schema.StringAttribute{
-		Computed:            true,
-		MarkdownDescription: "Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes.",
+		Computed: true,
+		MarkdownDescription: "Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
+			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "What an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +

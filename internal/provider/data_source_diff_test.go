@@ -1,10 +1,12 @@
 package provider_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // readDiff is what flotilla_diff says of the assignment, with further arguments.
@@ -71,6 +73,30 @@ func TestDiffIsWhatTheApplyThenDoes(t *testing.T) {
 	for path := range strings.SplitSeq(git(t, url, "diff", "--name-only", "dev^", "dev", "--", "clusters/all/drone", "clusters/all/large"), "\n") {
 		if strings.HasSuffix(path, ".yaml") && !strings.Contains(text, path) {
 			t.Errorf("the apply changed %s, which was not said", path)
+		}
+	}
+}
+
+// Who may push writes what the difference shows. Terraform prints it as it comes.
+func TestADifferenceDoesNothingToATerminal(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), nil))
+	byHandOn(t, url, "dev", func(folder string) {
+		at := filepath.Join(folder, "clusters", "all", "large", "app-core")
+		writeFile(t, filepath.Join(at, "namespace.yaml"), "kind: \x1b[2JApply complete!\n")
+		writeFile(t, filepath.Join(at, "policy.yaml"), "kind: Evil\rkind: Good\n")
+		writeFile(t, filepath.Join(at, "a\u202eb\x1b[2J.yaml"), "kind: A\n")
+	})
+	text := mustReadDiff(t, url, fleetOf(nil), nil)
+	t.Logf("%d bytes: %q", len(text), text)
+	if wording.Visible(text) != text {
+		t.Errorf("it steers the terminal: %q", text)
+	}
+	const namespace = "large/app-core/namespace.yaml"
+	for _, want := range []string{"Binary files a/clusters/all/" + namespace + " and b/clusters/all/" + namespace + " differ\n", `app-core/a\u202eb\x1b[2J.yaml"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it has no %q: %q", want, text)
 		}
 	}
 }
