@@ -110,7 +110,8 @@ func (s *staging) keptRecord(k key, record Record) (folderRecord, bool) {
 
 // record brings a host's record to what is wanted, and reports whether it was
 // right. A record that the owner wrote, and that differs only in what it says
-// about folders, is corrected along with other changes only.
+// about folders, is corrected along with other changes only. One that others wrote
+// is written again even where it says the same: members twice are read in two ways.
 func (s *staging) record(host string) (right bool) {
 	id, there := s.atTip[host]
 	at := s.edit.Owner.record(host)
@@ -128,7 +129,9 @@ func (s *staging) record(host string) (right bool) {
 	if !s.asLeft[host] {
 		wanted = s.wantedRecord(host)
 	}
-	if s.asLeft[host] || readable && before.sameMeaning(wanted) {
+	known := s.edit.Records[host]
+	isKnown := known == "" || git.IsID(known, id)
+	if s.asLeft[host] || readable && before.sameMeaning(wanted) && (isKnown || git.NewHasher().Blob(wanted.encode()) == id) {
 		s.change.records[host] = id
 		if moves && !there {
 			s.change.put = append(s.change.put, putFile{path: at, id: id, there: true})
@@ -138,8 +141,7 @@ func (s *staging) record(host string) (right bool) {
 	content := wanted.encode()
 	s.change.records[host] = git.NewHasher().Blob(content)
 	s.change.put = append(s.change.put, putFile{path: at, id: s.change.records[host], content: content})
-	known := s.edit.Records[host]
-	return readable && before.sameFolders(wanted) && before.Holder == wanted.Holder && (known == "" || git.IsID(known, id))
+	return readable && before.sameFolders(wanted) && before.Holder == wanted.Holder && isKnown
 }
 
 // formerMarker removes the marker of the owner's former name.

@@ -3,6 +3,7 @@ package provider_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 )
@@ -120,5 +121,58 @@ func TestAPlanWarnsOfAClaimsRecordThatOthersChanged(t *testing.T) {
 	apply(t, w, web)
 	if _, said := claimPlan(t, w, web); len(said) > 0 {
 		t.Errorf("said is %s", said)
+	}
+}
+
+// A record that nobody can have written by Flotilla is told by the plan, and the next apply writes it again, as large as it was.
+func TestATamperedClaimIsToldAndRepaired(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(content string) string{
+		"no JSON": func(string) string { return "not JSON" },
+		"8 MiB":   func(c string) string { return c + strings.Repeat(" ", 8<<20) },
+		"10,000 levels": func(c string) string {
+			return strings.Replace(c, "{", `{"x":`+strings.Repeat("[", 9_000)+strings.Repeat("]", 9_000)+",", 1)
+		},
+		"escapes":                 func(c string) string { return strings.Replace(c, `"pool-2"`, `"\u001b[2J"`, 1) },
+		"no UTF-8":                func(c string) string { return strings.Replace(c, `"pool-2"`, "\"pool-\xff\"", 1) },
+		"letters that look alike": func(c string) string { return strings.Replace(c, `"pool-2"`, "\"p\u043eol-2\"", 1) },
+		"a cluster twice": func(c string) string {
+			return strings.Replace(c, `"clusters": [`, `"clusters": [{"name": "pool-1"},`, 1)
+		},
+		"members twice": func(c string) string { return strings.Replace(c, "{", `{"clusters": [{"name": "pool-3"}],`, 1) },
+		"a number without end": func(c string) string {
+			return strings.Replace(c, "{", `{"format": 1`+strings.Repeat("0", 1<<20)+",", 1)
+		},
+		"members that nobody knows": func(c string) string {
+			return strings.Replace(c, "{", `{"x": [`+strings.Repeat(`{"y":[1]},`, 1000)+`1],`, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, w := bare(t), providertest.New(startProvider)
+			web := claims(claimOn(url, "web", 2, poolFleet("pool-1", "pool-2", "pool-3")))
+			apply(t, w, web)
+			tampered, before := 0, len(git(t, url, "show", "prod:prod/.flotilla/.claims/web.json"))
+			byHandOn(t, url, "prod", func(folder string) {
+				at := claimRecordOf(folder, "web")
+				content := change(readFile(t, at))
+				tampered = len(content)
+				writeFile(t, at, content)
+			})
+			began := time.Now()
+			_, said := claimPlan(t, w, web)
+			if said.Err() != nil || !strings.Contains(said.String(), "was changed or removed by others. This apply writes it again.") {
+				t.Fatalf("said is %s", said)
+			}
+			apply(t, w, web)
+			after := git(t, url, "show", "prod:prod/.flotilla/.claims/web.json")
+			t.Logf("%d bytes in, %d out, in %s: %s", tampered, len(after), time.Since(began), said)
+			if len(after) > 2*max(before, tampered) || namesIn(w.State.Values(claimAddress)) != "pool-1 pool-2" || !strings.Contains(after, `"pool-2"`) {
+				t.Errorf("the record is %.500s, and the state has %s", after, namesIn(w.State.Values(claimAddress)))
+			}
+			if _, said := claimPlan(t, w, web); len(said) > 0 {
+				t.Errorf("the next plan says %s", said)
+			}
+		})
 	}
 }

@@ -205,6 +205,18 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 		"10,000 levels": {".flotilla/dev/t0.json", func(c string) string {
 			return strings.Replace(c, "{", `{"x":`+strings.Repeat("[", 9_000)+strings.Repeat("]", 9_000)+",", 1)
 		}},
+		"another holder": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `  "holder": "`, `  "holder": "x`, 1) }},
+		"members twice": {".flotilla/dev/t0.json", func(c string) string {
+			return strings.Replace(c, "{", `{"deployment_targets": {"w-a": {"tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904"}},`, 1)
+		}},
+		"a folder of another host": {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"w-a": {`, `"../t1/w-a": {`, 1) }},
+		"no UTF-8":                 {".flotilla/dev/t0.json", func(c string) string { return strings.Replace(c, `"workload": "w"`, "\"workload\": \"\xff\"", 1) }},
+		"a number without end": {".flotilla/dev/t0.json", func(c string) string {
+			return strings.Replace(c, "{", `{"format": 1`+strings.Repeat("0", 1<<20)+",", 1)
+		}},
+		"members that nobody knows": {".flotilla/dev/t0.json", func(c string) string {
+			return strings.Replace(c, "{", `{"x": [`+strings.Repeat(`{"y":[1]},`, 1000)+`1],`, 1)
+		}},
 		"the marker": {"t0/dev.md", func(string) string { return "by hand\n" }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +239,7 @@ func TestTamperedRecordsAreDriftAndAreRepaired(t *testing.T) {
 					t.Error("folders were changed")
 				}
 				t.Logf("%d bytes in, %d out, in %s: %s", len(tampered.files[at][file]), len(after.files[at][file]), time.Since(began), changesOf(plan))
-				if len(after.files[at][file]) > 2*len(before.files[at][file]) {
+				if now := after.files[at][file]; len(now) > 2*len(before.files[at][file]) && name != "members that nobody knows" || strings.Count(now, `"deployment_targets"`) > 1 {
 					t.Errorf("the record has %d bytes now", len(after.files[at][file]))
 				}
 			})
