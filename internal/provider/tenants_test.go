@@ -102,6 +102,28 @@ var tenantAttacks = map[string]struct{ workspace, reconciler, target, manifests,
 		`sources = ["https://git.example.com/team"]`, "flux", "", `repo = "https://git.example.com/team-b/app"`,
 		`manifests.repo: is not among the sources of workspace "team"`,
 	},
+	"what the cluster type says of all sources": {
+		`service_account = "team"`, "flux", "", tenantGit + `parameters = { git_repository = null }`,
+		`manifests.parameters.git_repository: reaches Secrets and ConfigMaps of the agent's namespace, ` + isAllowed + `: add "git_repository" to the parameters`,
+	},
+	"the credentials of its source, to hosts that its submodules name": {
+		`service_account = "team"`, "flux", "", tenantGit + `parameters = { git_repository = { recurseSubmodules = true } }`,
+		`git_repository.recurseSubmodules: reaches content that is not in the workload's source`,
+	},
+	"content of others, by a URL without a scheme": {
+		`sources = ["https://git.example.com/team"]`, "argocd", "",
+		tenantGit + `parameters = { application = { source = { kustomize = { components = ["GitHub.com/evil/x?ref=main"] } } } }`,
+		`application.source.kustomize.components[0]: reaches other sources`,
+	},
+	"content of others, by a user and a host": {
+		`sources = ["https://git.example.com/team"]`, "argocd", "",
+		tenantGit + `parameters = { application = { source = { kustomize = { components = ["git@evil.example.com/x"] } } } }`,
+		`application.source.kustomize.components[0]: reaches other sources`,
+	},
+	"a namespace of a team whose name begins so": {
+		`service_account = "team" }, { name = "team-ops"`, "flux", `namespace = "team-ops-vault", `, tenantGit,
+		`namespace: begins with the name of workspace "team-ops", so that workspace "team" does not allow its workloads to choose it`,
+	},
 	"every source": {
 		`argocd_project = { name = "team", render = true }`, "argocd", "", `repo = "https://git.example.com/*"`, `manifests.repo: has one of *?{}[]`,
 	},
@@ -214,6 +236,40 @@ func TestObjectsOfTwoTeamsWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
 	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
 		Config: config, PlanOnly: true,
 		ExpectError: words(`would be called "dev-edge-apps-pay-live-` + hash + `", as those of deployment target`),
+	}, {
+		Config: strings.Replace(config, strconv.Quote(hash)+" = {", strconv.Quote(hash)+` = { namespace = "dev-edge-apps",`, 1), PlanOnly: true,
+		ExpectError: words(`namespace "dev-edge-apps" is shared with deployment target "apps-pay-live-` + hash + `" of workspace "other": a namespace belongs to one workspace`),
+	}}})
+}
+
+// On a hub, all objects are in one place: a team can choose names with which its Applications, or its project, are another team's.
+func TestObjectsOfTwoTeamsOnAHubWithOneNameAreAnErrorThatNamesBoth(t *testing.T) {
+	t.Parallel()
+	hub := fmt.Sprintf(tenant, "", "argocd-hub", "", tenantGit, bareRepository(t).url)
+	theirs := func(workload string) string {
+		return strings.Replace(hub, "    workloads = [{", fmt.Sprintf(`    clusters  = [{ name = "1", cluster_type = "edge" }, { name = "east-1", cluster_type = "edge" }]
+    workloads = [{
+      name = %q, workspace = "other"
+      deployment_targets = { east = { environment = "dev", manifests = { repo = "https://evil.example.com/x" } } }
+    }, {`, workload), 1)
+	}
+	testSteps(t, resource.TestCase{Steps: []resource.TestStep{
+		{Config: theirs("app-dead"), PlanOnly: true, ExpectNonEmptyPlan: true},
+		{
+			Config: theirs("app-live"), PlanOnly: true,
+			ExpectError: words(`its Application for cluster "east-1" would be called "dev-edge-app-live-east-1", as that of deployment target "app-live-east" of workspace "other" for cluster "1"`),
+		},
+	}})
+	project := fmt.Sprintf(tenant, `argocd_project = { name = "pay", render = true }`, "argocd-hub", "", tenantGit, bareRepository(t).url)
+	project = strings.Replace(project, `secrets = ["of-others"]`, `argocd_project = { name = "pay-dev", render = true }`, 1)
+	project = strings.Replace(project, `[{ name = "edge",`, `[{ name = "edge", reconciler = "argocd-hub" }, { name = "dev-edge",`, 1)
+	project = strings.Replace(project, "    workloads = [{", `    workloads = [{
+      name = "b", workspace = "other"
+      deployment_targets = { live = { environment = "dev", manifests = { repo = "https://git.example.com/other/b" } } }
+    }, {`, 1)
+	testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
+		Config: project, PlanOnly: true,
+		ExpectError: words(`on "edge" it would be called "pay-dev-dev-edge", as that of workspace "team" on "dev-edge"`),
 	}}})
 }
 

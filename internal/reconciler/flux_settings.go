@@ -25,7 +25,8 @@ var gitRepositorySettings = slices.Concat(
 	reaching(Secrets, "secretRef", "proxySecretRef", "verify.secretRef"),
 	reaching(Accounts, "provider", "serviceAccountName"),
 	reaching(Objects, "include.repository"),
-	reaching(Nothing, "ignore", "include", "interval", "recurseSubmodules", "sparseCheckout", "suspend", "timeout", "verify"),
+	reaching(Content, "recurseSubmodules"), // which are fetched with the credentials of the source, from any host
+	reaching(Nothing, "ignore", "include", "interval", "sparseCheckout", "suspend", "timeout", "verify"),
 )
 
 var ociRepositorySettings = slices.Concat(

@@ -153,11 +153,13 @@ func below(above, path string) []string {
 	return append(paths, path)
 }
 
-// ReachBelow returns what fields below a path reach, the first that reach anything; Nothing where there are none.
+// ReachBelow returns what fields below a path reach, "" for the spec itself: the first that reach anything and that others
+// may set; Nothing where there are none.
 func (k *Kind) ReachBelow(path string) Reach {
 	for i := range k.Settings {
-		if strings.HasPrefix(k.Settings[i].Path, path+".") && k.Settings[i].Reach != Nothing {
-			return k.Settings[i].Reach
+		field := &k.Settings[i]
+		if (path == "" || strings.HasPrefix(field.Path, path+".")) && field.Reach != Nothing && field.Reach != Decided {
+			return field.Reach
 		}
 	}
 	return Nothing

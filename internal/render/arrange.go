@@ -153,9 +153,19 @@ func (a *arranger) conflicts(sharing []*schedule.Assignment) {
 // appProjects chooses which assignment writes each workspace's AppProject: the first by name on the cluster type,
 // since that reaches all of its clusters, and where there is none the first on each cluster.
 func (a *arranger) appProjects() {
+	onHub := map[string]projectOn{} // by name
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
 	}) {
+		if a.templates.hosts[a.projects[on][0].Host.ClusterType.Name].reconciler == argoHub {
+			name := hubProject(a.templates.workspaces[on.workspace].argocdProject, a.templates.environment, on.host)
+			if other, taken := onHub[name]; taken {
+				var root *fleet.Path
+				a.add(&a.findings, root.Attribute("workspaces").Key(on.workspace).Attribute("argocd_project"),
+					"on %q it would be called %q, as that of workspace %q on %q: give one of them another name", on.host, name, other.workspace, other.host)
+			}
+			onHub[name] = on
+		}
 		byHost := map[string][]*schedule.Assignment{}
 		for _, assignment := range a.projects[on] {
 			byHost[assignment.Host.Name] = append(byHost[assignment.Host.Name], assignment)
@@ -225,7 +235,7 @@ func (a *arranger) order(host *host, assignment *schedule.Assignment) {
 // second would replace the objects of the first. Who may choose names of deployment targets could do it on purpose. It
 // also finds parameters that name objects of another workspace's workloads.
 func (a *arranger) names(assignments []*schedule.Assignment) {
-	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string]string, len(assignments))
+	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string][]string, len(assignments))
 	each := func(do func(*schedule.Assignment, objectOn)) {
 		for _, assignment := range assignments {
 			host := a.templates.hosts[assignment.Host.ClusterType.Name]
@@ -247,12 +257,18 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 	}
 	each(func(assignment *schedule.Assignment, on objectOn) {
 		compare(assignment, named[on], on.name)
-		named[on], owners[on.name] = assignment, assignment.Target.Workload.Workspace
+		named[on] = assignment
+		if team := assignment.Target.Workload.Workspace; !slices.Contains(owners[on.name], team) {
+			owners[on.name] = append(owners[on.name], team)
+		}
 	})
 	checked := map[*schedule.Target]bool{}
 	each(func(assignment *schedule.Assignment, on objectOn) {
 		if assignment.Host.Cluster != nil && on.host != "" { // its type's objects are there, too
 			compare(assignment, named[objectOn{assignment.Host.ClusterType.Name, on.name}], on.name)
+		}
+		if on.host == "" {
+			a.applications(assignment, on.name, named)
 		}
 		if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !checked[assignment.Target] {
 			checked[assignment.Target] = true
@@ -264,6 +280,30 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			a.findings = append(a.findings, check.findings...)
 		}
 	})
+}
+
+// applications finds Applications on a hub that the ApplicationSet of another deployment target makes, too, for another
+// cluster: they are called as the set, "-" and the cluster.
+func (a *arranger) applications(assignment *schedule.Assignment, name string, named map[objectOn]*schedule.Assignment) {
+	for _, cluster := range a.clustersOf(assignment.Host) {
+		for i := range len(cluster) {
+			if cluster[i] != '-' {
+				continue
+			}
+			other := named[objectOn{"", name + "-" + cluster[:i]}]
+			if other != nil && slices.Contains(a.clustersOf(other.Host), cluster[i+1:]) {
+				a.add(&a.findings, targetPath(assignment.Target), "its Application for cluster %q would be called %q, as that of deployment target %q of workspace %q for cluster %q: "+
+					"give one of them another name, or another namespace", cluster, name+"-"+cluster, other.Target.Name, other.Target.Workload.Workspace, cluster[i+1:])
+			}
+		}
+	}
+}
+
+func (a *arranger) clustersOf(host *schedule.Host) []string {
+	if host.Cluster != nil {
+		return []string{host.Cluster.Name}
+	}
+	return a.templates.clusters[host.Name]
 }
 
 func sortedByTarget(assignments []*schedule.Assignment) []*schedule.Assignment {

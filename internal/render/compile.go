@@ -22,7 +22,8 @@ type Templates struct {
 	environment string
 	hosts       map[string]*host // by cluster type
 	workspaces  map[string]*workspace
-	waves       map[string]int // by workload: the length of the longest chain of workloads that it requires
+	clusters    map[string][]string // names, by cluster type
+	waves       map[string]int      // by workload: the length of the longest chain of workloads that it requires
 	targets     map[string]*fleet.DeploymentTarget
 	parameters  map[string]map[string]any // of deployment targets, by full name
 	problems    map[string]*targetProblems
@@ -118,6 +119,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 		environment: f.Environment,
 		hosts:       hosts,
 		workspaces:  indexWorkspaces(f),
+		clusters:    indexClusters(f),
 		waves:       indexWaves(f),
 		targets:     indexTargets(f),
 		parameters:  indexParameters(f),

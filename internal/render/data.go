@@ -343,6 +343,15 @@ func naturalObject(object map[string]any) map[string]any {
 	return natural(object).(map[string]any)
 }
 
+// indexClusters are the names of the clusters of each cluster type.
+func indexClusters(f *fleet.Fleet) map[string][]string {
+	index := map[string][]string{}
+	for i := range f.Clusters {
+		index[f.Clusters[i].ClusterType] = append(index[f.Clusters[i].ClusterType], f.Clusters[i].Name)
+	}
+	return index
+}
+
 func indexTargets(f *fleet.Fleet) map[string]*fleet.DeploymentTarget {
 	index := map[string]*fleet.DeploymentTarget{}
 	for i := range f.Workloads {

@@ -271,7 +271,7 @@ func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 			path := root.Attribute("workloads").Key(workload.Name).Attribute("deployment_targets").Key(target.Name)
 			unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
 			misused, outside := parameterCheck{path: unknown.path}, parameterCheck{}
-			reached := reachCheck{parameterCheck: &outside, team: team, owners: owners}
+			reached := reachCheck{parameterCheck: &outside, team: team, teams: teams, owners: owners}
 			reached.namespace(path.Attribute("namespace"), target.Namespace)
 			if !target.ManifestsPending {
 				reached.source(path.Attribute("manifests"), &target.Manifests)

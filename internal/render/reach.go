@@ -15,11 +15,13 @@ import (
 type reachCheck struct {
 	*parameterCheck
 	team *fleet.Workspace
+	// teams are all workspaces, by name.
+	teams map[string]*fleet.Workspace
 	// owners are the workspaces that list a Secret, by its name.
 	owners map[string][]string
 	// objects are the workspaces whose workloads have reconciler objects of a name. With it, nothing but such names is
 	// checked.
-	objects map[string]string
+	objects map[string][]string
 }
 
 // parameters checks those of a deployment target. What a cluster type's parameters reach is the platform's own.
@@ -31,9 +33,13 @@ func (c *reachCheck) parameters(parameters map[string]any) {
 		c.field(c.path.Attribute(projectParameter), projectParameter, reconciler.Accounts, name)
 	}
 	for i := range fieldParameters {
-		name := fieldParameters[i].name
-		if fields, isObject := parameters[name].(map[string]any); isObject {
-			c.fields(c.path.Attribute(name), fieldParameters[i].kind(), "", fields)
+		name, kind := fieldParameters[i].name, fieldParameters[i].kind()
+		fields, isObject := parameters[name].(map[string]any)
+		switch value, given := parameters[name]; {
+		case isObject:
+			c.fields(c.path.Attribute(name), kind, "", fields)
+		case given && value == nil: // it takes away what a cluster type says
+			c.field(c.path.Attribute(name), name, kind.ReachBelow(""), nil)
 		}
 	}
 }
@@ -75,8 +81,9 @@ func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reac
 	case reach == reconciler.Nothing, reach == reconciler.Decided, reach == reconciler.Secrets && isScalar && !isName:
 		return
 	case c.objects != nil:
-		if owner := c.objects[name]; isName && reach == reconciler.Objects && owner != "" && owner != c.team.Name {
-			c.report(path, "%q is an object of a workload of workspace %q, which this workload of workspace %q cannot use", name, owner, c.team.Name)
+		isOthers := func(owner string) bool { return owner != c.team.Name }
+		if i := slices.IndexFunc(c.objects[name], isOthers); isName && reach == reconciler.Objects && i >= 0 {
+			c.report(path, "%q is an object of a workload of workspace %q, which this workload of workspace %q cannot use", name, c.objects[name][i], c.team.Name)
 		}
 		return
 	case isName && reconciler.IsAgents(name):
@@ -89,7 +96,7 @@ func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reac
 		return
 	case isName && reach == reconciler.Secrets && slices.Contains(c.team.Secrets, name):
 		return
-	case reach == reconciler.URLs && isText && (!strings.Contains(name, ":") || fleet.IsWithin(c.team.Sources, name)):
+	case reach == reconciler.URLs && isText && (isOwnPath(name) || fleet.IsWithin(c.team.Sources, name)):
 		return
 	case slices.ContainsFunc(c.team.Parameters, func(allowed string) bool { return isAtOrBelow(field, allowed) }):
 		return
@@ -107,6 +114,13 @@ func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reac
 // isPartOfReference are the texts beside the name in a reference to a Secret.
 var isPartOfReference = map[string]bool{"kind": true, "key": true, "valuesKey": true, "targetPath": true, "apiVersion": true}
 
+// isOwnPath says whether a text is certainly a path in the workload's own source. Kustomize also reads "git@host/path" and
+// "github.com/path" as URLs.
+func isOwnPath(text string) bool {
+	const github = "github.com/"
+	return !strings.ContainsAny(text, ":@") && !strings.EqualFold(text[:min(len(text), len(github))], github)
+}
+
 // isAtOrBelow says whether a path is another one, or below it.
 func isAtOrBelow(path, above string) bool {
 	return path == above || strings.HasPrefix(path, above+".")
@@ -123,12 +137,26 @@ func (c *reachCheck) source(path *fleet.Path, manifests *fleet.Manifests) {
 
 // namespace checks the namespace that a deployment target names.
 func (c *reachCheck) namespace(path *fleet.Path, namespace string) {
-	if namespace == "" || !c.team.IsConfined() || namespace == c.team.Name || strings.HasPrefix(namespace, c.team.Name+"-") ||
-		slices.Contains(c.team.Parameters, "namespace") {
+	if namespace == "" || !c.team.IsConfined() || slices.Contains(c.team.Parameters, "namespace") {
 		return
 	}
-	c.report(path, "workspace %q does not allow its workloads to choose namespaces that do not begin with %q: "+
-		"add \"namespace\" to the parameters of the workspace", c.team.Name, c.team.Name+"-")
+	if !isNamespaceOf(c.team.Name, namespace) {
+		c.report(path, "workspace %q does not allow its workloads to choose namespaces that do not begin with %q: "+
+			"add \"namespace\" to the parameters of the workspace", c.team.Name, c.team.Name+"-")
+		return
+	}
+	for _, other := range slices.Sorted(maps.Keys(c.teams)) {
+		if len(other) > len(c.team.Name) && isNamespaceOf(other, namespace) {
+			c.report(path, "begins with the name of workspace %q, so that workspace %q does not allow its workloads to choose it: "+
+				"add \"namespace\" to the parameters of the workspace", other, c.team.Name)
+			return
+		}
+	}
+}
+
+// isNamespaceOf says whether a namespace is called as those of a workspace are.
+func isNamespaceOf(team, namespace string) bool {
+	return namespace == team || strings.HasPrefix(namespace, team+"-")
 }
 
 // secretOwners are the workspaces that list each Secret.

@@ -332,4 +332,11 @@ func TestNoWorkloadIncludesTheSourceOfAnotherTeam(t *testing.T) {
 	if findings != nil {
 		t.Errorf("a team's own: %v", findings)
 	}
+	// The names of a host and of a deployment target can be read in two ways, on two hosts.
+	two := onDrone("flux", workloadOf("kaizen", "a-pay", "live", "", fromGit()), workloadOf("other", "pay", "live", "", fromGit()),
+		workloadOf("other", "spy", "live", "", include("dev-drone-a-pay-live")))
+	two.ClusterTypes[1].Name, two.Assignments[3].ClusterType, two.Assignments[4].ClusterType, two.Assignments[5].ClusterType = "drone-a", "drone-a", "drone-a", "drone-a"
+	if _, findings := arranged(t, two); !strings.Contains(findings.Error(), `"dev-drone-a-pay-live" is an object of a workload of workspace "kaizen"`) {
+		t.Errorf("found %v", findings)
+	}
 }
