@@ -144,8 +144,8 @@ func (l *Look) unsigned(ctx context.Context, files map[string]git.Hash) (map[str
 			}
 			continue
 		}
-		for file, id := range files {
-			if commit, ok := past.changer(&reader, file, id); ok {
+		for file := range files {
+			if commit, ok := past.changer(&reader, file, l.tip.Commit, map[git.Hash]git.Hash{}); ok {
 				changed[file] = commit
 			}
 		}
@@ -169,30 +169,70 @@ func (l *Look) unsigned(ctx context.Context, files map[string]git.Hash) (map[str
 	return unsigned, nil
 }
 
-// changer is the commit that gave a file its id: at a merge, one of the side that the file came from. It fails where
-// the commits that are here do not tell.
-func (l *lineage) changer(reader *pastTrees, file string, id git.Hash) (git.Hash, bool) {
-	for at := l.tip.Commit; ; {
-		head, ok := l.heads[at]
+// changer is the commit that gave a file what it has at a commit. At a merge it is one of the side that the file came from, and the
+// merge itself where another side changed the file later: it brings back what was there before. It fails where the commits
+// that are here do not tell. known are the results so far, zero where it failed.
+func (l *lineage) changer(reader *pastTrees, file string, at git.Hash, known map[git.Hash]git.Hash) (git.Hash, bool) {
+	start := at
+	for {
+		if by, ok := known[at]; ok {
+			known[start] = by
+			return by, !by.IsZero()
+		}
+		from, others, ok := l.sides(reader, file, at)
 		if !ok {
+			known[start] = git.Hash{}
 			return git.Hash{}, false
 		}
-		from := git.Hash{}
-		for _, parent := range head.Parents {
-			before, ok := l.heads[parent]
-			if !ok {
-				return git.Hash{}, false
-			}
-			if reader.file(before.Tree, file) == id {
-				from = parent
-				break
-			}
-		}
-		if from.IsZero() {
+		switch {
+		case from.IsZero():
+			known[start] = at
 			return at, true
+		case len(others) > 0:
+			known[start] = l.merged(reader, file, at, from, others, known)
+			return known[start], !known[start].IsZero()
 		}
 		at = from
 	}
+}
+
+// sides are the first parent of a commit that has the file as the commit has it, zero where none has, and those that have not.
+func (l *lineage) sides(reader *pastTrees, file string, at git.Hash) (from git.Hash, others []git.Hash, ok bool) {
+	head, ok := l.heads[at]
+	if !ok {
+		return git.Hash{}, nil, false
+	}
+	id := reader.file(head.Tree, file)
+	for _, parent := range head.Parents {
+		before, ok := l.heads[parent]
+		switch {
+		case !ok:
+			return git.Hash{}, nil, false
+		case reader.file(before.Tree, file) != id:
+			others = append(others, parent)
+		case from.IsZero():
+			from = parent
+		}
+	}
+	return from, others, true
+}
+
+// merged is the changer of a file at a merge of sides that differ in it; zero where it is not known.
+func (l *lineage) merged(reader *pastTrees, file string, at, from git.Hash, others []git.Hash, known map[git.Hash]git.Hash) git.Hash {
+	by, ok := l.changer(reader, file, from, known)
+	if !ok {
+		return git.Hash{}
+	}
+	for _, other := range others {
+		last, ok := l.changer(reader, file, other, known)
+		switch isThere := !reader.file(l.heads[other].Tree, file).IsZero(); {
+		case ok && l.at(last).After(l.at(by)):
+			return at
+		case !ok && isThere:
+			return git.Hash{}
+		}
+	}
+	return by
 }
 
 // file is the id of the file at a path; zero when there is none.

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -176,6 +177,45 @@ func TestARecordThatAKnownKeyHasSignedIsBelieved(t *testing.T) {
 	if got := git(t, s.repo.url, "ls-tree", "-r", "--name-only", "dev"); strings.Contains(got, "shop-live") {
 		t.Errorf("left is %s", got)
 	}
+}
+
+// A merge that nobody signed brings a former record back, which a known key has signed.
+func TestARecordThatAMergeBringsBackIsOfTheMerge(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("needs ssh-keygen, which is not on PATH")
+	}
+	s := newSigned(t)
+	folder := s.repo.clone(t, "dev")
+	former := git(t, folder, "rev-parse", "HEAD")
+	lies(t)(folder)
+	key := filepath.Join(t.TempDir(), "key")
+	writeFile(t, key, s.private)
+	if err := os.Chmod(key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	commit := exec.CommandContext(t.Context(), "git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "gpg.format=ssh",
+		"-c", "user.signingkey="+key, "commit", "--quiet", "--all", "-S", "--message", "Later")
+	commit.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2099-01-01T00:00:00Z")
+	if said, err := commit.CombinedOutput(); err != nil {
+		t.Fatal(string(said))
+	}
+	git(t, folder, "push", "--quiet", s.repo.cloneURL, "HEAD:dev")
+	imported := func() {
+		t.Helper()
+		s.w.Lose(assignment)
+		if said := s.w.Import(t.Context(), s.with(nil), assignment, s.repo.url+"#dev:clusters/all:dev"); said.Err() != nil {
+			t.Fatal(said)
+		}
+	}
+	imported()
+	if plan, said := s.w.Plan(t.Context(), s.with(nil)); said.Err() != nil || strings.Contains(strings.Join(linesOf(plan), "\n"), "allowed_signers") {
+		t.Errorf("signed, the plan says %q, %s", linesOf(plan), said)
+	}
+	merge := git(t, folder, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "Merge", "-p", "HEAD", "-p", former, former+"^{tree}")
+	git(t, folder, "push", "--quiet", s.repo.cloneURL, merge+":dev")
+	imported()
+	s.repairs(t)
 }
 
 func TestAClaimsRecordThatNoKnownKeyHasSignedIsNotBelieved(t *testing.T) {
