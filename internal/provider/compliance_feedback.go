@@ -19,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // feedback is the attribute feedback of flotilla_compliance.
@@ -90,7 +91,7 @@ func decodeStatuses(o *attributes.Object) *statusFeedback {
 
 func decodeReport(o *attributes.Object) compliance.Report {
 	report := compliance.Report{Cluster: o.Required("cluster"), Said: observe.Said{
-		Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: o.Text("message"), Verdict: observe.Verdict(o.Text("verdict")),
+		Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: observe.Verdict(o.Text("verdict")),
 		Since: o.Time("since").UTC().Truncate(time.Second),
 	}}
 	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) && !slices.Contains(reportVerdicts, report.Verdict) {

@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // clustered is the small fleet with clusters: two of type drone, one of type large.
@@ -124,6 +125,11 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 		map[string]any{"cluster": "drone-2", "assignment": "drone/app-core", "verdict": "failed", "message": "too many errors"}, report("large-1", second, nil))
 	if got := verdicts(said); got != "failed failed ready" {
 		t.Errorf("the verdicts are %s: %v", got, said["clusters"])
+	}
+	evil := read(map[string]any{"cluster": "drone-1", "verdict": "failed", "commit": first, "message": "\x1b[2J\u202eApply complete!\n\u009b" + strings.Repeat("x", 1<<20)})
+	delete(evil, "feedback")
+	if text := fmt.Sprint(evil); wording.Visible(text) != text || len(text) > 10_000 {
+		t.Errorf("%d bytes are said: %.500q", len(text), text)
 	}
 	failures, err := observe.Parse([]byte(said["evidence"].(string)))
 	if err != nil {

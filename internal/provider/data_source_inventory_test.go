@@ -20,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // inventoried is a repository that two assignments have been written to, one of them with a cluster of its own.
@@ -245,4 +246,29 @@ check "the_app_is_on_large" {
 			},
 		}},
 	})
+}
+
+// Who may push writes what the inventory and the history show. Terraform prints it as it comes.
+func TestRecordsDoNothingToATerminal(t *testing.T) {
+	t.Parallel()
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, fleetOf(nil), nil))
+	byHandOn(t, url, "dev", func(folder string) {
+		at := filepath.Join(folder, filepath.FromSlash(signedRecord))
+		writeFile(t, at, strings.Replace(readFile(t, at), `"workload": "app"`, `"workload": "\u001b[2J\u202eapp"`, 1))
+		git(t, folder, "config", "user.name", "\x1b[2J\u202eme")
+		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "\x1b[2J.yaml"), "a: b\n")
+	})
+	branch := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
+	for _, source := range []string{"flotilla_inventory", "flotilla_history"} {
+		values, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, source, map[string]any{"gitops_repo": branch})
+		text := fmt.Sprint(values) + said.String()
+		t.Logf("%s: %d bytes, %s", source, len(text), said)
+		if said.Err() != nil || wording.Visible(text) != text {
+			t.Errorf("%s steers the terminal: %q", source, text)
+		}
+		if source == "flotilla_inventory" && !strings.Contains(text, "The inventory lacks what these files record: clusters/all/.flotilla/dev/large.json") {
+			t.Errorf("it does not name the record: %s", said)
+		}
+	}
 }

@@ -291,8 +291,14 @@ func TestFilesOfARepositoryThatMeansIll(t *testing.T) {
 	for range 3 {
 		long = feed(fmt.Sprintf("040000 tree %s\t%s\n", long, strings.Repeat("a", 4_000)), "mktree")
 	}
+	literally := func(content string) string {
+		return feed(content, "hash-object", "-t", "tree", "--literally", "-w", "--stdin")
+	}
+	entry := func(name string) string { return name + "\x00" + string(raw) }
 	for tree, want := range map[string]string{
-		long: "Paths are too long",
+		long:                                     "Paths are too long",
+		literally(entry("100644 a\x1b[2J.yaml")): `Names cannot be paths`,
+		literally(entry("100644 \u009b2J\u202e.yaml")):                                                 `"\u009b2J\u202e.yaml"`,
 		feed("100644 ..\x00"+string(raw), "hash-object", "-t", "tree", "--literally", "-w", "--stdin"): "malformed",
 	} {
 		git(t, folder, "update-ref", "refs/heads/main", feed("", "commit-tree", "-m", "ill", tree))

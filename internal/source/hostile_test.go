@@ -70,7 +70,7 @@ func TestATreeThatGitWouldNotWrite(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, name := range []string{"a\x1b[2J", `a\b`, "\xff"} {
+	for _, name := range []string{"a\x1b[2J", "a\u009b2J", "a\u202eb", "a\tb", `a\b`, "\xff"} {
 		r := newRepository(t)
 		r.commit(map[string]string{"evil.yaml": "a"})
 		r.point("40000 "+name, "HEAD^{tree}")

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -163,7 +162,7 @@ func (s *search) look(at visit) ([]visit, error) {
 // isName says whether an entry can be a part of a path: what people make of files may be files again, and a backslash or
 // a control character would have them elsewhere, or steer a terminal. A tree with ".." is malformed to git.ParseTree.
 func isName(name string) bool {
-	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
+	return wording.Visible(name) == name && !strings.ContainsAny(name, "\n\t\\")
 }
 
 // named adds a name to the list of an error, up to a readable length.
@@ -178,7 +177,7 @@ func named(names []string, name string) []string {
 func (s *search) check() error {
 	switch {
 	case len(s.unnamed) > 0:
-		return s.unreadable("Names cannot be paths", fmt.Sprintf("They have a backslash, a control character or what is not UTF-8: %s.", wording.List(s.unnamed, wording.Named)))
+		return s.unreadable("Names cannot be paths", fmt.Sprintf("They have a backslash, a character that is not shown or what is not UTF-8: %s.", wording.List(s.unnamed, wording.Named)))
 	case len(s.elsewhere) > 0:
 		return s.unreadable("Not a file", fmt.Sprintf("What they lead to is not read: %s.", wording.List(s.elsewhere, wording.Named)))
 	case len(s.found) > 0:
