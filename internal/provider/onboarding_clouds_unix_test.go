@@ -186,6 +186,17 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			if asked := c.asked("kubelogin"); !strings.HasPrefix(asked, "get-token --login azurecli --server-id ") {
 				t.Errorf("kubelogin was asked %q", asked)
 			}
+			// The apply that deletes a cluster takes it out of the provider's clusters, and so its agent out of the state.
+			stores := c.blocks["locals gitops_repo"]
+			if c.blocks["locals gitops_repo"] = regexp.MustCompile(`(?m)^ *lyon .*\n`).ReplaceAllLiteralString(stores, ""); c.blocks["locals gitops_repo"] == stores {
+				t.Fatalf("the guide has no lyon: %s", stores)
+			}
+			c.write("azurerm_kubernetes_cluster")
+			said := strings.Join(strings.Fields(c.w.run(append(strings.Fields(applies), "-no-color")...)), " ")
+			if !strings.Contains(said, "Warning: ") || !strings.Contains(said, "Secret flux-system/flotilla-repository") || strings.Contains(c.w.run("state", "list"), "lyon") {
+				t.Errorf("of a cluster that goes, the apply says %s", said)
+			}
+			c.has("lyon", true, aKustomization)
 		},
 		"amazon": func(t *testing.T, tool string) {
 			c := newClouded(t, tool, "aws_eks_cluster", azure, block(`"eks", "get-token"`))

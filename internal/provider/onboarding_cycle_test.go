@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -18,17 +19,45 @@ func TestTheGuideOnOnboardingSaysWhenTerraformFindsACycle(t *testing.T) {
 	if strings.Contains(circle+aliased, "azurerm") {
 		t.Fatalf("the guide has more of a cloud:\n%s%s", circle, aliased)
 	}
+	count := regexp.MustCompile("`(count = length\\(flotilla_cluster_claim.drones.clusters\\) \\+ 1)`").FindStringSubmatch(guideText(t, onboardingGuide))
+	if count == nil {
+		t.Fatal("the guide has no pool that always keeps one warm")
+	}
+	counted := `
+provider "flotilla" {
+  clusters = { for i, made in terraform_data.east : "east-${i}" => { host = made.output } }
+}
+
+resource "terraform_data" "east" {
+  ` + count[1] + `
+  input = "https://east.example.com"
+}
+
+resource "flotilla_cluster_claim" "drones" {
+  name        = "drones"
+  number      = 1
+  fleet       = provider::flotilla::fleet({ environment = "dev" })
+  gitops_repo = { url = "gitops.git", branch = "dev" }
+}
+`
 	const environment = "resource \"flotilla_environment\" \"dev\" {\n  name        = \"dev\"\n  gitops_repo = { url = \"gitops.git\", branch = \"dev\" }\n}\n"
 	for name, tool := range oneTool(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + environment + circle})
-			_, said, err := w.try("plan", "-input=false", "-no-color")
-			said = strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(said)), " ")
-			if err == nil || !strings.Contains(said, "Error: Cycle: ") || !strings.Contains(said, "flotilla_environment.dev") ||
-				!strings.Contains(said, "terraform_data.east") || !strings.Contains(said, "/flotilla/flotilla\"]") {
-				t.Fatalf("%v: %s", err, said)
+			isCycle := func(names ...string) {
+				t.Helper()
+				_, said, err := w.try("plan", "-input=false", "-no-color")
+				said = strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(said)), " ")
+				for _, want := range append(names, "Error: Cycle: ", "terraform_data.east", "/flotilla/flotilla\"]") {
+					if err == nil || !strings.Contains(said, want) {
+						t.Fatalf("%v, without %s: %s", err, want, said)
+					}
+				}
 			}
+			isCycle("flotilla_environment.dev")
+			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+counted)
+			isCycle("flotilla_cluster_claim.drones")
 			// With a configuration of the provider of its own, it is planned, though the cluster is not known yet.
 			const place = "  gitops_repo = { url = \"gitops.git\", branch = \"dev\" }"
 			for _, further := range []string{"  cluster_type = \"store\"\n" + strings.Replace(place, "gitops.git", "https://git.example.com/gitops", 1), "  name = \"dev\"\n  fleet = provider::flotilla::fleet({ environment = \"dev\" })\n" + place} {
@@ -39,6 +68,18 @@ func TestTheGuideOnOnboardingSaysWhenTerraformFindsACycle(t *testing.T) {
 			if planned := w.run("plan", "-input=false", "-no-color"); !strings.Contains(planned, "flotilla_agent.east will be created") {
 				t.Errorf("it is planned as\n%s", planned)
 			}
+			// A rollout whose clusters are made of what the same assignment writes.
+			rollout := strings.Replace(made, "flotilla_environment.dev.name", "flotilla_assignment.dev.commit", 1)
+			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+aliased+"\nresource "+rollout+`
+resource "flotilla_assignment" "dev" {
+  name        = "dev"
+  fleet       = provider::flotilla::fleet({ environment = "dev" })
+  gitops_repo = { url = "gitops.git", branch = "dev" }
+  evidence    = data.flotilla_compliance.dev.evidence
+  rollout     = { stages = [] }
+}
+`)
+			isCycle("flotilla_assignment.dev", "data.flotilla_compliance.dev")
 		})
 	}
 }

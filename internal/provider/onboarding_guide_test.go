@@ -15,10 +15,25 @@ import (
 
 const onboardingGuide = "onboarding-clusters.md.tmpl"
 
+// Each sentence of the guide on onboarding that says what happens is asserted by a test, but for what a cloud or an agent
+// does by itself:
+//
+//   - Azure, Amazon, Google, Feedback, A hub: onboarding_clouds_unix_test.go, with stand-ins for what a cloud has; names on
+//     a hub in onboarding_tables_test.go, what a status says in agent/feedback_test.go and e2e/feedback_test.go.
+//   - The whole of it: one_run_test.go.
+//   - When Terraform finds a cycle: onboarding_cycle_test.go.
+//   - What is put onto a cluster: agent/guide_test.go, agent/install_test.go, onboarding/apply_test.go (stages),
+//     onboarding_tables_test.go (kinds that are not known), onboarding/wait_test.go and observe/hub_test.go (no folder yet).
+//   - Credentials: onboarding_tables_test.go, agent_test.go (versions), one_run_test.go (no state, no plan).
+//   - Clusters that cannot be reached: examples_test.go.
+//   - Drift, and what others manage: here; agent_life_test.go (clusters that were recreated), onboarding/apply_test.go
+//     (fields, conflicts).
+//   - Leaving: here; onboarding/remove_test.go and reconciled_test.go, and e2e/onboarding_test.go (namespaces, with agents).
+
 // What the guide on onboarding clusters says of drift and of leaving, through Terraform. Its HCL as a whole is applied by
 // TestOneRunOnboardsClustersAndOneTakesThemBack.
 func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
-	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	for name, tool := range oneTool(t) {
 		t.Run(name, func(t *testing.T) {
 			namespace := "guide-" + name
@@ -101,12 +116,29 @@ func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 				t.Error("the agent is still in the state, or not on the cluster any more")
 			}
 
-			// By default everything that runs, runs on: the namespace stays, and the credentials go.
-			configure(provider, agent(""))
+			// By default everything that runs, runs on: the namespace stays, and the credentials go. A change of on_destroy that
+			// is not applied before the destroy changes nothing about that.
+			made := fmt.Sprintf("install = \"{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\"\n", namespace+"-made")
+			own := func(further string) string {
+				return strings.ReplaceAll(agent(made+further), fmt.Sprintf("namespace = %q", namespace), fmt.Sprintf("namespace = %q", namespace+"-made"))
+			}
+			stays := func() bool {
+				live := server.Get(t, "v1", "Namespace", "", namespace+"-made")
+				return live != nil && live.GetDeletionTimestamp() == nil
+			}
+			configure(provider, own(""))
+			run(true, "Apply complete!", "apply", "-auto-approve")
+			configure(provider, own(`on_destroy = "delete"`))
+			run(true, "Destroy complete!", "destroy", "-auto-approve")
+			if server.Get(t, "v1", "Secret", namespace+"-made", "flotilla-repository") != nil || !stays() {
+				t.Error("the credentials are still there, or the namespace is not")
+			}
+			// With "delete", the agent's own namespace goes where install made it.
+			server.Delete(t, "v1", "Namespace", "", namespace+"-made")
 			run(true, "Apply complete!", "apply", "-auto-approve")
 			run(true, "Destroy complete!", "destroy", "-auto-approve")
-			if isThere() || server.Get(t, "v1", "Namespace", "", namespace) == nil {
-				t.Error("the credentials are still there, or the namespace is not")
+			if stays() {
+				t.Error("the namespace of the agent stays")
 			}
 		})
 	}

@@ -1,0 +1,56 @@
+package agent_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+)
+
+// The guide has a row for each reconciler. It names every kind of object, and whatever it has in backticks is the name or
+// the namespace of an object, or a field that is set.
+func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
+	text, err := os.ReadFile("../../templates/guides/onboarding-clusters.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]string{"AppProject": "project", "Namespace": ""} // a namespace is not what an agent reads
+	for _, reconciler := range agent.Reconcilers {
+		found := regexp.MustCompile("(?m)^\\| `" + reconciler + "` \\|(.*)\\|(.*)\\|(.*)\\|$").FindStringSubmatch(string(text))
+		if found == nil {
+			t.Errorf("the guide has no row of %s", reconciler)
+			continue
+		}
+		settings := small(reconciler)
+		settings.Credentials.Token = "secret"
+		if reconciler == agent.ArgoCDHub {
+			settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
+		}
+		if reconciler == agent.ArgoCD {
+			settings.Install = []agent.Text{{Path: "install", Text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-repo-server}}"}}
+		}
+		row, all := strings.Join(found[1:], " "), ""
+		for _, object := range rendered(t, settings) {
+			if object.Part == agent.Install {
+				continue
+			}
+			word, isOther := words[object.GetKind()]
+			if !isOther {
+				word = object.GetKind()
+			}
+			if !strings.Contains(row, word) {
+				t.Errorf("%s: the guide does not name the kind of %s", reconciler, object.ID())
+			}
+			all += fmt.Sprintf(" %s %s %v", object.GetName(), object.GetNamespace(), object.Object["spec"])
+		}
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row, -1) {
+			is := regexp.MustCompile(`\b` + regexp.QuoteMeta(name[1]) + `(:true|[ \]])`)
+			if name[1] != "CancelHealthCheckOnNewRevision" && !is.MatchString(all) { // which has a test of its own
+				t.Errorf("%s: there is no %s in\n%s", reconciler, name[1], all)
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package provider_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// The guide lists keys of credentials in the form "{ username, password }": each gets a value.
+func TestTheGuideOnOnboardingListsCredentialsThatFit(t *testing.T) {
+	t.Parallel()
+	certificate, key := kubetest.SelfSigned(t)
+	private, public := sshKey(t, "")
+	values := map[string]string{
+		"id": "1", "installation_id": "2", "private_key": key, "ssh_private_key": private, "ssh_known_hosts": "git.example.com " + public, "ca_certificates": certificate,
+	}
+	_, table, _ := strings.Cut(guideText(t, onboardingGuide), "| repository | keys |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := strings.Split(table, "\n")
+	if len(rows) < 6 {
+		t.Fatalf("the table is\n%s", table)
+	}
+	w := providertest.New(startProvider)
+	objects := func(reconciler, url, credentials string) (string, error) {
+		t.Helper()
+		made, err := w.Evaluate(t.Context(), moduleOf(t, fmt.Sprintf(`output "objects" {
+  value = provider::flotilla::agent_manifests({
+    cluster = "store-17", cluster_type = "store", reconciler = %q, gitops_repo = { url = %q, branch = "prod" }, credentials = { %s }
+  })
+}`, reconciler, url, credentials)).Outputs["objects"])
+		return fmt.Sprint(made), err
+	}
+	code, name := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(`(\w+)(,| }|$)`)
+	for _, row := range rows {
+		cells := strings.Split(row, "|")
+		url := "https://git.example.com/platform/gitops"
+		switch {
+		case strings.Contains(cells[1], "GitHub"):
+			url = "https://github.com/platform/gitops"
+		case strings.Contains(cells[1], "ssh"):
+			url = "git@git.example.com:platform/gitops.git"
+		}
+		// The first code of the cell is all that is needed; what comes after it may be added.
+		ways := code.FindAllStringSubmatch(cells[2], -1)
+		credentials := strings.TrimSuffix(strings.TrimPrefix(ways[0][1], "{ "), " }")
+		if strings.Contains(cells[2], "and `username`") {
+			credentials += ", username"
+		}
+		if strings.Contains(cells[1], "CA") {
+			credentials += ", token"
+		}
+		given := name.ReplaceAllStringFunc(credentials, func(match string) string {
+			parts := name.FindStringSubmatch(match)
+			value, known := values[parts[1]]
+			if !known {
+				value = "canary-" + parts[1]
+			}
+			return fmt.Sprintf("%s = %q%s", parts[1], value, parts[2])
+		})
+		for _, reconciler := range []string{"flux", "argocd", "fleet"} {
+			made, err := objects(reconciler, url, given)
+			if fits := reconciler != "fleet" || !strings.Contains(row, "for Flux and Argo CD"); fits != (err == nil) {
+				t.Errorf("%s, %s: %v", reconciler, credentials, err)
+			} else if fits && !strings.Contains(made, "kind: Secret") {
+				t.Errorf("%s, %s: there is no Secret in\n%s", reconciler, credentials, made)
+			}
+		}
+	}
+}
+
+func TestTheGuideOnOnboardingIsRightAboutSecretsAndAgentsThatOthersBring(t *testing.T) {
+	t.Parallel()
+	api := &standInCluster{}
+	url, certificate := api.start(t)
+	cluster := map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "t"}
+	brought := regexp.MustCompile("name it: `credentials = { secret = \"(.*)\" }`").FindStringSubmatch(guideText(t, onboardingGuide))
+	if brought == nil {
+		t.Fatal("the guide does not say how a Secret is named")
+	}
+	w := providertest.New(startProvider)
+	appliedAgent(t, w, onCluster(cluster, anAgent("flux-system", map[string]any{"credentials_wo": nil, "credentials": map[string]any{"secret": brought[1]}})))
+	api.mu.Lock()
+	reads := fmt.Sprint(api.objects["a/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flotilla"]["spec"])
+	if _, made := api.objects["a/api/v1/namespaces/flux-system/secrets/flotilla-repository"]; made || !strings.Contains(reads, "secretRef:map[name:"+brought[1]+"]") {
+		t.Errorf("a Secret is made: %v; the repository is read by %s", made, reads)
+	}
+	api.mu.Unlock()
+
+	// A cluster that does not know the kinds: the stand-in has no Rancher Fleet.
+	w = providertest.New(startProvider)
+	plan, said := w.Plan(t.Context(), onCluster(cluster, anAgent("fleet-local", map[string]any{"reconciler": "fleet"})))
+	if said.Err() != nil || !said.Has("Agent is not installed") {
+		t.Fatalf("the plan says %s", said)
+	}
+	if said := w.ApplyPlan(t.Context(), plan); said.Err() == nil || !said.Has("Agent is not installed") {
+		t.Errorf("the apply says %s", said)
+	}
+}
+
+// Environments that are in different repositories share what a name stands for on a hub.
+func TestTheGuideOnOnboardingIsRightAboutNamesOnAHub(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true})
+	for _, kind := range []string{"AppProject", "ApplicationSet", "Application"} { // the API knows the kinds by then
+		server.Get(t, "argoproj.io/v1alpha1", kind, "default", "none")
+	}
+	of := func(environment string, further map[string]any) providertest.Configuration {
+		agent := map[string]any{
+			"namespace": "provider-hub-names", "reconciler": "argocd-hub", "hub": "hub", "environment": environment,
+			"gitops_repo":    map[string]any{"url": "https://git.example.com/" + environment, "branch": "main"},
+			"credentials_wo": map[string]any{"token": "x", "registration": map[string]any{"token": "y"}},
+		}
+		for key, value := range further {
+			agent[key] = value
+		}
+		return onHub(server, agent)
+	}
+	dev, prod := providertest.New(startProvider), providertest.New(startProvider)
+	appliedAgent(t, dev, of("dev", nil))
+	appliedAgent(t, prod, of("prod", map[string]any{"name": "other"}))
+	if plan := planned(t, dev, of("dev", nil)); !plan.Empty() {
+		t.Errorf("beside an environment that has another name, the plan has %q", agentLines(plan))
+	}
+	appliedAgent(t, providertest.New(startProvider), of("stage", nil))
+	if secret := server.Get(t, "v1", "Secret", "provider-hub-names", "flotilla-repository"); decoded(t, secret, "url") != "https://git.example.com/stage" {
+		t.Errorf("the repository Secret is of %s", decoded(t, secret, "url"))
+	}
+	if lines := strings.Join(agentLines(planned(t, dev, of("dev", nil))), "\n"); !strings.Contains(lines, "AppProject provider-hub-names/flotilla on the hub: spec.sourceRepos") {
+		t.Errorf("beside an environment of the same name, the plan has\n%s", lines)
+	}
+}
