@@ -20,6 +20,7 @@ func TestTheMarkOfStagesStaysWhatItIs(t *testing.T) {
 		"4f53cda18c2b": nil,
 		"f9fcb0eda12c": {{Name: "canary", ReadyPercent: 100}},
 		"f7acfff0cc66": {whole},
+		"86304d8a9615": {{Name: "canary", ClusterSelector: &fleet.Selector{MatchExpressions: []fleet.Expression{{Key: "ring", Operator: "Exists"}}}}},
 	} {
 		if got := (&Settings{Stages: stages}).mark(); got != want {
 			t.Errorf("%+v has the mark %s, not %s", stages, got, want)
