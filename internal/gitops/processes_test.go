@@ -60,7 +60,7 @@ func claimProcess(in io.Reader, out io.Writer) error {
 	if err := decoder.Decode(&order); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, in); err != nil {
+	if err := waitToBegin(in, out); err != nil {
 		return err
 	}
 	encoder := json.NewEncoder(out)
@@ -77,15 +77,23 @@ func claimProcess(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// applyProcess reads an order, and carries it out when its input ends: so that
-// many start at the same moment.
+// waitToBegin says by an empty line that the process is ready, and returns when its input ends: so that many begin at the same moment.
+func waitToBegin(in io.Reader, out io.Writer) error {
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, in)
+	return err
+}
+
+// applyProcess reads an order, and carries it out when its input ends.
 func applyProcess(in io.Reader, out io.Writer) error {
 	var order applyOrder
 	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&order); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, in); err != nil {
+	if err := waitToBegin(in, out); err != nil {
 		return err
 	}
 	host := gitops.Host{Folders: map[string]gitops.Folder{}}

@@ -3,27 +3,24 @@ package gitops
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 )
 
 // race counts how often other writers to the branch were faster.
 //
 //   - The first attempt does not wait.
-//   - After an attempt that was too late, the next one follows after a random wait,
-//     whose limit grows a little with each and stays within some attempts.
-//   - Writers that commit all the time need more: from the third lost push on, the
-//     next is made only when the branch has not moved for about as long as an
-//     attempt takes. A push that loses costs the server, and everybody else, as much as one
-//     that wins.
+//   - After an attempt that was too late, the next one follows after a random wait, whose limit is that attempt's time and a
+//     half. Each commit of another is a loser less, so the limit does not grow: what is left of a round would wait for nobody.
+//     Where attempts disturb each other, because they share processors, they take longer, and the limit grows with them.
+//   - Writers that commit all the time need more: from the fifth lost push on, a push is sent only when the branch has not
+//     moved for some time. A push that loses costs the server, and everybody else, as much as one that wins.
 //
 // All waits are multiples of the measured times of this server: what is too short
 // for a slow or busy server is too long for a fast one. A server with hooks may
 // take much longer for a push than for anything else.
 //
-// The figures were chosen by a simulation of 2 to 32 writers on two processors: in it, waits that
-// grow faster than this, or more listening, made a round of eight take twenty times as
-// long as eight commits one after the other. What it takes now is in the guide on reliability.
+// The figures come from the simulation in race_simulation_internal_test.go, which holds them. What rounds of processes take
+// is in the guide on reliability.
 type race struct {
 	began      time.Time     // the attempt
 	pushed     time.Duration // how long the last push took
@@ -39,13 +36,11 @@ const (
 	// maxUnanswered bounds how often in a row a request ends without a valid answer
 	// while the branch does not move.
 	maxUnanswered = 4
-	firstWait     = 50 * time.Millisecond
-	lastWait      = 5 * time.Second
-	// The limits of the first wait and of all, in attempts.
-	firstFactor = 2
-	lastFactor  = 8
+	// firstWait is the least limit of a wait after a request without a valid answer.
+	firstWait = 50 * time.Millisecond
+	lastWait  = 15 * time.Second
 	// listenAfter is how many pushes are lost before the next one waits for silence.
-	listenAfter = 3
+	listenAfter = 5
 	// longestPush limits the measured time of a push: one at the same time as many
 	// others takes longer than later ones.
 	longestPush = 2 * time.Second
@@ -53,13 +48,10 @@ const (
 
 // wait is the limit of the wait before the next attempt, after one that took so long.
 func (r *race) wait(took time.Duration) time.Duration {
-	took = max(firstWait, took)
-	factor, n := float64(firstFactor), r.moved+r.lost
 	if r.unanswered > 0 {
-		factor, n = 1, r.unanswered
+		return min(max(firstWait, took)<<(r.unanswered-1), lastWait)
 	}
-	factor = min(factor*math.Pow(1.5, float64(max(0, n-1))), lastFactor)
-	return min(time.Duration(factor*float64(took)), lastWait)
+	return min(took*3/2, lastWait)
 }
 
 // silence is how long the branch must not have moved before the next push, and the
@@ -68,8 +60,8 @@ func (r *race) silence(took time.Duration) (least, more time.Duration) {
 	if r.lost < listenAfter {
 		return 0, 0
 	}
-	took = min(max(firstWait, took)+min(r.pushed, longestPush), lastWait)
-	return took / 3, took
+	took = min(took+min(r.pushed, longestPush), lastWait)
+	return took / 3, took * 2 / 3
 }
 
 // listen waits before a push that follows lost ones. The push itself asks then

@@ -8,31 +8,25 @@ import (
 // Eight writers at the same moment took 6 to 94 seconds: the waits grew by sixteen with each lost push, up to half a minute.
 func TestWaitsStayWithinSomeAttempts(t *testing.T) {
 	t.Parallel()
-	for _, took := range []time.Duration{0, 10 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second, time.Minute} {
-		attempt := max(took, firstWait)
-		var before time.Duration
+	for _, took := range []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second, time.Minute} {
 		for n := 1; n < maxMoves; n++ {
-			for _, r := range []race{{moved: n}, {lost: n}, {lost: n / 2, moved: n - n/2}, {unanswered: n}} {
-				wait := r.wait(took)
-				if wait <= 0 || wait > 8*attempt || wait > 5*time.Second {
+			for _, r := range []race{{moved: n}, {lost: n}, {lost: n / 2, moved: n - n/2}} {
+				if wait := r.wait(took); wait != min(took*3/2, lastWait) {
 					t.Fatalf("after %+v, attempts of %s: %s", r, took, wait)
 				}
-				if r.unanswered == 0 && wait < min(2*attempt, lastWait) {
-					t.Fatalf("after %+v, attempts of %s: only %s", r, took, wait)
-				}
 			}
-			now := (&race{lost: n}).wait(took)
-			if now < before || before > 0 && now > 2*before {
-				t.Fatalf("after %d lost pushes, attempts of %s: %s follows %s", n, took, now, before)
-			}
-			before = now
 			least, more := (&race{lost: n, pushed: time.Hour}).silence(took)
-			if n < listenAfter && least+more != 0 || n >= listenAfter && (least <= 0 || least+more > min(2*(attempt+longestPush), 2*lastWait)) {
+			if n < listenAfter && least+more != 0 || n >= listenAfter && (least <= 0 || more <= least || least+more > min(took+longestPush, lastWait)) {
 				t.Fatalf("after %d lost pushes, attempts of %s: %s and %s of silence", n, took, least, more)
 			}
 		}
+		for n := 1; n < maxUnanswered; n++ {
+			if wait := (&race{unanswered: n}).wait(took); wait < min(took, lastWait) || wait > min(8*max(took, firstWait), lastWait) {
+				t.Errorf("after %d requests without a valid answer, attempts of %s: %s", n, took, wait)
+			}
+		}
 	}
-	if wait := (&race{}).wait(time.Second); wait > 2*time.Second {
-		t.Errorf("the first wait is %s", wait)
+	if wait := (&race{unanswered: 1}).wait(0); wait != firstWait {
+		t.Errorf("after a request that failed at once: %s", wait)
 	}
 }
