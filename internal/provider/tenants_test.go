@@ -308,3 +308,26 @@ func TestFilesOfARepositoryThatMeansIll(t *testing.T) {
 		}}})
 	}
 }
+
+// Templates and rules of one's own are bounded in steps and size, so that they end in the same way on every machine.
+func TestTemplatesAndRulesThatNeverEndAreErrorsOfThePlan(t *testing.T) {
+	t.Parallel()
+	config := fmt.Sprintf(tenant, "", "flux", "", tenantGit, bareRepository(t).url)
+	template := func(text string) string {
+		return strings.Replace(strings.Replace(config, `reconciler = "flux"`, `reconciler = "ill"`, 1), "    target_policies",
+			fmt.Sprintf("    templates = [{ name = \"ill\", type = \"reconciler\", content_type = \"text\", manifests = [%q] }]\n    target_policies", text), 1)
+	}
+	rule := func(expression string) string {
+		return strings.Replace(config, "    target_policies", fmt.Sprintf("    constraints = [{ name = \"ill\", expression = %q }]\n    target_policies", expression), 1)
+	}
+	hundred := "[" + strings.Repeat("1,", 99) + "1]"
+	for text, want := range map[string]string{
+		template(`{{ range 1000000000000 }}{{ end }}`):                                  "loops and calls of templates take more than 100000 steps",
+		template(`{{ repeat 2000000000 "x" }}`):                                         "a text is larger than 1 MiB",
+		template(`{{ $x := repeat 1000000 "a" }}{{ range until 10 }}{{ $x }}{{ end }}`): "writes more than 4 MiB into one file",
+		template(`{{ env "HOME" }}`):                                                    `function "env" is not for templates: it reads the environment of the machine`,
+		rule(strings.Repeat(hundred+".all(x, ", 6) + "true" + strings.Repeat(")", 6)):   "takes too long: one evaluation costs more than 200000",
+	} {
+		testSteps(t, resource.TestCase{Steps: []resource.TestStep{{Config: text, PlanOnly: true, ExpectError: words(want)}}})
+	}
+}
