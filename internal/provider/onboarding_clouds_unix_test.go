@@ -274,3 +274,29 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 		}
 	}
 }
+
+// The example gives Azure what its provider azapi takes as it is.
+func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
+	t.Parallel()
+	arc := guideExample(t, onboardingGuide, "examples/onboarding/azure-arc/main.tf")
+	block := guideBlock(t, onboardingGuide, `resource "azapi_resource"`)
+	given := regexp.MustCompile(`(?m)^  (for_each +=.*|body +=.*)$`).FindAllString(block, -1)
+	if len(given) != 2 {
+		t.Fatalf("the guide has %s", block)
+	}
+	for name, tool := range oneTool(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkdir(t, tool, map[string]string{"main.tf": arc + fmt.Sprintf("\nresource \"terraform_data\" \"flux\" {\n%s\n%s\n}\n", given[0], strings.Replace(given[1], "body ", "input", 1))})
+			plan := w.plan()
+			for _, cluster := range []string{"berlin", "lyon"} {
+				input := got(change(t, plan, fmt.Sprintf("terraform_data.flux[%q]", cluster)).After, "input")
+				for _, want := range []string{"path:./clusters/" + cluster + " ", "path:./factory ", "flotilla-cluster:", "flotilla-cluster-type:", "sourceKind:GitRepository"} {
+					if !strings.Contains(input, want) {
+						t.Errorf("cluster %s gets %s, without %s", cluster, input, want)
+					}
+				}
+			}
+		})
+	}
+}

@@ -25,7 +25,7 @@ const onboardingGuide = "onboarding-clusters.md.tmpl"
 //   - What is put onto a cluster: agent/guide_test.go, agent/install_test.go, onboarding/apply_test.go (stages),
 //     onboarding_tables_test.go (kinds that are not known), onboarding/wait_test.go and observe/hub_test.go (no folder yet).
 //   - Credentials: onboarding_tables_test.go, agent_test.go (versions), one_run_test.go (no state, no plan).
-//   - Clusters that cannot be reached: examples_test.go.
+//   - Clusters that cannot be reached: examples_test.go, and onboarding_clouds_unix_test.go (Arc).
 //   - Drift, and what others manage: here; agent_life_test.go (clusters that were recreated), onboarding/apply_test.go
 //     (fields, conflicts).
 //   - Leaving: here; onboarding/remove_test.go and reconciled_test.go, and e2e/onboarding_test.go (namespaces, with agents).
