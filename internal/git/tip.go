@@ -81,6 +81,11 @@ func openTip(
 		return nil, err
 	}
 	log(ctx, "looked at the branch", map[string]any{"commit": commit.String(), "took": time.Since(began)})
+	if advertised == nil {
+		if err := checkEmpty(ctx, w); err != nil {
+			return nil, err
+		}
+	}
 	if advertised == nil || commit.IsZero() {
 		w.close()
 		t = &Tip{Commit: commit, fetcher: &fetcher{wire: w, objects: map[Hash]Object{}, log: log}}
@@ -93,6 +98,16 @@ func openTip(
 		return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
 	}
 	return t, nil
+}
+
+// checkEmpty says whether an empty repository takes the objects of this client. How it names objects it says only to who
+// pushes; whatever else is wrong with that is for a push to say.
+func checkEmpty(ctx context.Context, w wire) error {
+	_, err := w.push(ctx, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
+	if errors.Is(err, errOtherHash) {
+		return err
+	}
+	return ctx.Err()
 }
 
 // openCommit fetches a commit that the server may be asked for.

@@ -79,18 +79,23 @@ func (d *Directory) drop(name string) {
 // checkNew reports whether an entry of this name would be another's on a file
 // system where case does not count.
 func (d *Directory) checkNew(at, name string) error {
+	if other := d.sameName(name); other != "" {
+		return fmt.Errorf("%q cannot be written: %q exists, which is the same path on a file system that ignores case",
+			path.Join(at, name), path.Join(at, other))
+	}
+	return nil
+}
+
+// sameName is the entry of another name that is the same where case does not count; "" for none, or where this one exists.
+func (d *Directory) sameName(name string) string {
 	if _, ok := d.Find(name); ok {
-		return nil
+		return ""
 	}
 	if d.folded == nil {
 		d.folded = map[string]string{}
 		d.Each(func(e Entry) { d.folded[folded(e.Name)] = e.Name })
 	}
-	if other, ok := d.folded[folded(name)]; ok {
-		return fmt.Errorf("%q cannot be written: %q exists, which is the same path on a file system that ignores case",
-			path.Join(at, name), path.Join(at, other))
-	}
-	return nil
+	return d.folded[folded(name)]
 }
 
 // Tree is the tree of a tip, with the directories that were opened. They may be
@@ -245,6 +250,23 @@ func (t *Tree) Blocked(p string) error {
 				return &BlockedError{Path: p[:i-1], Kind: e.Kind(), Want: "a folder"}
 			}
 		}
+		if d = d.child(name); d == nil || !d.loaded {
+			return nil
+		}
+	}
+	return nil
+}
+
+// CheckNew returns the error of Put for a path that differs from another one only in case, unless that one goes.
+func (t *Tree) CheckNew(p string, goes func(other string) bool) error {
+	d, at := t.top, ""
+	for rest := p; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		if other := d.sameName(name); other != "" && !goes(path.Join(at, other)) {
+			return d.checkNew(at, name)
+		}
+		at = path.Join(at, name)
 		if d = d.child(name); d == nil || !d.loaded {
 			return nil
 		}

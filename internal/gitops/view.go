@@ -233,6 +233,9 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerl
 	if err := v.work.wayIsFree(v.owner, want, isOwn); err != nil {
 		return nil, err
 	}
+	if err := v.work.namesAreFree(v.owner, want, previously); err != nil {
+		return nil, err
+	}
 	names, known := []string{v.owner.Name}, []map[string]git.Hash{v.records}
 	if formerly != "" {
 		former := Owner{Name: formerly, Path: v.owner.Path}
@@ -313,6 +316,26 @@ func (w *layout) wayIsFree(owner Owner, want Deployed, isOwn func(host string) b
 		}
 		if e, ok := d.Look(owner.Name + markerSuffix); ok && !e.IsFile() && (e.IsTree() || !isOwn(host)) {
 			return &git.BlockedError{Path: owner.marker(host), Kind: e.Kind(), Want: "a file"}
+		}
+	}
+	return nil
+}
+
+// namesAreFree checks that no folder is to be written beside one whose path differs only in case, which no apply does.
+func (w *layout) namesAreFree(owner Owner, want, previously Deployed) error {
+	goes := map[string]bool{}
+	for host, targets := range previously {
+		for target := range targets {
+			if _, stays := want[host][target]; !stays {
+				goes[owner.folder(host, target)] = true
+			}
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(want)) {
+		for _, target := range slices.Sorted(maps.Keys(want[host])) {
+			if err := w.CheckNew(owner.folder(host, target), func(other string) bool { return goes[other] }); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,51 @@
+package provider_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// What an apply always refuses is an error of the plan.
+func TestWhatNoApplyAcceptsIsAnErrorOfThePlan(t *testing.T) {
+	t.Parallel()
+	beside := func(folder string) func(t *testing.T, repo repository) {
+		return func(t *testing.T, repo repository) {
+			apply(t, providertest.New(startProvider), assigned(repo.url, fleetOf(nil), map[string]any{
+				"name": "other", "gitops_repo": map[string]any{"url": repo.url, "branch": "dev", "path": "elsewhere"},
+			}))
+			repo.change(t, "dev", func(clone string) {
+				writeFile(t, filepath.Join(clone, filepath.FromSlash(folder), "file.yaml"), "kind: Other\n")
+			})
+		}
+	}
+	for name, test := range map[string]struct {
+		there func(t *testing.T, repo repository)
+		says  string
+	}{
+		"a host in other letters":              {beside("clusters/all/Large"), "Large"},
+		"a part of the path in other letters":  {beside("Clusters/all/other"), "Clusters"},
+		"a deployment target in other letters": {beside("clusters/all/large/App-Core"), "App-Core"},
+		"an empty repository of another format": {func(t *testing.T, repo repository) {
+			if output, err := exec.Command("git", "init", "--quiet", "--bare", "--object-format=sha256", repo.url).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, output)
+			}
+		}, "SHA-256"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo := bareRepository(t)
+			test.there(t, repo)
+			_, said := providertest.New(startProvider).Plan(t.Context(), assigned(repo.url, fleetOf(nil), nil))
+			if said.Err() == nil || !words(test.says).MatchString(said.String()) {
+				t.Errorf("the plan says %s", said)
+			}
+			if _, err := os.Stat(repo.url); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
