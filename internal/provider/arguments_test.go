@@ -299,22 +299,41 @@ func configurations(t *testing.T) []string {
 	return texts
 }
 
-// readers are the methods that read an attribute of an object, of the packages fleet and attributes.
-var readers = regexp.MustCompile(`^(?i)(text|required|oneOf|bool|boolOrObject|int|integer|number|flag|duration|timeout|time|texts|sortedTexts|list|objects|object|attribute|` +
-	`labels|selector|anyObject|quantities|schema|nameOrNone|argocdProject|limitRange|placement|taints|tolerations|value|known)$`)
-
-// keysThatAreRead are the names that the readers of objects ask for.
-func keysThatAreRead(t *testing.T) map[string]bool {
+// readersOf are the methods that read an attribute of an object, of the packages fleet and attributes, in lower case: their
+// first parameter is its name.
+func readersOf(t *testing.T) map[string]bool {
 	t.Helper()
-	keys := map[string]bool{}
+	readers := map[string]bool{}
+	eachDeclaration(t, []string{"../fleet", "../attributes"}, func(_ string, node ast.Node) {
+		method, isFunction := node.(*ast.FuncDecl)
+		if !isFunction || method.Recv == nil || len(method.Type.Params.List) == 0 {
+			return
+		}
+		pointer, _ := method.Recv.List[0].Type.(*ast.StarExpr)
+		if pointer == nil || !strings.EqualFold(fmt.Sprint(pointer.X), "object") {
+			return
+		}
+		if first := method.Type.Params.List[0]; fmt.Sprint(first.Type) == "string" && (first.Names[0].Name == "attribute" || first.Names[0].Name == "name") {
+			readers[strings.ToLower(method.Name.Name)] = true
+		}
+	})
+	if len(readers) < 30 {
+		t.Errorf("%d readers found", len(readers))
+	}
+	return readers
+}
+
+// eachDeclaration calls a function for each node of the files of some packages, without tests.
+func eachDeclaration(t *testing.T, folders []string, visit func(file string, node ast.Node)) {
+	t.Helper()
 	set := token.NewFileSet()
-	for _, folder := range []string{".", "../fleet", "../agent", "../rollout", "../gate"} {
+	for _, folder := range folders {
 		matches, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range matches {
-			if strings.HasSuffix(path, "_test.go") || notOfConfigurations[filepath.Base(path)] {
+			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
 			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
@@ -322,13 +341,22 @@ func keysThatAreRead(t *testing.T) map[string]bool {
 				t.Fatal(err)
 			}
 			ast.Inspect(file, func(node ast.Node) bool {
-				if key := keyOf(node); key != "" {
-					keys[key] = true
-				}
+				visit(filepath.Base(path), node)
 				return true
 			})
 		}
 	}
+}
+
+// keysThatAreRead are the names that the readers of objects ask for.
+func keysThatAreRead(t *testing.T) map[string]bool {
+	t.Helper()
+	keys, readers := map[string]bool{}, readersOf(t)
+	eachDeclaration(t, []string{".", "../fleet", "../agent", "../rollout", "../gate", "../constraint"}, func(file string, node ast.Node) {
+		if key := keyOf(node, readers); key != "" && !notOfConfigurations[file] {
+			keys[key] = true
+		}
+	})
 	return keys
 }
 
@@ -342,14 +370,14 @@ var notOfConfigurations = map[string]bool{
 var keyPattern = regexp.MustCompile(`^[a-z][a-z_]*$`)
 
 // keyOf is the key that a call of a reader asks for, or "".
-func keyOf(node ast.Node) string {
+func keyOf(node ast.Node, readers map[string]bool) string {
 	call, isCall := node.(*ast.CallExpr)
 	if !isCall || len(call.Args) == 0 {
 		return ""
 	}
 	method, isMethod := call.Fun.(*ast.SelectorExpr)
 	literal, isLiteral := call.Args[0].(*ast.BasicLit)
-	if !isMethod || !isLiteral || literal.Kind != token.STRING || !readers.MatchString(method.Sel.Name) {
+	if !isMethod || !isLiteral || literal.Kind != token.STRING || !readers[strings.ToLower(method.Sel.Name)] {
 		return ""
 	}
 	if on, isName := method.X.(*ast.Ident); isName && on.Name == "path" {
