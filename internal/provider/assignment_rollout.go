@@ -157,6 +157,7 @@ func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollo
 			in.Tip = t.memory.Tip
 		}
 	}
+	in.Found = t.current
 	if evidence := t.steps.evidence; evidence != nil {
 		in.Now = evidence.Time
 		if len(evidence.Clusters) > 0 {

@@ -57,6 +57,8 @@ type Input struct {
 	Wanted Trees
 	// Deployed is what was written, all hosts of the owner included.
 	Deployed Trees
+	// Found is what is there, as others have changed it since; nil: what was written. What is held stays so.
+	Found    Trees
 	Hosts    map[string]*Host // of the fleet
 	Settings *Settings        // nil: everything goes at once
 	Holds    []Hold
@@ -177,13 +179,17 @@ func (r *run) collect() {
 		slices.SortFunc(t.members, byName)
 		for _, m := range t.members {
 			m.key = Key{m.host, name}
-			m.info, m.done = r.Hosts[m.host], !m.pending()
+			m.info = r.Hosts[m.host]
 			_, m.known = r.Deployed[m.host]
 			for i := range r.Holds {
 				if m.hold == nil && r.Holds[i].holds(m.key, r.Now) {
 					m.hold = &r.Holds[i]
 				}
 			}
+			if m.hold != nil && r.Found != nil {
+				m.have, m.deployed = r.Found[m.host][name], r.Found.Has(m.host, name)
+			}
+			m.done = !m.pending()
 			t.undecided = t.undecided || m.wanted && m.want == ""
 		}
 	}

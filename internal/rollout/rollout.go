@@ -114,17 +114,18 @@ func Decide(wanted, backTo Trees) Decisions {
 }
 
 // Trees returns what the owner has afterwards. deployed is what it has now: a folder that is kept has
-// the tree of that.
+// the tree of that, and one that somebody has removed stays away.
 func (d Decisions) Trees(deployed Trees) Trees {
 	trees := make(Trees, len(d))
 	for host, targets := range d {
 		trees[host] = make(map[string]string, len(targets))
 		for target, decision := range targets {
-			tree := decision.Tree
-			if decision.Action == Keep {
-				tree = deployed[host][target]
+			switch {
+			case decision.Action != Keep:
+				trees[host][target] = decision.Tree
+			case deployed.Has(host, target):
+				trees[host][target] = deployed[host][target]
 			}
-			trees[host][target] = tree
 		}
 	}
 	return trees

@@ -1,0 +1,58 @@
+package provider_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+)
+
+// What somebody changes in a folder that is held, or that waits for a later stage, stays so. The plan that finds it counts it as what it
+// is, and the next plan is empty.
+func TestAChangeByHandOfWhatStaysIsCountedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{"changed": "by hand\n", "removed": ""} {
+		for host, hosts := range map[string]string{canary: "0 of 5", "rest-1": "1 of 5"} {
+			for also, do := range map[string]func(l *life){
+				"": func(*life) {}, ", and renamed": func(l *life) { l.wants.name = names[1] },
+				", and lost": func(l *life) { l.runner.Lose(assignment); l.wants.adopt = true },
+			} {
+				t.Run(name+" on "+host+also, func(t *testing.T) {
+					t.Parallel()
+					l := underWay(t, host == canary)
+					for file := range l.files() {
+						if strings.HasPrefix(file, lifePath+"/"+host+"/w0-live/") {
+							l.write(file, content)
+						}
+					}
+					do(l)
+					l.apply()
+					if got := fmt.Sprint(l.runner.Now().Values(assignment)["rolling_out"]); !strings.Contains(got, `w0-live:stage 1 of 3 "canary", `+hosts+" hosts") {
+						t.Errorf("rolling_out is %s", got)
+					}
+				})
+			}
+		}
+	}
+}
+
+// underWay is a life in which a new version is on the canary, which may be held since then.
+func underWay(t *testing.T, held bool) *life {
+	t.Helper()
+	world, clock := newMemoryWorld(t, true), &stoppedClock{now: time.Now().UTC().Truncate(time.Second)}
+	l := newLife(t, 1, "halt", world, providertest.New(world.startAt(clock)), clock, &lifeTally{})
+	for range 4 {
+		l.apply()
+		l.tick(time.Hour)
+		l.sync(1)
+	}
+	l.wants.versions["w0"] = "v1"
+	l.apply()
+	if held {
+		l.wants.held = map[string]any{"reason": "an audit", "hosts": []any{canary}}
+		l.apply()
+	}
+	return l
+}
