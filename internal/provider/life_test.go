@@ -30,8 +30,10 @@ type life struct {
 	wants   lifeWish
 	agents  map[string]*simulatedAgent // by cluster
 	foreign map[string]string
-	unheard bool // whether reports could not speak of what is there now: it was renamed, lost or changed by hand; one more apply hears them
-	count   int  // of versions, values and notes
+	// unheard says that reports speak of something else until the apply: of what was changed by hand and is mended, or, since they are asked
+	// for by name, of nothing before a rename. One more apply hears them.
+	unheard bool
+	count   int // of versions, values and notes
 	did     []string
 	tally   *lifeTally
 }
@@ -152,7 +154,7 @@ func (l *life) step() {
 			choice.do()
 		}
 	}
-	l.unheard = l.unheard || w.name != was || w.adopt
+	l.unheard = l.unheard || w.name != was
 	l.say("    %+v", *w)
 }
 
