@@ -246,11 +246,7 @@ func (s patientFetch) AdvertisedReferencesContext(ctx context.Context) (*packp.A
 	return s.UploadPackSession.AdvertisedReferencesContext(ctx)
 }
 
-func (s patientPush) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
-	s.note(ctx, &s.pushes)
-	return s.ReceivePackSession.AdvertisedReferencesContext(ctx)
-}
-
+// A plan asks for the references of an empty repository as a push does, so only the pack itself is a push.
 func (s patientPush) ReceivePack(ctx context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
 	s.note(ctx, &s.pushes)
 	return s.ReceivePackSession.ReceivePack(ctx, request)
