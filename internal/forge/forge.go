@@ -201,9 +201,10 @@ func WithHTTPTransport(over http.RoundTripper) Option {
 	return func(o *options) { o.over = over }
 }
 
-// WithPatience sets the longest wait before a request is tried again. A Git host
-// that limits requests for longer is an error that says until when. Default: a
-// minute, after which GitHub's and GitLab's limits per minute end.
+// WithPatience sets the longest wait before a request is tried again, and how long
+// a Git host may check whether a pull request can be merged. A Git host that limits
+// requests for longer is an error that says until when. Default: a minute, after
+// which GitHub's and GitLab's limits per minute end.
 func WithPatience(limit time.Duration) Option {
 	return func(o *options) { o.patience = limit }
 }
@@ -239,7 +240,7 @@ func NewGitHost(repository Repository, given ...Option) (GitHost, error) {
 		next: o.over, origins: origins, secrets: secrets, patience: o.patience, userAgent: o.userAgent,
 	}}
 	h := &gitHost{
-		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling),
+		url: repository.URL, secrets: secrets, settling: min(o.patience, maxSettling), checking: o.patience,
 		bounds: bounds{maxBody: MaxBody, reviewer: isReviewer, reviewers: "a username nor organization/team"},
 	}
 	switch at.forge {

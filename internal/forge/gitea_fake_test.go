@@ -1,8 +1,14 @@
 package forge_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
@@ -169,4 +175,30 @@ func TestWhatAGitHostSaysDoesNothingToATerminal(t *testing.T) {
 		t.Fatal(statuses, err)
 	}
 	clean(statuses[0].Context + statuses[0].Description + statuses[0].URL + statuses[0].Creator)
+}
+
+// After a merge Gitea checks every other request into the branch, one after the other, which takes long on a busy server.
+func TestGiteaMayCheckForLongWhetherARequestCanBeMerged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start, merged := time.Now(), false
+		answer := func(status int, of any) (*http.Response, error) {
+			text, err := json.Marshal(of)
+			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text))}, err
+		}
+		server := roundTripper(func(r *http.Request) (*http.Response, error) {
+			switch {
+			case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/gitops"):
+				return answer(http.StatusOK, fields{"allow_merge_commits": true, "default_merge_style": "merge"})
+			case r.Method == http.MethodGet:
+				return answer(http.StatusOK, teaPull(fields{"merged": merged, "merge_commit_sha": mergedAs}))
+			case time.Since(start) < 40*time.Second:
+				return answer(http.StatusMethodNotAllowed, fields{"message": "Please try again later"})
+			}
+			merged = true
+			return answer(http.StatusOK, nil)
+		})
+		host := hostAt(t, forge.Gitea, "https://gitea.example.com/owner/gitops.git", forge.WithHTTPTransport(server))
+		wantMerged(t, host, &forge.PullRequest{Number: 7, Owner: "dev", Head: dev.Head, Base: "main"}, forge.Now, nil, "")
+	})
 }

@@ -78,14 +78,15 @@ type gitHost struct {
 	url      string
 	secrets  secret.Scrubber
 	settling time.Duration
+	checking time.Duration
 	bounds   bounds
 }
 
 // MaxBody is as GitHost says.
 func (h *gitHost) MaxBody() int { return h.bounds.maxBody }
 
-// maxSettling is how long a Git host may take to notice a push, or to find out
-// whether a request can be merged: seconds, when it has much to do.
+// maxSettling is how long a Git host may take to notice a push: seconds, when it has
+// much to do.
 const maxSettling = 15 * time.Second
 
 // maxUnknown is how long a Git host may take to know a branch. It is shorter, because

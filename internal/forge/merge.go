@@ -30,13 +30,14 @@ func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, 
 	if err != nil {
 		return nil, err
 	}
-	for pause := newPause(h.settling); ; {
+	// A Git host checks every request into a branch anew once one of them is merged.
+	for settling, checking := newPause(h.settling), newPause(h.checking); ; {
 		switch {
 		case r.State == Closed:
 			return nil, failf(ErrNotMergeable, "pull request #%d was closed", r.Number)
 		case r.HeadCommit != headCommit:
 			// The Git host may not know of the push yet.
-			if r.State == Merged || !pause.wait(ctx) {
+			if r.State == Merged || !settling.wait(ctx) {
 				return nil, h.headMoved(ctx, r, headCommit)
 			}
 		case r.State == Merged:
@@ -58,7 +59,7 @@ func (h *gitHost) merge(ctx context.Context, p *PullRequest, headCommit string, 
 			if r.HeadCommit != headCommit {
 				return nil, fmt.Errorf("%w: %w", h.headMoved(ctx, r, headCommit), err)
 			}
-			if r.State != Open || h.busy(r, err) && pause.wait(ctx) {
+			if r.State != Open || h.busy(r, err) && checking.wait(ctx) {
 				continue
 			}
 			return nil, h.notMerged(r, err)
