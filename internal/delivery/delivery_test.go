@@ -162,7 +162,7 @@ func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAMirrorIsTheSamePlace(t *testing.T) {
+func TestAMirrorIsTheSameLocation(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 12, "drone", "large")
 	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
@@ -201,7 +201,7 @@ func TestARenameIsOneCommitInWhichNoFolderChanges(t *testing.T) {
 	}
 }
 
-func TestAMoveIsShownAndHeldAndThenClearsTheOldPlace(t *testing.T) {
+func TestAMoveIsShownAndHeldAndThenClearsTheFormerLocation(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 12, "drone", "large")
 	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")

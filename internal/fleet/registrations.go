@@ -110,15 +110,15 @@ func (p *registrationReader) register(o *object) {
 		registration.Source.Ref = "refs/heads/" + strings.TrimPrefix(registration.Source.Ref, "refs/heads/")
 	}
 	p.registerAt(objectKey{"workload_registrations", registration.Name}, o.path, o.metadataName())
-	place := registration.Source.location()
-	if p.before[place] {
+	location := registration.Source.location()
+	if p.before[location] {
 		return
 	}
-	if other, ok := p.locations[place]; ok && place.URL != "" {
+	if other, ok := p.locations[location]; ok && location.URL != "" {
 		p.report(o.path.Attribute("spec").Attribute("workload"), "has the same repository, ref and path as %s: the files would be read twice; remove one of them", other)
 		return
 	}
-	p.locations[place] = o.path
+	p.locations[location] = o.path
 	p.found[registration.Name] = registration
 }
 

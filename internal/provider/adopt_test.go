@@ -37,7 +37,7 @@ func TestAdoptTakesOverAnotherAssignmentsFolders(t *testing.T) {
 	})
 }
 
-// halves are two assignments of one fleet at one place: "first" has the targets that firstHas selects,
+// halves are two assignments of one fleet at one location: "first" has the targets that firstHas selects,
 // "second" those of secondHas.
 func halves(repo repository, firstHas, secondHas, extra string) string {
 	half := func(name, has, extra string) string {

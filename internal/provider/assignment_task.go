@@ -74,7 +74,7 @@ func (r *assignmentResource) task(
 	return t
 }
 
-// relocate takes what the state knows to be at the location of the configuration, where that is the same place by another
+// relocate takes what the state knows to be at the location of the configuration, where that is the same location by another
 // name.
 func (t *task) relocate(ctx context.Context) {
 	if !t.locationKnown || t.known == nil || !t.connection.canAsk() {
@@ -187,7 +187,7 @@ func (t *task) plan(ctx context.Context) {
 	t.keepSpelling()
 	if t.relocated {
 		t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch has another name now", fmt.Sprintf(
-			"Nothing is at the former location of %q any more, and branch %q at %s has the records of this assignment: it is the same place. "+
+			"Nothing is at the former location of %q any more, and branch %q at %s has the records of this assignment: it is the same location. "+
 				"No folder changes because of that.", t.known.Owner.Name, t.intent.Owner.Location.Branch, t.intent.Owner.Location.URL))
 	}
 	if t.locationKnown {

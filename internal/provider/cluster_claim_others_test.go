@@ -132,7 +132,7 @@ func TestAClaimThatMoves(t *testing.T) {
 	if got := commitsOn(t, url, "prod"); got != "1" {
 		t.Errorf("%s commits", got)
 	}
-	// At a really different place it is made anew, and others there come first.
+	// At a really different location it is made anew, and others there come first.
 	there := map[string]any{"url": url, "branch": "claims"}
 	other := providertest.New(startProvider)
 	apply(t, other, claims(with(base, "name", "api", "number", 1, "gitops_repo", there)))
@@ -144,7 +144,7 @@ func TestAClaimThatMoves(t *testing.T) {
 		t.Errorf("the state has %q", got)
 	}
 	if got := git(t, url, "ls-tree", "-r", "--name-only", "prod"); got != "" {
-		t.Errorf("at the old place there is %s", got)
+		t.Errorf("at the old location there is %s", got)
 	}
 	if got, _ := claimPlan(t, w, claims(with(same, "gitops_repo", there))); got != "" {
 		t.Errorf("a second plan says %q", got)

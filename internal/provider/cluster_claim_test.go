@@ -357,7 +357,7 @@ func TestBadClaimsAreRefusedAtPlan(t *testing.T) {
 		"a bad expression":    {with(base, "pool", map[string]any{"expression": "state in ("}), []string{"Invalid selector"}},
 		"a text for a pool":   {with(base, "pool", "ready"), []string{"Invalid selector"}},
 		"no fleet":            {with(base, "fleet", map[string]any{"clusters": []any{}}), []string{"Invalid fleet"}},
-		"a bad place":         {with(base, "gitops_repo", map[string]any{"url": url, "branch": "a..b"}), []string{"Invalid GitOps repository"}},
+		"a bad location":      {with(base, "gitops_repo", map[string]any{"url": url, "branch": "a..b"}), []string{"Invalid GitOps repository"}},
 		"bad timeouts":        {with(base, "timeouts", map[string]any{"reed": "5m"}), []string{`did you mean "read"?`}},
 		"all at once": {with(base, "number", -1, "name", "A", "pool", "x", "gitops_repo", map[string]any{"url": url}),
 			[]string{"The number must be", "is not a DNS label", "Invalid selector", "Invalid GitOps repository"}},

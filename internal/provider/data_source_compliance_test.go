@@ -211,7 +211,7 @@ func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
 		"a misspelt attribute of wait":   {map[string]any{"wait": map[string]any{"percent": 1}}, `percent: unknown attribute.`},
 		"a wait for more than all":       {map[string]any{"wait": map[string]any{"ready_percent": 101}}, "ready_percent: must be a whole number from 1 to 100, not 101."},
 		"a name that is none":            {map[string]any{"name": "Dev!"}, `"Dev!"`},
-		"a place without branch":         {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},
+		"a location without branch":      {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

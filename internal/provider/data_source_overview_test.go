@@ -182,7 +182,7 @@ func TestOverviewRefusesConfigurationThatIsWrong(t *testing.T) {
 		want      string
 	}{
 		"a name that is none":             {map[string]any{"name": "Dev!"}, `"Dev!"`},
-		"a place without branch":          {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},
+		"a location without branch":       {map[string]any{"gitops_repo": map[string]any{"url": "x"}}, "branch"},
 		"evidence that is none":           {map[string]any{"evidence": "{}"}, "The evidence is not what flotilla_compliance gives"},
 		"evidence of another assignment":  {map[string]any{"evidence": strings.Replace(good, `"owner":"dev"`, `"owner":"other"`, 1)}, "Evidence of another assignment"},
 		"evidence of another fleet":       {map[string]any{"evidence": strings.NewReplacer("drone-1", "x-1", "drone-2", "x-2", "large-1", "x-3").Replace(good)}, "Evidence of another fleet"},

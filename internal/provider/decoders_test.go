@@ -14,9 +14,9 @@ import (
 func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	repo := func(further map[string]any) map[string]any {
-		place := map[string]any{"url": "https://git.example.com/team/one.git", "branch": "dev"}
-		maps.Copy(place, further)
-		return place
+		location := map[string]any{"url": "https://git.example.com/team/one.git", "branch": "dev"}
+		maps.Copy(location, further)
+		return location
 	}
 	pull := func(further map[string]any) map[string]any {
 		delivery := map[string]any{"mode": "pull_request", "forge": "gitea"}

@@ -234,8 +234,8 @@ func TestAMoveIsShownAndHeldByProtection(t *testing.T) {
 	}
 }
 
-// A branch that somebody has renamed is the same place, whatever else is planned.
-func TestABranchThatIsRenamedIsTheSamePlace(t *testing.T) {
+// A branch that somebody has renamed is the same location, whatever else is planned.
+func TestABranchThatIsRenamedIsTheSameLocation(t *testing.T) {
 	t.Parallel()
 	world := newBareWorld(t)
 	s := newSequence(t, 0, world, providertest.New(startProvider))

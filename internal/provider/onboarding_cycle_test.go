@@ -59,8 +59,8 @@ resource "flotilla_cluster_claim" "drones" {
 			writeFile(t, filepath.Join(w.path, "main.tf"), requiredProviders+counted)
 			isCycle("flotilla_cluster_claim.drones")
 			// With a configuration of the provider of its own, it is planned, though the cluster is not known yet.
-			const place = "  gitops_repo = { url = \"gitops.git\", branch = \"dev\" }"
-			for _, further := range []string{"  cluster_type = \"store\"\n" + strings.Replace(place, "gitops.git", "https://git.example.com/gitops", 1), "  name = \"dev\"\n  fleet = provider::flotilla::fleet({ environment = \"dev\" })\n" + place} {
+			const location = "  gitops_repo = { url = \"gitops.git\", branch = \"dev\" }"
+			for _, further := range []string{"  cluster_type = \"store\"\n" + strings.Replace(location, "gitops.git", "https://git.example.com/gitops", 1), "  name = \"dev\"\n  fleet = provider::flotilla::fleet({ environment = \"dev\" })\n" + location} {
 				aliased = strings.Replace(aliased, "  # …", further, 1)
 			}
 			_, made, _ := strings.Cut(circle, "\nresource ")

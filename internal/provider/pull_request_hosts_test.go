@@ -361,7 +361,7 @@ func TestPullRequestsOfOneNameAreApart(t *testing.T) {
 					return nil
 				},
 			},
-			{ // who moves proposes the new place, and that the old one goes
+			{ // who moves proposes the new location, and that the old one goes
 				Config: config("2", "asia", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					opens("flotilla/dev/asia/fleet", "flotilla/dev/eu/fleet", "flotilla/dev/us/fleet", "flotilla/prod/eu/fleet")
@@ -401,7 +401,7 @@ func TestBranchIntoAnotherIsNotPushedTo(t *testing.T) {
 		Steps: []resource.TestStep{
 			{Config: config("dev", "eu", "1", "")},
 			{Config: config("dev", "eu", "1", proposes)},
-			{ // the branch is for the new place, and the old one has another
+			{ // the branch is for the new location, and the old one has another
 				Config: config("dev", "us", "1", proposes), ConfigPlanChecks: emptyPlan,
 				Check: func(*terraform.State) error {
 					if are := slices.Sorted(maps.Keys(host.open())); !slices.Equal(are, []string{"flotilla/dev/eu/fleet", "shared"}) {

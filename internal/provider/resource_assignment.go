@@ -402,7 +402,7 @@ func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequ
 // creation is a note in the private state of a plan that creates. Terraform destroys an object that it replaces with the
 // private state of the plan for the new one. So a destroy that has the note is one half of a replacement.
 type creation struct {
-	Location   delivery.Location  `json:"place"` // of the new object
+	Location   delivery.Location  `json:"location"` // of the new object
 	Protection rollout.Protection `json:"protection"`
 	Leave      bool               `json:"leave,omitempty"` // by on_destroy
 }

@@ -125,8 +125,8 @@ func TestATokenIsInNoPlanAndNoState(t *testing.T) {
 			"the environment": {"FLOTILLA_GIT_TOKEN", ""}, "an ephemeral variable": {"TF_VAR_token", ephemeral},
 		} {
 			t.Run(name+"/"+way, func(t *testing.T) {
-				place := repository{url: repo.url, provider: test.provider}
-				config := strings.Replace(small{path: name + "-" + test.variable}.config(place), `branch = "dev"`, `branch = "main"`, 1)
+				at := repository{url: repo.url, provider: test.provider}
+				config := strings.Replace(small{path: name + "-" + test.variable}.config(at), `branch = "dev"`, `branch = "main"`, 1)
 				w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + config})
 				t.Setenv(test.variable, token)
 				for _, arguments := range [][]string{

@@ -101,7 +101,7 @@ var counted = regexp.MustCompile(`: (\d+) assignments?\b`)
 
 // checkRemovals holds each folder that is gone to what the plan showed, and to protection.
 func (s *sequence) checkRemovals(p *person, before, after sight, plan *providertest.Plan, said providertest.Diagnostics) {
-	gone := map[string][]ownedFolder{} // by the owner that had them, and its place
+	gone := map[string][]ownedFolder{} // by the owner that had them, and its location
 	for folder := range before.folders {
 		if _, stays := after.folders[folder]; !stays {
 			key := fmt.Sprint(folder.branchOf, folder.path, " ", before.owners[folder])
@@ -120,7 +120,7 @@ func (s *sequence) checkRemovals(p *person, before, after sight, plan *providert
 		}
 		if !slices.ContainsFunc(plan.Changes, func(change *providertest.Change) bool {
 			of := total
-			if w := p.wants[change.Address]; w != nil { // what is at the new place counts, too
+			if w := p.wants[change.Address]; w != nil { // what is at the new location counts, too
 				for folder, name := range before.owners {
 					at := branchOf{w.repository, w.branch}
 					if name == w.name && folder.branchOf == at && folder.path == w.path && (at != folders[0].branchOf || w.path != folders[0].path) {
@@ -206,7 +206,7 @@ func (s *sequence) allows(p *person, change *providertest.Change, said providert
 	case isNumber:
 		return removed <= most
 	case isShare && share > 0:
-		return removed <= 10 || removed*100 <= total*2*share // a move has as many at its new place
+		return removed <= 10 || removed*100 <= total*2*share // a move has as many at its new location
 	case isShare:
 		return removed == 0
 	}
