@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // maxDuration is the longest interval and timeout.
@@ -30,7 +31,7 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 func decodeSettings(reader *attributes.Reader, o *attributes.Object) Settings {
 	s := Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
-		Reconciler:  o.OneOf("reconciler", Flux, Reconcilers...),
+		Reconciler:  o.OneOf("reconciler", Flux, reconciler.Agents()...),
 		Environment: o.Text("environment"),
 		Name:        o.Text("name"), Namespace: o.Text("namespace"),
 		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // The guide has a row for each reconciler. It names every kind of object, and whatever it has in backticks is the name or
@@ -18,7 +19,7 @@ func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := map[string]string{"AppProject": "project", "Namespace": ""} // a namespace is not what an agent reads
-	for _, reconciler := range agent.Reconcilers {
+	for _, reconciler := range reconciler.Agents() {
 		found := regexp.MustCompile("(?m)^\\| `" + reconciler + "` \\|(.*)\\|(.*)\\|(.*)\\|$").FindStringSubmatch(string(text))
 		if found == nil {
 			t.Errorf("the guide has no row of %s", reconciler)

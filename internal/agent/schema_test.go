@@ -168,7 +168,7 @@ const (
 // everySetting are settings that reach everything that can be made.
 func everySetting() map[string]agent.Settings {
 	all := map[string]agent.Settings{}
-	for _, reconciler := range agent.Reconcilers {
+	for _, reconciler := range reconciler.Agents() {
 		add := func(name string, change func(*agent.Settings)) {
 			settings := small(reconciler)
 			if reconciler == agent.ArgoCDHub {

@@ -21,9 +21,6 @@ const (
 	RancherFleet = "fleet"
 )
 
-// Reconcilers are all of them.
-var Reconcilers = []string{Flux, ArgoCD, ArgoCDHub, RancherFleet}
-
 // Settings say how an agent on a cluster is set up.
 type Settings struct {
 	Cluster     string
@@ -127,14 +124,14 @@ const (
 	defaultContext  = "flotilla/{cluster}/{host}"
 )
 
-// defaultNamespaces are the namespaces of the agents' objects. What is rendered into the folders uses the same.
-var defaultNamespaces = map[string]string{
-	Flux: "flux-system", ArgoCD: "argocd", ArgoCDHub: "argocd", RancherFleet: "fleet-local",
+// of is what is known of the reconciler; nothing where its name is wrong.
+func (s *Settings) of() *reconciler.Reconciler {
+	return cmp.Or(reconciler.Named(s.Reconciler), &reconciler.Reconciler{})
 }
 
 func (s Settings) withDefaults() Settings {
 	s.Name = cmp.Or(s.Name, defaultName)
-	s.Namespace = cmp.Or(s.Namespace, defaultNamespaces[s.Reconciler])
+	s.Namespace = cmp.Or(s.Namespace, s.of().Namespace)
 	s.Interval = cmp.Or(s.Interval, defaultInterval)
 	s.Timeout = cmp.Or(s.Timeout, defaultTimeout)
 	s.Repository.Path = strings.Trim(path.Clean("/"+s.Repository.Path), "/")
@@ -167,8 +164,9 @@ func (r *renderer) check() {
 	switch {
 	case s.Reconciler == "":
 		r.problem("reconciler", "is required")
-	case defaultNamespaces[s.Reconciler] == "":
-		r.problem("reconciler", "must be one of %s, not %q%s", strings.Join(Reconcilers, ", "), s.Reconciler, fleet.DidYouMean(s.Reconciler, Reconcilers))
+	case !s.of().HasAgent():
+		known := reconciler.Agents()
+		r.problem("reconciler", "must be one of %s, not %q%s", strings.Join(known, ", "), s.Reconciler, fleet.DidYouMean(s.Reconciler, known))
 	}
 	if s.Interval < time.Second {
 		r.problem("interval", "is shorter than a second")

@@ -14,6 +14,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Fleet is the input of every computation for one environment. Its lists are sorted by name, and have only objects of
@@ -202,7 +204,7 @@ var (
 
 // BuiltinTemplates are the templates that every fleet has, by type.
 var BuiltinTemplates = map[string][]string{
-	"reconciler": {"argocd", "argocd-hub", "fleet", "flux", "zarf"},
+	"reconciler": reconciler.Names(),
 	"namespace":  {"default"},
 	"config":     {"configmap", "env", "json", "properties", "symphony"},
 	"policy":     {"default"},

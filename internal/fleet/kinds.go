@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Each function here decodes one object of a fleet's input, with the attributes of the resource of
@@ -182,18 +184,12 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	return target, belongs, o.unknown
 }
 
-// agentNamespaces are the namespaces of agents, with the names of the agents.
-var agentNamespaces = map[string]string{
-	"flux-system": "Flux", "argocd": "Argo CD", "cattle-fleet-system": "Rancher Fleet", "cattle-fleet-local-system": "Rancher Fleet",
-	"fleet-local": "Rancher Fleet", "zarf": "Zarf",
-}
-
 // checkNamespace refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
 // policies of its workspace would apply to them.
 func checkNamespace(name string) string {
-	switch agent, isAgents := agentNamespaces[name]; {
-	case isAgents:
-		return fmt.Sprintf("is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace", agent)
+	switch agent := reconciler.InNamespace(name); {
+	case agent != nil:
+		return fmt.Sprintf("is the namespace of %s itself, which a workspace's quota and network policy could stop: choose another namespace", agent.Product)
 	case strings.HasPrefix(name, "kube-"):
 		return "is a namespace of Kubernetes itself, which a workspace's quota and network policy could stop: choose another namespace"
 	}

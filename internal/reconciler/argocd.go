@@ -3,10 +3,10 @@ package reconciler
 const argoGroup = "argoproj.io"
 
 // argocd is Argo CD 3.1 and later, on each cluster. It has no objects for sources: Applications name repositories.
-var argocd = Reconciler{Name: "argocd", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn}
+var argocd = Reconciler{Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn}
 
 // argocdHub is Argo CD 3.2 and later on a hub, for other clusters. The objects are on the hub.
-var argocdHub = Reconciler{Name: "argocd-hub", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn}
+var argocdHub = Reconciler{Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn}
 
 var argoKinds = []Kind{
 	{

@@ -4,7 +4,8 @@ const fleetGroup = "fleet.cattle.io"
 
 // fleet is Rancher Fleet 0.12 and later, in each cluster for itself. Sources are fields of its objects.
 var fleet = Reconciler{
-	Name: "fleet", Namespace: "fleet-local", Decisive: fleetDecisive, Own: fleetOwn,
+	Name: "fleet", Product: "Rancher Fleet", Namespace: "fleet-local", Reserved: []string{"cattle-fleet-system", "cattle-fleet-local-system"},
+	Decisive: fleetDecisive, Own: fleetOwn,
 	Kinds: []Kind{
 		{
 			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos",

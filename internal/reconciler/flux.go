@@ -8,7 +8,7 @@ const (
 
 // flux is Flux 2.6 and later.
 var flux = Reconciler{
-	Name: "flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
+	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
 	Kinds: []Kind{
 		{
 			Group: "kustomize" + ofFlux, Kind: "Kustomization", Versions: "v1,v1beta2", Resource: "kustomizations",

@@ -11,8 +11,12 @@ import (
 type Reconciler struct {
 	// Name is what a cluster type has as `reconciler`.
 	Name string
-	// Namespace is that of the objects that Flotilla renders; "" where it renders none for a cluster.
+	// Product is what messages call it.
+	Product string
+	// Namespace is that of the objects that Flotilla renders, and of its agent; "" where it has none on a cluster.
 	Namespace string
+	// Reserved are the other namespaces in which no workload may be, since the reconciler itself is there.
+	Reserved []string
 	// Kinds are those of its objects. What follows a folder comes first, then what makes objects, sources last: what
 	// is read later is then never older than what it came of.
 	Kinds []Kind
@@ -90,6 +94,25 @@ func Names() []string {
 		names[i] = one.Name
 	}
 	return names
+}
+
+// Agents are the names of those that have an agent on a cluster, or on its hub, sorted.
+func Agents() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return !Named(name).HasAgent() })
+}
+
+// HasAgent says whether an agent applies the folders' manifests to clusters. Of nil, which is the user's own, that is not
+// known.
+func (r *Reconciler) HasAgent() bool { return r != nil && r.Namespace != "" }
+
+// InNamespace returns the reconciler that is in a namespace itself; nil where none is.
+func InNamespace(name string) *Reconciler {
+	for _, one := range all {
+		if name != "" && (one.Namespace == name || slices.Contains(one.Reserved, name)) {
+			return one
+		}
+	}
+	return nil
 }
 
 // Kinds are those of all reconcilers, each once.
