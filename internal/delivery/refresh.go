@@ -36,8 +36,8 @@ func (d Drift) IsNone() bool {
 }
 
 // Refresh compares the folders in the repository with what was written, by their trees. It reads no
-// file. Where the state does not know what was written, because it was lost, or made by an import or by an
-// older version, the records are read first, and what they say is put into known.
+// file. Where the state does not know what was written, because it was lost or is being imported, the records
+// are read first, and what they say is put into known.
 func (c *Client) Refresh(ctx context.Context, known *Known) error {
 	branch, request, err := c.pending(ctx, known)
 	if err != nil {

@@ -40,7 +40,7 @@ type memory struct {
 	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
 	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
 	GitopsRepo  string            `json:"gitops_repo,omitempty"`
-	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil where no version that knows rollouts has written
+	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil where nothing has been written yet
 	Provider    string            `json:"provider,omitempty"` // version that rendered
 	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
 	Constraints constraintMemory  `json:"constraints,omitzero"`

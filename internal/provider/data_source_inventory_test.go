@@ -17,7 +17,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
@@ -181,33 +180,6 @@ func TestRecordsThatCannotBeReadAreReported(t *testing.T) {
 		map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}})
 	if len(said) != 1 || said[0].Error || !strings.Contains(said[0].Detail, "clusters/dev/.flotilla/dev/drone.json. The next apply") || len(read["assignments"].([]any)) != 3 {
 		t.Errorf("%d assignments, said is %s", len(read["assignments"].([]any)), said)
-	}
-}
-
-func TestTheInventoryOfTheFirstFormatIsRead(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	history, err := os.ReadFile(filepath.Join("testdata", "format-1", "gitops.fast-export"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	git(t, folder, "init", "-q", "--bare", "gitops.git")
-	repository := filepath.Join(folder, "gitops.git")
-	gittest.Feed(t, repository, history, "fast-import", "--quiet")
-	read, said := providertest.New(startProvider).ReadData(t.Context(), providertest.Configuration{}, "flotilla_inventory",
-		map[string]any{"gitops_repo": map[string]any{"url": filepath.ToSlash(repository), "branch": "dev"}})
-	if len(said) > 0 {
-		t.Fatal(said)
-	}
-	assignments := read["assignments"].([]any)
-	if len(assignments) == 0 {
-		t.Fatal("there are none")
-	}
-	for _, entry := range assignments {
-		a := entry.(map[string]any)
-		if a["workload"] == "" || a["tree"] == "" || a["workspace"] != nil || a["changed"] != nil || a["commit"] != nil || len(a["objects"].([]any)) > 0 {
-			t.Errorf("%v", a)
-		}
 	}
 }
 

@@ -22,7 +22,6 @@ var (
 	_ resource.ResourceWithValidateConfig = &assignmentResource{}
 	_ resource.ResourceWithModifyPlan     = &assignmentResource{}
 	_ resource.ResourceWithImportState    = &assignmentResource{}
-	_ resource.ResourceWithUpgradeState   = &assignmentResource{}
 )
 
 // assignmentResource is one owner of many folders of a GitOps repository.
@@ -41,7 +40,6 @@ func (r *assignmentResource) Metadata(_ context.Context, req resource.MetadataRe
 // number of nested values.
 func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		Version: assignmentVersion,
 		MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the outcome to a GitOps repository: one commit per " +
 			"apply, or none when nothing changed. It owns the folders that it wrote, and nothing else; a file changed, removed or " +
 			"added by hand in one of them shows up in the next plan, and the next apply repairs it.",

@@ -23,7 +23,6 @@ var (
 	_ resource.ResourceWithValidateConfig = stateOnly{}
 	_ resource.ResourceWithModifyPlan     = stateOnly{}
 	_ resource.ResourceWithImportState    = stateOnly{}
-	_ resource.ResourceWithUpgradeState   = stateOnly{}
 )
 
 // object describes one kind of state-only resource: its schema, its checks, and what it derives.
@@ -53,9 +52,6 @@ func (r stateOnly) Metadata(_ context.Context, req resource.MetadataRequest, res
 // Schema returns the kind's schema.
 func (r stateOnly) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = r.schema
-	if r.hasLabels() {
-		resp.Schema.Version = labelsVersion
-	}
 }
 
 // ValidateConfig checks the object as a fleet would, at the resource that is wrong.

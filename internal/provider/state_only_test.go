@@ -35,38 +35,3 @@ func TestANumberInPlaceOfALabelIsAnError(t *testing.T) {
 		}
 	}
 }
-
-func TestStatesWhoseLabelsWereAMapAreRead(t *testing.T) {
-	t.Parallel()
-	for name, labels := range map[string]any{
-		"labels": map[string]any{"version": "1.10", "tier": "core"}, "no label": map[string]any{}, "none": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, configuration := providertest.New(startProvider), described(labels)
-			apply(t, w, configuration)
-			for address, instance := range w.State {
-				text := string(instance.Current.Attributes)
-				for now, was := range map[string]string{
-					`{"type":["object",{"tier":"string","version":"string"}],"value":{"tier":"core","version":"1.10"}}`: `{"tier":"core","version":"1.10"}`,
-					`{"type":["object",{}],"value":{}}`: `{}`,
-				} {
-					text = strings.Replace(text, `"labels":`+now, `"labels":`+was, 1)
-				}
-				if changed := text != string(instance.Current.Attributes); changed != (labels != nil) {
-					t.Fatalf("the state of %s is %s", address, text)
-				}
-				instance.Current.Attributes, instance.Current.SchemaVersion = []byte(text), 0
-			}
-			plan := apply(t, w, configuration)
-			for _, change := range plan.Changes {
-				if change.Action != providertest.NoOp {
-					t.Errorf("the plan is to %s %s: %v -> %v", change.Action, change.Address, change.Before, change.After)
-				}
-			}
-			if version := w.State["flotilla_cluster.x"].Current.SchemaVersion; version != 1 {
-				t.Errorf("the state has version %d", version)
-			}
-		})
-	}
-}
