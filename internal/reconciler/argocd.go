@@ -3,17 +3,35 @@ package reconciler
 const argoGroup = "argoproj.io"
 
 // argocd is Argo CD 3.1 and later, on each cluster. It has no objects for sources: Applications name repositories.
-var argocd = Reconciler{Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn}
+var argocd = Reconciler{
+	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
+	Deploys: []string{"Application"}, ReadsJSON: true,
+	Unordered: func(_, _ Manifests, sameHost bool) string {
+		if sameHost {
+			return ""
+		}
+		return "Argo CD orders the objects of one Application, but these belong to two: one of the cluster type and one of the cluster"
+	},
+}
 
 // argocdHub is Argo CD 3.2 and later on a hub, for other clusters. The objects are on the hub.
-var argocdHub = Reconciler{Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn}
+var argocdHub = Reconciler{
+	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
+	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, Hub: true,
+	Unordered: func(Manifests, Manifests, bool) string {
+		return "Argo CD on a hub orders ApplicationSets, but does not wait for their Applications"
+	},
+}
 
 var argoKinds = []Kind{
 	{
 		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Role: Follows | Consumer,
-		Parameter: "application", Settings: applicationSettings,
+		Parameter: "application", Settings: applicationSettings, For: Any, Project: "project",
 	},
-	{Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker, Makes: []string{"Application"}},
+	{
+		Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker, Makes: []string{"Application"},
+		For: Any, Template: "template",
+	},
 	{Group: argoGroup, Kind: "AppProject", Versions: "v1alpha1", Resource: "appprojects"},
 }
 

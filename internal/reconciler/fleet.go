@@ -5,17 +5,23 @@ const fleetGroup = "fleet.cattle.io"
 // fleet is Rancher Fleet 0.12 and later, in each cluster for itself. Sources are fields of its objects.
 var fleet = Reconciler{
 	Name: "fleet", Product: "Rancher Fleet", Namespace: "fleet-local", Reserved: []string{"cattle-fleet-system", "cattle-fleet-local-system"},
-	Decisive: fleetDecisive, Own: fleetOwn,
+	Decisive: fleetDecisive, Own: fleetOwn, Deploys: []string{"GitRepo", "HelmOp"},
+	Unordered: func(own, _ Manifests, _ bool) string {
+		if !own.Has(Git) {
+			return ""
+		}
+		return "Rancher Fleet cannot apply anything before a GitRepo"
+	},
 	Kinds: []Kind{
 		{
 			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos",
 			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"},
-			Parameter: "git_repo", Settings: gitRepoSettings,
+			Parameter: "git_repo", Settings: gitRepoSettings, For: Git, Account: "serviceAccount",
 		},
 		{
 			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops",
 			Role: Consumer | Maker, Makes: []string{"Bundle"},
-			Parameter: "helm_op", Settings: helmOpSettings,
+			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: "dependsOn",
 		},
 		{
 			Group: fleetGroup, Kind: "Bundle", Versions: "v1alpha1", Resource: "bundles",

@@ -9,13 +9,20 @@ const (
 // flux is Flux 2.6 and later.
 var flux = Reconciler{
 	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
+	Deploys: []string{"Kustomization", "HelmRelease"}, Substitutes: true,
+	Unordered: func(own, other Manifests, _ bool) string {
+		if own.Has(Charts) == other.Has(Charts) {
+			return ""
+		}
+		return "Flux can order Kustomizations and it can order HelmReleases, but not one with the other"
+	},
 	Kinds: []Kind{
 		{
 			Group: "kustomize" + ofFlux, Kind: "Kustomization", Versions: "v1,v1beta2", Resource: "kustomizations",
 			Role:      Follows | Consumer,
 			Sources:   []Reference{{"spec.sourceRef", []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
-			Parameter: "kustomization", Settings: kustomizationSettings,
+			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: "dependsOn",
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",
@@ -26,7 +33,7 @@ var flux = Reconciler{
 			},
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
-			Parameter: "helm_release", Settings: helmReleaseSettings,
+			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: "dependsOn",
 		},
 		{
 			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact,
@@ -37,15 +44,15 @@ var flux = Reconciler{
 			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Role: Source, Gives: artifact,
 			Sources:   []Reference{{"spec.include[].repository", []string{"GitRepository"}}},
 			Has:       []string{"status.includedArtifacts[].revision"},
-			Parameter: "git_repository", Settings: gitRepositorySettings,
+			Parameter: "git_repository", Settings: gitRepositorySettings, For: Git,
 		},
 		{
 			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Role: Source, Gives: artifact,
-			Parameter: "oci_repository", Settings: ociRepositorySettings,
+			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI,
 		},
 		{
 			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Role: Source, Gives: artifact,
-			Parameter: "helm_repository", Settings: helmRepositorySettings,
+			Parameter: "helm_repository", Settings: helmRepositorySettings, For: Helm,
 		},
 		{Group: fluxSources, Kind: "Bucket", Versions: "v1,v1beta2", Resource: "buckets", Role: Source, Gives: artifact},
 		{Group: fluxSources, Kind: "ExternalArtifact", Versions: "v1", Resource: "externalartifacts", Role: Source, Gives: artifact},

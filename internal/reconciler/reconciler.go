@@ -20,6 +20,17 @@ type Reconciler struct {
 	// Kinds are those of its objects. What follows a folder comes first, then what makes objects, sources last: what
 	// is read later is then never older than what it came of.
 	Kinds []Kind
+	// Deploys are the kinds of the objects that deploy what assignments have: of those of other kinds, they need some.
+	Deploys []string
+	// Hub says that an agent on another cluster applies the folders, and that its objects are there.
+	Hub bool
+	// ReadsJSON says that every file of a folder that ends in .json is read as a manifest.
+	ReadsJSON bool
+	// Substitutes says that it can replace variables in manifests by configuration.
+	Substitutes bool
+	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
+	// whether both are assigned to the cluster, or both to its type.
+	Unordered func(own, other Manifests, sameHost bool) string
 	// Decisive are fields that others may add to the objects of an agent.
 	Decisive []Decisive
 	// Own are the objects that its controllers make for themselves.
@@ -39,6 +50,13 @@ type Kind struct {
 	// are the fields of the spec, and what each reaches.
 	Parameter string
 	Settings  []Setting
+	// For are the manifests for which Flotilla renders an object of the kind.
+	For Manifests
+	// Account and Project are the fields of the spec that a workspace's service account and project decide. Extended is
+	// the list that the parameter extends; it replaces all others.
+	Account, Project, Extended string
+	// Template is the field of the spec that has the spec of what its objects make; "" where they make it of something else.
+	Template string
 	// Gives is the field of a source that has the revision that others get of it; "" where it has none.
 	Gives string
 	// Has are the fields that have the revision, or its digest, that an object has got of its source. One is enough.
@@ -104,6 +122,9 @@ func Agents() []string {
 // HasAgent says whether an agent applies the folders' manifests to clusters. Of nil, which is the user's own, that is not
 // known.
 func (r *Reconciler) HasAgent() bool { return r != nil && r.Namespace != "" }
+
+// OnHub says whether the objects of a reconciler are on another cluster than what they apply.
+func (r *Reconciler) OnHub() bool { return r != nil && r.Hub }
 
 // InNamespace returns the reconciler that is in a namespace itself; nil where none is.
 func InNamespace(name string) *Reconciler {

@@ -1,4 +1,7 @@
 package reconciler
 
 // zarf deploys packages. It has no objects on a cluster that would say what runs.
-var zarf = Reconciler{Name: "zarf", Product: "Zarf", Reserved: []string{"zarf"}}
+var zarf = Reconciler{
+	Name: "zarf", Product: "Zarf", Reserved: []string{"zarf"},
+	Unordered: func(Manifests, Manifests, bool) string { return "a Zarf package is deployed by hand" },
+}

@@ -43,9 +43,9 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 		if assignment.Target.Target.Namespace != "" {
 			a.share(assignment)
 		}
-		if team := t.workspaces[assignment.Target.Workload.Workspace]; team != nil && team.rendersProject && isArgo(host.reconciler) {
+		if team := t.workspaces[assignment.Target.Workload.Workspace]; team != nil && team.rendersProject && host.reconciler.HasProjects() {
 			on := projectOn{assignment.Host.ClusterType.Name, team.name}
-			if host.reconciler == argoHub {
+			if host.reconciler.OnHub() {
 				on.host = assignment.Host.Name
 			}
 			a.projects[on] = append(a.projects[on], assignment)
@@ -157,7 +157,7 @@ func (a *arranger) appProjects() {
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
 	}) {
-		if a.templates.hosts[a.projects[on][0].Host.ClusterType.Name].reconciler == argoHub {
+		if a.templates.hosts[a.projects[on][0].Host.ClusterType.Name].reconciler.OnHub() {
 			name := hubProject(a.templates.workspaces[on.workspace].argocdProject, a.templates.environment, on.host)
 			if other, taken := onHub[name]; taken {
 				var root *fleet.Path
@@ -202,29 +202,18 @@ func sourceURL(manifests *fleet.Manifests) string {
 
 // order warns where a reconciler cannot wait for what a workload requires.
 func (a *arranger) order(host *host, assignment *schedule.Assignment) {
-	if len(assignment.Dependencies) == 0 || assignment.Target.Target.ManifestsPending {
+	if len(assignment.Dependencies) == 0 || host.reconciler == nil || assignment.Target.Target.ManifestsPending {
 		return
 	}
 	var root *fleet.Path
 	path := root.Attribute("workloads").Key(assignment.Target.Workload.Name).Attribute("requires")
-	own := &assignment.Target.Target.Manifests
+	own := manifestsOf(&assignment.Target.Target.Manifests)
 	for _, dependency := range assignment.Dependencies {
 		other := dependency.Target.Target
-		reason := ""
-		switch {
-		case other.ManifestsPending:
-		case host.reconciler == "flux" && isChart(own) != isChart(&other.Manifests):
-			reason = "Flux can order Kustomizations and it can order HelmReleases, but not one with the other"
-		case host.reconciler == "fleet" && own.Storage == "git":
-			reason = "Rancher Fleet cannot apply anything before a GitRepo"
-		case host.reconciler == "argocd" && dependency.Host != assignment.Host:
-			reason = "Argo CD orders the objects of one Application, but these belong to two: one of the cluster type and one of the cluster"
-		case host.reconciler == argoHub:
-			reason = "Argo CD on a hub orders ApplicationSets, but does not wait for their Applications"
-		case host.reconciler == "zarf":
-			reason = "a Zarf package is deployed by hand"
+		if other.ManifestsPending {
+			continue
 		}
-		if reason != "" {
+		if reason := host.reconciler.Unordered(own, manifestsOf(&other.Manifests), dependency.Host == assignment.Host); reason != "" {
 			a.add(&a.warnings, path, "deployment target %q requires %q, and is deployed without waiting for it: %s",
 				assignment.Target.Name, dependency.Target.Name, reason)
 		}
@@ -239,11 +228,11 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 	each := func(do func(*schedule.Assignment, objectOn)) {
 		for _, assignment := range assignments {
 			host := a.templates.hosts[assignment.Host.ClusterType.Name]
-			if host == nil || host.reconciler == "" {
+			if host == nil || host.reconciler == nil {
 				continue
 			}
 			on := objectOn{assignment.Host.Name, objectName(assignment.Target, assignment.Host, assignment.Namespace, a.templates.environment)}
-			if host.reconciler == argoHub {
+			if host.reconciler.OnHub() {
 				on.host = ""
 			}
 			do(assignment, on)

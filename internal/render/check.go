@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // maxConfigMap is the size, in bytes, that all values of a ConfigMap may have together in Kubernetes.
@@ -92,7 +93,7 @@ type position struct {
 type check struct {
 	assignment string
 	subject    Subject
-	reconciler string // the built-in one, or empty
+	reconciler *reconciler.Reconciler // the built-in one, or nil
 	file       string
 	template   *compiled
 	unusual    bool // the file has something that parsers read in different ways
@@ -216,8 +217,8 @@ func (c *check) json(content []byte) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok || (object["apiVersion"] == nil && object["kind"] == nil) {
-		if isArgo(c.reconciler) {
-			c.report(1, "is not a Kubernetes document, but Argo CD reads every file that ends in .json as one: use another content_type")
+		if c.reconciler != nil && c.reconciler.ReadsJSON {
+			c.report(1, "is not a Kubernetes document, but %s reads every file that ends in .json as one: use another content_type", c.reconciler.Product)
 		}
 		return
 	}
@@ -235,7 +236,7 @@ func (c *check) document(node *yaml.Node) {
 		return // nothing but comments
 	}
 	apiVersion, kind := member(node, "apiVersion"), member(node, "kind")
-	if apiVersion == nil && kind == nil && c.template.kind == "config" && !kubernetesReconcilers[c.reconciler] {
+	if apiVersion == nil && kind == nil && c.template.kind == "config" && !c.reconciler.HasAgent() {
 		return
 	}
 	if node.Kind != yaml.MappingNode {

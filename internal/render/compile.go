@@ -14,6 +14,7 @@ import (
 	"text/template/parse"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -35,8 +36,8 @@ type Templates struct {
 // host has the templates and parameters that the assignments of a cluster type are rendered with.
 type host struct {
 	templates  []*compiled
-	reconciler string // of the built-in templates; empty for one of the user's own
-	isBuiltin  bool   // all of its templates are built-in
+	reconciler *reconciler.Reconciler // of the built-in templates; nil for one of the user's own
+	isBuiltin  bool                   // all of its templates are built-in
 	// hasBuiltinConfig says that its template of type config is built-in.
 	hasBuiltinConfig bool
 	parameters       map[string]any // of the cluster type
@@ -103,7 +104,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 			host.templates = append(host.templates, template)
 			host.isBuiltin = host.isBuiltin && template.isBuiltin
 			if use.kind == "reconciler" && template.isBuiltin {
-				host.reconciler = template.name
+				host.reconciler = reconciler.Named(template.name)
 			}
 			host.hasBuiltinConfig = host.hasBuiltinConfig || use.kind == "config" && template.isBuiltin
 		}
@@ -191,7 +192,7 @@ func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, 
 	if host.isBuiltin {
 		check.known(host.parameters, parametersFor(host.reconciler))
 	}
-	if host.reconciler != "" {
+	if host.reconciler != nil {
 		check.fields(host.parameters, nil)
 	}
 	c.findings = append(c.findings, check.findings...)
@@ -223,7 +224,7 @@ func (c *compiler) argocdProjects(f *fleet.Fleet) {
 // wrapConfig replaces a config template by one that writes the file into a ConfigMap, where a reconciler of
 // Kubernetes would ignore the file or read it as a manifest.
 func (c *compiler) wrapConfig(host *host) {
-	if !kubernetesReconcilers[host.reconciler] || !host.hasBuiltinConfig {
+	if !host.reconciler.HasAgent() || !host.hasBuiltinConfig {
 		return
 	}
 	for i, template := range host.templates {
@@ -232,9 +233,6 @@ func (c *compiler) wrapConfig(host *host) {
 		}
 	}
 }
-
-// kubernetesReconcilers are the built-in reconcilers that apply a folder of Kubernetes manifests.
-var kubernetesReconcilers = set("flux", "argocd", argoHub, "fleet")
 
 func (c *compiler) wrapped(configType string) *compiled {
 	key := templateKey{wrappedConfig, configType}

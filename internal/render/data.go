@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -250,6 +251,11 @@ func (t *Templates) dependencies(subject Subject) any {
 // isChart says whether manifests are a Helm chart.
 func isChart(manifests *fleet.Manifests) bool {
 	return manifests.Storage == "helm" || manifests.Type == "helm" || manifests.Chart != ""
+}
+
+// manifestsOf says what manifests are, as reconcilers distinguish them.
+func manifestsOf(manifests *fleet.Manifests) reconciler.Manifests {
+	return reconciler.ManifestsOf(manifests.Storage, isChart(manifests))
 }
 
 // unknownRepo stands for a repository that is not known yet: a template that reads it fails.

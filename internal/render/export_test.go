@@ -2,9 +2,6 @@ package render
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 
-// SpecFields are the fields that are known of the spec of a kind.
-func SpecFields(kind string) []string { return specFields(kind) }
-
 // IsSimpleConfigMap says whether Check leaves a file at a glance.
 var IsSimpleConfigMap = isSimpleConfigMap
 

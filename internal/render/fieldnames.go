@@ -5,33 +5,22 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// specFields are the fields that are known of the spec of a kind. Reconcilers get new fields, so a name that is not among
-// them is no error. A name that is similar to one of them is probably misspelt. Kubernetes refuses an object with such a
+// spelling warns of fields that are probably misspelt. Reconcilers get new fields, so a name that is not among those that
+// are known is no error. One that is similar to one of them is probably misspelt. Kubernetes refuses an object with such a
 // field, and with it everything on the host.
-func specFields(kind string) []string {
-	if known := reconciler.KindNamed(kind); known != nil {
-		return known.FieldNames()
-	}
-	return nil
-}
-
-// spelling warns of fields that are probably misspelt.
 func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
-	for i := range fieldParameters {
-		parameter := &fieldParameters[i]
-		fields, _ := parameters[parameter.name].(map[string]any)
-		kind := parameter.kind().Kind
-		known := specFields(kind)
+	for _, kind := range parameterKinds {
+		fields, _ := parameters[kind.Parameter].(map[string]any)
+		known := kind.FieldNames()
 		for _, field := range slices.Sorted(maps.Keys(fields)) {
 			if slices.Contains(known, field) {
 				continue
 			}
 			if hint := fleet.DidYouMean(field, known); hint != "" {
-				a.add(&a.warnings, path.Attribute(parameter.name).Attribute(field), "is no field of a %s that Flotilla knows%s", kind, hint)
+				a.add(&a.warnings, path.Attribute(kind.Parameter).Attribute(field), "is no field of a %s that Flotilla knows%s", kind.Kind, hint)
 			}
 		}
 	}
@@ -39,7 +28,7 @@ func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
 
 // spellings checks the parameters of an assignment, each once.
 func (a *arranger) spellings(host *host, assignment *schedule.Assignment) {
-	if host.reconciler == "" {
+	if host.reconciler == nil {
 		return
 	}
 	if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !a.checkedSpelling[assignment.Target.Name] {

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote. Fields
@@ -13,8 +15,8 @@ import (
 // nil.
 func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
 	applies := false
-	for i := range fieldParameters {
-		applies = applies || parameters[fieldParameters[i].name] != nil
+	for _, kind := range parameterKinds {
+		applies = applies || parameters[kind.Parameter] != nil
 	}
 	if !applies {
 		return content, nil
@@ -56,14 +58,14 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 	if kind == nil || spec == nil {
 		return nil
 	}
-	parameter := fieldParameterFor(kind.Value)
-	if kind.Value == "ApplicationSet" {
-		parameter, spec = fieldParameterFor("Application"), member(member(spec, "template"), "spec")
+	of := reconciler.KindNamed(kind.Value)
+	if of != nil && of.Template != "" {
+		of, spec = reconciler.KindNamed(of.Makes[0]), member(member(spec, of.Template), "spec")
 	}
-	if parameter == nil {
+	if of == nil || of.Parameter == "" {
 		return nil
 	}
-	fields, _ := parameters[parameter.name].(map[string]any)
+	fields, _ := parameters[of.Parameter].(map[string]any)
 	if len(fields) == 0 {
 		return nil
 	}
@@ -75,16 +77,16 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 	if err := yaml.Unmarshal([]byte(text), &over); err != nil {
 		return err
 	}
-	if parameter.name == "helm_release" && member(spec, "chartRef") != nil {
+	if of.Kind == "HelmRelease" && member(spec, "chartRef") != nil {
 		remove(over.Content[0], "chart") // of a cluster type, for its charts of other storages
 	}
 	if team != nil && team.serviceAccount != "" { // of a cluster type, for the other workspaces
-		remove(over.Content[0], parameter.account)
+		remove(over.Content[0], of.Account)
 	}
-	if team != nil && team.argocdProject != "" && parameter.name == "application" {
-		remove(over.Content[0], "project")
+	if team != nil && team.argocdProject != "" {
+		remove(over.Content[0], of.Project)
 	}
-	mergeNode(spec, over.Content[0], parameter.added)
+	mergeNode(spec, over.Content[0], of.Extended)
 	return nil
 }
 

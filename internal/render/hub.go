@@ -6,15 +6,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
-
-// argoHub is the built-in reconciler of clusters that an Argo CD on a hub deploys to. The reconciler objects in the
-// folder of a cluster type are applied on the hub once, for all clusters of the type: so they are ApplicationSets.
-const argoHub = "argocd-hub"
-
-// isArgo says whether a built-in reconciler is Argo CD.
-func isArgo(reconciler string) bool { return reconciler == "argocd" || reconciler == argoHub }
 
 // hubProject is the name of a workspace's AppProject on a hub. Folders of several hosts and environments are
 // applied there, and each has a project of its own.
@@ -39,8 +33,12 @@ func literal(content []byte) ([]byte, error) {
 	}
 	return rewritten(content, func(document *yaml.Node) error {
 		root := document.Content[0]
-		if kind := member(root, "kind"); kind != nil && kind.Value == "ApplicationSet" {
-			template := member(member(root, "spec"), "template")
+		kind := member(root, "kind")
+		if kind == nil {
+			return nil
+		}
+		if of := reconciler.KindNamed(kind.Value); of != nil && of.Template != "" {
+			template := member(member(root, "spec"), of.Template)
 			escape(template, map[*yaml.Node]bool{
 				member(member(template, "metadata"), "name"):                    true,
 				member(member(member(template, "spec"), "destination"), "name"): true,

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -57,7 +58,7 @@ func objectName(target *schedule.Target, host *schedule.Host, namespace, environ
 		return namespace
 	}
 	of := namespace + "/" + target.Name
-	if host.ClusterType.Reconciler == argoHub {
+	if reconciler.Named(host.ClusterType.Reconciler).OnHub() {
 		of = environment + "/" + host.Name + "/" + of
 	}
 	return withHash(namespace+"-"+target.Name, of)

@@ -28,7 +28,7 @@ func (t *Templates) Objects(subject Subject, files []File) []Object {
 	for _, template := range host.templates {
 		switch {
 		case template.isBuiltin && template.kind == "reconciler":
-			objects = append(objects, builtinObjects(template.name, subject)...)
+			objects = append(objects, builtinObjects(host.reconciler, subject)...)
 		case !template.isBuiltin && template.contentType == "yaml":
 			for _, file := range files {
 				if file.Name == template.file {
@@ -40,27 +40,13 @@ func (t *Templates) Objects(subject Subject, files []File) []Object {
 	return objects
 }
 
-func builtinObjects(builtin string, subject Subject) []Object {
-	manifests := &subject.Assignment.Target.Target.Manifests
-	name := objectName(subject.Assignment.Target, subject.Assignment.Host, subject.Assignment.Namespace, subject.Environment)
-	var kind string
-	switch {
-	case builtin == "flux" && isChart(manifests):
-		kind = "HelmRelease"
-	case builtin == "flux":
-		kind = "Kustomization"
-	case builtin == "argocd":
-		kind = "Application"
-	case builtin == argoHub:
-		kind = "ApplicationSet"
-	case builtin == "fleet" && manifests.Storage == "git":
-		kind = "GitRepo"
-	case builtin == "fleet":
-		kind = "HelmOp"
-	default:
+func builtinObjects(of *reconciler.Reconciler, subject Subject) []Object {
+	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests))
+	if kind == nil {
 		return nil
 	}
-	return []Object{{kind, reconciler.Named(builtin).Namespace, name}}
+	name := objectName(subject.Assignment.Target, subject.Assignment.Host, subject.Assignment.Namespace, subject.Environment)
+	return []Object{{kind.Kind, of.Namespace, name}}
 }
 
 // objectsIn returns the reconciler objects in a file, up to the first YAML error.

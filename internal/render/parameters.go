@@ -13,66 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// fieldParameter is a parameter that reaches every field of one kind of object that a built-in
-// reconciler template writes: it is merged over the object's spec.
-type fieldParameter struct {
-	name       string
-	reconciler string
-	// of says for which manifests there is such an object, and manifests is the name of these in messages.
-	of        func(*fleet.Manifests) bool
-	manifests string
-	// account is the field that a workspace's service account decides, if there is one.
-	account string
-	// added are the lists that the parameter extends. It replaces all others.
-	added string
-}
-
-// kind is the kind of object, with its fields.
-func (p *fieldParameter) kind() *reconciler.Kind { return reconciler.KindOfParameter(p.name) }
-
-// isOf says whether a built-in reconciler uses the parameter.
-func (p *fieldParameter) isOf(name string) bool {
-	return p.reconciler == name || p.reconciler == "argocd" && name == argoHub
-}
-
-var fieldParameters = []fieldParameter{
-	{
-		name: "kustomization", reconciler: "flux", manifests: "manifests other than charts",
-		of:      func(m *fleet.Manifests) bool { return !isChart(m) },
-		account: "serviceAccountName", added: "dependsOn",
-	},
-	{
-		name: "git_repository", reconciler: "flux", manifests: `storage "git"`,
-		of: func(m *fleet.Manifests) bool { return m.Storage == "git" },
-	},
-	{
-		name: "helm_release", reconciler: "flux", manifests: "charts", of: isChart,
-		account: "serviceAccountName", added: "dependsOn",
-	},
-	{
-		name: "helm_repository", reconciler: "flux", manifests: `storage "helm"`,
-		of: func(m *fleet.Manifests) bool { return m.Storage == "helm" },
-	},
-	{
-		name: "oci_repository", reconciler: "flux", manifests: `storage "oci"`,
-		of: func(m *fleet.Manifests) bool { return m.Storage == "oci" },
-	},
-	{
-		name: "application", reconciler: "argocd", manifests: "all manifests",
-		of: func(*fleet.Manifests) bool { return true },
-	},
-	{
-		name: "git_repo", reconciler: "fleet", manifests: `storage "git"`,
-		of:      func(m *fleet.Manifests) bool { return m.Storage == "git" },
-		account: "serviceAccount",
-	},
-	{
-		name: "helm_op", reconciler: "fleet", manifests: `storage "helm" or "oci"`,
-		of:      func(m *fleet.Manifests) bool { return m.Storage != "git" },
-		account: "serviceAccount", added: "dependsOn",
-	},
-}
-
 // Parameters that built-in templates read themselves.
 const (
 	valuesParameter  = "values"     // of a chart
@@ -83,12 +23,16 @@ const (
 // parameterNames are the names of all parameters of built-in templates, sorted.
 var parameterNames = func() []string {
 	names := []string{valuesParameter, secretParameter, projectParameter}
-	for i := range fieldParameters {
-		names = append(names, fieldParameters[i].name)
+	for _, kind := range parameterKinds {
+		names = append(names, kind.Parameter)
 	}
 	slices.Sort(names)
 	return names
 }()
+
+// parameterKinds are the kinds over whose specs parameters are merged, by the names of these.
+var parameterKinds = slices.SortedFunc(slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.Kind) bool { return kind.Parameter == "" })),
+	func(a, b *reconciler.Kind) int { return cmp.Compare(a.Parameter, b.Parameter) })
 
 // Parameter is a parameter of built-in templates.
 type Parameter struct {
@@ -102,39 +46,18 @@ func Parameters() []Parameter {
 	all := make([]Parameter, len(parameterNames))
 	for i, name := range parameterNames {
 		all[i].Name = name
-		if parameter := fieldParameterOf(name); parameter != nil {
-			all[i].Kind, all[i].Decided = parameter.kind().Kind, slices.Sorted(maps.Keys(parameter.kind().DecidedFields()))
+		if kind := reconciler.KindOfParameter(name); kind != nil {
+			all[i].Kind, all[i].Decided = kind.Kind, slices.Sorted(maps.Keys(kind.DecidedFields()))
 		}
 	}
 	return all
 }
 
 // parametersFor are the names of the parameters that a built-in reconciler reads, sorted.
-func parametersFor(reconciler string) []string {
+func parametersFor(of *reconciler.Reconciler) []string {
 	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {
-		parameter := fieldParameterOf(name)
-		return parameter != nil && !parameter.isOf(reconciler) || name == projectParameter && !isArgo(reconciler)
+		return reconciler.KindOfParameter(name) != nil && !of.HasParameter(name) || name == projectParameter && !of.HasProjects()
 	})
-}
-
-// fieldParameterOf returns the parameter of a name, or nil.
-func fieldParameterOf(name string) *fieldParameter {
-	for i := range fieldParameters {
-		if fieldParameters[i].name == name {
-			return &fieldParameters[i]
-		}
-	}
-	return nil
-}
-
-// fieldParameterFor returns the parameter for a kind of object, or nil.
-func fieldParameterFor(kind string) *fieldParameter {
-	for i := range fieldParameters {
-		if fieldParameters[i].kind().Kind == kind {
-			return &fieldParameters[i]
-		}
-	}
-	return nil
 }
 
 // parameterCheck collects what is wrong with parameters.
@@ -154,12 +77,9 @@ func (c *parameterCheck) known(parameters map[string]any, names []string) {
 			c.isOfType(name, parameters[name])
 			continue
 		}
-		if other := fieldParameterOf(name); other != nil {
-			c.report(c.path.Attribute(name), "is for the reconciler %q", other.reconciler)
-			continue
-		}
-		if name == projectParameter {
-			c.report(c.path.Attribute(name), "is for the reconciler %q", "argocd")
+		others := reconciler.Names()
+		if at := slices.IndexFunc(others, func(other string) bool { return slices.Contains(parametersFor(reconciler.Named(other)), name) }); at >= 0 {
+			c.report(c.path.Attribute(name), "is for the reconciler %q", others[at])
 			continue
 		}
 		c.report(c.path.Attribute(name), "unknown parameter%s", fleet.DidYouMean(name, names))
@@ -172,10 +92,10 @@ func (c *parameterCheck) isOfType(name string, value any) {
 	}
 	_, isObject := value.(map[string]any)
 	_, isText := value.(string)
-	parameter := fieldParameterOf(name)
+	kind := reconciler.KindOfParameter(name)
 	switch {
-	case parameter != nil && !isObject:
-		c.report(c.path.Attribute(name), "must be an object, which is merged over the spec of the %s", parameter.kind().Kind)
+	case kind != nil && !isObject:
+		c.report(c.path.Attribute(name), "must be an object, which is merged over the spec of the %s", kind.Kind)
 	case name == valuesParameter && !isObject:
 		c.report(c.path.Attribute(name), "must be an object of Helm values")
 	case (name == secretParameter || name == projectParameter) && !isText:
@@ -185,22 +105,21 @@ func (c *parameterCheck) isOfType(name string, value any) {
 
 // fields reports parameters that would change what Flotilla decides. team may be nil.
 func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
-	for i := range fieldParameters {
-		parameter := &fieldParameters[i]
-		path := c.path.Attribute(parameter.name)
-		fields, isObject := parameters[parameter.name].(map[string]any)
+	for _, kind := range parameterKinds {
+		path := c.path.Attribute(kind.Parameter)
+		fields, isObject := parameters[kind.Parameter].(map[string]any)
 		if !isObject {
 			continue
 		}
-		decided := parameter.kind().DecidedFields()
+		decided := kind.DecidedFields()
 		for _, field := range slices.Sorted(maps.Keys(decided)) {
 			c.decided(path, fields, field, decided[field])
 		}
-		if team != nil && parameter.account != "" && team.serviceAccount != "" {
-			c.decided(path, fields, parameter.account, "the workspace's service_account sets this")
+		if team != nil && kind.Account != "" && team.serviceAccount != "" {
+			c.decided(path, fields, kind.Account, "the workspace's service_account sets this")
 		}
-		if team != nil && parameter.name == "application" && team.argocdProject != "" {
-			c.decided(path, fields, "project", "the workspace's argocd_project sets this")
+		if team != nil && kind.Project != "" && team.argocdProject != "" {
+			c.decided(path, fields, kind.Project, "the workspace's argocd_project sets this")
 		}
 	}
 	if _, given := parameters[projectParameter]; given && team != nil && team.argocdProject != "" {
@@ -229,8 +148,8 @@ func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field,
 // unused reports the parameters of a deployment target that are for manifests of another kind.
 func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Manifests) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		if parameter := fieldParameterOf(name); parameter != nil && !parameter.of(manifests) {
-			c.report(c.path.Attribute(name), "is for %s, and these manifests are something else", parameter.manifests)
+		if kind := reconciler.KindOfParameter(name); kind != nil && !kind.For.Has(manifestsOf(manifests)) {
+			c.report(c.path.Attribute(name), "is for %s, and these manifests are something else", kind.For)
 		}
 	}
 	if _, given := parameters[valuesParameter]; given && !isChart(manifests) {
@@ -305,7 +224,7 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 		if host.isBuiltin {
 			unknown = problems.unknown
 		}
-		if host.reconciler != "" {
+		if host.reconciler != nil {
 			misused = problems.misused
 		}
 	}
@@ -334,16 +253,18 @@ func formProblem(host *host, assignment *schedule.Assignment) error {
 	_, among := forms.Values()
 	var form string
 	switch {
-	case forms.Substitute() && host.reconciler != "flux" && host.reconciler != "":
+	case host.reconciler == nil:
+		return nil
+	case forms.Substitute() && !host.reconciler.Substitutes:
 		form = "substitute"
-	case among && host.reconciler == "zarf":
+	case among && !host.reconciler.HasAgent(): // values are given when somebody deploys it
 		form = "values"
 	default:
 		return nil
 	}
 	return fleet.Findings{{
 		Path: targetPath(assignment.Target).Attribute("config_as").String(),
-		Message: fmt.Sprintf("%q is not possible with reconciler %q of cluster type %q", form, host.reconciler,
+		Message: fmt.Sprintf("%q is not possible with reconciler %q of cluster type %q", form, host.reconciler.Name,
 			assignment.Host.ClusterType.Name),
 	}}
 }

@@ -32,8 +32,8 @@ func (c *reachCheck) parameters(parameters map[string]any) {
 	if name, given := parameters[projectParameter]; given && c.team.ArgocdProject == nil {
 		c.field(c.path.Attribute(projectParameter), projectParameter, reconciler.Accounts, name)
 	}
-	for i := range fieldParameters {
-		name, kind := fieldParameters[i].name, fieldParameters[i].kind()
+	for _, kind := range parameterKinds {
+		name := kind.Parameter
 		fields, isObject := parameters[name].(map[string]any)
 		switch value, given := parameters[name]; {
 		case isObject:

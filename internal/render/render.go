@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -148,7 +149,7 @@ func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]by
 		return content, err
 	}
 	content, err = e.mergeFields(content, e.data.manifests["parameters"].(map[string]any), t.workspaces[subject.Assignment.Target.Workload.Workspace])
-	if err == nil && template.name == argoHub {
+	if err == nil && reconciler.Named(template.name).OnHub() {
 		content, err = literal(content)
 	}
 	return content, err

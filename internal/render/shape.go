@@ -185,7 +185,7 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 		if arranged := t.arranged[assignment]; arranged != nil && arranged.project != nil {
 			return key, false
 		}
-		if template.name == argoHub && (assignment.Host.Cluster != nil || t.rendersProject(assignment)) {
+		if host.reconciler.OnHub() && (assignment.Host.Cluster != nil || t.rendersProject(assignment)) {
 			return key, false // names that no slot is for
 		}
 		key.target, key.parameters, key.owner = assignment.Target.Name, host.parametersID, subject.Owner
