@@ -4,6 +4,7 @@
 package reconciler
 
 import (
+	"embed"
 	"slices"
 )
 
@@ -103,6 +104,18 @@ func Named(name string) *Reconciler {
 		}
 	}
 	return nil
+}
+
+//go:embed templates
+var templates embed.FS
+
+// Template is the text of the template that is executed for each assignment: Go's, of YAML documents.
+func (r *Reconciler) Template() string {
+	text, err := templates.ReadFile("templates/" + r.Name + ".yaml")
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	return string(text)
 }
 
 // Names are those of the built-in reconcilers, sorted.

@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Built-in templates are files: templates/<type>/<name>.<extension of the content type>, one manifest
-// each.
+// each. Those of reconcilers are where all is that is known of them.
 //
 //go:embed templates
 var builtinFiles embed.FS
@@ -21,7 +22,12 @@ func builtins() map[templateKey]*fleet.Template {
 		contentTypes[extension] = contentType
 	}
 	templates := map[templateKey]*fleet.Template{}
-	for _, kind := range fleet.TemplateTypes {
+	for _, name := range reconciler.Names() {
+		templates[templateKey{"reconciler", name}] = &fleet.Template{
+			Name: name, Type: "reconciler", ContentType: "yaml", Manifests: []string{reconciler.Named(name).Template()},
+		}
+	}
+	for _, kind := range []string{"namespace", "config", "policy"} {
 		entries, err := builtinFiles.ReadDir(path.Join("templates", kind))
 		if err != nil {
 			panic(err) // the files are part of the binary

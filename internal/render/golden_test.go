@@ -163,7 +163,11 @@ func writeFolder(t *testing.T, folder string, files map[string]string) {
 
 func TestEveryBuiltinTemplateOfTheModelExists(t *testing.T) {
 	for kind, names := range fleet.BuiltinTemplates {
-		entries, err := os.ReadDir(filepath.Join("templates", kind))
+		folder := filepath.Join("templates", kind)
+		if kind == "reconciler" {
+			folder = "../reconciler/templates"
+		}
+		entries, err := os.ReadDir(folder)
 		if err != nil {
 			t.Fatal(err)
 		}
