@@ -53,25 +53,3 @@ func numberValue(number json.Number) (attr.Value, error) {
 	}
 	return basetypes.NewNumberValue(parsed), nil
 }
-
-func scalarFromPlain(typ attr.Type, value any) (attr.Value, error) {
-	switch typ.(type) {
-	case basetypes.StringType:
-		switch value := value.(type) {
-		case nil:
-			return basetypes.NewStringNull(), nil
-		case string:
-			return basetypes.NewStringValue(value), nil
-		}
-		return nil, fmt.Errorf("must be a string, not %v", value)
-	case basetypes.NumberType:
-		switch value := value.(type) {
-		case nil:
-			return basetypes.NewNumberNull(), nil
-		case json.Number:
-			return numberValue(value)
-		}
-		return nil, fmt.Errorf("must be a number, not %v", value)
-	}
-	return nil, fmt.Errorf("no attribute has the type %s", typ)
-}

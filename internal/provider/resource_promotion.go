@@ -184,8 +184,8 @@ func (r promotionResource) ImportState(ctx context.Context, req resource.ImportS
 	value, err := fleet.ParseJSON(req.ID)
 	if err == nil {
 		var promoted attr.Value
-		if promoted, err = fromPlain(types.DynamicType, value); err == nil {
-			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("promoted"), promoted)...)
+		if promoted, err = inferValue(value); err == nil {
+			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("promoted"), types.DynamicValue(promoted))...)
 			return
 		}
 	}

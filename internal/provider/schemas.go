@@ -1,10 +1,7 @@
 package provider
 
 import (
-	"context"
-
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/defaults"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
@@ -61,10 +58,4 @@ const selectorDescription = " A selector is `{match_labels = {…}, match_expres
 
 func selectorAttribute(what string) schema.DynamicAttribute {
 	return schema.DynamicAttribute{Optional: true, MarkdownDescription: what + selectorDescription}
-}
-
-func defaultOf(ctx context.Context, attribute schema.StringAttribute) string {
-	var resp defaults.StringResponse
-	attribute.Default.DefaultString(ctx, defaults.StringRequest{}, &resp)
-	return resp.PlanValue.ValueString()
 }

@@ -2,9 +2,7 @@ package provider
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -22,7 +20,6 @@ var (
 	_ resource.Resource                   = stateOnly{}
 	_ resource.ResourceWithValidateConfig = stateOnly{}
 	_ resource.ResourceWithModifyPlan     = stateOnly{}
-	_ resource.ResourceWithImportState    = stateOnly{}
 )
 
 // object describes one kind of state-only resource: its schema, its checks, and what it derives.
@@ -104,41 +101,6 @@ func (r stateOnly) Update(ctx context.Context, req resource.UpdateRequest, resp 
 
 // Delete has nothing to do: the framework drops the state.
 func (r stateOnly) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
-
-// ImportState takes the object as JSON, with the attributes of the resource.
-func (r stateOnly) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
-	summary := "Invalid import of " + r.schema.Description
-	value, err := fleet.ParseJSON(req.ID)
-	if err != nil {
-		resp.Diagnostics.AddError(summary, "The import ID must be the JSON of the object: "+err.Error()+".")
-		return
-	}
-	given, ok := value.(map[string]any)
-	if !ok {
-		resp.Diagnostics.AddError(summary, "The import ID must be the JSON of an object, with the attributes of the resource.")
-		return
-	}
-	if findings := fleet.CheckObject(r.collection, given); len(findings) > 0 {
-		resp.Diagnostics.AddError(summary, findings.Error())
-		return
-	}
-	attributes := map[string]attr.Value{}
-	for _, name := range slices.Sorted(maps.Keys(r.schema.Attributes)) {
-		attribute := r.schema.Attributes[name]
-		if withDefault, ok := attribute.(schema.StringAttribute); ok && given[name] == nil && withDefault.Default != nil {
-			given[name] = defaultOf(ctx, withDefault)
-		}
-		attributes[name], err = fromPlain(attribute.GetType(), given[name])
-		if err != nil {
-			resp.Diagnostics.AddError(summary, fmt.Sprintf("%s: %s.", name, err))
-			return
-		}
-	}
-	if r.derive != nil {
-		r.derive(attributes)
-	}
-	resp.State.Raw = r.raw(ctx, attributes, &resp.Diagnostics)
-}
 
 // store derives the computed attributes again: what was unknown at plan is known now.
 func (r stateOnly) store(ctx context.Context, plan tftypes.Value, state *tfsdk.State, diagnostics *diag.Diagnostics) {

@@ -35,3 +35,14 @@ func TestANumberInPlaceOfALabelIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// A promotion decides by what it has promoted before, so that it is imported: TestPromotionIsImportedWithItsValue.
+func TestAResourceThatOnlyDescribesAFleetIsNotImported(t *testing.T) {
+	t.Parallel()
+	w, configuration := providertest.New(startProvider), described(nil)
+	for address := range configuration.Resources {
+		if said := w.Import(t.Context(), configuration, address, `{"name":"x"}`); !said.Has("Resource Import Not Implemented") {
+			t.Errorf("of an import of %s it is said %s", address, said)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,66 +127,4 @@ func cutName(text string) (name, rest string, inside bool) {
 		return text[:i], text[i:], true
 	}
 	return text, "", false
-}
-
-// fromPlain makes a Terraform value of a type from a JSON value. Absent attributes are null; attributes that the type
-// does not have are errors.
-func fromPlain(typ attr.Type, value any) (attr.Value, error) {
-	switch typ := typ.(type) {
-	case basetypes.DynamicType:
-		inferred, err := inferValue(value)
-		if err != nil {
-			return nil, err
-		}
-		return basetypes.NewDynamicValue(inferred), nil
-	case basetypes.MapType:
-		if value == nil {
-			return basetypes.NewMapNull(typ.ElemType), nil
-		}
-		object, ok := value.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("must be an object, not %v", value)
-		}
-		elements := make(map[string]attr.Value, len(object))
-		for _, key := range slices.Sorted(maps.Keys(object)) {
-			element, err := fromPlain(typ.ElemType, object[key])
-			if err != nil {
-				return nil, fmt.Errorf("%q: %w", key, err)
-			}
-			elements[key] = element
-		}
-		return basetypes.NewMapValueMust(typ.ElemType, elements), nil
-	case basetypes.ListType:
-		elements, err := elementsFromPlain(typ.ElemType, value)
-		if err != nil || elements == nil {
-			return basetypes.NewListNull(typ.ElemType), err
-		}
-		return basetypes.NewListValueMust(typ.ElemType, elements), nil
-	case basetypes.SetType:
-		elements, err := elementsFromPlain(typ.ElemType, value)
-		if err != nil || elements == nil {
-			return basetypes.NewSetNull(typ.ElemType), err
-		}
-		return basetypes.NewSetValueMust(typ.ElemType, elements), nil
-	}
-	return scalarFromPlain(typ, value)
-}
-
-func elementsFromPlain(typ attr.Type, value any) ([]attr.Value, error) {
-	if value == nil {
-		return nil, nil
-	}
-	list, ok := value.([]any)
-	if !ok {
-		return nil, fmt.Errorf("must be a list, not %v", value)
-	}
-	elements := make([]attr.Value, len(list))
-	for i := range list {
-		element, err := fromPlain(typ, list[i])
-		if err != nil {
-			return nil, fmt.Errorf("%d: %w", i, err)
-		}
-		elements[i] = element
-	}
-	return elements, nil
 }

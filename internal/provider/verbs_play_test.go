@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -203,13 +202,15 @@ func (m *matrix) moved(verb string) {
 	m.settled(verb)
 }
 
-// removed takes everything out of the state and leaves it where it is; blocks of imports take it in again.
+// removed takes everything out of the state and leaves it where it is; blocks of imports take in again what can be imported.
 func (m *matrix) removed(verb string) {
 	before := m.look()
 	var removed, imported []providertest.Option
 	for _, name := range rowTypes() {
 		removed = append(removed, providertest.RemovedBlock(m.address(name)))
-		imported = append(imported, providertest.ImportBlock(m.address(name), m.id(name)))
+		if id := rows[name].id; id != nil {
+			imported = append(imported, providertest.ImportBlock(m.address(name), id(m)))
+		}
 	}
 	plan := m.planOf(verb, 2, m.configuration(rowTypes()...), removed...)
 	m.actions(verb, plan, rowTypes(), providertest.Forget)
@@ -225,7 +226,10 @@ func (m *matrix) stateRm(verb string) {
 	before := m.look()
 	m.runner.Lose(m.addresses()...)
 	for _, name := range rowTypes() {
-		said := m.runner.Import(m.t.Context(), m.configuration(), m.address(name), m.id(name))
+		if rows[name].id == nil {
+			continue
+		}
+		said := m.runner.Import(m.t.Context(), m.configuration(), m.address(name), rows[name].id(m))
 		m.sane(verb, said)
 		if said.Err() != nil {
 			m.errorf(verb, name, "%s", said)
@@ -234,15 +238,26 @@ func (m *matrix) stateRm(verb string) {
 	m.taken(verb, before)
 }
 
-// taken applies what was imported: what is state-only, and the assignment and the claim, plan nothing; the agent and the
-// promotion learn what an id cannot say. Nothing changes but the state.
+// taken applies what was imported: the assignment and the claim plan nothing; the agent and the promotion learn what an id
+// cannot say; what is only in the state is created. Nothing changes but the state.
 func (m *matrix) taken(verb, before string, options ...providertest.Option) {
 	m.t.Helper()
 	code := 2 // an import is something to apply, and so is what the agent learns
 	plan := m.plan(verb, code, options...)
 	for _, name := range rowTypes() {
-		if change := plan.Change(m.address(name)); change != nil && change.Action != providertest.NoOp && !slices.Contains([]string{"flotilla_agent", "flotilla_promotion"}, name) {
-			m.errorf(verb, name, "the plan after an import is to %s %v", change.Action, differing(change))
+		want := []providertest.Action{providertest.NoOp}
+		switch {
+		case rows[name].id == nil:
+			want = []providertest.Action{providertest.Create}
+		case slices.Contains([]string{"flotilla_agent", "flotilla_promotion"}, name):
+			want = append(want, providertest.Update)
+		}
+		got := providertest.NoOp
+		if change := plan.Change(m.address(name)); change != nil {
+			got = change.Action
+		}
+		if !slices.Contains(want, got) {
+			m.errorf(verb, name, "the plan after an import is to %s: %s", got, whatChanges(plan))
 		}
 	}
 	m.saved(verb, plan)
@@ -250,18 +265,6 @@ func (m *matrix) taken(verb, before string, options ...providertest.Option) {
 		m.errorf(verb, "all", "something changes:\n%s\n->\n%s", before, m.look())
 	}
 	m.settled(verb)
-}
-
-// id is what a row is imported by.
-func (m *matrix) id(name string) string {
-	if rows[name].id != nil {
-		return rows[name].id(m)
-	}
-	text, err := json.Marshal(rows[name].attributes(m, m.version, ""))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return string(text)
 }
 
 // lostState is an apply of what is all there: the claim belongs to another state for all that anybody knows, unless it is

@@ -14,7 +14,7 @@ import (
 type row struct {
 	// attributes are those of a version. twin is "" or "-2", for the names of a second one.
 	attributes func(m *matrix, version int, twin string) map[string]any
-	// id is what it is imported by; nil where that is the JSON of its attributes.
+	// id is what it is imported by; nil for a resource that exists only in the state: the next apply creates it again.
 	id func(m *matrix) string
 	// outside is what there is of it outside of the state, "" for nothing; nil where there never is anything.
 	outside func(m *matrix, twin string) string
