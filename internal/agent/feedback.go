@@ -33,12 +33,8 @@ func (r *renderer) checkFeedback() {
 	if f == nil {
 		return
 	}
-	switch r.settings.Reconciler {
-	case ArgoCDHub:
-		r.problem(at, `cannot be set for the reconciler %q: ask the hub itself, by feedback = { hub = "<its name>" } of flotilla_compliance`, ArgoCDHub)
-		return
-	case RancherFleet:
-		r.problem(at, "cannot be set for Rancher Fleet, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance")
+	if reason := r.settings.of().Agent.NoFeedback; reason != "" {
+		r.problem(at, "%s", reason)
 		return
 	}
 	f.URL = webURL(orText(f.URL, r.settings.Repository.URL))

@@ -129,7 +129,7 @@ func (r *renderer) registration() {
 // checkRegistration checks whether the hub could reach the cluster.
 func (r *renderer) checkRegistration() {
 	at, to := "registration", r.settings.Registration
-	if r.settings.Reconciler != ArgoCDHub {
+	if !r.settings.of().OnHub() {
 		if to != nil {
 			r.problem(at, "is for the reconciler %q", ArgoCDHub)
 		}

@@ -275,18 +275,18 @@ func (r *renderer) checkCredentials() {
 
 // checkSupported finds credentials that the agent cannot use.
 func (r *renderer) checkSupported(at string, c *Credentials) {
-	argo := r.settings.Reconciler == ArgoCD || r.settings.Reconciler == ArgoCDHub
+	of := r.settings.of()
 	switch {
-	case argo && c.SSHKnownHosts != "":
-		r.warn(at+".ssh_known_hosts", "is not used: Argo CD knows the keys of Git hosts from its ConfigMap argocd-ssh-known-hosts-cm")
-	case !argo && c.SSHPrivateKey != "" && c.SSHKnownHosts == "":
+	case of.Agent.KnownHosts != "" && c.SSHKnownHosts != "":
+		r.warn(at+".ssh_known_hosts", "is not used: %s knows the keys of Git hosts from %s", of.Product, of.Agent.KnownHosts)
+	case of.Agent.KnownHosts == "" && c.SSHPrivateKey != "" && c.SSHKnownHosts == "":
 		r.problem(at+".ssh_known_hosts", "is required with ssh_private_key: the agent has to know the keys of the Git host")
 	}
-	if c.SSHPassphrase != "" && r.settings.Reconciler != Flux {
+	if c.SSHPassphrase != "" && !of.Agent.Passphrases {
 		r.problem(at+".ssh_passphrase", "is for Flux alone: give the other agents a private key without a passphrase")
 	}
-	if c.BearerToken != "" && r.settings.Reconciler == RancherFleet {
-		r.problem(at+".bearer_token", "cannot be used with Rancher Fleet: use token, which is sent as a password")
+	if c.BearerToken != "" && of.HasAgent() && !of.Agent.BearerTokens {
+		r.problem(at+".bearer_token", "cannot be used with %s: use token, which is sent as a password", of.Product)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -144,13 +145,8 @@ func definedKinds(objects []agent.Object) map[string]bool {
 
 // installHint says how to install the kinds of an API group.
 func installHint(group string) string {
-	switch {
-	case strings.HasSuffix(group, ".toolkit.fluxcd.io"):
-		return "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it"
-	case group == "argoproj.io":
-		return "Argo CD is not installed there; install = its manifests/install.yaml brings it"
-	case group == "fleet.cattle.io":
-		return "Rancher Fleet is not installed there; its charts fleet-crd and fleet bring it, or install = what `helm template` makes of them"
+	if missing := reconciler.OfGroup(group); missing != nil {
+		return missing.Agent.Missing
 	}
 	return "nothing in install defines it"
 }

@@ -1,11 +1,22 @@
 package reconciler
 
-const argoGroup = "argoproj.io"
+const (
+	argoGroup      = "argoproj.io"
+	argoMissing    = "Argo CD is not installed there; install = its manifests/install.yaml brings it"
+	argoKnownHosts = "its ConfigMap argocd-ssh-known-hosts-cm"
+)
 
 // argocd is Argo CD 3.1 and later, on each cluster. It has no objects for sources: Applications name repositories.
 var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deploys: []string{"Application"}, ReadsJSON: true,
+	Agent: Agent{
+		Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
+		Controllers: []Controller{
+			{Name: "argocd-repo-server", Without: "no repository is read"},
+			{Name: "argocd-notifications-controller", Without: "nothing is reported", Reports: true},
+		},
+	},
 	Unordered: func(_, _ Manifests, sameHost bool) string {
 		if sameHost {
 			return ""
@@ -18,6 +29,10 @@ var argocd = Reconciler{
 var argocdHub = Reconciler{
 	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, Hub: true,
+	Agent: Agent{
+		Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
+		NoFeedback: `cannot be set for the reconciler "argocd-hub": ask the hub itself, by feedback = { hub = "<its name>" } of flotilla_compliance`,
+	},
 	Unordered: func(Manifests, Manifests, bool) string {
 		return "Argo CD on a hub orders ApplicationSets, but does not wait for their Applications"
 	},

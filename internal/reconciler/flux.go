@@ -1,5 +1,12 @@
 package reconciler
 
+import (
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
 const (
 	fluxSources = "source.toolkit.fluxcd.io"
 	ofFlux      = ".toolkit.fluxcd.io"
@@ -10,6 +17,15 @@ const (
 var flux = Reconciler{
 	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
 	Deploys: []string{"Kustomization", "HelmRelease"}, Substitutes: true,
+	Agent: Agent{
+		Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
+		BearerTokens: true, Passphrases: true,
+		Controllers: []Controller{
+			{Name: "source-controller", Without: "nothing is reconciled"},
+			{Name: "kustomize-controller", Without: "nothing is reconciled", Check: checkConcurrency},
+			{Name: "notification-controller", Without: "nothing is reported", Reports: true},
+		},
+	},
 	Unordered: func(own, other Manifests, _ bool) string {
 		if own.Has(Charts) == other.Has(Charts) {
 			return ""
@@ -79,4 +95,35 @@ var fluxDecisive = []Decisive{
 var fluxOwn = []Own{
 	{Group: fluxSources, Kind: "HelmChart", Managers: []string{"helm-controller", "source-controller", "gotk-helm-controller", "gotk-source-controller"}},
 	{Kind: "Secret", Name: "sh.helm.release.v1.*", Managers: []string{"helm-controller"}},
+}
+
+// enoughConcurrency is a number of workers that is rarely blocked as a whole by workloads that do not get ready.
+const enoughConcurrency = 10
+
+// checkConcurrency says why a Deployment of kustomize-controller may apply changes too late; "" where it has enough workers. A
+// Kustomization that waits for health blocks a worker. With few workers, some workloads that do not get ready can
+// prevent the root objects from applying the next commit.
+func checkConcurrency(deployment *unstructured.Unstructured) string {
+	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	workers := 4
+	for _, container := range containers {
+		fields, _ := container.(map[string]any)
+		args, _ := fields["args"].([]any)
+		for _, arg := range args {
+			text, _ := arg.(string)
+			if gates, ok := strings.CutPrefix(text, "--feature-gates="); ok && strings.Contains(gates, "CancelHealthCheckOnNewRevision=true") {
+				return ""
+			}
+			if number, ok := strings.CutPrefix(text, "--concurrent="); ok {
+				if n, err := strconv.Atoi(number); err == nil {
+					workers = n
+				}
+			}
+		}
+	}
+	if workers >= enoughConcurrency {
+		return ""
+	}
+	return "the Deployment kustomize-controller has " + strconv.Itoa(workers) + " workers, and waits for health with them: a workload that does not get " +
+		"ready keeps newer commits from arriving. Give it the argument --feature-gates=CancelHealthCheckOnNewRevision=true, or --concurrent=20"
 }

@@ -6,6 +6,9 @@ package reconciler
 import (
 	"embed"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Reconciler is what is known of one reconciler.
@@ -32,6 +35,8 @@ type Reconciler struct {
 	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
 	// whether both are assigned to the cluster, or both to its type.
 	Unordered func(own, other Manifests, sameHost bool) string
+	// Agent is what is known of its agent.
+	Agent Agent
 	// Decisive are fields that others may add to the objects of an agent.
 	Decisive []Decisive
 	// Own are the objects that its controllers make for themselves.
@@ -88,6 +93,28 @@ type Reference struct {
 	Field string
 	// Kinds are those that it can name. Where the object does not say which, it is the first.
 	Kinds []string
+}
+
+// Agent is what Flotilla asks of an agent, and what the agent can be asked for.
+type Agent struct {
+	// Group is that of its kinds, or the end of their groups. Missing says why the kinds are missing, and what brings them.
+	Group, Missing string
+	// Controllers are the Deployments without which it does not do its work.
+	Controllers []Controller
+	// BearerTokens and Passphrases say that it reads repositories with a bearer token, and with an SSH key that has a passphrase.
+	BearerTokens, Passphrases bool
+	// KnownHosts is where it knows the keys of Git hosts from, where that is not its credentials.
+	KnownHosts string
+	// NoFeedback says why it cannot report to Git hosts, and what to do instead; "" where it can.
+	NoFeedback string
+}
+
+// Controller is a Deployment of an agent.
+type Controller struct {
+	Name, Without string
+	Reports       bool // it is needed for feedback alone
+	// Check says why what an agent's own manifests have may not be enough; nil where that is not known.
+	Check func(deployment *unstructured.Unstructured) string
 }
 
 // Is says whether the objects of a kind do something.
@@ -167,6 +194,16 @@ func KindOf(group, kind string) *Kind {
 func KindNamed(kind string) *Kind {
 	for _, one := range kinds {
 		if one.Kind == kind {
+			return one
+		}
+	}
+	return nil
+}
+
+// OfGroup returns the reconciler of an API group; nil where none has it.
+func OfGroup(group string) *Reconciler {
+	for _, one := range all {
+		if own := one.Agent.Group; own != "" && (group == own || strings.HasSuffix(group, "."+own)) {
 			return one
 		}
 	}
