@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// evidenceReader reads JSON whose values are objects and text, as in evidence. It is several times as fast as a
-// general JSON reader, and it finds members that appear twice.
+// evidenceReader reads JSON whose values are objects and text, as in evidence. It takes half the processor's time of
+// encoding/json with structs, and so does the writer; and it finds members that appear twice.
 type evidenceReader struct {
 	text []byte
 	at   int
