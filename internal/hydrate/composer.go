@@ -14,7 +14,8 @@ import (
 // composer composes snapshots, one at a time. It goes through the containers from the last to the first, and
 // reads each step once: the first value that it meets at a node is the one that remains there. So the work for
 // a set of containers is little more than reading it. Objects that are merged from the same parts are kept and
-// used again.
+// used again. With [merger.compose] for each key in its place, the reference fleet takes twice the processor's time
+// and twice the memory, by BenchmarkHydrate.
 type composer struct {
 	*mergeIndex
 	generation uint32        // the number of the snapshot that is being composed
