@@ -63,18 +63,34 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 // entries reads an attribute with an entry for each object of a kind, which the caller checks one by one. An unknown
 // entry makes nothing else unknown.
 func (o *object) entries(attribute string) (entries map[string]any, isUnknown bool) {
-	o.read = append(o.read, attribute)
-	switch value := o.fields[attribute].(type) {
-	case Unknown:
+	if o.fields[attribute] == (Unknown{}) {
+		o.read = append(o.read, attribute)
 		return nil, true
-	case map[string]any:
-		return value, false
-	case nil:
-		o.report(attribute, "is required")
-	default:
-		o.report(attribute, "must be a map of strings, not %s", kindOf(value))
 	}
-	return nil, true
+	if o.fields[attribute] == nil {
+		o.report(attribute, "is required")
+	}
+	o.attribute(attribute, func(given *object) {
+		known := given.required("known")
+		pending, _ := given.fields["pending"].(map[string]any)
+		given.read = append(given.read, "pending")
+		if given.finish(); !isSet(known) {
+			return
+		}
+		texts, err := ParseEntries(known)
+		if err != nil {
+			given.report("known", "%s", err)
+			return
+		}
+		entries = make(map[string]any, len(texts)+len(pending))
+		for name, text := range texts {
+			entries[name] = text
+		}
+		for name := range pending {
+			entries[name] = Unknown{}
+		}
+	})
+	return entries, entries == nil
 }
 
 func (d *decoder) adoptManifests(path *Path, target *DeploymentTarget, name string, entry any, isUnknown bool) {

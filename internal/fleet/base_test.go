@@ -23,14 +23,15 @@ func valueOf(decoded *fleet.Decoded) map[string]any {
 		panic(err)
 	}
 	entries := func(known map[string]string, pending []string) map[string]any {
-		all := map[string]any{}
-		for name, text := range known {
-			all[name] = text
+		text, err := fleet.KnownEntries(known)
+		if err != nil {
+			panic(err)
 		}
+		unknown := map[string]any{}
 		for _, name := range pending {
-			all[name] = fleet.Unknown{}
+			unknown[name] = fleet.Unknown{}
 		}
-		return all
+		return map[string]any{"known": text, "pending": unknown}
 	}
 	return map[string]any{
 		"format": value.Format, "environment": value.Environment, "model": value.Model,
@@ -109,12 +110,14 @@ func TestWhatIsWrongWithABase(t *testing.T) {
 		"no format, as the first version": {base, func(b map[string]any) { delete(b, "format"); delete(b, "manifests") }, "clusters: [{name: a, cluster_type: drone}]", []string{`base.format: its format is "1", this version takes "2"): make it again`}},
 		"another format":                  {base, func(b map[string]any) { b["format"] = "3" }, "", []string{`base.format: was made by another version of the provider (its format is "3"`}},
 		"no manifests":                    {base, func(b map[string]any) { delete(b, "manifests") }, "", []string{"base.manifests: is required"}},
-		"manifests that are no map":       {base, func(b map[string]any) { b["manifests"] = "x" }, "", []string{"base.manifests: must be a map of strings, not a string"}},
-		"no entry for manifests":          {base, func(b map[string]any) { b["manifests"] = map[string]any{} }, "", []string{`base.manifests: deployment target "a-b-c" has no entry`}},
-		"manifests that are none":         {base, func(b map[string]any) { b["manifests"] = map[string]any{"a-b-c": `{"repos":"x"}`} }, "", []string{`base.manifests["a-b-c"]: must be the JSON of manifests`}},
+		"manifests that are no object":    {base, func(b map[string]any) { b["manifests"] = "x" }, "", []string{"base.manifests: must be an object, not a string"}},
+		"no entry for manifests":          {base, func(b map[string]any) { b["manifests"] = map[string]any{"known": "{}"} }, "", []string{`base.manifests: deployment target "a-b-c" has no entry`}},
+		"manifests that are none":         {base, func(b map[string]any) { b["manifests"] = map[string]any{"known": `{"a-b-c":{"repos":"x"}}`} }, "", []string{`base.manifests["a-b-c"]: must be the JSON of manifests`}},
 		"no config":                       {base, func(b map[string]any) { delete(b, "config") }, "", []string{"base.config: is required"}},
-		"no entry":                        {base, func(b map[string]any) { b["config"] = map[string]any{} }, "", []string{`base.config: config container "a" has no entry`}},
-		"an entry that is none":           {base, func(b map[string]any) { b["config"] = map[string]any{"a": "[1]"} }, "", []string{`base.config["a"]: must be the JSON of an object`}},
+		"no entry":                        {base, func(b map[string]any) { b["config"] = map[string]any{"known": "{}"} }, "", []string{`base.config: config container "a" has no entry`}},
+		"an entry that is none":           {base, func(b map[string]any) { b["config"] = map[string]any{"known": `{"a":[1]}`} }, "", []string{`base.config["a"]: must be the JSON of an object`}},
+		"entries that are none":           {base, func(b map[string]any) { b["config"] = map[string]any{"known": "[]"} }, "", []string{"base.config.known: must be the JSON that provider::flotilla::fleet returned"}},
+		"no entries":                      {base, func(b map[string]any) { b["config"] = map[string]any{} }, "", []string{"base.config.known: is required"}},
 		"a misspelt key":                  {base, func(b map[string]any) { b["modell"] = "" }, "", []string{`base.modell: did you mean "model"?`}},
 	} {
 		t.Run(name, func(t *testing.T) {

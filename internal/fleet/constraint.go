@@ -122,27 +122,25 @@ func (o *object) constraintMatch() ConstraintMatch {
 // adoptConstraints takes over the rules of the base fleet. A fleet of an earlier version has none.
 func (d *decoder) adoptConstraints(o *object) {
 	const name = "constraints"
-	o.read = append(o.read, name)
-	switch entries := o.fields[name].(type) {
-	case nil:
-	case Unknown:
+	if o.read = append(o.read, name); o.fields[name] == nil {
+		return
+	}
+	entries, isUnknown := o.entries(name)
+	if isUnknown {
 		d.constraintsKnown = false
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			d.adoptNames(name, []string{key})
-			if entries[key] == (Unknown{}) {
-				d.pendingConstraints = append(d.pendingConstraints, key)
-				continue
-			}
-			text, _ := entries[key].(string)
-			constraint, err := parseConstraint(key, text)
-			if err != nil {
-				o.decoder.report(o.path.Attribute(name).Key(key), "must be the JSON of a constraint, as provider::flotilla::fleet returned it")
-			}
-			d.allConstraints = append(d.allConstraints, constraint)
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		d.adoptNames(name, []string{key})
+		if entries[key] == (Unknown{}) {
+			d.pendingConstraints = append(d.pendingConstraints, key)
+			continue
 		}
-	default:
-		o.report(name, "must be a map of strings, not %s", kindOf(entries))
+		text, _ := entries[key].(string)
+		constraint, err := parseConstraint(key, text)
+		if err != nil {
+			o.decoder.report(o.path.Attribute(name).Key(key), "must be the JSON of a constraint, as provider::flotilla::fleet returned it")
+		}
+		d.allConstraints = append(d.allConstraints, constraint)
 	}
 }
 

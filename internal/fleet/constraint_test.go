@@ -145,11 +145,11 @@ func TestConstraintsOfABase(t *testing.T) {
 	_, findings = fleet.Decode(value)
 	wantFindings(t, findings)
 	for entry, want := range map[string]string{
-		`{"name":"b"`: "must be the JSON of a constraint",
+		`["b"]`: "must be the JSON of a constraint",
 		`{"name":"c","expression":"x","mode":"inform"}`:   "must be the JSON of a constraint",
 		`{"name":"b","expression":"x","severity":"high"}`: "must be the JSON of a constraint",
 	} {
-		base["constraints"] = map[string]any{"b": entry}
+		base["constraints"] = map[string]any{"known": `{"b":` + entry + "}"}
 		_, findings = fleet.Decode(value)
 		wantFindings(t, findings, `base.constraints["b"]: `+want)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
@@ -34,7 +35,7 @@ func (t *task) checkConstraints(ctx context.Context, applies bool) {
 	if t.result == nil {
 		return
 	}
-	entries, unknown, allUnknown := constraintsOf(t.model.Fleet)
+	entries, unknown, allUnknown := constraintsOf(t.model.Fleet, t.diagnostics)
 	r := &constraintOutcome{digests: hashesOf(entries), unknown: allUnknown || len(unknown) > 0}
 	t.ruling = r
 	before := constraintMemory{}
@@ -158,17 +159,7 @@ func (r *constraintOutcome) remember(before *memory) constraintMemory {
 
 // constraintsOf returns the known rules of a fleet, and the names of those that are not known. all is true where none is
 // known.
-func constraintsOf(attribute types.Dynamic) (entries map[string]string, unknown []string, all bool) {
+func constraintsOf(attribute types.Dynamic, diagnostics *diag.Diagnostics) (entries map[string]string, unknown []string, all bool) {
 	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)
-	value := plain(object.Attributes()["constraints"])
-	if !isKnownNow(value) {
-		return nil, nil, true
-	}
-	rules, _ := value.(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		if !isKnownNow(rules[name]) {
-			unknown = append(unknown, name)
-		}
-	}
-	return knownTexts(value), unknown, false
+	return entriesIn(plain(object.Attributes()["constraints"]), diagnostics)
 }

@@ -15,10 +15,12 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 	t.Parallel()
 	const kept, other = `{"name":"a","expression":"host.name != ''","mode":"enforce"}`, `{"name":"b","expression":"target.name != ''","mode":"inform"}`
 	m, rendering := remembered(t, 100)
-	run := func(release string, m *memory, entries map[string]attr.Value) (*task, []string) {
-		fleet := types.ObjectValueMust(map[string]attr.Type{"constraints": types.MapType{ElemType: types.StringType}}, map[string]attr.Value{
-			"constraints": types.MapValueMust(types.StringType, entries),
-		})
+	run := func(release string, m *memory, entries map[string]string) (*task, []string) {
+		rules, err := entriesOf(entries, nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet := types.ObjectValueMust(map[string]attr.Type{"constraints": rules.Type(t.Context())}, map[string]attr.Value{"constraints": rules})
 		task := &task{
 			connection: &connection{release: release}, model: &assignmentModel{Fleet: types.DynamicValue(fleet)}, memory: m,
 			result: rendering.Result, rendering: rendering, current: m.Trees, diagnostics: &diag.Diagnostics{},
@@ -34,7 +36,7 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 		}
 		return task, evaluated
 	}
-	rules := map[string]attr.Value{"a": types.StringValue(kept), "b": types.StringValue(other)}
+	rules := map[string]string{"a": kept, "b": other}
 	task, evaluated := run("1.0.0", m, rules)
 	if !slices.Equal(evaluated, []string{"a", "b"}) {
 		t.Fatalf("at first %q are evaluated", evaluated)
@@ -44,7 +46,7 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 	if _, evaluated = run("1.0.0", m, rules); len(evaluated) > 0 {
 		t.Errorf("where nothing changed %q are evaluated", evaluated)
 	}
-	changed := map[string]attr.Value{"a": types.StringValue(kept), "b": types.StringValue(kept[:9] + "b" + kept[10:])}
+	changed := map[string]string{"a": kept, "b": kept[:9] + "b" + kept[10:]}
 	if _, evaluated = run("1.0.0", m, changed); !slices.Equal(evaluated, []string{"b"}) {
 		t.Errorf("where one rule changed %q are evaluated", evaluated)
 	}

@@ -135,7 +135,7 @@ func decodeFleet(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value 
 	}
 	object, ok := given.(map[string]any)
 	_, hasModel := object["model"]
-	_, hasConfig := object["config"]
+	_, hasConfig := object["config"].(map[string]any)
 	if !ok || !hasModel || !hasConfig {
 		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet",
 			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
@@ -144,15 +144,17 @@ func decodeFleet(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value 
 	value.Format, _ = object["format"].(string)
 	value.Environment, _ = object["environment"].(string)
 	value.Model, _ = object["model"].(string)
-	value.Config, value.Manifests = knownTexts(object["config"]), knownTexts(object["manifests"])
-	value.Constraints = knownTexts(object["constraints"])
+	var configUnknown bool
+	value.Config, _, configUnknown = entriesIn(object["config"], diagnostics)
+	value.Manifests, _, _ = entriesIn(object["manifests"], diagnostics)
+	value.Constraints, _, _ = entriesIn(object["constraints"], diagnostics)
 	if format := object["format"]; isKnownNow(format) {
 		if err := fleet.CheckFormat(value.Format); err != nil {
 			diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet", sentence(err.Error()))
 			return value, false
 		}
 	}
-	return value, value.Known() && isKnownNow(object["config"])
+	return value, value.Known() && !configUnknown
 }
 
 // isKnownNow says whether a value itself is known. Values inside of it may not be.
@@ -161,16 +163,18 @@ func isKnownNow(value any) bool {
 	return !unknown
 }
 
-// knownTexts returns those entries of a map that are known.
-func knownTexts(value any) map[string]string {
-	entries, _ := value.(map[string]any)
-	texts := make(map[string]string, len(entries))
-	for name, entry := range entries {
-		if text, ok := entry.(string); ok {
-			texts[name] = text
-		}
+// entriesIn returns the entries of one kind that are known, and the names of those that are not, sorted. all is true where
+// none is known.
+func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]string, pending []string, all bool) {
+	object, _ := value.(map[string]any)
+	if !isKnownNow(value) || !isKnownNow(object["known"]) {
+		return nil, nil, true
 	}
-	return texts
+	if text, ok := object["known"].(string); ok {
+		known = knownEntries(text, diagnostics)
+	}
+	names, _ := object["pending"].(map[string]any)
+	return known, slices.Sorted(maps.Keys(names)), false
 }
 
 // contentValue is the attribute content: a hash of all folders, with their hosts. It is unknown while the content of any

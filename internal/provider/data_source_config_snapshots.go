@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -69,16 +70,16 @@ type configSnapshotsModel struct {
 }
 
 type fleetModel struct {
-	Format      types.String            `tfsdk:"format"`
-	Environment types.String            `tfsdk:"environment"`
-	Model       types.String            `tfsdk:"model"`
-	Config      map[string]types.String `tfsdk:"config"`
+	Format      types.String  `tfsdk:"format"`
+	Environment types.String  `tfsdk:"environment"`
+	Model       types.String  `tfsdk:"model"`
+	Config      *entriesModel `tfsdk:"config"`
 }
 
-func (m fleetModel) value() fleet.Value {
+func (m fleetModel) value(diagnostics *diag.Diagnostics) fleet.Value {
 	return fleet.Value{
 		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
-		Config: knownEntries(m.Config),
+		Config: m.Config.read(diagnostics),
 	}
 }
 
@@ -100,7 +101,7 @@ func (d *configSnapshotsDataSource) Read(ctx context.Context, req datasource.Rea
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	computed := d.connection.compute(model.Fleet.value(), &resp.Diagnostics)
+	computed := d.connection.compute(model.Fleet.value(&resp.Diagnostics), &resp.Diagnostics)
 	if computed == nil || resp.Diagnostics.HasError() {
 		return
 	}

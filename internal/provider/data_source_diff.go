@@ -96,7 +96,7 @@ func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", fmt.Sprintf("The limit must be from 1 to %d.", maxDiff))
 	}
 	deadlines := decodeReadTimeout(model.Timeouts, diagnostics)
-	result := d.connection.compute(model.Fleet.value(), diagnostics)
+	result := d.connection.compute(model.Fleet.value(diagnostics), diagnostics)
 	if result == nil || diagnostics.HasError() {
 		return
 	}

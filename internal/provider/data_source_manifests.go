@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -65,17 +66,17 @@ type manifestsModel struct {
 }
 
 type renderedModel struct {
-	Format      types.String            `tfsdk:"format"`
-	Environment types.String            `tfsdk:"environment"`
-	Model       types.String            `tfsdk:"model"`
-	Config      map[string]types.String `tfsdk:"config"`
-	Manifests   map[string]types.String `tfsdk:"manifests"`
+	Format      types.String  `tfsdk:"format"`
+	Environment types.String  `tfsdk:"environment"`
+	Model       types.String  `tfsdk:"model"`
+	Config      *entriesModel `tfsdk:"config"`
+	Manifests   *entriesModel `tfsdk:"manifests"`
 }
 
-func (m renderedModel) value() fleet.Value {
+func (m renderedModel) value(diagnostics *diag.Diagnostics) fleet.Value {
 	return fleet.Value{
 		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
-		Config: knownEntries(m.Config), Manifests: knownEntries(m.Manifests),
+		Config: m.Config.read(diagnostics), Manifests: m.Manifests.read(diagnostics),
 	}
 }
 
@@ -92,7 +93,7 @@ func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadReque
 		addFindings(&resp.Diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", asInner(findings))
 		repo = repoOf(delivery.Location(at), known)
 	}
-	result := d.connection.compute(model.Fleet.value(), &resp.Diagnostics)
+	result := d.connection.compute(model.Fleet.value(&resp.Diagnostics), &resp.Diagnostics)
 	if result == nil || resp.Diagnostics.HasError() {
 		return
 	}

@@ -125,9 +125,7 @@ func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 func overviewFleetAttribute() schema.SingleNestedAttribute {
 	attribute := renderedFleetAttribute()
 	attribute.MarkdownDescription += " The state keeps the hash of the model, and nothing of the values."
-	attribute.Attributes["constraints"] = schema.MapAttribute{
-		Optional: true, ElementType: types.StringType, MarkdownDescription: "JSON of each constraint, by its name.",
-	}
+	attribute.Attributes["constraints"] = entriesAttribute(false, "The constraints.")
 	return attribute
 }
 
@@ -151,7 +149,8 @@ func (d *overviewDataSource) Read(ctx context.Context, req datasource.ReadReques
 	question := model.decode(diagnostics)
 	question.in.Owner.Environment = model.Fleet.Environment.ValueString()
 	deadlines := decodeReadTimeout(model.Timeouts, diagnostics)
-	computed := d.connection.compute(model.Fleet.value(), diagnostics)
+	value := model.Fleet.value(diagnostics)
+	computed := d.connection.compute(value, diagnostics)
 	if computed == nil || diagnostics.HasError() {
 		return
 	}
@@ -164,7 +163,7 @@ func (d *overviewDataSource) Read(ctx context.Context, req datasource.ReadReques
 	if d.look(ctx, &question, diagnostics); diagnostics.HasError() {
 		return
 	}
-	if d.rules(ctx, &question, model.Fleet.value(), diagnostics); diagnostics.HasError() {
+	if d.rules(ctx, &question, value, diagnostics); diagnostics.HasError() {
 		return
 	}
 	if err := model.set(overview.Build(question.in), &question); err != nil {

@@ -200,7 +200,7 @@ func TestOverviewRefusesConfigurationThatIsWrong(t *testing.T) {
 		"less than no history":            {map[string]any{"history": -1}, "It must be a whole number from 0 to 1000, not -1."},
 		"a limit that nothing fits":       {map[string]any{"markdown_limit": 10}, "It must be a whole number from 1024 to"},
 		"a timeout that is none":          {map[string]any{"timeouts": map[string]any{"read": "soon"}}, "read: must be a duration above zero"},
-		"a fleet that cannot be rendered": {map[string]any{"fleet": map[string]any{"format": "0", "environment": "dev", "model": "{}", "config": map[string]any{}}}, "Invalid fleet"},
+		"a fleet that cannot be rendered": {map[string]any{"fleet": map[string]any{"format": "0", "environment": "dev", "model": "{}", "config": map[string]any{"known": "{}"}}}, "Invalid fleet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -120,18 +120,17 @@ type schedulingModel struct {
 }
 
 type scheduledFleetModel struct {
-	Format      types.String `tfsdk:"format"`
-	Environment types.String `tfsdk:"environment"`
-	Model       types.String `tfsdk:"model"`
-	Constraints types.Map    `tfsdk:"constraints"`
+	Format      types.String  `tfsdk:"format"`
+	Environment types.String  `tfsdk:"environment"`
+	Model       types.String  `tfsdk:"model"`
+	Constraints *entriesModel `tfsdk:"constraints"`
 }
 
-func (m scheduledFleetModel) value(ctx context.Context, diagnostics *diag.Diagnostics) fleet.Value {
-	value := fleet.Value{Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString()}
-	if !m.Constraints.IsNull() {
-		diagnostics.Append(m.Constraints.ElementsAs(ctx, &value.Constraints, false)...)
+func (m scheduledFleetModel) value(diagnostics *diag.Diagnostics) fleet.Value {
+	return fleet.Value{
+		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
+		Constraints: m.Constraints.read(diagnostics),
 	}
-	return value
 }
 
 // assignedTypes are the attributes of each assignment. Terraform prints each of them on its own line, so values that
@@ -218,7 +217,7 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	value := model.Fleet.value(ctx, &resp.Diagnostics)
+	value := model.Fleet.value(&resp.Diagnostics)
 	result, idle, found := pipeline.Schedule(value)
 	if addErrors(&resp.Diagnostics, found); resp.Diagnostics.HasError() {
 		return
@@ -228,7 +227,7 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 		return
 	}
 	model.Fleet.Model = types.StringValue(hashOf(model.Fleet.Model.ValueString()))
-	model.Fleet.Constraints = types.MapNull(types.StringType)
+	model.Fleet.Constraints = nil
 	model.Contents = types.ObjectNull(contentsTypes)
 	model.DeploymentTargets, model.Reconcilers = map[string]targetModel{}, map[string]string{}
 	for _, assignment := range result.Assignments {

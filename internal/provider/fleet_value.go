@@ -2,9 +2,13 @@ package provider
 
 import (
 	"context"
+	"errors"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -15,10 +19,13 @@ var fleetTypes = map[string]attr.Type{
 	"format":      types.StringType,
 	"environment": types.StringType,
 	"model":       types.StringType,
-	"config":      types.MapType{ElemType: types.StringType},
-	"manifests":   types.MapType{ElemType: types.StringType},
-	"constraints": types.MapType{ElemType: types.StringType},
+	"config":      types.ObjectType{AttrTypes: entriesTypes},
+	"manifests":   types.ObjectType{AttrTypes: entriesTypes},
+	"constraints": types.ObjectType{AttrTypes: entriesTypes},
 }
+
+// entriesTypes are the attributes of the entries of one kind, which package fleet describes.
+var entriesTypes = map[string]attr.Type{"known": types.StringType, "pending": types.MapType{ElemType: types.StringType}}
 
 // fleetReturn is that type as the return value of a function.
 func fleetReturn() function.Return {
@@ -39,11 +46,15 @@ func setFleet(ctx context.Context, decoded *fleet.Decoded, result *function.Resu
 	if known.Known() {
 		model = types.StringValue(known.Model)
 	}
+	config, configErr := entriesOf(known.Config, decoded.Pending, decoded.ContainersKnown)
+	manifests, manifestsErr := entriesOf(known.Manifests, decoded.PendingManifests, decoded.TargetsKnown)
+	constraints, constraintsErr := entriesOf(known.Constraints, decoded.PendingConstraints, decoded.ConstraintsKnown)
+	if err := errors.Join(configErr, manifestsErr, constraintsErr); err != nil {
+		return function.NewFuncError(err.Error())
+	}
 	value, diags := types.ObjectValue(fleetTypes, map[string]attr.Value{
 		"format": types.StringValue(known.Format), "environment": environment, "model": model,
-		"config":      entriesOf(known.Config, decoded.Pending, decoded.ContainersKnown),
-		"manifests":   entriesOf(known.Manifests, decoded.PendingManifests, decoded.TargetsKnown),
-		"constraints": entriesOf(known.Constraints, decoded.PendingConstraints, decoded.ConstraintsKnown),
+		"config": config, "manifests": manifests, "constraints": constraints,
 	})
 	if diags.HasError() {
 		return function.FuncErrorFromDiags(ctx, diags)
@@ -51,29 +62,54 @@ func setFleet(ctx context.Context, decoded *fleet.Decoded, result *function.Resu
 	return result.Set(ctx, value)
 }
 
-// entriesOf is a map with an entry for each object. Pending entries are unknown. Where there may be other objects, the
-// whole map is unknown.
-func entriesOf(known map[string]string, pending []string, complete bool) types.Map {
-	if !complete {
-		return types.MapUnknown(types.StringType)
-	}
-	entries := make(map[string]attr.Value, len(known)+len(pending))
-	for name, text := range known {
-		entries[name] = types.StringValue(text)
+// entriesOf is the object for the entries of one kind. complete is false where there may be others.
+func entriesOf(known map[string]string, pending []string, complete bool) (types.Object, error) {
+	text, unknown := types.StringUnknown(), make(map[string]attr.Value, len(pending))
+	if complete {
+		joined, err := fleet.KnownEntries(known)
+		if err != nil {
+			return types.Object{}, err
+		}
+		text = types.StringValue(joined)
 	}
 	for _, name := range pending {
-		entries[name] = types.StringUnknown()
+		unknown[name] = types.StringUnknown()
 	}
-	return types.MapValueMust(types.StringType, entries)
+	return types.ObjectValueMust(entriesTypes, map[string]attr.Value{"known": text, "pending": types.MapValueMust(types.StringType, unknown)}), nil
 }
 
-// knownEntries returns the entries that are known.
-func knownEntries(entries map[string]types.String) map[string]string {
-	known := make(map[string]string, len(entries))
-	for name, text := range entries {
-		if !text.IsUnknown() && !text.IsNull() {
-			known[name] = text.ValueString()
-		}
+// entriesModel are the entries of one kind, as a data source takes them.
+type entriesModel struct {
+	Known   types.String            `tfsdk:"known"`
+	Pending map[string]types.String `tfsdk:"pending"`
+}
+
+// entriesAttribute is that object as an attribute of a fleet. Without pending, a data source would be read before all
+// of it is known.
+func entriesAttribute(required bool, what string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Required: required, Optional: !required, MarkdownDescription: what,
+		Attributes: map[string]schema.Attribute{
+			"known":   schema.StringAttribute{Required: true, MarkdownDescription: "JSON of those that are known, by name."},
+			"pending": schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Those that are not known yet, by name."},
+		},
 	}
-	return known
+}
+
+// read returns the entries that are known.
+func (m *entriesModel) read(diagnostics *diag.Diagnostics) map[string]string {
+	if m == nil {
+		return nil
+	}
+	return knownEntries(m.Known.ValueString(), diagnostics)
+}
+
+// knownEntries parses the text of entries of a fleet.
+func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string {
+	entries, err := fleet.ParseEntries(text)
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet",
+			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
+	}
+	return entries
 }

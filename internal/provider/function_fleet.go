@@ -38,8 +38,8 @@ func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest,
 			"[Configuration, explained](../guides/configuration.md).\n" +
 			"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
 			"Names, versions, tags, refs and labels are text: a number in place of one is an error, since `1.10` would become 1.1.\n\n" +
-			"Unknown keys are errors, wherever they are. An unknown value makes only its container's entry of `config` unknown, or its " +
-			"deployment target's entry of `manifests`, or its constraint's entry of `constraints`; an unknown name or label makes `model` unknown, and so do a `namespace`, which decides who may share a cluster, and the " +
+			"Unknown keys are errors, wherever they are. Each of `config`, `manifests` and `constraints` is `{known, pending}`. A value that is unknown " +
+			"puts only its container, its deployment target or its constraint under `pending`; an unknown name or label makes `model` unknown, and so do a `namespace`, which decides who may share a cluster, and the " +
 			"`parameters` of a cluster type. A fleet that another version " +
 			"of the provider made is an error if its `format` differs.\n\n" +
 			"Call it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply while the " +

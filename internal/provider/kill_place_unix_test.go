@@ -101,6 +101,14 @@ func (p *place) wish(n int) wish {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	entriesType := []any{"object", map[string]string{"known": "string"}}
+	entries := func(known map[string]string) map[string]string {
+		text, err := fleet.KnownEntries(known)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return map[string]string{"known": text}
+	}
 	dynamic := func(object map[string]string) any {
 		if object == nil {
 			return nil
@@ -116,11 +124,11 @@ func (p *place) wish(n int) wish {
 		"fleet": map[string]any{
 			"type": []any{"object", map[string]any{
 				"format": "string", "environment": "string", "model": "string",
-				"config": []any{"map", "string"}, "manifests": []any{"map", "string"},
+				"config": entriesType, "manifests": entriesType,
 			}},
 			"value": map[string]any{
 				"format": known.Format, "environment": known.Environment, "model": known.Model,
-				"config": known.Config, "manifests": known.Manifests,
+				"config": entries(known.Config), "manifests": entries(known.Manifests),
 			},
 		},
 		"gitops_repo": dynamic(map[string]string{"url": p.repository.url, "branch": branch}),

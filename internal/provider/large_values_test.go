@@ -146,8 +146,10 @@ func TestSchedulingIsTheSameAsByTheFrameworkAlone(t *testing.T) {
 
 var fleetType = tftypes.Object{AttributeTypes: map[string]tftypes.Type{
 	"format": tftypes.String, "environment": tftypes.String, "model": tftypes.String,
-	"config": tftypes.Map{ElementType: tftypes.String}, "constraints": tftypes.Map{ElementType: tftypes.String}, "manifests": tftypes.Map{ElementType: tftypes.String},
+	"config": entriesType, "constraints": entriesType, "manifests": entriesType,
 }}
+
+var entriesType = tftypes.Object{AttributeTypes: map[string]tftypes.Type{"known": tftypes.String, "pending": tftypes.Map{ElementType: tftypes.String}}}
 
 func text(value string) tftypes.Value { return tftypes.NewValue(tftypes.String, value) }
 

@@ -76,10 +76,7 @@ func valuedFleetAttribute() schema.SingleNestedAttribute {
 			"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
 			"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
 			"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet."},
-			"config": schema.MapAttribute{
-				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "JSON of the data of each config container.",
-			},
+			"config":      entriesAttribute(true, "The data of the config containers."),
 		},
 	}
 }
@@ -87,9 +84,6 @@ func valuedFleetAttribute() schema.SingleNestedAttribute {
 // renderedFleetAttribute is a fleet with all that is needed to render files.
 func renderedFleetAttribute() schema.SingleNestedAttribute {
 	attribute := valuedFleetAttribute()
-	attribute.Attributes["manifests"] = schema.MapAttribute{
-		Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "JSON of the manifests of each deployment target, by its full name.",
-	}
+	attribute.Attributes["manifests"] = entriesAttribute(false, "The manifests of the deployment targets, by full name.")
 	return attribute
 }

@@ -178,25 +178,25 @@ func wholeWithin(attribute string, value types.Int64, instead, least, most int, 
 }
 
 type overviewFleetModel struct {
-	Format      types.String            `tfsdk:"format"`
-	Environment types.String            `tfsdk:"environment"`
-	Model       types.String            `tfsdk:"model"`
-	Config      map[string]types.String `tfsdk:"config"`
-	Manifests   map[string]types.String `tfsdk:"manifests"`
-	Constraints map[string]types.String `tfsdk:"constraints"`
+	Format      types.String  `tfsdk:"format"`
+	Environment types.String  `tfsdk:"environment"`
+	Model       types.String  `tfsdk:"model"`
+	Config      *entriesModel `tfsdk:"config"`
+	Manifests   *entriesModel `tfsdk:"manifests"`
+	Constraints *entriesModel `tfsdk:"constraints"`
 }
 
-func (m overviewFleetModel) value() fleet.Value {
+func (m overviewFleetModel) value(diagnostics *diag.Diagnostics) fleet.Value {
 	return fleet.Value{
 		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
-		Config: knownEntries(m.Config), Manifests: knownEntries(m.Manifests), Constraints: knownEntries(m.Constraints),
+		Config: m.Config.read(diagnostics), Manifests: m.Manifests.read(diagnostics), Constraints: m.Constraints.read(diagnostics),
 	}
 }
 
 // forget keeps in the state only a hash of the fleet, so that another fleet is a difference.
 func (m *overviewFleetModel) forget() {
 	m.Model = types.StringValue(hashOf(m.Model.ValueString()))
-	m.Config, m.Manifests, m.Constraints = map[string]types.String{}, nil, nil
+	m.Config, m.Manifests, m.Constraints = &entriesModel{Known: types.StringValue("{}")}, nil, nil
 }
 
 // set sets the computed attributes. The input of the page is not kept: it is large, and may have values in it.

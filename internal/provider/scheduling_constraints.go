@@ -24,10 +24,7 @@ const maxListed = 100
 
 func scheduledFleetAttribute() schema.SingleNestedAttribute {
 	attribute := modelAttribute(": that of an assignment has the text")
-	attribute.Attributes["constraints"] = schema.MapAttribute{
-		Optional: true, ElementType: types.StringType,
-		MarkdownDescription: "JSON of each constraint, by name. The state does without.",
-	}
+	attribute.Attributes["constraints"] = entriesAttribute(false, "The constraints. The state does without.")
 	return attribute
 }
 
@@ -77,7 +74,7 @@ func constraintResultsAttribute() schema.MapNestedAttribute {
 var (
 	contentsTypes = map[string]attr.Type{
 		"format": types.StringType, "environment": types.StringType, "model": types.StringType,
-		"config": types.MapType{ElemType: types.StringType}, "manifests": types.MapType{ElemType: types.StringType},
+		"config": types.ObjectType{AttrTypes: entriesTypes}, "manifests": types.ObjectType{AttrTypes: entriesTypes},
 	}
 	violationTypes = map[string]attr.Type{
 		"assignment": types.StringType, "host": types.StringType, "deployment_target": types.StringType, "workspace": types.StringType,
@@ -114,7 +111,7 @@ func (d *schedulingDataSource) constraints(
 			diagnostics.AddAttributeError(path.Root("contents"), "Another fleet", "This must be the same fleet as the attribute fleet has.")
 			return none
 		}
-		result := d.connection.compute(contents.value(), diagnostics)
+		result := d.connection.compute(contents.value(diagnostics), diagnostics)
 		if result == nil {
 			return none
 		}
