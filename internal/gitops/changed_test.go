@@ -109,53 +109,23 @@ func TestAProposalThatNothingChangesIsNotMadeAgain(t *testing.T) {
 	})
 }
 
-func TestRecordsOfTheVersionBeforeAreNotRewrittenForTheirFormat(t *testing.T) {
+func TestARecordWithoutAFormatIsWrittenAnew(t *testing.T) {
 	t.Parallel()
-	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{
-			"drone/app": version(rendered(t, "a", "1"), "v1"), "large/app": version(rendered(t, "a", "1"), "v1"), "small/app": version(rendered(t, "a", "1"), "v1"),
-		})
-		for _, host := range edit.Hosts {
-			folder := host.Folders["app"]
-			folder.Record = gitops.Record{Workload: "hello", DeploymentTarget: "app", Policies: []string{"p"}, ConfigVersion: "v1"}
-			folder.Record.Objects = []gitops.Object{{Kind: "Namespace", Name: "x"}}
-			host.Folders["app"] = folder
-		}
-		apply(t, r, edit)
-		old := `{
-  "environment": "dev",
-  "deployment_targets": {
-    "app": {
-      "workload": "hello",
-      "deployment_target": "app",
-      "policies": [
-        "p"
-      ],
-      "config_version": "v1",
-      "tree": "` + rendered(t, "a", "1").Tree + `"
-    }
-  }
-}
-`
-		r.byHand(func(w *workTree) {
-			for host := range edit.Hosts {
-				w.write("dev/.flotilla/dev/"+host+".json", old)
-			}
-		})
-		result := apply(t, r, edit)
-		if result.Committed || len(result.Records) != 3 {
-			t.Errorf("result = %+v", result)
-		}
-		// A commit for something else does not rewrite them either.
-		folder := edit.Hosts["small"].Folders["app"]
-		folder.Tree, folder.Files = rendered(t, "a", "2").Tree, rendered(t, "a", "2").Files
-		edit.Hosts["small"].Folders["app"] = folder
-		apply(t, r, edit)
-		files := r.files()
-		if files["dev/.flotilla/dev/drone.json"] != old || files["dev/.flotilla/dev/large.json"] != old || !strings.Contains(files["dev/.flotilla/dev/small.json"], `"format": 1`) {
-			t.Errorf("files = %q", files)
-		}
-	})
+	r := newRepository(t, servings[0])
+	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
+	apply(t, r, edit)
+	const record = "dev/.flotilla/dev/drone.json"
+	before := r.files()
+	r.byHand(func(w *workTree) { w.write(record, strings.Replace(before[record], "  \"format\": 1,\n", "", 1)) })
+	if r.files()[record] == before[record] {
+		t.Fatal("the record is as it was")
+	}
+	if found := inventory(t, lookAt(t, r.remote), gitops.InventoryFilter{}); !slices.Equal(found.Unreadable, []string{record}) {
+		t.Errorf("unreadable are %q", found.Unreadable)
+	}
+	if result := apply(t, r, edit); !result.Committed || !strings.Contains(r.files()[record], `"format": 1,`) {
+		t.Errorf("record = %s", r.files()[record])
+	}
 }
 
 func TestFieldsThatAreNotKnownSurviveARewrite(t *testing.T) {

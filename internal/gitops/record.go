@@ -14,9 +14,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// recordFormat is the format of the records that are written. Records without a
-// format are older: they have no objects and no times. One of a newer format is
-// read as far as it is understood, and keeps its format and its other members.
+// recordFormat is the format of the records that are written. One of a newer
+// format is read as far as it is understood, and keeps its format and its other
+// members.
 const recordFormat = 1
 
 // maxRecord is enough for 10,000 folders on one host.
@@ -25,11 +25,10 @@ const maxRecord = 8 << 20
 // Record says in the repository why a folder is there, and what is in it.
 type Record struct {
 	Workload string `json:"workload"`
-	// Workspace owns the workload; "" where an older version wrote the record.
+	// Workspace owns the workload.
 	Workspace        string `json:"workspace,omitempty"`
 	DeploymentTarget string `json:"deployment_target"`
-	// ClusterType is the cluster type of a host that is a cluster; "" on others,
-	// and where an older version wrote the record.
+	// ClusterType is the cluster type of a host that is a cluster; "" on others.
 	ClusterType   string   `json:"cluster_type,omitempty"`
 	Policies      []string `json:"policies,omitempty"`
 	ConfigVersion string   `json:"config_version,omitempty"`
@@ -55,13 +54,13 @@ type FolderRecord struct {
 	// TreeBefore is what it was until then; "" when it was added.
 	TreeBefore string
 	// Changed is the time of the commit that did that; zero where the record does
-	// not say, which those of older versions do not.
+	// not say.
 	Changed time.Time
 }
 
 // hostRecord is the file that records what one owner owns on one host.
 type hostRecord struct {
-	Format            int                     `json:"format,omitempty"`
+	Format            int                     `json:"format"`
 	Environment       string                  `json:"environment,omitempty"`
 	Holder            string                  `json:"holder,omitempty"`
 	DeploymentTargets map[string]folderRecord `json:"deployment_targets"`
@@ -88,15 +87,13 @@ func (f folderRecord) public() FolderRecord {
 }
 
 // sameMeaning reports whether a record that was read says what the other one
-// does, as far as its format can say it.
+// does, in whatever format.
 func (r hostRecord) sameMeaning(as hostRecord) bool {
 	return r.Environment == as.Environment && r.Holder == as.Holder &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
-			return a.Tree == b.Tree && a.Workload == b.Workload && a.DeploymentTarget == b.DeploymentTarget &&
-				// What only newer versions write is no reason to rewrite a record.
-				(a.Workspace == "" || a.Workspace == b.Workspace) && (a.ClusterType == "" || a.ClusterType == b.ClusterType) &&
-				a.ConfigVersion == b.ConfigVersion && slices.Equal(a.Policies, b.Policies) && a.OwnerLabel == b.OwnerLabel &&
-				(r.Format == 0 || slices.Equal(a.Objects, b.Objects) && a.Changed == b.Changed && a.TreeBefore == b.TreeBefore)
+			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed &&
+				a.Workload == b.Workload && a.Workspace == b.Workspace && a.DeploymentTarget == b.DeploymentTarget && a.ClusterType == b.ClusterType &&
+				a.ConfigVersion == b.ConfigVersion && a.OwnerLabel == b.OwnerLabel && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Objects, b.Objects)
 		})
 }
 
@@ -113,10 +110,7 @@ func (r hostRecord) sameFolders(as hostRecord) bool {
 // for the records of many hosts as everything else in an apply together.
 func (r hostRecord) encode() []byte {
 	b := make([]byte, 0, 64+400*len(r.DeploymentTargets))
-	b = append(b, "{\n"...)
-	if r.Format != 0 {
-		b = fmt.Appendf(b, "  \"format\": %d,\n", r.Format)
-	}
+	b = fmt.Appendf(b, "{\n  \"format\": %d,\n", r.Format)
 	if r.Environment != "" {
 		b = appendMember(b, "  ", "environment", r.Environment, ",\n")
 	}
@@ -290,8 +284,8 @@ func parseFields(content []byte) (hostRecord, error) {
 	if err := r.more.take("format", &r.Format); err != nil {
 		return hostRecord{}, err
 	}
-	if r.Format < 0 {
-		return hostRecord{}, errors.New("its format is negative")
+	if r.Format < 1 {
+		return hostRecord{}, errors.New("it has no format, or one below 1")
 	}
 	if err := r.more.take("environment", &r.Environment); err != nil {
 		return hostRecord{}, err

@@ -20,8 +20,8 @@ const (
 
 func FuzzParseRecord(f *testing.F) {
 	for _, seed := range []string{
-		`{"environment":"dev","deployment_targets":{"app":{"workload":"w","deployment_target":"t","policies":["p"],"config_version":"1","tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`,
-		`{"deployment_targets":{"../x":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`, `{}`, `null`, `{"deployment_targets":{"a":null}}`,
+		`{"format":1,"environment":"dev","deployment_targets":{"app":{"workload":"w","deployment_target":"t","policies":["p"],"config_version":"1","tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`,
+		`{"format":1,"deployment_targets":{"../x":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904"}}}`, `{}`, `null`, `{"format":1,"deployment_targets":{"a":null}}`,
 		`{"format":2,"x":[ 1, {"a" : null} ],"deployment_targets":{"a":{"tree":"4b825dc642cb6eb9a060e54bf8d69288fbee4904","policies":{},"Tree":"<&>","y":1e400}}}`,
 	} {
 		f.Add([]byte(seed))
@@ -88,7 +88,7 @@ func members(t *testing.T, content []byte) int {
 	return len(known)
 }
 
-// recordFiles are the records in testdata, which older and newer versions wrote.
+// recordFiles are the records in testdata, which this version and newer ones wrote.
 func recordFiles(t testing.TB) map[string][]byte {
 	t.Helper()
 	return filesOf(t, "testdata/records/*.json", 3)
@@ -156,17 +156,18 @@ func TestWhatARecordSaysForOthersToRead(t *testing.T) {
 
 func TestBadRecordsAreRefused(t *testing.T) {
 	t.Parallel()
-	folder := func(fields string) string { return `{"deployment_targets":{"app":{` + fields + `}}}` }
+	folder := func(fields string) string { return `{"format":1,"deployment_targets":{"app":{` + fields + `}}}` }
 	for content, want := range map[string]string{
-		`{"format":"1"}`:                        "format",
-		`{"format":-1}`:                         "negative",
-		`{"environment":1}`:                     "environment",
-		`{"deployment_targets":[]}`:             "deployment_targets",
-		folder(`"tree":"x"`):                    "object id",
-		folder(`"tree":1`):                      "tree",
-		folder(`"policies":1`):                  "policies",
-		`{"format":9,` + folder(`"tree":1`)[1:]: "tree",
-		`[]`:                                    "array", `{`: "unexpected end", "": "unexpected end",
+		`{"format":"1"}`:                                 "format",
+		`{"format":-1}`:                                  "no format",
+		`{"deployment_targets":{}}`:                      "no format",
+		`{"format":1,"environment":1}`:                   "environment",
+		`{"format":1,"deployment_targets":[]}`:           "deployment_targets",
+		folder(`"tree":"x"`):                             "object id",
+		folder(`"tree":1`):                               "tree",
+		folder(`"policies":1`):                           "policies",
+		strings.Replace(folder(`"tree":1`), "1", "9", 1): "tree",
+		`[]`: "array", `{`: "unexpected end", "": "unexpected end",
 		strings.Repeat(" ", maxRecord+1): "8 MiB",
 	} {
 		if _, err := parseRecord([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {
