@@ -72,7 +72,7 @@ func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[st
 	}
 	answers := kube.Ask(ctx, map[string]kube.Cluster{from.Name: from.Reach}, from.Options,
 		func(ctx context.Context, _ string, client *kube.Client) (observe.Listed, error) {
-			return list(ctx, client, kindsOf("argocd-hub"))
+			return list(ctx, client, reconciler.Hub().Listed())
 		})
 	answered := answers[from.Name]
 	if answered.Err != nil {

@@ -243,7 +243,7 @@ func (p *controlPlane) configMap(o *object) {
 	})
 	p.registerAt(objectKey{"config_containers", name}, o.path, o.metadataName())
 	if platform == "true" {
-		p.container(o, ConfigContainer{Name: name, Labels: withoutOwnerLabels(own)}, data)
+		p.container(o, ConfigContainer{Name: name, Labels: WithoutOwnerLabels(own)}, data)
 	}
 	if strings.HasPrefix(name, appConfigPrefix) {
 		p.appConfigs = append(p.appConfigs, appConfig{o, name, data})
@@ -283,7 +283,7 @@ func (p *controlPlane) readAppConfigs() {
 				p.report(config.path.Attribute("data"), "labels %q of a key: %s", text, problem)
 			}
 			p.container(config.object, ConfigContainer{
-				Name: config.name + "/" + cmp.Or(text, "*"), Labels: withoutOwnerLabels(labels),
+				Name: config.name + "/" + cmp.Or(text, "*"), Labels: WithoutOwnerLabels(labels),
 				Priority: json.Number(strconv.Itoa(1 + i*(maxConfigMapKey+1) + len(text))),
 			}, byLabels[text])
 		}
@@ -310,8 +310,8 @@ func labelsOf(text string) (labels Labels, problem string) {
 	return labels, problem
 }
 
-// withoutOwnerLabels removes the labels that say what applied an object.
-func withoutOwnerLabels(labels Labels) Labels {
+// WithoutOwnerLabels removes the labels that say what applied an object.
+func WithoutOwnerLabels(labels Labels) Labels {
 	kept := maps.Clone(labels)
 	delete(kept, "platform-config")
 	delete(kept, fluxNameLabel)

@@ -156,7 +156,7 @@ func (p *controlPlane) kalypsoTemplate(o *object) {
 func (p *controlPlane) kalypsoSchema(o *object) {
 	schema := ConfigSchema{}
 	schema.Name, schema.Labels = o.metadata(CheckSubdomainName)
-	schema.Labels = withoutOwnerLabels(schema.Labels)
+	schema.Labels = WithoutOwnerLabels(schema.Labels)
 	o.spec(func(s *object) {
 		schema.Schema = s.schema("schema")
 		if schema.Schema == "" {

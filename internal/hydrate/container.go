@@ -38,19 +38,12 @@ type value struct {
 	extreme bool   // holds a number that is too large or too small to be checked
 }
 
-// fluxLabels are on every ConfigMap that Flux applied, and never select.
-var fluxLabels = []string{"kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "platform-config"}
-
 // matchedLabels returns those labels of a container that select assignments.
 func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
 	if !one.FromConfigMap {
 		return one.Labels
 	}
-	labels := maps.Clone(one.Labels)
-	for _, key := range fluxLabels {
-		delete(labels, key)
-	}
-	return labels
+	return fleet.WithoutOwnerLabels(one.Labels)
 }
 
 // mergeIndex has the containers of a fleet, read and numbered in merge order, and the nodes of their data. All

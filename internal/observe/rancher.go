@@ -4,16 +4,12 @@ import (
 	"maps"
 	"path"
 	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// The labels by which Rancher Fleet's objects belong together.
-const (
-	fleetRepoLabel   = "fleet.cattle.io/repo-name"
-	fleetHelmLabel   = "fleet.cattle.io/fleet-helm-name"
-	fleetCommitLabel = "fleet.cattle.io/commit"
-	fleetBundleLabel = "fleet.cattle.io/bundle-name"
-	fleetBundleIn    = "fleet.cattle.io/bundle-namespace"
-)
+// fleetCommitLabel is the label of a Bundle with the commit that it was made of.
+const fleetCommitLabel = "fleet.cattle.io/commit"
 
 // gitRepo is the status of a Rancher Fleet GitRepo or HelmOp and of the Bundles that were made of it. A GitRepo
 // names a commit before its Bundles have it, and a Bundle is ready before its BundleDeployments are.
@@ -27,18 +23,11 @@ func (o *objects) gitRepo(g *object) Status {
 	if own.Verdict == Failed || g.text("metadata", "deletionTimestamp") != "" {
 		return own
 	}
-	label := fleetRepoLabel
-	if g.Kind == "HelmOp" {
-		label = fleetHelmLabel
-	}
 	if reason, unlisted := o.unlisted["Bundle"]; unlisted {
 		return worst(own, g.say(Unknown, own.Since, "is deployed by Bundles, which cannot be read: %s", reason))
 	}
 	bundles := 0
-	for _, b := range o.all {
-		if b.Kind != "Bundle" || b.Namespace != g.Namespace || b.from.GetLabels()[label] != g.Name {
-			continue
-		}
+	for _, b := range o.madeBy(g) {
 		bundles++
 		commit, has := g.text("status", "commit"), b.from.GetLabels()[fleetCommitLabel]
 		if commit != "" && has != "" && commit != has {
@@ -84,21 +73,29 @@ func (o *objects) bundle(b *object) Status {
 	if reason, unlisted := o.unlisted["BundleDeployment"]; unlisted {
 		own = worst(own, b.say(Unknown, own.Since, "is deployed by a BundleDeployment, which cannot be read: %s", reason))
 	}
-	for _, d := range o.deploymentsOf(b) {
+	for _, d := range o.madeBy(b) {
 		own = worst(own, o.bundleDeployment(d))
 	}
 	return own
 }
 
-// deploymentsOf are the BundleDeployments of a Bundle. Bundles of one name can be in several namespaces.
-func (o *objects) deploymentsOf(b *object) []*object {
-	var deployments []*object
-	for _, d := range o.all {
-		if labels := d.from.GetLabels(); d.Kind == "BundleDeployment" && labels[fleetBundleLabel] == b.Name && labels[fleetBundleIn] == b.Namespace {
-			deployments = append(deployments, d)
+// madeBy are the objects that a GitRepo, a HelmOp or a Bundle has made. Makers of one name can be in several namespaces.
+func (o *objects) madeBy(maker *object) []*object {
+	kind := reconciler.KindOf(maker.group, maker.Kind)
+	var made []*object
+	for _, one := range o.all {
+		if !slices.Contains(kind.Makes, one.Kind) {
+			continue
+		}
+		labels, namespace := one.from.GetLabels(), one.Namespace
+		if kind.NamespaceLabel != "" {
+			namespace = labels[kind.NamespaceLabel]
+		}
+		if labels[kind.Label] == maker.Name && namespace == maker.Namespace {
+			made = append(made, one)
 		}
 	}
-	return deployments
+	return made
 }
 
 // isRefused reports whether a Bundle, or one of a GitRepo, could not be applied somewhere.
@@ -159,13 +156,10 @@ func (o *objects) fleetApplied(g *object) Applied {
 	if !isID(read) {
 		return is
 	}
-	for _, b := range o.all {
-		if b.Kind != "Bundle" || b.Namespace != g.Namespace || b.from.GetLabels()[fleetRepoLabel] != g.Name {
-			continue
-		}
+	for _, b := range o.madeBy(g) {
 		has := b.from.GetLabels()[fleetCommitLabel]
 		deployed := has == read && b.isCurrent(condition{})
-		for _, d := range o.deploymentsOf(b) {
+		for _, d := range o.madeBy(b) {
 			deployed = deployed && d.text("status", "appliedDeploymentID") == d.text("spec", "deploymentID")
 		}
 		if !deployed {

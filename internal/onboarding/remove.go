@@ -355,8 +355,8 @@ func (r *remover) generated(ctx context.Context, root liveRecord, change func(*u
 		return true, nil
 	}
 	options := kube.ListOptions{Namespace: root.Namespace}
-	if root.Kind == "GitRepo" {
-		options.LabelSelector = "fleet.cattle.io/repo-name=" + root.Name
+	if maker.Label != "" {
+		options.LabelSelector = maker.Label + "=" + root.Name
 	}
 	list, err := r.cluster.List(ctx, listedAs(reconciler.KindNamed(maker.Makes[0])), options)
 	if err != nil {
@@ -365,7 +365,7 @@ func (r *remover) generated(ctx context.Context, root liveRecord, change func(*u
 	isDone := true
 	for _, live := range list.Items {
 		owned := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == root.live.GetUID() })
-		if root.Kind == "ApplicationSet" && !owned || isTerminating(live) {
+		if maker.Label == "" && !owned || isTerminating(live) {
 			continue
 		}
 		if patch := change(live); patch != nil {

@@ -1,6 +1,9 @@
 package reconciler
 
-const fleetGroup = "fleet.cattle.io"
+const (
+	fleetGroup = "fleet.cattle.io"
+	repoLabel  = "fleet.cattle.io/repo-name"
+)
 
 // fleet is Rancher Fleet 0.12 and later, in each cluster for itself. Sources are fields of its objects.
 var fleet = Reconciler{
@@ -19,17 +22,18 @@ var fleet = Reconciler{
 	Kinds: []Kind{
 		{
 			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos",
-			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"},
+			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"}, Label: repoLabel,
 			Parameter: "git_repo", Settings: gitRepoSettings, For: Git, Account: "serviceAccount",
 		},
 		{
 			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops",
-			Role: Consumer | Maker, Makes: []string{"Bundle"},
+			Role: Consumer | Maker, Makes: []string{"Bundle"}, Label: "fleet.cattle.io/fleet-helm-name",
 			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: "dependsOn",
 		},
 		{
 			Group: fleetGroup, Kind: "Bundle", Versions: "v1alpha1", Resource: "bundles",
 			Role: Consumer | Maker, Makes: []string{"BundleDeployment"},
+			Label: "fleet.cattle.io/bundle-name", NamespaceLabel: "fleet.cattle.io/bundle-namespace",
 		},
 		{Group: fleetGroup, Kind: "BundleDeployment", Versions: "v1alpha1", Resource: "bundledeployments", Role: Consumer},
 	},
@@ -45,5 +49,5 @@ var fleetDecisive = []Decisive{
 // fleetOwn has the Bundles that a GitRepo makes by the program fleet, which people use, too: their Bundles have no GitRepo.
 var fleetOwn = []Own{
 	{Managers: []string{"fleetcontroller", "fleetagent", "gitjob"}},
-	{Group: fleetGroup, Kind: "Bundle", Label: "fleet.cattle.io/repo-name", Managers: []string{"fleet", "fleetcontroller", "fleetagent", "gitjob"}},
+	{Group: fleetGroup, Kind: "Bundle", Label: repoLabel, Managers: []string{"fleet", "fleetcontroller", "fleetagent", "gitjob"}},
 }

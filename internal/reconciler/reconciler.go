@@ -67,8 +67,11 @@ type Kind struct {
 	Gives string
 	// Has are the fields that have the revision, or its digest, that an object has got of its source. One is enough.
 	Has []string
-	// Makes are the kinds that its objects make. What they made is part of whether they are ready.
-	Makes []string
+	// Makes are the kinds that its objects make. What they made is part of whether they are ready. Label is the key of the
+	// label by which that has the name of its maker; where it is "", an owner reference says so. NamespaceLabel is that of
+	// the maker's namespace; where it is "", they are in the same one.
+	Makes                 []string
+	Label, NamespaceLabel string
 }
 
 // Role is a set of what objects do.
@@ -216,11 +219,14 @@ func (r *Reconciler) Listed() []Kind {
 	return slices.DeleteFunc(slices.Clone(r.Kinds), func(kind Kind) bool { return kind.Role == 0 })
 }
 
+// Hub returns the reconciler whose objects are on a hub.
+func Hub() *Reconciler { return all[slices.IndexFunc(all, (*Reconciler).OnHub)] }
+
 // Listed are those of all reconcilers, each once and in an order in which they can be read.
 func Listed() []Kind {
 	var listed []Kind
 	for _, one := range all {
-		if one != &argocdHub { // whose kinds are those of Argo CD
+		if !one.Hub { // whose kinds are those of Argo CD
 			listed = append(listed, one.Listed()...)
 		}
 	}
