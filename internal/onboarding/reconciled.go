@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -19,7 +21,7 @@ import (
 type reconciled struct {
 	// all has the objects with their API group in place of group and version, since lists may have another version.
 	all map[kube.Ref]bool
-	// awaited are those of Flux, which does not wait itself until they are deleted.
+	// awaited are those for whose deletion what has applied them does not wait, as Flux does not.
 	awaited []kube.Ref
 	// argo says that Argo CD removes some of them.
 	argo bool
@@ -51,19 +53,25 @@ const maxDepth = 5
 // follow collects the objects in the inventory of an object, and in the inventories of Kustomizations and Applications
 // among them, as far as these remove what they have applied when they are deleted.
 func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b *reconciled, depth int) error {
-	if live == nil || depth > maxDepth || depth > 0 && !removesReconciled(live) {
+	if live == nil {
+		return nil
+	}
+	removal := reconciler.RemovalOf(live.GetKind())
+	if removal.Inventory == nil || depth > maxDepth || depth > 0 && !removal.Removes(live) {
 		return nil
 	}
 	b.argo = b.argo || live.GetKind() == "Application"
-	for _, ref := range inventoryOf(live) {
+	for _, one := range removal.Inventory(live) {
+		version := schema.GroupVersion{Group: one.Group, Version: one.Version}
+		ref := kube.Ref{APIVersion: version.String(), Kind: one.Kind, Namespace: one.Namespace, Name: one.Name}
 		if b.all[withGroup(ref)] {
 			continue
 		}
 		b.all[withGroup(ref)] = true
-		if live.GetKind() == "Kustomization" {
+		if !removal.Waits {
 			b.awaited = append(b.awaited, ref)
 		}
-		if ref.Kind != "Kustomization" && ref.Kind != "Application" {
+		if reconciler.RemovalOf(ref.Kind).Inventory == nil {
 			continue
 		}
 		child, err := r.cluster.Read(ctx, ref)
@@ -78,25 +86,6 @@ func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b
 		}
 	}
 	return nil
-}
-
-// removesReconciled says whether the deletion of an object removes what it has applied on this cluster.
-func removesReconciled(live *unstructured.Unstructured) bool {
-	if live.GetKind() == "Application" {
-		server, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "server")
-		name, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "name")
-		return slices.ContainsFunc(live.GetFinalizers(), isArgoFinalizer) && (server == "https://kubernetes.default.svc" || name == "in-cluster")
-	}
-	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
-		return false
-	}
-	switch policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy {
-	case "", "MirrorPrune":
-		prunes, _, _ := unstructured.NestedBool(live.Object, "spec", "prune")
-		return prunes
-	default:
-		return policy != "Orphan"
-	}
 }
 
 // origin says who has applied an object, as far as its name and labels show.

@@ -306,9 +306,9 @@ func withoutData(object *unstructured.Unstructured) { delete(object.Object, "dat
 // on all of them, and on the objects that their controllers generate. It returns what they have applied and what is to
 // be removed with them; nothing where that stays.
 func (r *remover) prepare(ctx context.Context, roots []liveRecord) (*reconciled, error) {
-	change, left := withoutPruning, &reconciled{}
+	change, left := reconciler.WithoutPruning, &reconciled{}
 	if r.removeAll && !r.keepsContent {
-		change = withPruning
+		change = reconciler.WithPruning
 		var err error
 		if left, err = r.collect(ctx, roots); err == nil {
 			err = r.keepNamespacesInUse(ctx, left)

@@ -23,7 +23,7 @@ var fleet = Reconciler{
 		{
 			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos",
 			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"}, Label: repoLabel,
-			Parameter: "git_repo", Settings: gitRepoSettings, For: Git, Account: "serviceAccount",
+			Parameter: "git_repo", Settings: gitRepoSettings, For: Git, Account: "serviceAccount", Removal: fleetRemoval,
 		},
 		{
 			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops",
@@ -33,7 +33,7 @@ var fleet = Reconciler{
 		{
 			Group: fleetGroup, Kind: "Bundle", Versions: "v1alpha1", Resource: "bundles",
 			Role: Consumer | Maker, Makes: []string{"BundleDeployment"},
-			Label: "fleet.cattle.io/bundle-name", NamespaceLabel: "fleet.cattle.io/bundle-namespace",
+			Label: "fleet.cattle.io/bundle-name", NamespaceLabel: "fleet.cattle.io/bundle-namespace", Removal: fleetRemoval,
 		},
 		{Group: fleetGroup, Kind: "BundleDeployment", Versions: "v1alpha1", Resource: "bundledeployments", Role: Consumer},
 	},

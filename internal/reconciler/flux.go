@@ -39,6 +39,7 @@ var flux = Reconciler{
 			Sources:   []Reference{{"spec.sourceRef", []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
 			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: "dependsOn",
+			Removal: fluxRemoval,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",

@@ -61,6 +61,8 @@ type Kind struct {
 	// Account and Project are the fields of the spec that a workspace's service account and project decide. Extended is
 	// the list that the parameter extends; it replaces all others.
 	Account, Project, Extended string
+	// Removal is what becomes of what its objects have applied.
+	Removal Removal
 	// Template is the field of the spec that has the spec of what its objects make; "" where they make it of something else.
 	Template string
 	// Gives is the field of a source that has the revision that others get of it; "" where it has none.

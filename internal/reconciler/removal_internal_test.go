@@ -1,4 +1,4 @@
-package onboarding
+package reconciler
 
 import (
 	"encoding/json"
@@ -36,8 +36,8 @@ func TestPruningIsTakenOffAndPutOn(t *testing.T) {
 		"anything else":                      {`{"kind":"ConfigMap"}`, `null`, `null`},
 	} {
 		object := objectOf(t, c.object)
-		off, _ := json.Marshal(withoutPruning(object))
-		on, _ := json.Marshal(withPruning(object))
+		off, _ := json.Marshal(WithoutPruning(object))
+		on, _ := json.Marshal(WithPruning(object))
 		if string(off) != c.off || string(on) != c.on {
 			t.Errorf("%s: off is %s, want %s; on is %s, want %s", name, off, c.off, on, c.on)
 		}
@@ -50,10 +50,10 @@ func TestAnInventoryNamesWhatWasBrought(t *testing.T) {
 		{"id":"_system__auth-reader_rbac.authorization.k8s.io_ClusterRole","v":"v1"},
 		{"id":"","v":"v1"},{"id":"a_b","v":"v1"},{"id":"a_b_c_","v":"v1"},{"id":"a_b_c_D"},7]}}}`)
 	var got []string
-	for _, one := range inventoryOf(live) {
-		got = append(got, strings.Join([]string{one.APIVersion, one.Kind, one.Namespace, one.Name}, "|"))
+	for _, one := range RemovalOf(live.GetKind()).Inventory(live) {
+		got = append(got, strings.Join([]string{one.Group, one.Version, one.Kind, one.Namespace, one.Name}, "|"))
 	}
-	want := "apps/v1|Deployment|team|web\nv1|Namespace||team\nrbac.authorization.k8s.io/v1|ClusterRole||system:auth-reader"
+	want := "apps|v1|Deployment|team|web\n|v1|Namespace||team\nrbac.authorization.k8s.io|v1|ClusterRole||system:auth-reader"
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
@@ -64,21 +64,10 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add("_team__Namespace", "v1")
 	f.Fuzz(func(t *testing.T, id, version string) {
 		one, ok := parseEntry(id, version)
-		if ok && (one.Name == "" || one.Kind == "" || one.APIVersion == "") {
+		if ok && (one.Name == "" || one.Kind == "" || one.Version == "") {
 			t.Errorf("%q gives %+v", id, one)
 		}
 	})
-}
-
-func TestDifferencesNameFieldsAndNoServersOwn(t *testing.T) {
-	before := objectOf(t, `{"metadata":{"name":"a","resourceVersion":"1","annotations":{"flotilla.dev/made-on":"x"}},"spec":{"a":1,"list":[{"b":"c"},2],"gone":{"x":1}},"status":{"x":1}}`)
-	after := objectOf(t, `{"metadata":{"name":"a","resourceVersion":"2","labels":{"l":"m"}},"spec":{"a":2,"list":[{"b":"d"},2],"short":[1]}}`)
-	if got, want := strings.Join(Differences(before, after), " "), "metadata.labels spec.a spec.gone spec.list[0].b spec.short"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := Differences(before, before.DeepCopy()); got != nil {
-		t.Errorf("an object differs from itself: %v", got)
-	}
 }
 
 func TestReconciledObjectsAreFollowedWhereTheyAreRemovedWithTheirRoot(t *testing.T) {
@@ -94,24 +83,9 @@ func TestReconciledObjectsAreFollowedWhereTheyAreRemovedWithTheirRoot(t *testing
 		`{"kind":"Application",` + finalizers + `,"spec":{"destination":{"server":"https://store-17.example.com"}}}`:   false,
 		`{"kind":"Application","metadata":{},"spec":{"destination":{"server":"https://kubernetes.default.svc"}}}`:      false,
 	} {
-		if got := removesReconciled(objectOf(t, object)); got != want {
+		live := objectOf(t, object)
+		if got := RemovalOf(live.GetKind()).Removes(live); got != want {
 			t.Errorf("%s: %v", object, got)
-		}
-	}
-}
-
-func TestAMarkToStayLeavesOtherOptionsAsTheyAre(t *testing.T) {
-	for annotations, want := range map[string]string{
-		`{}`: "Prune=false,Delete=false",
-		`{"argocd.argoproj.io/sync-options":"ServerSideApply=true, Delete=false"}`: "ServerSideApply=true,Delete=false,Prune=false",
-	} {
-		live := objectOf(t, `{"kind":"Namespace","metadata":{"annotations":`+annotations+`}}`)
-		if keptByFlux(live) {
-			t.Errorf("%s is a mark for Flux", annotations)
-		}
-		patch := &unstructured.Unstructured{Object: keepPatch(live)}
-		if got := patch.GetAnnotations()["argocd.argoproj.io/sync-options"]; got != want || !keptByFlux(patch) || !keptByArgo(patch) {
-			t.Errorf("%s becomes %v", annotations, patch.GetAnnotations())
 		}
 	}
 }

@@ -1,0 +1,87 @@
+package reconciler
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+var fluxRemoval = Removal{Keeping: keepFlux, Pruning: pruneFlux, Removes: fluxRemoves, Inventory: fluxInventory}
+
+func keepFlux(live *unstructured.Unstructured) map[string]any {
+	// The finalizer looks at the spec at the time of the deletion.
+	spec := map[string]any{}
+	if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "prune"); prune {
+		spec["prune"] = false
+	}
+	if policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy != "" && policy != "MirrorPrune" && policy != "Orphan" {
+		spec["deletionPolicy"] = "Orphan"
+	}
+	return specPatch(spec)
+}
+
+func pruneFlux(live *unstructured.Unstructured) map[string]any {
+	spec := map[string]any{}
+	if prune, _, _ := unstructured.NestedBool(live.Object, "spec", "prune"); !prune {
+		spec["prune"] = true
+	}
+	if policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy == "Orphan" {
+		spec["deletionPolicy"] = "Delete"
+	}
+	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
+		spec["suspend"] = false // while it is suspended, its finalizer removes nothing
+	}
+	return specPatch(spec)
+}
+
+func fluxRemoves(live *unstructured.Unstructured) bool {
+	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
+		return false
+	}
+	switch policy, _, _ := unstructured.NestedString(live.Object, "spec", "deletionPolicy"); policy {
+	case "", "MirrorPrune":
+		prunes, _, _ := unstructured.NestedBool(live.Object, "spec", "prune")
+		return prunes
+	default:
+		return policy != "Orphan"
+	}
+}
+
+func fluxInventory(live *unstructured.Unstructured) []Applied {
+	entries, _, _ := unstructured.NestedSlice(live.Object, "status", "inventory", "entries")
+	var found []Applied
+	for _, one := range entries {
+		fields, _ := one.(map[string]any)
+		id, _ := fields["id"].(string)
+		version, _ := fields["v"].(string)
+		if one, ok := parseEntry(id, version); ok {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// parseEntry reads <namespace>_<name>_<group>_<kind>. A colon in the name is written as two underscores.
+func parseEntry(id, version string) (Applied, bool) {
+	namespace, rest, ok := strings.Cut(id, "_")
+	if !ok {
+		return Applied{}, false
+	}
+	rest, kind, ok := cutLast(rest)
+	if !ok {
+		return Applied{}, false
+	}
+	name, group, ok := cutLast(rest)
+	if !ok || name == "" || kind == "" || version == "" {
+		return Applied{}, false
+	}
+	return Applied{group, version, kind, namespace, strings.ReplaceAll(name, "__", ":")}, true
+}
+
+func cutLast(text string) (before, after string, ok bool) {
+	i := strings.LastIndex(text, "_")
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+1:], true
+}
