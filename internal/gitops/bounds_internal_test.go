@@ -27,17 +27,17 @@ func attacks() map[string]string {
 	many := func(of string, times int) string { return strings.Repeat(of+",", times) + of }
 	return map[string]string{
 		"10,000 levels, 20 KB":      deep(9_990),
-		"levels in a folder, 40 KB": `{"deployment_targets":{"a":{"tree":"` + oneTree + `","x":` + strings.Repeat(`{"a":`, 6000) + "1" + strings.Repeat("}", 6000) + `}}}`,
+		"levels in a folder, 40 KB": `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","x":` + strings.Repeat(`{"a":`, 6000) + "1" + strings.Repeat("}", 6000) + `}}}`,
 		"levels with spaces, 64 KB": `{"format":1,"deployment_targets":{},"clusters":[],"x":` + strings.Repeat("[               ", 2000) + strings.Repeat("               ]", 2000) + "}",
 		"empty folders, 4 MiB": func() string {
 			var b strings.Builder
 			for i := range 400_000 {
 				fmt.Fprintf(&b, `"%x":{},`, i)
 			}
-			return `{"deployment_targets":{` + b.String() + `"a":{}}}`
+			return `{"format":1,"deployment_targets":{` + b.String() + `"a":{}}}`
 		}(),
-		"empty objects, 4 MiB":  `{"deployment_targets":{"a":{"tree":"` + oneTree + `","objects":[` + many("{}", 1_400_000) + `]}}}`,
-		"empty policies, 4 MiB": `{"deployment_targets":{"a":{"tree":"` + oneTree + `","policies":[` + many(`""`, 1_400_000) + `]}}}`,
+		"empty objects, 4 MiB":  `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","objects":[` + many("{}", 1_400_000) + `]}}}`,
+		"empty policies, 4 MiB": `{"format":1,"deployment_targets":{"a":{"tree":"` + oneTree + `","policies":[` + many(`""`, 1_400_000) + `]}}}`,
 		"escapes, 1 MiB":        `{"format":9,"deployment_targets":{},"x":"` + strings.Repeat(`\u003c`, 1<<18) + `"}`,
 		"empty clusters, 2 MiB": `{"format":1,"clusters":[` + many("{}", 700_000) + `]}`,
 		"no text, 8 MiB":        "{" + strings.Repeat("\xff", 8<<20-2) + "}",
