@@ -107,7 +107,7 @@ func TestWhatIsWrongWithABase(t *testing.T) {
 		"another environment's model":     {"environment: prod", func(b map[string]any) { b["environment"] = "dev" }, "", []string{`base.model: is of environment "prod", this fleet of "dev"`}},
 		"no model":                        {base, func(b map[string]any) { delete(b, "model") }, "", []string{"base.model: is required"}},
 		"a model that is none":            {base, func(b map[string]any) { b["model"] = "{}x" }, "", []string{"base.model: is not one that provider::flotilla::fleet returned"}},
-		"no format, as the first version": {base, func(b map[string]any) { delete(b, "format"); delete(b, "manifests") }, "clusters: [{name: a, cluster_type: drone}]", []string{`base.format: its format is "1", this version takes "2"): make it again`}},
+		"no format":                       {base, func(b map[string]any) { delete(b, "format"); delete(b, "manifests") }, "clusters: [{name: a, cluster_type: drone}]", []string{`base.format: its format is "", this version takes "1"): make it again`}},
 		"another format":                  {base, func(b map[string]any) { b["format"] = "3" }, "", []string{`base.format: was made by another version of the provider (its format is "3"`}},
 		"no manifests":                    {base, func(b map[string]any) { delete(b, "manifests") }, "", []string{"base.manifests: is required"}},
 		"manifests that are no object":    {base, func(b map[string]any) { b["manifests"] = "x" }, "", []string{"base.manifests: must be an object, not a string"}},

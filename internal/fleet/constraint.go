@@ -119,7 +119,7 @@ func (o *object) constraintMatch() ConstraintMatch {
 	return match
 }
 
-// adoptConstraints takes over the rules of the base fleet. A fleet of an earlier version has none.
+// adoptConstraints takes over the rules of the base fleet, which may have none.
 func (d *decoder) adoptConstraints(o *object) {
 	const name = "constraints"
 	if o.read = append(o.read, name); o.fields[name] == nil {

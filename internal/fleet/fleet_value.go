@@ -5,7 +5,7 @@ import (
 )
 
 // Format is the format of the values that this version writes and reads.
-const Format = "2"
+const Format = "1"
 
 // Value is what provider::flotilla::fleet returns: the model, which decides which assignments there are, and beside it
 // an entry for each object that decides only what is in a folder. So a value that is not known yet makes only its entry
@@ -38,13 +38,10 @@ func (v Value) Fleet() (*Fleet, Config, error) {
 	return fleet, v.Config, nil
 }
 
-// CheckFormat refuses a fleet of another version. Fleets of the first version have no format.
+// CheckFormat refuses a fleet of another format.
 func CheckFormat(format string) error {
 	if format == Format {
 		return nil
-	}
-	if format == "" {
-		format = "1"
 	}
 	return fmt.Errorf("fleet was made by another version of the provider (its format is %q, this version takes %q): "+
 		"make it again with provider::flotilla::fleet or control_plane of this version", format, Format)

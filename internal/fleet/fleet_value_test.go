@@ -169,7 +169,7 @@ func TestAValueThatIsNone(t *testing.T) {
 		change func(*fleet.Value)
 		want   string
 	}{
-		"no format":      {func(v *fleet.Value) { v.Format = "" }, `was made by another version of the provider (its format is "1", this version takes "2"): make it again with provider::flotilla::fleet`},
+		"no format":      {func(v *fleet.Value) { v.Format = "" }, `was made by another version of the provider (its format is "", this version takes "1"): make it again with provider::flotilla::fleet`},
 		"another format": {func(v *fleet.Value) { v.Format = "17" }, `its format is "17"`},
 		"no model":       {func(v *fleet.Value) { v.Model = "" }, "fleet model is not one that provider::flotilla::fleet returned"},
 		"more model":     {func(v *fleet.Value) { v.Model += "{}" }, "text follows it at offset"},

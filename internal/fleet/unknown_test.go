@@ -73,9 +73,9 @@ func TestWhatIsKnownInSpiteOfUnknowns(t *testing.T) {
 		"all manifests":                     {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, manifests: (known after apply)}}}]", true, true, true, []string{"a-a"}},
 		"a target's label":                  {"workloads: [{name: a, workspace: team, deployment_targets: {a: {environment: dev, labels: {x: (known after apply)}, manifests: {repo: 'https://x'}}}}]", false, true, true, nil},
 		"the base fleet":                    {"base: (known after apply)", false, false, true, nil},
-		"the base fleet's model":            {"base: {environment: dev, model: (known after apply), format: '2', config: {known: '{}'}, manifests: {known: '{}'}}", false, false, true, nil},
-		"all of the base fleet's config":    {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: (known after apply), format: '2', manifests: {known: '{}'}}`, true, true, true, []string{"a"}},
-		"a value of the base fleet":         {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: {known: '{}', pending: {a: (known after apply)}}, format: '2', manifests: {known: '{}'}}`, true, true, true, []string{"a"}},
+		"the base fleet's model":            {"base: {environment: dev, model: (known after apply), format: '1', config: {known: '{}'}, manifests: {known: '{}'}}", false, false, true, nil},
+		"all of the base fleet's config":    {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: (known after apply), format: '1', manifests: {known: '{}'}}`, true, true, true, []string{"a"}},
+		"a value of the base fleet":         {`base: {environment: dev, model: '{"environment":"dev","config_containers":[{"name":"a"}]}', config: {known: '{}', pending: {a: (known after apply)}}, format: '1', manifests: {known: '{}'}}`, true, true, true, []string{"a"}},
 		"a template's type, built-in alike": {"templates: [{name: mine, type: (known after apply), manifests: [x]}, {name: mine, type: (known after apply), manifests: [x]}]\ncluster_types: [{name: a, reconciler: mine}]", false, true, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -126,7 +126,7 @@ func TestACacheComputesAFleetOnce(t *testing.T) {
 }
 
 func TestAllErrorsAreReportedOnceAndWithoutAResult(t *testing.T) {
-	_, findings := pipeline.Compute(fleet.Value{Format: "1", Model: "{}"})
+	_, findings := pipeline.Compute(fleet.Value{Format: "2", Model: "{}"})
 	if len(findings) != 1 || !strings.Contains(findings[0].Message, "another version of the provider") {
 		t.Error(findings)
 	}

@@ -69,7 +69,7 @@ func TestEveryAttributeOfAnAssignmentIsReadStrictly(t *testing.T) {
 		"a fleet by hand":               {"fleet", map[string]any{"environment": "dev"}, "provider::flotilla::fleet"},
 		"a fleet that is a text":        {"fleet", "dev", "provider::flotilla::fleet"},
 		"a fleet with a broken model":   {"fleet", map[string]any{"format": "1", "environment": "dev", "model": "{", "config": map[string]any{"known": "{}"}}, ""},
-		"a fleet with broken entries":   {"fleet", map[string]any{"format": "2", "environment": "dev", "model": "{}", "config": map[string]any{"known": "{"}}, "provider::flotilla::fleet"},
+		"a fleet with broken entries":   {"fleet", map[string]any{"format": "1", "environment": "dev", "model": "{}", "config": map[string]any{"known": "{"}}, "provider::flotilla::fleet"},
 		"everything unknown": {"delivery", map[string]any{
 			"mode": providertest.Unknown{Then: "push"}, "forge": providertest.Unknown{},
 		}, "-"},
