@@ -2,11 +2,10 @@ package changes
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"fmt"
 	"hash/maphash"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -19,7 +18,7 @@ type keyChange struct {
 	segments []string // its path
 }
 
-// fileDiff is the difference between two versions of a file. Equal differences are the same *fileDiff.
+// fileDiff is the difference between two versions of a file.
 type fileDiff struct {
 	keys  []keyChange // at least one
 	more  int         // keys beyond maxKeys
@@ -33,66 +32,36 @@ const (
 	maxKeys   = 200       // of one file
 )
 
-// differ compares files. It parses each pair of texts once.
-type differ struct {
-	relabeler
-	known    map[[sha256.Size]byte]*fileDiff
-	same     map[string]*fileDiff // by content
-	keyed    []byte
-	newFile  *fileDiff
-	oldFile  *fileDiff
-	noFile   *fileDiff // where the tree differs but no content of a file
-	compared int       // pairs that were parsed
-}
-
-func newDiffer() *differ {
-	return &differ{
-		known: map[[sha256.Size]byte]*fileDiff{}, same: map[string]*fileDiff{},
-		newFile: &fileDiff{keys: []keyChange{{text: "new file"}}},
-		oldFile: &fileDiff{keys: []keyChange{{text: "file removed"}}},
-		noFile:  &fileDiff{keys: []keyChange{{text: "file modes or links"}}},
+// diffOf compares two versions of a file, which differ; nil is no file. Where both are nil, the tree of the folder differs, but
+// no content of a file.
+func diffOf(name string, before, after *File) *fileDiff {
+	switch {
+	case before == nil && after == nil:
+		return &fileDiff{keys: []keyChange{{text: "file modes or links"}}}
+	case before == nil:
+		return &fileDiff{keys: []keyChange{{text: "new file"}}}
+	case after == nil:
+		return &fileDiff{keys: []keyChange{{text: "file removed"}}}
 	}
-}
-
-// diff compares two versions of a file, which differ.
-func (d *differ) diff(name string, before, after []byte) *fileDiff {
-	extension := extensionOf(name)
-	if len(before)+len(after) > maxParsed {
-		return d.intern(&fileDiff{keys: make([]keyChange, 1), lines: differentLines(before, after)})
-	}
-	before, after = d.pair(before, after)
-	d.keyed = append(append(d.keyed[:0], extension...), 0)
-	if roleOf(name) == configRole {
-		d.keyed[len(d.keyed)-1] = 1
-	}
-	d.keyed = append(append(append(d.keyed, fmt.Sprint(len(before))...), 0), before...)
-	d.keyed = append(d.keyed, after...)
-	sum := sha256.Sum256(d.keyed)
-	if d.known[sum] == nil {
-		d.compared++
+	if len(before.Content)+len(after.Content) <= maxParsed {
 		found := newCollector(roleOf(name) == configRole)
-		if !found.texts(extension, string(before), string(after)) || len(found.keys) == 0 {
-			d.known[sum] = d.intern(&fileDiff{keys: make([]keyChange, 1), lines: differentLines(before, after)})
-		} else {
-			d.known[sum] = d.intern(&fileDiff{keys: found.keys, more: found.more})
+		if found.texts(extensionOf(name), string(before.Content), string(after.Content)) && len(found.keys) > 0 {
+			return &fileDiff{keys: found.keys, more: found.more}
 		}
 	}
-	return d.known[sum]
+	return &fileDiff{keys: make([]keyChange, 1), lines: differentLines(before.Content, after.Content)}
 }
 
 // extensionOf returns ".yaml" of "reconciler.yaml".
 func extensionOf(name string) string { return strings.ToLower(path.Ext(name)) }
 
-func (d *differ) intern(diff *fileDiff) *fileDiff {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d %d", diff.lines, diff.more)
-	for i := range diff.keys {
-		fmt.Fprintf(&b, " %q", diff.keys[i].text)
+// id is equal for equal differences.
+func (d *fileDiff) id() string {
+	id := strconv.AppendInt(strconv.AppendInt(nil, int64(d.lines), 10), int64(-d.more), 10)
+	for i := range d.keys {
+		id = append(append(id, d.keys[i].text...), 0)
 	}
-	if d.same[b.String()] == nil {
-		d.same[b.String()] = diff
-	}
-	return d.same[b.String()]
+	return string(id)
 }
 
 // differentLines counts the lines of each text that the other one does not have, and returns the larger number, at
@@ -195,7 +164,7 @@ func (c *collector) values(before, after any) {
 	switch before := before.(type) {
 	case map[string]any:
 		if after, ok := after.(map[string]any); ok {
-			for _, key := range unionOfKeys(before, after) {
+			for _, key := range differentKeys(before, after) {
 				one, had := before[key]
 				other, has := after[key]
 				c.atSegment(key, func() { c.member(one, other, had, has) })
@@ -223,6 +192,32 @@ func (c *collector) values(before, after any) {
 		}
 	}
 	c.differs("")
+}
+
+// differentKeys returns the keys, sorted, whose values may differ: scalars that are equal are left out.
+func differentKeys(before, after map[string]any) []string {
+	var keys []string
+	for key, one := range before {
+		switch one.(type) {
+		case map[string]any, []any:
+		default:
+			switch other, has := after[key]; other.(type) {
+			case map[string]any, []any:
+			default:
+				if has && one == other {
+					continue
+				}
+			}
+		}
+		keys = append(keys, key)
+	}
+	for key := range after {
+		if _, had := before[key]; !had {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // member compares the values of a key that one of the objects may not have.

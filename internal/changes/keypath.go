@@ -61,6 +61,10 @@ func isWord(key string) bool {
 	return true
 }
 
+func isKeyByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == '/'
+}
+
 func unionOfKeys[V any](one, other map[string]V) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(one)), maps.Keys(other))
 	slices.Sort(keys)

@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
 
 // summary collects what the lines are written from.
 type summary struct {
 	*explainer
-	differ  *differ
 	folders []Folder
 	changed []*change // of content, coarsened
 	drift   []*change
@@ -53,7 +54,7 @@ func newSummary(before, after *Version, folders []Folder, notes Notes) *summary 
 	})
 	s := &summary{
 		explainer: newExplainer(newReach(before, after, folders), &notes),
-		differ:    newDiffer(), folders: folders, hosts: make([]int, len(folders)),
+		folders:   folders, hosts: make([]int, len(folders)),
 	}
 	host := -1
 	for i := range folders {
@@ -118,34 +119,35 @@ func (s *summary) units() []unit {
 		drift   string
 		back    string
 	}
-	numbers := map[identity]int{}
+	type fileChange struct {
+		file string
+		diff *fileDiff
+	}
+	found := make([][]fileChange, len(s.changedFolders))
+	parallel.Each(len(found), func(at int) {
+		eachDifference(&s.folders[s.changedFolders[at]], func(name string, before, after *File) {
+			found[at] = append(found[at], fileChange{name, diffOf(name, before, after)})
+		})
+	})
+	numbers, same := map[identity]int{}, map[string]*fileDiff{}
 	var units []unit
-	for _, i := range s.changedFolders {
-		folder, reasons := &s.folders[i], -1
-		eachDifference(folder, func(name string, before, after *File) {
-			if reasons < 0 {
-				reasons = s.reasonsOf(assignmentKey{folder.Host, folder.DeploymentTarget})
+	for at, i := range s.changedFolders {
+		folder := &s.folders[i]
+		reasons := s.reasonsOf(assignmentKey{folder.Host, folder.DeploymentTarget})
+		for _, one := range found[at] {
+			id := one.diff.id()
+			if same[id] == nil {
+				same[id] = one.diff
 			}
-			var diff *fileDiff
-			switch {
-			case before == nil && after == nil:
-				diff = s.differ.noFile
-			case before == nil:
-				diff = s.differ.newFile
-			case after == nil:
-				diff = s.differ.oldFile
-			default:
-				diff = s.differ.diff(name, before.Content, after.Content)
-			}
-			same := identity{name, diff, reasons, folder.Drift, folder.Back}
-			number, seen := numbers[same]
+			equal := identity{one.file, same[id], reasons, folder.Drift, folder.Back}
+			number, seen := numbers[equal]
 			if !seen {
 				number = len(units)
-				numbers[same] = number
-				units = append(units, unit{file: name, diff: diff, reasons: reasons, drift: folder.Drift, back: folder.Back})
+				numbers[equal] = number
+				units = append(units, unit{file: one.file, diff: equal.diff, reasons: reasons, drift: folder.Drift, back: folder.Back})
 			}
 			units[number].folders = append(units[number].folders, i)
-		})
+		}
 	}
 	return units
 }

@@ -104,16 +104,13 @@ const maxDocuments = 200
 
 // readYAML reads every document that holds anything.
 func readYAML(text string) ([]document, bool) {
-	var documents []document
-	parts := fleet.SplitYAML(text)
-	if len(parts) > maxDocuments {
+	count := 0
+	values, err := fleet.ReadYAMLDocuments(text, func(string) bool { count++; return count > maxDocuments })
+	if err != nil || count > maxDocuments {
 		return nil, false
 	}
-	for _, part := range parts {
-		value, err := fleet.ParseLooseYAML(part.Text)
-		if err != nil {
-			return nil, false
-		}
+	documents := make([]document, 0, len(values))
+	for _, value := range values {
 		if value == nil {
 			continue
 		}
