@@ -4,6 +4,8 @@
 package changes
 
 import (
+	"slices"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
@@ -25,6 +27,9 @@ type Folder struct {
 	Back string
 }
 
+// key is the assignment's key.
+func (f *Folder) key() string { return f.Host + "/" + f.DeploymentTarget }
+
 // File is one file of a folder.
 type File struct {
 	Name    string
@@ -39,10 +44,10 @@ type Version struct {
 	// without an entry is not known.
 	Config map[string]string
 	// Manifests has the manifests of deployment targets that Fleet does not have, in the same form.
-	Manifests   map[string]string
-	Assignments []*schedule.Assignment
-	GitopsRepo  string // any text that changes when the location of the folders does
-	Provider    string // the version of the provider that rendered; empty: not known
+	Manifests  map[string]string
+	Schedule   *schedule.Result
+	GitopsRepo string // any text that changes when the location of the folders does
+	Provider   string // the version of the provider that rendered; empty: not known
 }
 
 // Notes say what a plan does besides changing folders.
@@ -58,24 +63,30 @@ type Notes struct {
 
 // Summarize returns the lines: first how many hosts and assignments change, then what is removed, what is
 // added, what changes, what waits, drift, and rules. There are at most [MaxLines], for any number of folders.
-// The causes of a change are the objects that differ between the versions of the fleet and reach the folder.
+// The causes of a change are the objects that differ between the versions of the fleet and reach the folder: of a value the
+// config containers that have it, else all from which such a file is rendered.
 // Where the version before is not known (nil), changes have no cause, and the causes of an added folder are
 // the policies that assign it.
 func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
-	s := newSummary(before, after, folders, notes)
-	lines := []string{s.first()}
-	lines = append(lines, s.moves("-", s.removedFolders, maxRemoved)...)
-	lines = append(lines, s.ownership()...)
-	lines = append(lines, s.moves("+", s.addedFolders, maxAdded)...)
-	lines = append(lines, s.contents()...)
-	lines = append(lines, s.waiting()...)
-	lines = append(lines, s.drifted()...)
-	lines = append(lines, s.others()...)
-	lines = append(lines, LimitLines(notes.Constraints)...)
-	if len(lines) == 1 && s.nothing() {
+	if len(folders) == 0 && notes.HandedOver == "" && len(notes.Repaired)+len(notes.Lines)+len(notes.Constraints) == 0 {
 		return nil
 	}
-	return lines
+	s := newSummary(before, after, folders, notes)
+	contents, drift := s.contents()
+	lines := []string{s.first()}
+	lines = append(lines, s.moves("- ", s.removed, maxRemoved)...)
+	if notes.HandedOver != "" {
+		lines = append(lines, "owner "+quoted(notes.HandedOver)+" hands over its folders unchanged: nothing is removed")
+	}
+	lines = append(lines, s.moves("+ ", s.added, maxAdded)...)
+	lines = append(lines, contents...)
+	lines = append(lines, s.waiting()...)
+	lines = append(lines, drift...)
+	if len(notes.Repaired) > 0 {
+		lines = append(lines, "marker or record repaired, on "+names(slices.Sorted(slices.Values(notes.Repaired)), "host"))
+	}
+	lines = append(lines, LimitLines(notes.Lines)...)
+	return append(lines, LimitLines(notes.Constraints)...)
 }
 
 // MaxLines bounds what [Summarize] returns.
@@ -88,7 +99,6 @@ const (
 	maxChanged = 25
 	maxWaiting = 8
 	maxDrift   = 4
-	maxOthers  = 12
 	maxFew     = 12
 )
 

@@ -159,7 +159,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 			},
 			[]string{
 				"2 hosts, no assignment changes; none is added; 2 are removed",
-				`- hello-live on large, small: 2 assignments, by target policy "quiet" (new)`,
+				`- large/hello-live, small/hello-live, by target policy "quiet" (new)`,
 			},
 		},
 		"a description, and a schema, which nothing is made of": {
@@ -211,7 +211,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 		want          string
 	}{
 		"the fleet before is not known":     {nil, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
-		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by a new version of the provider"},
+		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
 		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by a new version of the provider"},
 		"the same version of the provider":  {&newer, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
 		"somebody changed it by hand":       {version, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},
@@ -256,22 +256,14 @@ func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 	f, config = sample()
 	f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
 	after := mustRender(t, f, config)
-	folders := foldersOf(before, after)
-	folders[0].Drift = "by hand, since commit 1a2b3c4d"
-	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{}), []string{
-		"1 host, 1 assignment changes; none is added; none is removed",
-		`reconciler.yaml: spec.ref.tag, on large: reports-nightly, by workload "reports"`,
-		"some of this was changed in the repository, on large: reports-nightly, by hand, since commit 1a2b3c4d",
+	folders := append(foldersOf(before, after), changes.Folder{
+		Host: "small", DeploymentTarget: "hello-live", Drift: "by hand, since commit 1a2b3c4d",
+		Before: file("namespace.yaml", "extra: 1\n"), After: file("namespace.yaml", "{}\n"),
 	})
-	for i, file := range folders[0].After {
-		if file.Name == "namespace.yaml" {
-			folders[0].Before = slices.Clone(folders[0].Before)
-			folders[0].Before[i].Content = append([]byte("extra: 1\n"), file.Content...)
-		}
-	}
-	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{})[1:], []string{
+	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{}), []string{
+		"2 hosts, 2 assignments change; none is added; none is removed",
 		`reconciler.yaml: spec.ref.tag, on large: reports-nightly, by workload "reports"`,
-		"namespace.yaml: extra (removed), on large: reports-nightly, by hand, since commit 1a2b3c4d",
+		"namespace.yaml: extra (removed), on small: hello-live, by hand, since commit 1a2b3c4d",
 	})
 }
 

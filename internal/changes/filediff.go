@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -54,15 +53,6 @@ func diffOf(name string, before, after *File) *fileDiff {
 
 // extensionOf returns ".yaml" of "reconciler.yaml".
 func extensionOf(name string) string { return strings.ToLower(path.Ext(name)) }
-
-// id is equal for equal differences.
-func (d *fileDiff) id() string {
-	id := strconv.AppendInt(strconv.AppendInt(nil, int64(d.lines), 10), int64(-d.more), 10)
-	for i := range d.keys {
-		id = append(append(id, d.keys[i].text...), 0)
-	}
-	return string(id)
-}
 
 // differentLines counts the lines of each text that the other one does not have, and returns the larger number, at
 // least 1.

@@ -28,7 +28,9 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 			folders[i].Before = folders[i].After
 			change(&folders[i])
 		}
-		return changes.Summarize(before.version, before.version, folders, changes.Notes{})
+		older, newer := *before.version, *before.version
+		older.Provider, newer.Provider = "1", "2"
+		return changes.Summarize(&older, &newer, folders, changes.Notes{})
 	}
 	edit := func(folder *changes.Folder, old, replacement string) {
 		folder.Before = make([]changes.File, len(folder.After))

@@ -4,283 +4,264 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
-// kind is the kind of a cause, as lines name it.
+// kind is the kind of an object, as lines name it.
 type kind string
 
 const (
-	byRollback    kind = "rollback_to"
+	byRollback    kind = "rollback to commit"
 	byEnvironment kind = "environment"
 	byContainer   kind = "config container"
 	byWorkload    kind = "workload"
 	byPolicy      kind = "target policy"
 	byPlacement   kind = "placement of target policy"
-	byAssignments kind = "explicit assignments"
+	byAssignments kind = "the explicit assignments"
 	byClusterType kind = "cluster type"
 	byCluster     kind = "cluster"
 	byWorkspace   kind = "workspace"
 	byTemplate    kind = "template"
-	byHydration   kind = "hydration"
+	byHydration   kind = "the hydration settings"
 	byRepo        kind = "gitops_repo"
-	byProvider    kind = "provider"
-	byName        kind = "name"
+	byName        kind = "the new name of the owner"
+	byProvider    kind = "a new version of the provider"
 	byHand        kind = "drift"
+
+	ofTarget kind = "deployment target" // which lines call by its workload
 )
 
-var kindOrder = func() map[kind]int {
-	order := map[kind]int{}
-	for i, k := range []kind{
-		byRollback, byEnvironment, byContainer, byWorkload, byPolicy, byPlacement, byAssignments, byClusterType,
-		byCluster, byWorkspace, byTemplate, byHydration, byRepo, byName, byProvider, byHand,
-	} {
-		order[k] = i
-	}
-	return order
-}()
+// kindOrder is the order of causes in a line.
+var kindOrder = []kind{
+	byRollback, byEnvironment, byContainer, byWorkload, byPolicy, byPlacement, byAssignments, byClusterType,
+	byCluster, byWorkspace, byTemplate, byHydration, byRepo, byName, byProvider, byHand,
+}
 
-// cause is an object of the fleet that was changed, added or removed.
+// cause is what a line names: an object of the fleet that was changed, added or removed, or something beside the fleet.
 type cause struct {
 	kind kind
 	name string
-	how  string // isNew, isGone, or empty for changed
+	how  string // isNew, isRemoved, or empty for changed
+}
+
+// roles are types of template. Each type renders one file.
+type roles int
+
+const (
+	reconcilerRole roles = 1 << iota
+	namespaceRole
+	configRole
+	policyRole
+	allRoles = reconcilerRole | namespaceRole | configRole | policyRole
+)
+
+// roleOf returns the role of a file of an assignment's folder, by its name; 0 for any other file.
+func roleOf(file string) roles {
+	name, _, _ := strings.Cut(file, ".")
+	return map[string]roles{
+		"reconciler": reconcilerRole, "namespace": namespaceRole, "platform-config": configRole, "policy": policyRole,
+	}[name]
+}
+
+// rolesOfType are the files of the types of template.
+var rolesOfType = map[string]roles{
+	"reconciler": reconcilerRole, "namespace": namespaceRole, "config": configRole, "policy": policyRole,
+}
+
+// rolesOfField are the files in which the built-in templates show an attribute of a cluster type, cluster, workload or
+// deployment target.
+var rolesOfField = map[string]roles{
+	"reconciler": reconcilerRole, "parameters": reconcilerRole, "manifests": reconcilerRole, "requires": reconcilerRole,
+	"namespace_service": namespaceRole | policyRole, "config_type": configRole,
+	"labels": reconcilerRole | namespaceRole | policyRole, "workspace": reconcilerRole | namespaceRole | policyRole,
+	"cluster_type": allRoles, "namespace": allRoles,
 }
 
 // object is an object of the fleet that differs between two versions.
 type object struct {
 	cause  cause
 	fields map[string]bool // the attributes that differ, as JSON calls them; nil where it is new or removed
-	group  string          // the type of a template
-	keys   map[string]bool // of a config container: the keys whose values it can have changed; nil: any
+	shown  roles           // the files that are rendered from what differs
+	// keys are, of a config container, those whose values it can have changed; nil: any.
+	keys map[string]bool
 }
 
 // has says whether one of the attributes differs. Of an object that is new or removed, all do.
 func (o *object) has(fields ...string) bool {
-	if o == nil {
-		return false
-	}
-	if o.fields == nil {
-		return true
-	}
-	for _, field := range fields {
-		if o.fields[field] {
-			return true
-		}
-	}
-	return false
+	return o != nil && (o.fields == nil || slices.ContainsFunc(fields, func(field string) bool { return o.fields[field] }))
 }
 
 // isNewOrRemoved says whether one of the versions does not have the object.
 func (o *object) isNewOrRemoved() bool { return o != nil && o.fields == nil }
 
-// templateName is the type and name of a template.
-type templateName struct{ group, name string }
-
-// differences are the objects that differ between two versions of the fleet, by name.
-type differences struct {
-	workspaces, clusterTypes, clusters, workloads, targets, policies, containers map[string]*object
-	templates                                                                    map[templateName]*object
-	environment, hydration, assignments, repo, provider                          *object
-	any                                                                          bool
-	requires                                                                     bool // whether what a workload requires differs
+// objectName is a kind and a name; of a template, its type, a slash and its name.
+type objectName struct {
+	kind kind
+	name string
 }
 
+// differences are the objects that differ between two versions of the fleet.
+type differences map[objectName]*object
+
 // compareVersions returns nil where one of the versions is not known.
-func compareVersions(before, after *Version) *differences {
+func compareVersions(before, after *Version) differences {
 	if before == nil || after == nil || before.Fleet == nil || after.Fleet == nil {
 		return nil
 	}
 	old, wanted := before.Fleet, after.Fleet
-	d := &differences{templates: map[templateName]*object{}}
-	d.workspaces = compare(old.Workspaces, wanted.Workspaces, byWorkspace, func(w *fleet.Workspace) string { return w.Name })
-	d.clusterTypes = compare(old.ClusterTypes, wanted.ClusterTypes, byClusterType, func(c *fleet.ClusterType) string { return c.Name })
-	d.clusters = compare(old.Clusters, wanted.Clusters, byCluster, func(c *fleet.Cluster) string { return c.Name })
-	d.policies = compare(old.TargetPolicies, wanted.TargetPolicies, byPolicy, func(p *fleet.TargetPolicy) string { return p.Name })
-	d.workloads = compare(old.Workloads, wanted.Workloads, byWorkload, func(w *fleet.Workload) string { return w.Name })
-	d.compareTargets(before, after)
-	d.compareContainers(before, after)
-	d.compareTemplates(old, wanted)
-	single := func(kind kind, name string, differs bool) *object {
-		if !differs {
-			return nil
-		}
-		return &object{cause: cause{kind: kind, name: name}, fields: map[string]bool{}}
+	oldTargets, wantedTargets := targetsOf(before), targetsOf(after)
+	workloads := map[string]string{} // by the full name of a deployment target
+	for _, one := range slices.Concat(oldTargets, wantedTargets) {
+		workloads[one.fullName()] = one.workload
 	}
-	d.environment = single(byEnvironment, wanted.Environment, old.Environment != wanted.Environment)
-	d.hydration = single(byHydration, "", old.HydrationOrDefault() != wanted.HydrationOrDefault())
-	d.assignments = single(byAssignments, "", old.Explicit != wanted.Explicit || !sameJSON(old.Assignments, wanted.Assignments))
-	d.repo = single(byRepo, "", before.GitopsRepo != after.GitopsRepo)
-	d.provider = single(byProvider, "", before.Provider != "" && after.Provider != "" && before.Provider != after.Provider)
-	d.any = len(d.workspaces)+len(d.clusterTypes)+len(d.clusters)+len(d.policies)+len(d.workloads)+len(d.targets)+
-		len(d.containers)+len(d.templates) > 0 || d.environment != nil || d.hydration != nil || d.assignments != nil || d.repo != nil || d.provider != nil
+	d := differences{}
+	compare(d, byWorkspace, old.Workspaces, wanted.Workspaces, func(w *fleet.Workspace) string { return w.Name })
+	compare(d, byClusterType, old.ClusterTypes, wanted.ClusterTypes, func(c *fleet.ClusterType) string { return c.Name })
+	compare(d, byCluster, old.Clusters, wanted.Clusters, func(c *fleet.Cluster) string { return c.Name })
+	compare(d, byPolicy, old.TargetPolicies, wanted.TargetPolicies, func(p *fleet.TargetPolicy) string { return p.Name })
+	compare(d, byWorkload, old.Workloads, wanted.Workloads, func(w *fleet.Workload) string { return w.Name })
+	compare(d, ofTarget, oldTargets, wantedTargets, (*target).fullName)
+	compare(d, byContainer, containersOf(before, after), containersOf(after, before), func(c *container) string { return c.Name })
+	compare(d, byTemplate, old.Templates, wanted.Templates, func(t *fleet.Template) string { return t.Type + "/" + t.Name })
+	for of, shown := range map[objectName]struct {
+		differs bool
+		in      roles
+	}{
+		{byEnvironment, wanted.Environment}: {old.Environment != wanted.Environment, allRoles},
+		{byHydration, ""}:                   {old.HydrationOrDefault() != wanted.HydrationOrDefault(), configRole | reconcilerRole},
+		{byAssignments, ""}:                 {old.Explicit != wanted.Explicit || !reflect.DeepEqual(old.Assignments, wanted.Assignments), 0},
+		{byRepo, ""}:                        {before.GitopsRepo != after.GitopsRepo, reconcilerRole | namespaceRole},
+		{byProvider, ""}:                    {before.Provider != "" && after.Provider != "" && before.Provider != after.Provider, allRoles},
+	} {
+		if shown.differs {
+			d[of] = &object{cause: cause{kind: of.kind, name: of.name}, fields: map[string]bool{}, shown: shown.in}
+		}
+	}
+	for of, object := range d {
+		switch of.kind {
+		case ofTarget:
+			object.cause = cause{kind: byWorkload, name: workloads[of.name]}
+			if workload := d[objectName{byWorkload, object.cause.name}]; workload.isNewOrRemoved() {
+				object.cause = workload.cause
+			}
+		case byTemplate:
+			ofType, called, _ := strings.Cut(of.name, "/")
+			object.cause.name, object.shown = called, rolesOfType[ofType]
+		case byContainer:
+			object.keys = changedKeys(object, before.Config, after.Config)
+		case byPolicy:
+			object.shown = 0
+		case byWorkspace:
+			object.shown = namespaceRole | policyRole
+			if object.has("service_account", "argocd_project") {
+				object.shown |= reconcilerRole
+			}
+		}
+	}
 	return d
 }
 
-// compare returns the objects of two lists that differ.
-func compare[T any](before, after []T, kind kind, nameOf func(*T) string) map[string]*object {
-	differ := map[string]*object{}
+// withoutEffect are attributes that change nothing in a folder, and those that are compared on their own.
+var withoutEffect = []string{"description", "config_schemas", "deployment_targets"}
+
+// compare adds the objects of two lists that differ.
+func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) string) {
 	old := make(map[string]*T, len(before))
 	for i := range before {
 		old[nameOf(&before[i])] = &before[i]
 	}
 	for i := range after {
-		name := nameOf(&after[i])
-		one := old[name]
-		delete(old, name)
+		called := nameOf(&after[i])
+		one := old[called]
+		delete(old, called)
 		if one == nil {
-			differ[name] = &object{cause: cause{kind, name, isNew}}
-		} else if fields := differentFields(one, &after[i]); len(fields) > 0 {
-			differ[name] = &object{cause: cause{kind: kind, name: name}, fields: fields}
+			d[objectName{of, called}] = &object{cause: cause{of, called, isNew}, shown: allRoles}
+			continue
+		}
+		if reflect.DeepEqual(one, &after[i]) {
+			continue
+		}
+		before, after := membersOf(one), membersOf(&after[i])
+		object := &object{cause: cause{kind: of, name: called}, fields: map[string]bool{}}
+		for _, field := range unionOfKeys(before, after) {
+			if !bytes.Equal(before[field], after[field]) && !slices.Contains(withoutEffect, field) {
+				object.fields[field] = true
+				object.shown |= rolesOfField[field]
+			}
+		}
+		if len(object.fields) > 0 {
+			d[objectName{of, called}] = object
 		}
 	}
-	for name := range old {
-		differ[name] = &object{cause: cause{kind, name, isRemoved}}
+	for called := range old {
+		d[objectName{of, called}] = &object{cause: cause{of, called, isRemoved}, shown: allRoles}
 	}
-	return differ
 }
 
-// withoutEffect are attributes that change nothing in a folder.
-var withoutEffect = []string{"description", "config_schemas"}
-
-// differentFields returns the attributes that differ between two objects, except those without effect.
-func differentFields(before, after any) map[string]bool {
-	if reflect.DeepEqual(before, after) {
-		return nil
-	}
-	old, wanted := membersOfJSON(before), membersOfJSON(after)
-	fields := map[string]bool{}
-	for name, value := range old {
-		if !bytes.Equal(value, wanted[name]) {
-			fields[name] = true
-		}
-	}
-	for name := range wanted {
-		if _, had := old[name]; !had {
-			fields[name] = true
-		}
-	}
-	for _, name := range withoutEffect {
-		delete(fields, name)
-	}
-	return fields
-}
-
-func membersOfJSON(value any) map[string]json.RawMessage {
+// membersOf returns the attributes of an object as JSON.
+func membersOf(value any) map[string]json.RawMessage {
 	text, err := json.Marshal(value)
+	members := map[string]json.RawMessage{}
+	if err == nil {
+		err = json.Unmarshal(text, &members)
+	}
 	if err != nil {
 		return map[string]json.RawMessage{"": []byte(err.Error())} // never happens: the model was read from JSON
-	}
-	members := map[string]json.RawMessage{}
-	if err := json.Unmarshal(text, &members); err != nil {
-		return map[string]json.RawMessage{"": text}
 	}
 	return members
 }
 
-func sameJSON(a, b any) bool {
-	one, err := json.Marshal(a)
-	other, otherErr := json.Marshal(b)
-	return err == nil && otherErr == nil && bytes.Equal(one, other)
+// target is a deployment target with its manifests, which the model does not have. Targets are compared one by one, since a
+// change of one does not affect the folders of the others of its workload.
+type target struct {
+	*fleet.DeploymentTarget
+	Manifests string `json:"manifests"` // any text that changes when they do
+	workload  string
 }
 
-// compareTargets compares deployment targets one by one, since a change of one target does not affect the folders of
-// the others of its workload.
-func (d *differences) compareTargets(before, after *Version) {
-	type ofWorkload struct {
-		workload string
-		target   *fleet.DeploymentTarget
-	}
-	list := func(f *fleet.Fleet) []ofWorkload {
-		var all []ofWorkload
-		for i := range f.Workloads {
-			for j := range f.Workloads[i].DeploymentTargets {
-				all = append(all, ofWorkload{f.Workloads[i].Name, &f.Workloads[i].DeploymentTargets[j]})
+func (t *target) fullName() string { return fleet.FullName(t.workload, t.Name) }
+
+func targetsOf(v *Version) []target {
+	var all []target
+	for i := range v.Fleet.Workloads {
+		workload := &v.Fleet.Workloads[i]
+		for j := range workload.DeploymentTargets {
+			one := &workload.DeploymentTargets[j]
+			manifests := v.Manifests[fleet.FullName(workload.Name, one.Name)]
+			if v.Manifests == nil && !one.ManifestsPending {
+				text, _ := json.Marshal(one.Manifests) // never fails: they were read from JSON
+				manifests = string(text)
 			}
-		}
-		return all
-	}
-	d.targets = map[string]*object{}
-	old := map[string]ofWorkload{}
-	for _, one := range list(before.Fleet) {
-		old[fleet.FullName(one.workload, one.target.Name)] = one
-	}
-	for _, one := range list(after.Fleet) {
-		name := fleet.FullName(one.workload, one.target.Name)
-		was, had := old[name]
-		delete(old, name)
-		of := cause{kind: byWorkload, name: one.workload}
-		if !had {
-			d.targets[name] = &object{cause: of}
-			continue
-		}
-		fields := differentFields(was.target, one.target)
-		if manifestsOf(before, name, was.target) != manifestsOf(after, name, one.target) {
-			if fields == nil {
-				fields = map[string]bool{}
-			}
-			fields["manifests"] = true
-		}
-		if len(fields) > 0 {
-			d.targets[name] = &object{cause: of, fields: fields}
+			all = append(all, target{one, manifests, workload.Name})
 		}
 	}
-	for name, one := range old {
-		d.targets[name] = &object{cause: cause{kind: byWorkload, name: one.workload}}
-	}
-	// A workload is new or removed with its targets. Otherwise only what its targets have in common counts.
-	for name, object := range d.workloads {
-		delete(object.fields, "deployment_targets")
-		if object.fields != nil && len(object.fields) == 0 {
-			delete(d.workloads, name)
-		}
-	}
-	for _, workload := range d.workloads {
-		d.requires = d.requires || workload.has("requires")
-	}
-	for _, target := range d.targets {
-		if workload := d.workloads[target.cause.name]; workload.isNewOrRemoved() {
-			target.cause = workload.cause
-		}
-	}
+	return all
 }
 
-// manifestsOf returns a text that changes when the manifests of a deployment target do.
-func manifestsOf(v *Version, name string, target *fleet.DeploymentTarget) string {
-	if v.Manifests != nil || target.ManifestsPending {
-		return v.Manifests[name]
-	}
-	text, err := json.Marshal(target.Manifests)
-	if err != nil {
-		return err.Error() // never happens: they were read from JSON
-	}
-	return string(text)
+// container is a config container with its data, which the model does not have.
+type container struct {
+	fleet.ConfigContainer
+	Data string `json:"data"`
 }
 
-func (d *differences) compareContainers(before, after *Version) {
-	d.containers = compare(before.Fleet.ConfigContainers, after.Fleet.ConfigContainers, byContainer,
-		func(c *fleet.ConfigContainer) string { return c.Name })
-	for i := range after.Fleet.ConfigContainers {
-		name := after.Fleet.ConfigContainers[i].Name
-		one, had := before.Config[name]
-		other, has := after.Config[name]
-		one, other = inOneForm(one, other)
-		if d.containers[name] == nil && (had != has || one != other) {
-			d.containers[name] = &object{cause: cause{kind: byContainer, name: name}, fields: map[string]bool{"data": true}}
-		}
+// containersOf returns the containers of a version, with their data in the form in which it can be compared with the other
+// version's.
+func containersOf(v, other *Version) []container {
+	all := make([]container, len(v.Fleet.ConfigContainers))
+	for i, one := range v.Fleet.ConfigContainers {
+		data, _ := inOneForm(v.Config[one.Name], other.Config[one.Name])
+		all[i] = container{one, data}
 	}
-	for _, object := range d.containers {
-		object.keys = changedKeys(object, before.Config, after.Config)
-	}
+	return all
 }
 
 // changedKeys returns the top-level keys whose values the container can have changed; nil where its data is not known
 // as JSON.
 func changedKeys(container *object, before, after map[string]string) map[string]bool {
-	name := container.cause.name
-	one, other := inOneForm(before[name], after[name])
+	one, other := inOneForm(before[container.cause.name], after[container.cause.name])
 	old, ok := dataKeys(one)
 	wanted, wantedOK := dataKeys(other)
 	switch container.cause.how {
@@ -312,21 +293,4 @@ func dataKeys(text string) (map[string]json.RawMessage, bool) {
 	}
 	keys := map[string]json.RawMessage{}
 	return keys, json.Unmarshal([]byte(text), &keys) == nil
-}
-
-func (d *differences) compareTemplates(before, after *fleet.Fleet) {
-	byType := func(templates []fleet.Template) map[string][]fleet.Template {
-		types := map[string][]fleet.Template{}
-		for _, template := range templates {
-			types[template.Type] = append(types[template.Type], template)
-		}
-		return types
-	}
-	old, wanted := byType(before.Templates), byType(after.Templates)
-	for _, group := range unionOfKeys(old, wanted) {
-		for name, object := range compare(old[group], wanted[group], byTemplate, func(t *fleet.Template) string { return t.Name }) {
-			object.group = group
-			d.templates[templateName{group, name}] = object
-		}
-	}
 }

@@ -225,15 +225,16 @@ func TestOfRandomChangesEachFolderIsCountedOnceAndTheCauseIsWhatWasChanged(t *te
 		}
 		linesAdded, linesRemoved, most := 0, 0, 0
 		for _, line := range lines[1:] {
-			count := 1
+			what, _, _ := strings.Cut(line, ", by ")
+			count, named := 1, strings.Count(what, ", ")+1
 			if match := ofLine.FindStringSubmatch(line); match != nil {
-				count = number(match[1])
+				count, named = number(match[1]), 0
 			}
 			switch {
 			case strings.HasPrefix(line, "+ "):
-				linesAdded += count
+				linesAdded += max(count, named)
 			case strings.HasPrefix(line, "- "):
-				linesRemoved += count
+				linesRemoved += max(count, named)
 			default:
 				most = max(most, count)
 			}

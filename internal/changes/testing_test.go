@@ -37,7 +37,7 @@ func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result ren
 		tb.Fatal(findings)
 	}
 	result = rendered{
-		version: &changes.Version{Fleet: f, Config: config, Assignments: scheduled.Assignments},
+		version: &changes.Version{Fleet: f, Config: config, Schedule: scheduled},
 		files:   map[string][]changes.File{}, hosts: map[string]*schedule.Assignment{},
 	}
 	for i, assignment := range scheduled.Assignments {

@@ -1,7 +1,6 @@
 package changes
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,10 +18,7 @@ const contextLines = 3
 // deployment target and file. It has at most limit bytes and a last line that counts the files that do not
 // fit. It shows values, so it is only for readers who may see them.
 func Unified(folders []Folder, prefix string, limit int) string {
-	folders = slices.Clone(folders)
-	slices.SortStableFunc(folders, func(a, b Folder) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget), cmp.Compare(a.Location, b.Location))
-	})
+	folders = sortedFolders(folders)
 	var b strings.Builder
 	left, waiting := 0, 0
 	for i := range folders {

@@ -44,7 +44,7 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 	if t.result != nil {
 		after = &changes.Version{
 			Fleet: t.result.Fleet, Config: t.result.Value.Config, Manifests: hashesOf(t.result.Value.Manifests),
-			Assignments: t.result.Schedule.Assignments, GitopsRepo: locationText(t.intent.Owner.Location), Provider: t.connection.release,
+			Schedule: t.result.Schedule, GitopsRepo: locationText(t.intent.Owner.Location), Provider: t.connection.release,
 		}
 	}
 	return changes.Summarize(t.memory.version(), after, folders, notes), complete && t.locationKnown && t.connection.canAsk() && !t.mayMove() &&

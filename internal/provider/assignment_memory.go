@@ -335,7 +335,7 @@ func (m *memory) version() *changes.Version {
 		return nil
 	}
 	return &changes.Version{
-		Fleet: f, Config: m.Config, Manifests: m.Manifests, Assignments: scheduled.Assignments,
+		Fleet: f, Config: m.Config, Manifests: m.Manifests, Schedule: scheduled,
 		GitopsRepo: m.GitopsRepo, Provider: m.Provider,
 	}
 }

@@ -147,7 +147,7 @@ func TestMemoryIsWhatItWas(t *testing.T) {
 		drift.Trees[first] != "" || drift.Since[first] != "abc" || !drift.Gone || drift.Touched[0] != "large" {
 		t.Errorf("read back: %+v", again.Drift)
 	}
-	if version := again.version(); version == nil || len(version.Assignments) < 900 {
+	if version := again.version(); version == nil || len(version.Schedule.Assignments) < 900 {
 		t.Errorf("the fleet of then is %v", version)
 	}
 }
