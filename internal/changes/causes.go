@@ -2,6 +2,7 @@ package changes
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,6 @@ type explainer struct {
 	before, after   *Version
 	notes           *Notes
 	changed         differences
-	templates       bool                // whether one of the templates has changed
 	requires        bool                // whether what one of the workloads requires has changed
 	former, current map[string]placed   // of the folders that change, by the assignment's key
 	excluded        map[string][]string // the policies that exclude an assignment in one of the versions
@@ -57,7 +57,6 @@ func newExplainer(before, after *Version, folders []Folder, notes *Notes) *expla
 		numbers: map[*object]int{}, reached: map[string]*reached{}, sets: map[string]*causeSet{}, excluded: map[string][]string{},
 	}
 	for of, object := range e.changed {
-		e.templates = e.templates || of.kind == byTemplate
 		e.requires = e.requires || of.kind == byWorkload && object.has("requires")
 	}
 	wanted := make(map[string]bool, len(folders))
@@ -145,11 +144,11 @@ func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*object)) 
 	} {
 		add(e.changed[one])
 	}
-	if e.templates {
-		add(e.changed[objectName{byTemplate, "reconciler/" + cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler)}])
-		add(e.changed[objectName{byTemplate, "namespace/" + cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService)}])
-		add(e.changed[objectName{byTemplate, "config/" + cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType)}])
-		add(e.changed[objectName{byTemplate, "policy/default"}])
+	for _, one := range []string{
+		"reconciler/" + cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler), "namespace/" + cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService),
+		"config/" + cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "policy/default",
+	} {
+		add(e.changed[objectName{byTemplate, one}])
 	}
 	for _, policy := range a.Policies {
 		add(e.changed[objectName{byPolicy, policy}])
@@ -241,58 +240,52 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 		return by.causes[asked]
 	}
 	var exact, shown, all []cause
-	for _, object := range by.objects {
-		isExact, isShown := object.explains(asked.role, key.segments)
-		switch {
-		case isExact:
-			exact = append(exact, object.cause)
-		case isShown:
-			shown = append(shown, object.cause)
-		case object.cause.kind != byTemplate:
-			all = append(all, object.cause)
+	at, config := key.segments, asked.role == configRole
+	if config || slices.ContainsFunc(at, ofConfig.MatchString) {
+		for _, object := range by.objects {
+			if slices.ContainsFunc(at, func(segment string) bool { return object.keys[segment] }) {
+				exact = append(exact, object.cause)
+			}
 		}
 	}
-	causes := exact
-	switch {
-	case len(exact) > 0:
-	case len(shown) > 0:
-		causes = shown
-	case len(all) > 0:
-		causes = all
-	case e.notes.HandedOver != "":
-		causes = []cause{{kind: byName}}
+	if len(exact) == 0 {
+		holds := slices.ContainsFunc(at, ofConfig.MatchString)
+		for _, object := range by.objects {
+			isShown := object.shown&asked.role != 0
+			if object.isContainer() {
+				isShown = holds || config && (len(at) == 0 || object.keys == nil)
+			}
+			switch {
+			case isShown:
+				shown = append(shown, object.cause)
+			case object.cause.kind != byTemplate: // which renders only the file of its type
+				all = append(all, object.cause)
+			}
+		}
 	}
-	by.causes[asked] = e.set(causes)
+	if len(all) == 0 && e.notes.HandedOver != "" {
+		all = []cause{{kind: byName}}
+	}
+	for _, causes := range [][]cause{exact, shown, all} {
+		if by.causes[asked] = e.set(causes); len(causes) > 0 {
+			break
+		}
+	}
 	return by.causes[asked]
 }
 
-// explains says whether the object's values have the key at a path, and whether such files are rendered from what differs.
-func (o *object) explains(role roles, at []string) (isExact, isShown bool) {
-	if o.cause.kind != byContainer && o.keys == nil {
-		return false, o.shown&role != 0
-	}
-	holds := holdsConfig(at)
-	if role != configRole && !holds {
-		return false, false
-	}
-	return slices.ContainsFunc(at, func(segment string) bool { return o.keys[segment] }), holds || len(at) == 0 || o.keys == nil
-}
+// isContainer says whether an object adds values, or takes them away.
+func (o *object) isContainer() bool { return o.cause.kind == byContainer || o.keys != nil }
 
-// holdsConfig says whether a path is one where values, or a version of them, are put.
-func holdsConfig(at []string) bool {
-	return slices.ContainsFunc(at, func(segment string) bool {
-		lower := strings.ToLower(segment)
-		return strings.Contains(lower, "config") || strings.Contains(lower, "values") || strings.Contains(lower, "substitute")
-	})
-}
+// ofConfig is in the keys at which values, or a version of them, are put.
+var ofConfig = regexp.MustCompile(`(?i)config|values|substitute`)
 
 // besidesFleet returns the cause of a change of a folder that does not come from the fleet; nil where it does.
 func (e *explainer) besidesFleet(folder *Folder) *causeSet {
+	back := cmp.Or(e.notes.RolledBack, folder.Back)
 	switch {
-	case e.notes.RolledBack != "":
-		return e.set([]cause{{kind: byRollback, name: e.notes.RolledBack}})
-	case folder.Back != "":
-		return e.set([]cause{{kind: byRollback, name: folder.Back}})
+	case back != "":
+		return e.set([]cause{{kind: byRollback, name: back}})
 	case folder.Location != "":
 		return e.set(nil)
 	case folder.Drift != "":
@@ -301,8 +294,8 @@ func (e *explainer) besidesFleet(folder *Folder) *causeSet {
 	return nil
 }
 
-// moved returns why a folder is added or removed: the objects that it needs and that one version does not have; else those
-// that decide about it and have changed; else the policies whose placement chose other hosts. Where the version before is
+// moved returns why a folder is added or removed: the objects that decide about it and have changed; else the policies whose
+// placement chose other hosts. Where the version before is
 // not known, the policies that assign it.
 func (e *explainer) moved(folder *Folder) *causeSet {
 	if besides := e.besidesFleet(folder); besides != nil {
@@ -317,69 +310,41 @@ func (e *explainer) moved(folder *Folder) *causeSet {
 		return e.set(nil)
 	}
 	var causes []cause
-	if e.changed == nil {
-		if e.before == nil {
-			for _, policy := range a.Policies {
-				causes = append(causes, cause{kind: byPolicy, name: policy})
-			}
+	if e.before == nil {
+		for _, policy := range a.Policies {
+			causes = append(causes, cause{kind: byPolicy, name: policy})
 		}
+	}
+	if e.changed == nil {
 		return e.set(causes)
 	}
-	var deciding []cause
-	decides := func(of kind, called string, fields ...string) bool {
-		object := e.changed[objectName{of, called}]
-		switch {
-		case object.isNewOrRemoved():
+	decides := func(of kind, called string, fields ...string) {
+		if object := e.changed[objectName{of, called}]; object.has(fields...) {
 			causes = append(causes, object.cause)
-		case object.has(fields...):
-			deciding = append(deciding, object.cause)
 		}
-		return object.isNewOrRemoved()
 	}
-	if !decides(byClusterType, a.Host.ClusterType.Name, "labels", "taints") {
-		decides(byCluster, clusterName(a), "labels", "taints", "cluster_type")
-	}
+	decides(byClusterType, a.Host.ClusterType.Name, "labels", "taints")
+	decides(byCluster, clusterName(a), "labels", "taints", "cluster_type")
 	decides(ofTarget, a.Target.Name, "labels")
-	if workload := e.changed[objectName{byWorkload, a.Target.Workload.Name}]; workload.has("labels", "workspace") {
-		deciding = append(deciding, workload.cause)
-	}
-	var policies []cause
-	newOrRemoved := 0
+	decides(byWorkload, a.Target.Workload.Name, "labels", "workspace")
+	others := []objectName{{byEnvironment, e.after.Fleet.Environment}, {byAssignments, ""}}
 	for _, policy := range slices.Concat(a.Policies, e.excluded[folder.key()]) {
-		if object := e.changed[objectName{byPolicy, policy}]; object != nil {
-			policies = append(policies, object.cause)
-			if object.isNewOrRemoved() && slices.Contains(a.Policies, policy) {
-				newOrRemoved++
-			}
-		}
+		others = append(others, objectName{byPolicy, policy})
 	}
-	if newOrRemoved > 0 && newOrRemoved == len(a.Policies) {
-		causes = append(causes, policies...)
+	for _, of := range others {
+		if object := e.changed[of]; object != nil {
+			causes = append(causes, object.cause)
+		}
 	}
 	if len(causes) > 0 {
 		return e.set(causes)
 	}
-	deciding = append(deciding, policies...)
-	for _, of := range []objectName{{byEnvironment, e.after.Fleet.Environment}, {byAssignments, ""}} {
-		if object := e.changed[of]; object != nil {
-			deciding = append(deciding, object.cause)
-		}
-	}
-	if len(deciding) == 0 {
-		deciding = placements(a, in.Fleet)
-	}
-	return e.set(deciding)
-}
-
-// placements returns the policies of an assignment that choose among hosts.
-func placements(a *schedule.Assignment, in *fleet.Fleet) []cause {
-	var causes []cause
-	for i := range in.TargetPolicies {
-		if policy := &in.TargetPolicies[i]; policy.Placement != nil && slices.Contains(a.Policies, policy.Name) {
+	for i := range in.Fleet.TargetPolicies {
+		if policy := &in.Fleet.TargetPolicies[i]; policy.Placement != nil && slices.Contains(a.Policies, policy.Name) {
 			causes = append(causes, cause{kind: byPlacement, name: policy.Name})
 		}
 	}
-	return causes
+	return e.set(causes)
 }
 
 // causeSet is a sorted list of causes. Equal lists are the same *causeSet.

@@ -99,7 +99,7 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 			func(f *fleet.Fleet, _ fleet.Config) { f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0" },
 			[]string{
 				"1 host, 1 assignment changes; none is added; none is removed",
-				`reconciler.yaml: spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
 			},
 		},
 		"a host's label, which lets another container match": {
@@ -262,7 +262,7 @@ func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 	})
 	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{}), []string{
 		"2 hosts, 2 assignments change; none is added; none is removed",
-		`reconciler.yaml: spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+		`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
 		"namespace.yaml: extra (removed), on small: hello-live, by hand, since commit 1a2b3c4d",
 	})
 }

@@ -46,11 +46,3 @@ func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])
 }
-
-// inOneForm returns two texts of a container's data in the same form: both as data, or both as digests.
-func inOneForm(one, other string) (string, string) {
-	if strings.HasPrefix(one, digestMark) == strings.HasPrefix(other, digestMark) || one == "" || other == "" {
-		return one, other
-	}
-	return digestOf(one), digestOf(other)
-}

@@ -2,7 +2,7 @@ package changes
 
 import (
 	"bytes"
-	"hash/maphash"
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -19,6 +19,7 @@ type keyChange struct {
 
 // fileDiff is the difference between two versions of a file.
 type fileDiff struct {
+	file  string
 	keys  []keyChange // at least one
 	more  int         // keys beyond maxKeys
 	lines int         // how many lines differ, where the keys are not known
@@ -36,19 +37,19 @@ const (
 func diffOf(name string, before, after *File) *fileDiff {
 	switch {
 	case before == nil && after == nil:
-		return &fileDiff{keys: []keyChange{{text: "file modes or links"}}}
+		return &fileDiff{file: name, keys: []keyChange{{text: "file modes or links"}}}
 	case before == nil:
-		return &fileDiff{keys: []keyChange{{text: "new file"}}}
+		return &fileDiff{file: name, keys: []keyChange{{text: "new file"}}}
 	case after == nil:
-		return &fileDiff{keys: []keyChange{{text: "file removed"}}}
+		return &fileDiff{file: name, keys: []keyChange{{text: "file removed"}}}
 	}
 	if len(before.Content)+len(after.Content) <= maxParsed {
-		found := newCollector(roleOf(name) == configRole)
+		found := &collector{config: roleOf(name) == configRole}
 		if found.texts(extensionOf(name), string(before.Content), string(after.Content)) && len(found.keys) > 0 {
-			return &fileDiff{keys: found.keys, more: found.more}
+			return &fileDiff{file: name, keys: found.keys, more: found.more}
 		}
 	}
-	return &fileDiff{keys: make([]keyChange, 1), lines: differentLines(before.Content, after.Content)}
+	return &fileDiff{file: name, keys: make([]keyChange, 1), lines: differentLines(before.Content, after.Content)}
 }
 
 // extensionOf returns ".yaml" of "reconciler.yaml".
@@ -57,31 +58,18 @@ func extensionOf(name string) string { return strings.ToLower(path.Ext(name)) }
 // differentLines counts the lines of each text that the other one does not have, and returns the larger number, at
 // least 1.
 func differentLines(before, after []byte) int {
-	seed := maphash.MakeSeed()
-	old, wanted := lineHashes(seed, before), lineHashes(seed, after)
+	surplus := map[string]int{}
+	for line := range bytes.Lines(before) {
+		surplus[string(line)]++
+	}
+	for line := range bytes.Lines(after) {
+		surplus[string(line)]--
+	}
 	removed, added := 0, 0
-	for len(old) > 0 && len(wanted) > 0 {
-		switch {
-		case old[0] == wanted[0]:
-			old, wanted = old[1:], wanted[1:]
-		case old[0] < wanted[0]:
-			old = old[1:]
-			removed++
-		default:
-			wanted = wanted[1:]
-			added++
-		}
+	for _, count := range surplus {
+		removed, added = removed+max(0, count), added+max(0, -count)
 	}
-	return max(1, removed+len(old), added+len(wanted))
-}
-
-func lineHashes(seed maphash.Seed, text []byte) []uint64 {
-	hashes := make([]uint64, 0, bytes.Count(text, []byte{'\n'})+1)
-	for line := range bytes.Lines(text) {
-		hashes = append(hashes, maphash.Bytes(seed, line))
-	}
-	slices.Sort(hashes)
-	return hashes
+	return max(1, removed, added)
 }
 
 // collector gathers the keys at which two texts differ.
@@ -89,11 +77,9 @@ type collector struct {
 	keys   []keyChange
 	more   int
 	at     []string // the path that is being compared
-	object sibling  // the document that is being compared, where the file has several
+	kind   string   // of the document that is being compared, where the file has several
 	config bool     // whether the file is one of configuration, so that ConfigMaps in it have a file as value
 }
-
-func newCollector(config bool) *collector { return &collector{config: config} }
 
 // texts compares two texts of a format by their keys. It returns false where one of them cannot be read,
 // or the format has no keys.
@@ -110,9 +96,9 @@ func (c *collector) texts(extension string, before, after string) bool {
 		c.values(one, other)
 		return true
 	case ".env":
-		return c.pairs(before, after, parseEnv)
+		return c.pairs(before, after, envLine)
 	case ".properties":
-		return c.pairs(before, after, parseProperties)
+		return c.pairs(before, after, propertyLine)
 	}
 	return false
 }
@@ -130,12 +116,7 @@ func (c *collector) differs(what string) {
 		return
 	}
 	text := pathText(c.at)
-	if kind := c.object.kind; kind != "" && (len(c.at) == 0 || c.object.hasOther(c.at)) {
-		text = strings.TrimSuffix(kind+" "+text, " ")
-	}
-	if text == "" {
-		text = "all of it"
-	}
+	text = cmp.Or(strings.TrimSpace(c.kind+" "+text), "all of it")
 	if what != "" {
 		text += " (" + what + ")"
 	}
@@ -173,12 +154,8 @@ func (c *collector) values(before, after any) {
 			return
 		}
 	default:
-		switch after.(type) {
-		case map[string]any, []any:
-		default:
-			if before == after {
-				return
-			}
+		if sameScalar(before, after) {
+			return
 		}
 	}
 	c.differs("")
@@ -188,18 +165,9 @@ func (c *collector) values(before, after any) {
 func differentKeys(before, after map[string]any) []string {
 	var keys []string
 	for key, one := range before {
-		switch one.(type) {
-		case map[string]any, []any:
-		default:
-			switch other, has := after[key]; other.(type) {
-			case map[string]any, []any:
-			default:
-				if has && one == other {
-					continue
-				}
-			}
+		if other, has := after[key]; !has || !sameScalar(one, other) {
+			keys = append(keys, key)
 		}
-		keys = append(keys, key)
 	}
 	for key := range after {
 		if _, had := before[key]; !had {
@@ -208,6 +176,17 @@ func differentKeys(before, after map[string]any) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// sameScalar says whether two values are equal, and neither map nor list.
+func sameScalar(one, other any) bool {
+	for _, value := range []any{one, other} {
+		switch value.(type) {
+		case map[string]any, []any:
+			return false
+		}
+	}
+	return one == other
 }
 
 // member compares the values of a key that one of the objects may not have.
@@ -233,21 +212,4 @@ func (c *collector) configFile(before, after string) bool {
 	}
 	count, more := len(c.keys), c.more
 	return c.texts(extension, before, after) && (len(c.keys) > count || c.more > more)
-}
-
-// pairs compares texts of "key=value" lines.
-func (c *collector) pairs(before, after string, parse func(string) (map[string]string, bool)) bool {
-	one, ok := parse(before)
-	other, otherOK := parse(after)
-	if !ok || !otherOK {
-		return false
-	}
-	for _, key := range unionOfKeys(one, other) {
-		old, had := one[key]
-		value, has := other[key]
-		if had != has || old != value {
-			c.atSegment(key, func() { c.member(false, true, had, has) })
-		}
-	}
-	return true
 }

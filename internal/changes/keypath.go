@@ -2,6 +2,7 @@ package changes
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,15 +13,8 @@ const indexMark = "\x00"
 
 func index(i int) string { return indexMark + strconv.Itoa(i) }
 
-// indexOf reads a segment that is an index.
-func indexOf(segment string) (int, bool) {
-	number, is := strings.CutPrefix(segment, indexMark)
-	if !is {
-		return 0, false
-	}
-	i, err := strconv.Atoi(number)
-	return i, err == nil && i >= 0
-}
+// plainKey is a key that is shown without quotes.
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // maxPath is how many segments of a path are shown.
 const maxPath = 12
@@ -37,7 +31,7 @@ func pathText(segments []string) string {
 		switch number, isIndex := strings.CutPrefix(segment, indexMark); {
 		case isIndex:
 			b.WriteString("[" + word(number) + "]")
-		case !isWord(segment):
+		case !plainKey.MatchString(segment):
 			b.WriteString("[" + quoted(segment) + "]")
 		default:
 			if b.Len() > 0 {
@@ -47,22 +41,6 @@ func pathText(segments []string) string {
 		}
 	}
 	return b.String()
-}
-
-func isWord(key string) bool {
-	if key == "" {
-		return false
-	}
-	for i := 0; i < len(key); i++ {
-		if c := key[i]; !isKeyByte(c) || c == '.' || c == '/' {
-			return false
-		}
-	}
-	return true
-}
-
-func isKeyByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == '/'
 }
 
 func unionOfKeys[V any](one, other map[string]V) []string {

@@ -58,17 +58,15 @@ const (
 	allRoles = reconcilerRole | namespaceRole | configRole | policyRole
 )
 
-// roleOf returns the role of a file of an assignment's folder, by its name; 0 for any other file.
-func roleOf(file string) roles {
-	name, _, _ := strings.Cut(file, ".")
-	return map[string]roles{
-		"reconciler": reconcilerRole, "namespace": namespaceRole, "platform-config": configRole, "policy": policyRole,
-	}[name]
-}
-
 // rolesOfType are the files of the types of template.
 var rolesOfType = map[string]roles{
 	"reconciler": reconcilerRole, "namespace": namespaceRole, "config": configRole, "policy": policyRole,
+}
+
+// roleOf returns the role of a file of an assignment's folder, by its name; 0 for any other file.
+func roleOf(file string) roles {
+	called, _, _ := strings.Cut(file, ".")
+	return rolesOfType[strings.TrimPrefix(called, "platform-")]
 }
 
 // rolesOfField are the files in which the built-in templates show an attribute of a cluster type, cluster, workload or
@@ -93,9 +91,6 @@ type object struct {
 func (o *object) has(fields ...string) bool {
 	return o != nil && (o.fields == nil || slices.ContainsFunc(fields, func(field string) bool { return o.fields[field] }))
 }
-
-// isNewOrRemoved says whether one of the versions does not have the object.
-func (o *object) isNewOrRemoved() bool { return o != nil && o.fields == nil }
 
 // objectName is a kind and a name; of a template, its type, a slash and its name.
 type objectName struct {
@@ -124,7 +119,7 @@ func compareVersions(before, after *Version) differences {
 	compare(d, byPolicy, old.TargetPolicies, wanted.TargetPolicies, func(p *fleet.TargetPolicy) string { return p.Name })
 	compare(d, byWorkload, old.Workloads, wanted.Workloads, func(w *fleet.Workload) string { return w.Name })
 	compare(d, ofTarget, oldTargets, wantedTargets, (*target).fullName)
-	compare(d, byContainer, containersOf(before, after), containersOf(after, before), func(c *container) string { return c.Name })
+	compare(d, byContainer, containersOf(before), containersOf(after), func(c *container) string { return c.Name })
 	compare(d, byTemplate, old.Templates, wanted.Templates, func(t *fleet.Template) string { return t.Type + "/" + t.Name })
 	for of, shown := range map[objectName]struct {
 		differs bool
@@ -144,7 +139,7 @@ func compareVersions(before, after *Version) differences {
 		switch of.kind {
 		case ofTarget:
 			object.cause = cause{kind: byWorkload, name: workloads[of.name]}
-			if workload := d[objectName{byWorkload, object.cause.name}]; workload.isNewOrRemoved() {
+			if workload := d[objectName{byWorkload, object.cause.name}]; workload != nil && workload.fields == nil {
 				object.cause = workload.cause
 			}
 		case byTemplate:
@@ -201,15 +196,11 @@ func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) s
 	}
 }
 
-// membersOf returns the attributes of an object as JSON.
+// membersOf returns the attributes of an object as JSON, from which the model was read.
 func membersOf(value any) map[string]json.RawMessage {
-	text, err := json.Marshal(value)
 	members := map[string]json.RawMessage{}
-	if err == nil {
-		err = json.Unmarshal(text, &members)
-	}
-	if err != nil {
-		return map[string]json.RawMessage{"": []byte(err.Error())} // never happens: the model was read from JSON
+	if text, err := json.Marshal(value); err != nil || json.Unmarshal(text, &members) != nil {
+		return nil // never happens
 	}
 	return members
 }
@@ -241,19 +232,16 @@ func targetsOf(v *Version) []target {
 	return all
 }
 
-// container is a config container with its data, which the model does not have.
+// container is a config container with the digest of its data, which the model does not have.
 type container struct {
 	fleet.ConfigContainer
 	Data string `json:"data"`
 }
 
-// containersOf returns the containers of a version, with their data in the form in which it can be compared with the other
-// version's.
-func containersOf(v, other *Version) []container {
+func containersOf(v *Version) []container {
 	all := make([]container, len(v.Fleet.ConfigContainers))
 	for i, one := range v.Fleet.ConfigContainers {
-		data, _ := inOneForm(v.Config[one.Name], other.Config[one.Name])
-		all[i] = container{one, data}
+		all[i] = container{one, digestOf(v.Config[one.Name])}
 	}
 	return all
 }
@@ -261,9 +249,8 @@ func containersOf(v, other *Version) []container {
 // changedKeys returns the top-level keys whose values the container can have changed; nil where its data is not known
 // as JSON.
 func changedKeys(container *object, before, after map[string]string) map[string]bool {
-	one, other := inOneForm(before[container.cause.name], after[container.cause.name])
-	old, ok := dataKeys(one)
-	wanted, wantedOK := dataKeys(other)
+	old, ok := dataKeys(digestOf(before[container.cause.name]))
+	wanted, wantedOK := dataKeys(digestOf(after[container.cause.name]))
 	switch container.cause.how {
 	case isNew:
 		old, ok = nil, true

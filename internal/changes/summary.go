@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // summary is what the lines are written from.
@@ -22,7 +23,7 @@ type summary struct {
 type entry struct {
 	files, keys []string
 	more        int    // keys beyond maxKeys
-	least, most int    // how many lines differ, where the keys are not known
+	lines       int    // how many lines differ at most, where the keys are not known
 	location    string // the former location of folders that are removed from there
 	causes      *causeSet
 	folders     []int // sorted
@@ -62,21 +63,14 @@ func (s *summary) first() string {
 		hosts := slices.CompactFunc(slices.Clone(s.folders), func(a, b Folder) bool { return a.Host == b.Host })
 		b.WriteString(counted(len(hosts), "host") + ", ")
 	}
-	switch n := len(s.changed); n {
-	case 0:
+	if n := len(s.changed); n > 0 {
+		b.WriteString(wording.Count(n, "assignment changes", "assignments change"))
+	} else {
 		b.WriteString("no assignment changes")
-	case 1:
-		b.WriteString("1 assignment changes")
-	default:
-		fmt.Fprintf(&b, "%d assignments change", n)
 	}
 	b.WriteString("; " + are(len(s.added), "added") + "; " + are(len(s.removed), "removed"))
-	switch n := len(s.unknown); n {
-	case 0:
-	case 1:
-		b.WriteString("; 1 is not known yet")
-	default:
-		fmt.Fprintf(&b, "; %d are not known yet", n)
+	if n := len(s.unknown); n > 0 {
+		fmt.Fprintf(&b, "; %s not known yet", wording.Count(n, "is", "are"))
 	}
 	if s.notes.Total > 0 {
 		fmt.Fprintf(&b, "; %d in all", s.notes.Total)
@@ -123,14 +117,10 @@ func (s *summary) contents() (contents, drift []string) {
 		file, key string
 		causes    *causeSet
 	}
-	type fileChange struct {
-		file string
-		diff *fileDiff
-	}
-	found := make([][]fileChange, len(s.changed))
+	found := make([][]*fileDiff, len(s.changed))
 	parallel.Each(len(found), func(at int) {
 		eachDifference(&s.folders[s.changed[at]], func(name string, before, after *File) {
-			found[at] = append(found[at], fileChange{name, diffOf(name, before, after)})
+			found[at] = append(found[at], diffOf(name, before, after))
 		})
 	})
 	byCell := map[cell]*entry{}
@@ -142,8 +132,8 @@ func (s *summary) contents() (contents, drift []string) {
 			by = s.reach(&s.folders[i])
 		}
 		for _, one := range found[at] {
-			for j := range one.diff.keys {
-				key, causes := &one.diff.keys[j], besides
+			for j := range one.keys {
+				key, causes := &one.keys[j], besides
 				if causes == nil {
 					causes = s.explain(by, one.file, key)
 				}
@@ -158,7 +148,7 @@ func (s *summary) contents() (contents, drift []string) {
 						changed = append(changed, e)
 					}
 				}
-				e.add([]int{i}, one.diff.more, one.diff.lines, one.diff.lines)
+				e.add([]int{i}, one.more, one.lines)
 			}
 		}
 	}
@@ -173,19 +163,13 @@ func notEmpty(text string) []string {
 }
 
 // add adds folders, which are sorted and not before the ones that the entry has, and the changes in them.
-func (e *entry) add(folders []int, more, least, most int) {
+func (e *entry) add(folders []int, more, lines int) {
 	for _, folder := range folders {
 		if len(e.folders) == 0 || e.folders[len(e.folders)-1] != folder {
 			e.folders = append(e.folders, folder)
 		}
 	}
-	e.more = max(e.more, more)
-	if most > 0 {
-		if e.most == 0 || least < e.least {
-			e.least = least
-		}
-		e.most = max(e.most, most)
-	}
+	e.more, e.lines = max(e.more, more), max(e.lines, lines)
 }
 
 func (s *summary) contentLines(entries []*entry, limit int) []string {
@@ -218,11 +202,10 @@ func foldersKey(folders []int) string {
 func (s *summary) contentText(e *entry) string {
 	keys := e.keys
 	switch {
-	case e.most == 0:
-	case e.least == e.most:
-		keys = append(slices.Clip(keys), counted(e.most, "line"))
-	default:
-		keys = append(slices.Clip(keys), fmt.Sprintf("up to %d lines", e.most))
+	case e.lines > 1 && len(e.folders) > 1:
+		keys = append(slices.Clip(keys), fmt.Sprintf("up to %d lines", e.lines))
+	case e.lines > 0:
+		keys = append(slices.Clip(keys), counted(e.lines, "line"))
 	}
 	text := listWords(keys, e.more, "key")
 	if len(e.files) > 0 {
@@ -261,7 +244,7 @@ func (s *summary) join(group []*entry) *entry {
 	for _, one := range group {
 		all.files, all.keys = append(all.files, one.files...), append(all.keys, one.keys...)
 		folders = append(folders, one.folders...)
-		all.add(nil, one.more, one.least, one.most)
+		all.add(nil, one.more, one.lines)
 		if !seen[one.causes] {
 			seen[one.causes] = true
 			causes = append(causes, one.causes.causes...)
@@ -367,18 +350,16 @@ func eachDifference(folder *Folder, yield func(name string, before, after *File)
 	before, after, found := sortedFiles(folder.Before), sortedFiles(folder.After), false
 	for len(before) > 0 || len(after) > 0 {
 		var one, other *File
-		if len(after) == 0 || len(before) > 0 && before[0].Name <= after[0].Name {
-			one = &before[0]
-		}
-		if len(before) == 0 || len(after) > 0 && after[0].Name <= before[0].Name {
-			other = &after[0]
-		}
 		name := ""
-		if one != nil {
-			name, before = one.Name, before[1:]
+		order := cmp.Compare(len(after), 0) - cmp.Compare(len(before), 0) // which of them has none left
+		if order == 0 {
+			order = cmp.Compare(before[0].Name, after[0].Name)
 		}
-		if other != nil {
-			name, after = other.Name, after[1:]
+		if order <= 0 {
+			one, name, before = &before[0], before[0].Name, before[1:]
+		}
+		if order >= 0 {
+			other, name, after = &after[0], after[0].Name, after[1:]
 		}
 		if one != nil && other != nil && bytes.Equal(one.Content, other.Content) {
 			continue

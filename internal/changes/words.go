@@ -1,7 +1,6 @@
 package changes
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -78,11 +77,8 @@ func counted(n int, what string) string { return wording.Count(n, what, what+"s"
 
 // are counts the assignments with which something is done: "none is removed", "2 are removed".
 func are(n int, done string) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "none is " + done
-	case 1:
-		return "1 is " + done
 	}
-	return fmt.Sprintf("%d are %s", n, done)
+	return wording.Count(n, "is", "are") + " " + done
 }

@@ -1,6 +1,8 @@
 package changes
 
 import (
+	"regexp"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -8,49 +10,6 @@ import (
 type document struct {
 	value                 any
 	kind, namespace, name string
-}
-
-// sibling is one document of a file among others.
-type sibling struct {
-	kind          string // shown before keys that other documents of the file have, too
-	before, after int
-	old, wanted   []document
-}
-
-// hasOther says whether another of the documents has the path.
-func (s *sibling) hasOther(at []string) bool {
-	return hasElsewhere(s.old, s.before, at) || hasElsewhere(s.wanted, s.after, at)
-}
-
-func hasElsewhere(documents []document, but int, at []string) bool {
-	for i := range documents {
-		if i != but && hasPath(documents[i].value, at) {
-			return true
-		}
-	}
-	return false
-}
-
-func hasPath(value any, at []string) bool {
-	for _, segment := range at {
-		switch inner := value.(type) {
-		case map[string]any:
-			member, has := inner[segment]
-			if !has {
-				return false
-			}
-			value = member
-		case []any:
-			at, ok := indexOf(segment)
-			if !ok || at >= len(inner) {
-				return false
-			}
-			value = inner[at]
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // yaml compares the documents of two texts, each with the one of the same kind, namespace and name.
@@ -62,25 +21,20 @@ func (c *collector) yaml(before, after string) bool {
 	}
 	partner := matchDocuments(old, wanted)
 	taken := make([]bool, len(wanted))
-	at := func(before, after int, of *document) {
-		c.object = sibling{before: before, after: after, old: old, wanted: wanted}
-		if len(old) > 1 || len(wanted) > 1 {
-			c.object.kind = c.shownKind(of)
-		}
-	}
+	several := len(old) > 1 || len(wanted) > 1
 	for i, other := range partner {
 		if other < 0 {
-			at(i, -1, &old[i])
+			c.kind = c.shownKind(&old[i], several)
 			c.differs(isRemoved)
 			continue
 		}
 		taken[other] = true
-		at(i, other, &wanted[other])
+		c.kind = c.shownKind(&wanted[other], several)
 		c.values(old[i].value, wanted[other].value)
 	}
 	for i := range wanted {
 		if !taken[i] {
-			at(-1, i, &wanted[i])
+			c.kind = c.shownKind(&wanted[i], several)
 			c.differs(isNew)
 		}
 	}
@@ -89,9 +43,9 @@ func (c *collector) yaml(before, after string) bool {
 
 // shownKind is the kind of one document of several. In files of configuration what looks like a kind may
 // be a value.
-func (c *collector) shownKind(of *document) string {
+func (c *collector) shownKind(of *document, several bool) string {
 	switch {
-	case c.config:
+	case c.config || !several:
 		return ""
 	case of.kind == "":
 		return "object"
@@ -117,7 +71,7 @@ func readYAML(text string) ([]document, bool) {
 		read := document{value: value}
 		if object, ok := value.(map[string]any); ok {
 			read.kind, _ = object["kind"].(string)
-			if version, _ := object["apiVersion"].(string); version == "" || !isKind(read.kind) {
+			if version, _ := object["apiVersion"].(string); version == "" || !kindOfObject.MatchString(read.kind) {
 				read.kind = ""
 			}
 			metadata, _ := object["metadata"].(map[string]any)
@@ -129,44 +83,26 @@ func readYAML(text string) ([]document, bool) {
 	return documents, true
 }
 
-// isKind says whether a text looks like the kind of a Kubernetes object.
-func isKind(text string) bool {
-	if text == "" || len(text) > 63 || text[0] < 'A' || text[0] > 'Z' {
-		return false
-	}
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; !isKeyByte(c) || c == '.' || c == '/' || c == '_' || c == '-' {
-			return false
-		}
-	}
-	return true
-}
+// kindOfObject is what the kind of a Kubernetes object looks like.
+var kindOfObject = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
 // matchDocuments returns, for each document before, the index of the document after that it is compared with, or
-// -1: the one with the same kind, namespace and name; else with the same kind and name; else the next one of the
-// kind; else the next one.
+// -1: the one with the same kind, namespace and name; else with the same kind and name; else the next one of the kind.
 func matchDocuments(before, after []document) []int {
 	partner, taken := make([]int, len(before)), make([]bool, len(after))
 	for i := range partner {
 		partner[i] = -1
 	}
-	type identity struct{ kind, namespace, name string }
-	for _, of := range []func(*document) identity{
-		func(o *document) identity { return identity{o.kind, o.namespace, o.name} },
-		func(o *document) identity { return identity{o.kind, "", o.name} },
-		func(o *document) identity { return identity{o.kind, "", ""} },
+	for _, same := range []func(a, b *document) bool{
+		func(a, b *document) bool { return a.kind == b.kind && a.namespace == b.namespace && a.name == b.name },
+		func(a, b *document) bool { return a.kind == b.kind && a.name == b.name },
+		func(a, b *document) bool { return a.kind == b.kind },
 	} {
-		free := map[identity][]int{}
-		for i := range after {
-			if !taken[i] {
-				free[of(&after[i])] = append(free[of(&after[i])], i)
-			}
-		}
 		for i := range before {
-			same := of(&before[i])
-			if partner[i] < 0 && len(free[same]) > 0 {
-				partner[i], taken[free[same][0]] = free[same][0], true
-				free[same] = free[same][1:]
+			for j := range after {
+				if partner[i] < 0 && !taken[j] && same(&before[i], &after[j]) {
+					partner[i], taken[j] = j, true
+				}
 			}
 		}
 	}
