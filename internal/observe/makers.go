@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // An ApplicationSet makes Applications. What it says of itself is about all that it makes, and not of which version of
@@ -15,7 +17,7 @@ import (
 func (o *objects) makers() map[ObjectName]Status {
 	makers := map[ObjectName]Status{}
 	for _, one := range o.all {
-		if one.Kind == "ApplicationSet" {
+		if reconciler.IsTemplated(one.Kind) {
 			makers[one.ObjectName] = one.makes()
 		}
 	}

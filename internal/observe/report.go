@@ -113,7 +113,7 @@ func ReadHub(at Location, types map[string]string, listed Listed) map[string]Rep
 func newReport(found *objects) Report {
 	report := Report{Applied: map[string]Applied{}, said: map[ObjectName]Status{}, makers: found.makers(), unserved: found.unlisted}
 	for _, one := range found.all {
-		if !reconciler.IsReconciled(one.group, one.Kind) || one.Kind == "ApplicationSet" {
+		if !reconciler.IsReconciled(one.group, one.Kind) || reconciler.IsTemplated(one.Kind) {
 			continue
 		}
 		said := found.statusOf(one)
@@ -139,7 +139,7 @@ func newReport(found *objects) Report {
 // maker is the ApplicationSet that has made an Application, which is what a folder has; else the object itself.
 func (o *object) maker() (name ObjectName, generated bool) {
 	for _, owner := range o.from.GetOwnerReferences() {
-		if o.Kind == "Application" && owner.Kind == "ApplicationSet" {
+		if reconciler.IsTemplated(owner.Kind) && slices.Contains(reconciler.KindNamed(owner.Kind).Makes, o.Kind) {
 			return ObjectName{owner.Kind, o.Namespace, owner.Name}, true
 		}
 	}
@@ -156,7 +156,7 @@ func (o *objects) besides(at Location, host string, sameRepository bool) (onHub 
 		}
 		onHub = append(onHub, one.applied)
 		for _, resource := range one.object.list("status", "resources") {
-			if name := resourceName(resource); name.Kind == "ApplicationSet" {
+			if name := resourceName(resource); reconciler.IsTemplated(name.Kind) {
 				makers = append(makers, name)
 			}
 		}

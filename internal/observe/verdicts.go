@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -394,7 +395,7 @@ func (e *evaluation) objects(folder *Folder, applied Applied) (said Status, all 
 		switch {
 		case found:
 			said = worst(said, one)
-		case name.Kind == "ApplicationSet":
+		case reconciler.IsTemplated(name.Kind):
 			unmade := e.report.unmade(name)
 			said, all = worst(said, unmade), all && unmade.Verdict != Unknown
 		case e.report.isHub: // it is on the cluster itself, and what follows the folder knows of it

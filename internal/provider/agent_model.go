@@ -20,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // agentMemory is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
@@ -97,9 +98,12 @@ func (m *agentMemory) equal(other *agentMemory) bool {
 	return err == nil && otherErr == nil && string(one) == string(another)
 }
 
+// isOnHub says whether the agent is on another cluster, which alone reaches the cluster.
+func (m *agentModel) isOnHub() bool { return reconciler.Named(m.Reconciler.ValueString()).OnHub() }
+
 // checkHub finds a hub without its reconciler, and the reconciler without a hub.
 func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
-	isHub := m.Reconciler.ValueString() == agent.ArgoCDHub
+	isHub := m.isOnHub()
 	switch {
 	case m.Reconciler.IsUnknown() || m.Hub.IsUnknown():
 	case isHub && m.Hub.ValueString() == "":
@@ -205,7 +209,7 @@ func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[stri
 // registration completes the given registration with how the provider itself reaches the cluster.
 func (m *agentModel) registration(given any, clusters *clusterSettings) any {
 	object, isObject := given.(map[string]any)
-	if m.Reconciler.ValueString() != agent.ArgoCDHub || given != nil && !isObject {
+	if !m.isOnHub() || given != nil && !isObject {
 		return given
 	}
 	full := map[string]any{}

@@ -66,7 +66,7 @@ func (t *agentTask) names() []struct {
 		attribute string
 		name      types.String
 	}
-	if t.model.Reconciler.ValueString() == agent.ArgoCDHub { // which alone reaches the cluster
+	if t.model.isOnHub() {
 		return []named{{agent.OnHub, "hub", t.model.Hub}}
 	}
 	return []named{{agent.OnCluster, "cluster", t.model.Cluster}}
@@ -391,7 +391,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 	}
 	t.warnOf(done.Notes)
 	after := &agentMemory{Records: done.Records, UIDs: done.UIDs, Shape: shapeOf(secrets)}
-	if m.Reconciler.ValueString() == agent.ArgoCDHub {
+	if m.isOnHub() {
 		after.Reached = accessOf(t.clusters(), m.Cluster.ValueString())
 	}
 	var found []string

@@ -1,6 +1,7 @@
 // Package reconciler is what is known of each reconciler: the kinds of its objects, what they are for, and how they
-// belong together. What has to know a kind asks this package, so that no list of kinds can differ from another. It is
-// pure, and imports no other package of the provider.
+// belong together; its template and parameters; what its agent needs; and what is removed with its objects. What has to
+// know that asks this package, so that no list of kinds can differ from another. It is pure, and imports no other package
+// of the provider.
 package reconciler
 
 import (
@@ -246,6 +247,12 @@ var kinds = func() []*Kind {
 	}
 	return found
 }()
+
+// IsTemplated says whether the objects of a kind make others by a template that these can be compared with.
+func IsTemplated(kind string) bool {
+	found := KindNamed(kind)
+	return found != nil && found.Template != ""
+}
 
 // IsReconciled says whether the status of objects of a kind shows the verdict of an assignment whose folder has them.
 func IsReconciled(group, kind string) bool {
