@@ -26,7 +26,6 @@ import (
 type Host struct {
 	mu           sync.Mutex
 	repositories map[string]*Repository
-	looks        int
 }
 
 // Repository is one of a Host.
@@ -54,13 +53,6 @@ func (h *Host) Alias(name string, repository *Repository) {
 	h.repositories[name] = repository
 }
 
-// Looks counts how often a repository was asked for its branches by those who fetch.
-func (h *Host) Looks() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.looks
-}
-
 func (h *Host) at(endpoint *transport.Endpoint) (*Repository, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +66,7 @@ func (h *Host) at(endpoint *transport.Endpoint) (*Repository, error) {
 // NewUploadPackSession makes it a transport.Transport.
 func (h *Host) NewUploadPackSession(endpoint *transport.Endpoint, _ transport.AuthMethod) (transport.UploadPackSession, error) {
 	repository, err := h.at(endpoint)
-	return &hostSession{Repository: repository, missing: err, fetches: true}, nil
+	return &hostSession{Repository: repository, missing: err}, nil
 }
 
 // NewReceivePackSession makes it a transport.Transport.
@@ -87,7 +79,6 @@ type hostSession struct {
 	*Repository
 	transport.Session // of which nothing else is called
 	missing           error
-	fetches           bool
 }
 
 // Close makes it a transport.Session.
@@ -99,9 +90,6 @@ func (s *hostSession) AdvertisedReferencesContext(context.Context) (*packp.AdvRe
 	}
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
-	if s.fetches {
-		s.host.looks++
-	}
 	advertised := packp.NewAdvRefs()
 	capabilities := []capability.Capability{capability.ReportStatus, capability.Shallow}
 	if s.memory.filters {

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -34,7 +33,7 @@ func decodeObject(raw []byte) (*unstructured.Unstructured, error) {
 
 // isName says whether a text may identify something.
 func isName(text string) bool {
-	return len(text) <= maxName && !strings.ContainsAny(text, "\n\t") && wording.Visible(text) == text
+	return len(text) <= maxName && wording.IsLine(text)
 }
 
 // visible is a value whose texts are visible. It is changed in place. Of keys that look alike then, the last one in the

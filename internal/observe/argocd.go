@@ -68,7 +68,7 @@ func (o *objects) application(a *object) Status {
 func (o *object) applicationError() (string, time.Time) {
 	for _, one := range o.list("status", "conditions") {
 		if kind := one.text("type"); strings.HasSuffix(kind, "Error") && !strings.Contains(one.text("message"), "auto-sync will wipe out") {
-			return cmpText(one.text("message"), kind), one.time("lastTransitionTime")
+			return whyOf(one.text("message"), kind), one.time("lastTransitionTime")
 		}
 	}
 	return "", time.Time{}
@@ -86,11 +86,11 @@ func (o *object) operation() (Status, bool) {
 		if limit > 0 {
 			attempt += fmt.Sprintf(" of %d", limit+1)
 		}
-		return o.say(Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, cmpText(message, phase)), true
+		return o.say(Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, whyOf(message, phase)), true
 	case phase == "Failed" || phase == "Error" || phase == "Running" && retries > 1:
-		return o.say(Failed, latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", cmpText(message, phase)), true
+		return o.say(Failed, latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", whyOf(message, phase)), true
 	case phase == "Running" || phase == "Terminating":
-		return o.say(Progressing, started, "is being synced: %s", cmpText(message, phase)), true
+		return o.say(Progressing, started, "is being synced: %s", whyOf(message, phase)), true
 	case o.has("operation"):
 		return o.say(Progressing, o.time("status", "reconciledAt"), "is about to be synced"), true
 	}

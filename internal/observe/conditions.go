@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -56,7 +57,7 @@ func (o *object) ready(waits func(condition) bool) Status {
 		return o.say(Progressing, ready.changed, "is suspended")
 	}
 	if stalled, is := o.condition("Stalled"); is && stalled.status == "True" && o.isCurrent(stalled) {
-		said := cmpText(stalled.message, stalled.reason)
+		said := whyOf(stalled.message, stalled.reason)
 		if ready.status == "False" && ready.message != "" && ready.message != stalled.message {
 			said += ": " + ready.message
 		}
@@ -68,7 +69,7 @@ func (o *object) ready(waits func(condition) bool) Status {
 	case !o.isCurrent(ready):
 		return o.say(Progressing, ready.changed, "was changed after its status was written")
 	case ready.status == "False" && !slices.Contains(waitingReasons, ready.reason) && (waits == nil || !waits(ready)):
-		return o.say(Failed, ready.changed, "is not ready: %s", cmpText(ready.message, ready.reason))
+		return o.say(Failed, ready.changed, "is not ready: %s", whyOf(ready.message, ready.reason))
 	case ready.status != "True":
 		return o.say(Progressing, ready.changed, "is not ready yet: %s", o.progress(ready))
 	}
@@ -102,15 +103,10 @@ func (o *object) progress(ready condition) string {
 	if doing, ok := o.condition("Reconciling"); ok && doing.status == "True" && doing.message != "" {
 		return doing.message
 	}
-	return cmpText(ready.message, ready.reason)
+	return whyOf(ready.message, ready.reason)
 }
 
-// cmpText is the first text that is not empty.
-func cmpText(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return "it gives no reason"
+// whyOf is the first of these texts that says why.
+func whyOf(texts ...string) string {
+	return cmp.Or(cmp.Or(texts...), "it gives no reason")
 }

@@ -56,7 +56,7 @@ func (o *object) tried(own Status) Status {
 	switch isLasting := attempts > 1 || outcome == "HealthCheckFailed"; {
 	case attempts == 0 || outcome == "ReconciliationSucceeded" || o.flag("spec", "suspend") || o.has("metadata", "deletionTimestamp"):
 	case own.Verdict == Failed && ready.reason == outcome && !isLasting:
-		return o.say(Progressing, ready.changed, "could not be applied, and is tried again: %s", cmpText(ready.message, ready.reason))
+		return o.say(Progressing, ready.changed, "could not be applied, and is tried again: %s", whyOf(ready.message, ready.reason))
 	case own.Verdict == Failed && ready.reason == outcome:
 		own.Since = last.time("firstReconciled")
 	case own.Verdict == Progressing && ready.reason == "Progressing" && isLasting && observed == generation && o.isCurrent(ready):
@@ -100,7 +100,7 @@ func (o *object) retried(own Status) Status {
 	if isEndless := strings.HasPrefix(again.message, "retrying after "); isEndless && installs+upgrades > 1 {
 		return own
 	}
-	return o.say(Progressing, ready.changed, "could not be installed, and is tried again: %s", cmpText(ready.message, ready.reason))
+	return o.say(Progressing, ready.changed, "could not be installed, and is tried again: %s", whyOf(ready.message, ready.reason))
 }
 
 // hasWanted reports whether the artifact of a source is certainly of the ref in its present spec.

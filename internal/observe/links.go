@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -30,8 +31,8 @@ func (o *object) sources() []ObjectName {
 			case map[string]any:
 				named := entry(value)
 				name.Name = named.text("name")
-				name.Kind = firstText(named.text("kind"), name.Kind)
-				name.Namespace = firstText(named.text("namespace"), name.Namespace)
+				name.Kind = cmp.Or(named.text("kind"), name.Kind)
+				name.Namespace = cmp.Or(named.text("namespace"), name.Namespace)
 			}
 			if name.Name != "" {
 				names = append(names, name)
@@ -63,15 +64,6 @@ func valuesAt(value any, path []string) []any {
 		values = append(values, valuesAt(one, path[1:])...)
 	}
 	return values
-}
-
-func firstText(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // source is what an object gets its content from, where it is one object that was listed; else nil.

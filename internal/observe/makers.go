@@ -30,14 +30,14 @@ func (o *object) makes() Status {
 		return o.say(Progressing, at, "is being deleted")
 	}
 	if wrong, is := o.condition("ErrorOccurred"); is && wrong.status == "True" {
-		return o.say(Failed, wrong.changed, "cannot make its Applications: %s", cmpText(wrong.message, wrong.reason))
+		return o.say(Failed, wrong.changed, "cannot make its Applications: %s", whyOf(wrong.message, wrong.reason))
 	}
 	done, is := o.condition("ResourcesUpToDate")
 	switch {
 	case !is:
 		return o.say(Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
 	case done.status != "True":
-		return o.say(Progressing, done.changed, "has not made its Applications yet: %s", cmpText(done.message, done.reason))
+		return o.say(Progressing, done.changed, "has not made its Applications yet: %s", whyOf(done.message, done.reason))
 	}
 	return o.say(Ready, done.changed, "has made its Applications")
 }

@@ -17,7 +17,7 @@ func (o *objects) gitRepo(g *object) Status {
 	own := g.ready(func(condition) bool { return !g.isRefused() })
 	for _, name := range []string{"Accepted", "GitPolling"} {
 		if c, ok := g.condition(name); ok && c.status == "False" && g.isCurrent(c) {
-			return g.say(Failed, c.changed, "cannot be read: %s", cmpText(c.message, c.reason))
+			return g.say(Failed, c.changed, "cannot be read: %s", whyOf(c.message, c.reason))
 		}
 	}
 	if own.Verdict == Failed || g.text("metadata", "deletionTimestamp") != "" {
@@ -108,7 +108,7 @@ func (o *object) isRefused() bool {
 func (o *objects) bundleDeployment(d *object) Status {
 	deployed, known := d.condition("Deployed")
 	if known && deployed.status == "False" {
-		return d.say(Failed, deployed.changed, "cannot be deployed: %s", cmpText(deployed.message, deployed.reason))
+		return d.say(Failed, deployed.changed, "cannot be deployed: %s", whyOf(deployed.message, deployed.reason))
 	}
 	wanted := d.text("spec", "deploymentID")
 	if applied := d.text("status", "appliedDeploymentID"); wanted == "" || applied != wanted {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -226,7 +227,7 @@ func Given(said ...Said) Report {
 		}
 		switch {
 		case one.Commit == "":
-			report.Unknown = firstText(one.Message, "the report names no commit")
+			report.Unknown = cmp.Or(one.Message, "the report names no commit")
 		case one.Assignment == "":
 			report.Applied = map[string]Applied{"": {Commit: one.Commit, Status: one.status()}}
 		default:

@@ -4,6 +4,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // Audit returns the report for auditors about the page. It has no value of the configuration, except where a message of
@@ -12,7 +13,7 @@ func (r *Result) Audit(in *Input) *audit.Report {
 	c := r.Counts
 	shown := &audit.Report{
 		Assignment: r.Page.Title, Environment: r.Page.Environment, Repository: audit.Repository(r.Page.Repository),
-		Commit: orNil(r.Page.Commit),
+		Commit: wording.OrNil(r.Page.Commit),
 		Fleet: audit.Fleet{
 			ClusterTypes: len(in.Result.Fleet.ClusterTypes), Clusters: c.Clusters, Workspaces: c.Workspaces, Workloads: c.Workloads,
 			DeploymentTargets: c.DeploymentTargets, TargetPolicies: c.Policies, ConfigContainers: c.ConfigContainers,
@@ -44,21 +45,14 @@ func auditRule(from *constraint.Result, expressions map[string]string) audit.Rul
 	rule := audit.Rule{
 		Name: from.Name, Mode: from.Mode, Expression: expressions[from.Name], Over: string(from.Over), Holds: from.Holds(),
 		Looked: from.Looked, Passed: from.Passed, Violated: from.Violated, Failed: from.Failed, Undecided: from.Undecided,
-		Error: orNil(from.Error), Omitted: from.Violated + from.Failed - len(from.Violations),
+		Error: wording.OrNil(from.Error), Omitted: from.Violated + from.Failed - len(from.Violations),
 	}
 	for _, violation := range from.Violations {
 		s := violation.Subject
 		rule.Violations = append(rule.Violations, audit.Violation{
-			Subject: s.String(), Workspace: orNil(s.Workspace), Host: orNil(s.Host), DeploymentTarget: orNil(s.DeploymentTarget),
-			Assignment: orNil(s.Assignment), File: orNil(s.File), Object: orNil(s.Object), Message: violation.Message, Failed: violation.Failed,
+			Subject: s.String(), Workspace: wording.OrNil(s.Workspace), Host: wording.OrNil(s.Host), DeploymentTarget: wording.OrNil(s.DeploymentTarget),
+			Assignment: wording.OrNil(s.Assignment), File: wording.OrNil(s.File), Object: wording.OrNil(s.Object), Message: violation.Message, Failed: violation.Failed,
 		})
 	}
 	return rule
-}
-
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

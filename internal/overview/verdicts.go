@@ -122,16 +122,9 @@ func (s *verdicts) onCluster(cluster string, key rollout.Key) observe.Status {
 		}
 	}
 	return observe.Status{
-		Verdict: observe.Behind, Since: latest(s.Seen.Written.Records[key].Changed, s.Evidence.Time),
+		Verdict: observe.Behind, Since: slices.MaxFunc([]time.Time{s.Seen.Written.Records[key].Changed, s.Evidence.Time}, time.Time.Compare),
 		Message: "the branch has newer content than when the cluster was asked",
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // compareVerdicts orders verdicts: negative where a is worse.

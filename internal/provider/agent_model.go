@@ -84,12 +84,7 @@ func recallAgent(ctx context.Context, private privateState, diagnostics *diag.Di
 }
 
 func (m *agentMemory) keep(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
-	text, err := json.Marshal(m)
-	if err != nil {
-		diagnostics.AddError("Private state cannot be written", err.Error())
-		return
-	}
-	diagnostics.Append(private.SetKey(ctx, agentMemoryKey, text)...)
+	keepJSON(ctx, agentMemoryKey, m, private, diagnostics)
 }
 
 func (m *agentMemory) equal(other *agentMemory) bool {
@@ -367,15 +362,6 @@ func credentialsIn(secrets map[string]any) []string {
 	walk("", secrets)
 	slices.Sort(hidden)
 	return slices.Compact(hidden)
-}
-
-// listOf makes an attribute value of texts.
-func listOf(texts []string) types.List {
-	values := make([]attr.Value, len(texts))
-	for i, text := range texts {
-		values[i] = types.StringValue(text)
-	}
-	return types.ListValueMust(types.StringType, values)
 }
 
 // target is a cluster that an agent's objects are for.

@@ -157,7 +157,7 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 		m.Changes, m.Found, m.Objects = prior.Changes, prior.Found, prior.Objects
 		return
 	}
-	m.Changes, m.Found, m.Objects = listOf(lines), types.ListUnknown(types.StringType), objectsValue(after, nil)
+	m.Changes, m.Found, m.Objects = textsValue(lines), types.ListUnknown(types.StringType), objectsValue(after, nil)
 	if !waits {
 		t.try(ctx, targets, tried, secrets)
 	}
@@ -401,9 +401,9 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 		}
 	}
 	slices.Sort(found)
-	m.Found, m.Objects = listOf(found), objectsValue(objects, nil)
+	m.Found, m.Objects = textsValue(found), objectsValue(objects, nil)
 	if m.Changes.IsUnknown() {
-		m.Changes = listOf(onboarding.Changes(nil, objects, nil, nil))
+		m.Changes = textsValue(onboarding.Changes(nil, objects, nil, nil))
 	}
 	return after
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // apply writes what is wanted, sets the computed attributes, and returns the new memory. The error of the delivery is
@@ -91,9 +92,9 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 	if t.model.RolledOut.IsUnknown() {
 		t.setProgress()
 	}
-	t.model.Commit, t.model.PullRequest = types.StringValue(done.Commit), types.StringPointerValue(orNil(done.PullRequest))
+	t.model.Commit, t.model.PullRequest = types.StringValue(done.Commit), types.StringPointerValue(wording.OrNil(done.PullRequest))
 	if t.model.Changes.IsUnknown() {
-		t.model.Changes = linesValue(lines)
+		t.model.Changes = textsValue(lines)
 	}
 	m := &memory{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records, Holder: done.Holder, Rollout: t.state()}
 	m.Replaced, m.Proposed = textKeys(done.Replaced), done.Proposed

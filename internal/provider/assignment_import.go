@@ -32,7 +32,7 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 		Timeouts:      types.DynamicNull(),
 		PullRequest:   types.StringNull(),
 		Fleet:         types.DynamicNull(),
-		Changes:       linesValue(nil),
+		Changes:       textsValue(nil),
 		RollingOut:    types.MapNull(types.StringType),
 	}
 	checkOwnerName(model.Name, &resp.Diagnostics)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -223,7 +222,7 @@ func (t *task) plan(ctx context.Context) {
 	switch {
 	case t.diagnostics.HasError():
 	case complete:
-		t.model.Changes = linesValue(lines)
+		t.model.Changes = textsValue(lines)
 	default:
 		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes that are known so far", wording.Lines(lines, changes.MaxLines))
 	}
@@ -248,7 +247,7 @@ func (t *task) addOtherLines() {
 	case !t.ruling.allDecided(), t.model.Proven.IsUnknown():
 		t.model.Changes = types.ListUnknown(types.StringType)
 	case rollout || rules || proven:
-		t.model.Changes = linesValue(lines)
+		t.model.Changes = textsValue(lines)
 	}
 }
 
@@ -389,13 +388,4 @@ func (r *assignmentResource) known(state *assignmentModel, m *memory, diagnostic
 		known.Replaced, known.Proposed, known.Tip = m.replaced(), m.Proposed, m.Tip
 	}
 	return known, ok && r.connection != nil
-}
-
-// linesValue is the attribute changes.
-func linesValue(lines []string) types.List {
-	values := make([]attr.Value, len(lines))
-	for i, line := range lines {
-		values[i] = types.StringValue(line)
-	}
-	return types.ListValueMust(types.StringType, values)
 }

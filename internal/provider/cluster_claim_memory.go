@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
@@ -98,13 +96,4 @@ func (m *claimMemory) held() []string { return slices.Concat(m.Clusters, m.Recor
 // rememberClaimed is the memory after an apply.
 func rememberClaimed(holder, environment string, result gitops.ClaimResult) *claimMemory {
 	return &claimMemory{Holder: holder, Record: result.Record, Clusters: result.Clusters, Environment: environment}
-}
-
-// namesValue is a list of names.
-func namesValue(names []string) types.List {
-	values := make([]attr.Value, len(names))
-	for i, name := range names {
-		values[i] = types.StringValue(name)
-	}
-	return types.ListValueMust(types.StringType, values)
 }

@@ -130,7 +130,7 @@ func (t *claimTask) plan(ctx context.Context) {
 	kept := claim.Keep(t.situation(held, lost))
 	t.warn(kept)
 	if len(kept.Clusters) == t.model.number() && !moved && (t.memory == nil || !t.memory.Foreign) {
-		t.model.Clusters = namesValue(kept.Clusters)
+		t.model.Clusters = textsValue(kept.Clusters)
 		if t.isRecorded(kept.Clusters) {
 			t.model.Commit = t.prior.Commit
 		}
@@ -374,7 +374,7 @@ func (t *claimTask) apply(ctx context.Context) error {
 		return err
 	}
 	t.after = rememberClaimed(order.Holder, t.fleet.Environment, result)
-	t.model.Clusters, t.model.Commit = namesValue(result.Clusters), types.StringValue(result.Commit)
+	t.model.Clusters, t.model.Commit = textsValue(result.Clusters), types.StringValue(result.Commit)
 	if moved && t.memory != nil {
 		if _, err := t.connection.delivery.ReleaseClaim(ctx, was, []string{t.memory.Holder}, order.Subject); err != nil {
 			t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former location", sentence(fmt.Sprintf(

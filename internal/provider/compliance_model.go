@@ -99,14 +99,14 @@ func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Res
 	m.Summary = &complianceSummaryModel{
 		Clusters: int64(summary.Clusters), Ready: int64(summary.ByVerdict[observe.Ready]), Progressing: int64(summary.ByVerdict[observe.Progressing]),
 		Failed: int64(summary.ByVerdict[observe.Failed]), Behind: int64(summary.ByVerdict[observe.Behind]),
-		Unknown: int64(summary.ByVerdict[observe.Unknown]), ReadyPercent: int64(summary.ReadyPercent), BehindSince: orNil(timeText(summary.BehindSince)),
+		Unknown: int64(summary.ByVerdict[observe.Unknown]), ReadyPercent: int64(summary.ReadyPercent), BehindSince: wording.OrNil(timeText(summary.BehindSince)),
 	}
 	m.Clusters = make(map[string]complianceClusterModel, len(result.Clusters))
 	for i := range result.Clusters {
 		c := &result.Clusters[i]
 		is := complianceClusterModel{
-			ClusterType: c.Type, Verdict: string(c.Verdict), Commit: orNil(c.Commit), Since: timeText(c.Since), Message: c.Message,
-			BehindSince: orNil(timeText(c.BehindSince)),
+			ClusterType: c.Type, Verdict: string(c.Verdict), Commit: wording.OrNil(c.Commit), Since: timeText(c.Since), Message: c.Message,
+			BehindSince: wording.OrNil(timeText(c.BehindSince)),
 		}
 		if behind := int64(c.Behind); behind >= 0 {
 			is.CommitsBehind = &behind
@@ -127,7 +127,7 @@ func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Res
 	m.Drift = []complianceDriftModel{}
 	for _, d := range result.Drift(wanted) {
 		m.Drift = append(m.Drift, complianceDriftModel{
-			Assignment: orNil(d.Assignment), Wanted: d.Wanted, Git: orNil(d.Git), Deployed: orNil(d.Deployed),
+			Assignment: wording.OrNil(d.Assignment), Wanted: d.Wanted, Git: wording.OrNil(d.Git), Deployed: wording.OrNil(d.Deployed),
 			Clusters: orEmpty(d.Clusters), Objects: orEmpty(d.Objects), Reason: d.Reason,
 		})
 	}

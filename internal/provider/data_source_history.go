@@ -11,6 +11,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 var (
@@ -150,7 +151,7 @@ func (d *historyDataSource) Read(ctx context.Context, req datasource.ReadRequest
 		for j, change := range commit.Changes {
 			model.Commits[i].Changes[j] = historyChangeModel{
 				Assignment: change.Owner, Host: change.Host, DeploymentTarget: change.DeploymentTarget,
-				Action: string(change.Action), Before: orNil(change.Before), After: orNil(change.After),
+				Action: string(change.Action), Before: wording.OrNil(change.Before), After: wording.OrNil(change.After),
 			}
 		}
 	}

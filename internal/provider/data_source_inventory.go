@@ -215,15 +215,15 @@ func (d *inventoryDataSource) Read(ctx context.Context, req datasource.ReadReque
 		limit = int(min(model.Limit.ValueInt64(), int64(len(found.Assignments)))) //nolint:gosec // a slice has so many
 	}
 	listed := found.Assignments[:min(limit, len(found.Assignments))]
-	model.Commit, model.Complete = types.StringPointerValue(orNil(found.Commit)), types.BoolValue(len(listed) == len(found.Assignments))
+	model.Commit, model.Complete = types.StringPointerValue(wording.OrNil(found.Commit)), types.BoolValue(len(listed) == len(found.Assignments))
 	model.Owners = make([]inventoryOwnerModel, len(found.Owners))
 	for i, owner := range found.Owners {
-		model.Owners[i] = inventoryOwnerModel{Path: orNil(owner.Path), Name: owner.Name}
+		model.Owners[i] = inventoryOwnerModel{Path: wording.OrNil(owner.Path), Name: owner.Name}
 	}
 	model.Claims = make([]inventoryClaimModel, len(found.Claims))
 	for i, claim := range found.Claims {
 		model.Claims[i] = inventoryClaimModel{
-			Path: orNil(claim.Path), Name: claim.Name, Environment: orNil(claim.Environment), Clusters: claim.Names(),
+			Path: wording.OrNil(claim.Path), Name: claim.Name, Environment: wording.OrNil(claim.Environment), Clusters: claim.Names(),
 		}
 	}
 	assignments := make([]inventoryAssignmentModel, len(listed))
@@ -327,19 +327,19 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 
 func inventoryAssignment(of gitops.InventoryAssignment) inventoryAssignmentModel {
 	assignment := inventoryAssignmentModel{
-		Path: orNil(of.Owner.Path), Owner: of.Owner.Name, Environment: orNil(of.Owner.Environment), Host: of.Host, ClusterType: &of.Host,
-		DeploymentTarget: of.DeploymentTarget, Workload: of.Workload, Workspace: orNil(of.Workspace), Policies: orEmpty(of.Policies),
-		ConfigVersion: orNil(of.ConfigVersion), Tree: of.Tree, Commit: orNil(of.Commit), Objects: make([]inventoryObjectModel, len(of.Objects)),
+		Path: wording.OrNil(of.Owner.Path), Owner: of.Owner.Name, Environment: wording.OrNil(of.Owner.Environment), Host: of.Host, ClusterType: &of.Host,
+		DeploymentTarget: of.DeploymentTarget, Workload: of.Workload, Workspace: wording.OrNil(of.Workspace), Policies: orEmpty(of.Policies),
+		ConfigVersion: wording.OrNil(of.ConfigVersion), Tree: of.Tree, Commit: wording.OrNil(of.Commit), Objects: make([]inventoryObjectModel, len(of.Objects)),
 	}
 	if cluster, ok := strings.CutPrefix(of.Host, "clusters/"); ok {
-		assignment.Cluster, assignment.ClusterType = &cluster, orNil(of.ClusterType)
+		assignment.Cluster, assignment.ClusterType = &cluster, wording.OrNil(of.ClusterType)
 	}
 	if !of.Changed.IsZero() {
 		changed := of.Changed.UTC().Format(time.RFC3339)
 		assignment.Changed = &changed
 	}
 	for i, object := range of.Objects {
-		assignment.Objects[i] = inventoryObjectModel{Kind: object.Kind, Namespace: orNil(object.Namespace), Name: object.Name}
+		assignment.Objects[i] = inventoryObjectModel{Kind: object.Kind, Namespace: wording.OrNil(object.Namespace), Name: object.Name}
 	}
 	return assignment
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 var (
@@ -239,7 +240,7 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 	for i, unscheduled := range result.Unscheduled {
 		model.Unscheduled[i] = unscheduledModel{
 			DeploymentTarget: unscheduled.DeploymentTarget, Reason: unscheduled.Reason,
-			NearestHost: orNil(unscheduled.NearestHost), FailedRequirement: orNil(unscheduled.FailedRequirement),
+			NearestHost: wording.OrNil(unscheduled.NearestHost), FailedRequirement: wording.OrNil(unscheduled.FailedRequirement),
 		}
 	}
 	model.Excluded = make([]excludedModel, len(result.Excluded))
@@ -262,13 +263,6 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 // hashOf is what the state has in place of a text that is not needed there.
 func hashOf(text string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
-}
-
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 func orEmpty(list []string) []string {

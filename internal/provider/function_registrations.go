@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 var _ function.Function = registrationsFunction{}
@@ -84,7 +85,7 @@ func (registrationsFunction) Run(ctx context.Context, req function.RunRequest, r
 			labels[key] = types.StringValue(value)
 		}
 		elements[name] = types.ObjectValueMust(registrationType.AttrTypes, map[string]attr.Value{
-			"name": types.StringValue(name), "workspace": types.StringPointerValue(orNil(registration.Workspace)),
+			"name": types.StringValue(name), "workspace": types.StringPointerValue(wording.OrNil(registration.Workspace)),
 			"labels": types.MapValueMust(types.StringType, labels),
 			"url":    types.StringValue(registration.Source.URL), "ref": types.StringValue(registration.Source.Ref),
 			"path": types.StringValue(registration.Source.Path),

@@ -295,7 +295,7 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.", known.Owner.Location.URL))
 	}
 	state.Content = contentValue(known.Current())
-	state.Changes = linesValue(nil)
+	state.Changes = textsValue(nil)
 	if state.RolledOut.IsNull() { // imported, or written by a version without rollouts
 		state.RollingOut, state.RolledOut = types.MapValueMust(types.StringType, nil), types.BoolValue(true)
 	}
@@ -413,12 +413,7 @@ const (
 )
 
 func (c creation) note(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
-	text, err := json.Marshal(c)
-	if err != nil {
-		diagnostics.AddError("Private state cannot be written", err.Error())
-		return
-	}
-	diagnostics.Append(private.SetKey(ctx, creationKey, text)...)
+	keepJSON(ctx, creationKey, c, private, diagnostics)
 }
 
 // takeCreation reads the note and removes it, since an object whose destroy was refused keeps its private state, and a

@@ -180,7 +180,7 @@ func (r *clusterClaimResource) Create(ctx context.Context, req resource.CreateRe
 	err := t.apply(ctx)
 	if errors.Is(err, git.ErrUnknown) {
 		// The record may exist: a tainted object is released before it is created again.
-		plan.Clusters, plan.Commit = namesValue(nil), types.StringNull()
+		plan.Clusters, plan.Commit = textsValue(nil), types.StringNull()
 	} else if resp.Diagnostics.HasError() {
 		return
 	}
@@ -209,7 +209,7 @@ func (r *clusterClaimResource) Read(ctx context.Context, req resource.ReadReques
 		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone", fmt.Sprintf(
 			"There is no repository at %q any more. The next apply records the claim again, if the repository exists by then.", at.URL))
 	}
-	state.Clusters = namesValue(seen.Clusters)
+	state.Clusters = textsValue(seen.Clusters)
 	memory.see(seen)
 	memory.keep(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
@@ -301,7 +301,7 @@ func (r *clusterClaimResource) ImportState(ctx context.Context, req resource.Imp
 		if claim.Name != name {
 			continue
 		}
-		model.Number, model.Clusters, model.Commit = types.NumberValue(new(big.Float).SetInt64(int64(len(claim.Clusters)))), namesValue(claim.Names()), types.StringValue(found.Commit)
+		model.Number, model.Clusters, model.Commit = types.NumberValue(new(big.Float).SetInt64(int64(len(claim.Clusters)))), textsValue(claim.Names()), types.StringValue(found.Commit)
 		rememberClaim(claim).keep(ctx, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 		return

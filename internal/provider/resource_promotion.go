@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 var (
@@ -268,7 +269,7 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 		p.OpenedAt = opened
 	}
 	verdict := p.Decide()
-	m.WaitingFor = types.StringPointerValue(orNil(verdict.WaitsFor))
+	m.WaitingFor = types.StringPointerValue(wording.OrNil(verdict.WaitsFor))
 	m.OpenedAt = timeValue(verdict.OpenedAt)
 	if p.Promoted && !p.Pinned {
 		m.OpenedAt = prior.OpenedAt

@@ -14,6 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // The results of constraints in flotilla_scheduling. Rules about assignments need only the model. What other rules need
@@ -130,7 +131,7 @@ func resultsValue(results *constraint.Results) types.Map {
 		listed := rule.Violations[:min(maxListed, len(rule.Violations))]
 		violations := make([]attr.Value, len(listed))
 		for k, violation := range listed {
-			text := func(text string) types.String { return types.StringPointerValue(orNil(text)) }
+			text := func(text string) types.String { return types.StringPointerValue(wording.OrNil(text)) }
 			subject := violation.Subject
 			violations[k] = types.ObjectValueMust(violationTypes, map[string]attr.Value{
 				"assignment": text(subject.Assignment), "host": text(subject.Host), "deployment_target": text(subject.DeploymentTarget),
@@ -142,7 +143,7 @@ func resultsValue(results *constraint.Results) types.Map {
 		values[rule.Name] = types.ObjectValueMust(resultTypes, map[string]attr.Value{
 			"mode": types.StringValue(rule.Mode), "over": types.StringValue(string(rule.Over)),
 			"looked_at": number(rule.Looked), "passed": number(rule.Passed), "violated": number(rule.Violated), "failed": number(rule.Failed),
-			"pending": number(rule.Undecided), "error": types.StringPointerValue(orNil(rule.Error)),
+			"pending": number(rule.Undecided), "error": types.StringPointerValue(wording.OrNil(rule.Error)),
 			"violations": types.ListValueMust(types.ObjectType{AttrTypes: violationTypes}, violations),
 		})
 	}

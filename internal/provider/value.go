@@ -128,3 +128,12 @@ func cutName(text string) (name, rest string, inside bool) {
 	}
 	return text, "", false
 }
+
+// textsValue is a list of texts.
+func textsValue(texts []string) basetypes.ListValue {
+	values := make([]attr.Value, len(texts))
+	for i, text := range texts {
+		values[i] = basetypes.NewStringValue(text)
+	}
+	return basetypes.NewListValueMust(basetypes.StringType{}, values)
+}

@@ -116,9 +116,9 @@ func (k *Kind) FieldNames() []string {
 // suspicious are names of fields that name a Secret, an account, a namespace, a cluster or a source.
 var suspicious = regexp.MustCompile(`(?i)(ref|refs|from|provider|server)$|secret|account|kubeconfig|namespace|cluster|credential|token|password|repo|url|source|project|plugin`)
 
-// IsSuspicious says whether the last step of a path is called as fields are that reach something. Such a field needs an entry
+// isSuspicious says whether the last step of a path is called as fields are that reach something. Such a field needs an entry
 // of its own, or one above that reaches something.
-func IsSuspicious(path string) bool {
+func isSuspicious(path string) bool {
 	return suspicious.MatchString(path[strings.LastIndex(path, ".")+1:])
 }
 
@@ -129,7 +129,7 @@ func (k *Kind) ReachOf(path string) Reach {
 			field := &k.Settings[i]
 			if own, isOwn := strings.CutSuffix(field.Path, ".*"); field.Path != at && (!isOwn || own != at) {
 				continue
-			} else if field.Reach == Nothing && !isOwn && at != path && slices.ContainsFunc(below(at, path), IsSuspicious) {
+			} else if field.Reach == Nothing && !isOwn && at != path && slices.ContainsFunc(below(at, path), isSuspicious) {
 				return Unknown
 			}
 			return field.Reach

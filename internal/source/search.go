@@ -133,7 +133,7 @@ func (s *search) look(at visit) ([]visit, error) {
 				return nil, &Error{"include", "Paths are too long", fmt.Sprintf("A path may have %d bytes, and all that match, with the folders that are searched, %d MiB. "+
 					"Narrow path or include.", maxPath, maxPaths>>20)}
 			}
-			if !isName(entry.Name) {
+			if !fitsPath(entry.Name) {
 				s.unnamed = named(s.unnamed, fmt.Sprintf("%q", next.path))
 				continue
 			}
@@ -159,10 +159,10 @@ func (s *search) look(at visit) ([]visit, error) {
 	return below, nil
 }
 
-// isName says whether an entry can be a part of a path: what people make of files may be files again, and a backslash or
+// fitsPath says whether an entry can be a part of a path: what people make of files may be files again, and a backslash or
 // a control character would have them elsewhere, or steer a terminal. A tree with ".." is malformed to git.ParseTree.
-func isName(name string) bool {
-	return wording.Visible(name) == name && !strings.ContainsAny(name, "\n\t\\")
+func fitsPath(name string) bool {
+	return wording.IsLine(name) && !strings.Contains(name, "\\")
 }
 
 // named adds a name to the list of an error, up to a readable length.

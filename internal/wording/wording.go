@@ -39,6 +39,19 @@ func Lines(lines []string, most int) string {
 	return fmt.Sprintf("%s\n… and %d more", strings.Join(lines[:most], "\n"), len(lines)-most)
 }
 
+// IsLine says whether a text is one line in which Visible changes nothing, and without tabs.
+func IsLine(text string) bool {
+	return !strings.ContainsAny(text, "\n\t") && Visible(text) == text
+}
+
+// OrNil is a text that may be missing: nil in place of an empty one.
+func OrNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
 // Visible is a text that can do nothing to the terminal on which it is printed: it has U+FFFD in place of control
 // characters, other than tabs and line breaks, and of what changes the direction of text or hides it.
 func Visible(text string) string {

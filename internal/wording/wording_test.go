@@ -43,3 +43,12 @@ func TestTheNearestWordIsSuggested(t *testing.T) {
 		}
 	}
 }
+
+func TestALineIsVisibleAndOne(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"": true, "a b": true, "\u00fc": true, "a\nb": false, "a\tb": false, "a\rb": false, "\x1b[2J": false, "\u202ea": false, "\xff": false} {
+		if got := wording.IsLine(text); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}

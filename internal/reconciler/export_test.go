@@ -1,0 +1,4 @@
+package reconciler
+
+// IsSuspicious is for the tests of what fields reach.
+var IsSuspicious = isSuspicious
