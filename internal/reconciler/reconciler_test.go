@@ -60,3 +60,20 @@ func TestKindsAreInTheOrderInWhichTheyAreRead(t *testing.T) {
 		}
 	}
 }
+
+// No workload may be where a reconciler itself is.
+func TestNamespacesOfReconcilersAreKnown(t *testing.T) {
+	t.Parallel()
+	for namespace, want := range map[string]string{
+		"flux-system": "Flux", "argocd": "Argo CD", "fleet-local": "Rancher Fleet", "cattle-fleet-system": "Rancher Fleet",
+		"cattle-fleet-local-system": "Rancher Fleet", "zarf": "Zarf", "": "", "team": "",
+	} {
+		got := ""
+		if found := reconciler.InNamespace(namespace); found != nil {
+			got = found.Product
+		}
+		if got != want {
+			t.Errorf("%q is of %q, want %q", namespace, got, want)
+		}
+	}
+}
