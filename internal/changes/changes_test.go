@@ -102,6 +102,38 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
 			},
 		},
+		"a tag and a label of the host, which the same file may show": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
+				f.ClusterTypes[0].Labels = fleet.Labels{"region": "east", "tier": "gold"}
+			},
+			[]string{
+				"1 host, 1 assignment changes; none is added; none is removed",
+				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports", cluster type "large"`,
+			},
+		},
+		"a tag and a value": {
+			func(f *fleet.Fleet, config fleet.Config) {
+				f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
+				config["office"] = `{"PRINTER":"p2"}`
+			},
+			[]string{
+				"1 host, 1 assignment changes; none is added; none is removed",
+				`platform-config.yaml: data.PRINTER, on large: reports-nightly, by config container "office"`,
+				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+			},
+		},
+		"a value, and a label that lets another container match": {
+			func(f *fleet.Fleet, config fleet.Config) {
+				f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"}
+				config["platform"] = `{"EMERGENCY":"112","LIMITS":{"cpu":2}}`
+			},
+			[]string{
+				"3 hosts, 4 assignments change; none is added; none is removed",
+				`platform-config.yaml: data.EMERGENCY, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: hello-live, reports-nightly, by cluster type "large"`,
+			},
+		},
 		"a host's label, which lets another container match": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"} },
 			[]string{
