@@ -252,7 +252,7 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 		holds := slices.ContainsFunc(at, ofConfig.MatchString)
 		for _, object := range by.objects {
 			isShown := object.shown&asked.role != 0
-			if object.isContainer() {
+			if object.keys != nil || object.cause.kind == byContainer {
 				isShown = holds || config && (len(at) == 0 || object.keys == nil)
 			}
 			switch {
@@ -273,9 +273,6 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 	}
 	return by.causes[asked]
 }
-
-// isContainer says whether an object adds values, or takes them away.
-func (o *object) isContainer() bool { return o.cause.kind == byContainer || o.keys != nil }
 
 // ofConfig is in the keys at which values, or a version of them, are put.
 var ofConfig = regexp.MustCompile(`(?i)config|values|substitute`)
@@ -349,9 +346,6 @@ func (e *explainer) moved(folder *Folder) *causeSet {
 
 // causeSet is a sorted list of causes. Equal lists are the same *causeSet.
 type causeSet struct{ causes []cause }
-
-// byHand says whether drift is the only cause.
-func (c *causeSet) byHand() bool { return len(c.causes) == 1 && c.causes[0].kind == byHand }
 
 func (e *explainer) set(causes []cause) *causeSet {
 	slices.SortFunc(causes, func(a, b cause) int {

@@ -112,6 +112,17 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports", cluster type "large"`,
 			},
 		},
+		"a tag and a quota": {
+			func(f *fleet.Fleet, _ fleet.Config) {
+				f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
+				f.Workspaces[1].ResourceQuota = map[string]string{"limits.cpu": "16"}
+			},
+			[]string{
+				"1 host, 1 assignment changes; none is added; none is removed",
+				`policy.yaml: new file, on large: reports-nightly, by workspace "office"`,
+				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+			},
+		},
 		"a tag and a value": {
 			func(f *fleet.Fleet, config fleet.Config) {
 				f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
@@ -207,6 +218,34 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 			test.change(f, config)
 			equalLines(t, summarize(before, mustRender(t, f, config)), test.want)
 		})
+	}
+}
+
+func TestAWorkloadIsTheCauseForThoseThatRequireIt(t *testing.T) {
+	t.Parallel()
+	ordered := func() (*fleet.Fleet, fleet.Config) {
+		f, config := sample()
+		for i := range f.ClusterTypes {
+			f.ClusterTypes[i].Reconciler = "argocd" // which shows how long the chain of requirements is
+		}
+		base := f.Workloads[0].DeploymentTargets[0]
+		f.Workloads = append(f.Workloads, fleet.Workload{Name: "base", Workspace: "kaizen", DeploymentTargets: []fleet.DeploymentTarget{base}})
+		f.Workloads[1].Requires = []string{"hello"}
+		return f, config
+	}
+	f, config := ordered()
+	before := mustRender(t, f, config)
+	f, config = ordered()
+	f.Workloads[0].Requires = []string{"base"}
+	after := mustRender(t, f, config)
+	lines := summarize(before, after)
+	if len(lines) < 2 || !strings.Contains(lines[0], "3 hosts, 4 assignments change") {
+		t.Errorf("%q", lines)
+	}
+	for _, line := range lines[1:] {
+		if !strings.HasSuffix(line, `, by workload "hello"`) {
+			t.Error(line)
+		}
 	}
 }
 

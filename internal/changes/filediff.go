@@ -45,15 +45,12 @@ func diffOf(name string, before, after *File) *fileDiff {
 	}
 	if len(before.Content)+len(after.Content) <= maxParsed {
 		found := &collector{config: roleOf(name) == configRole}
-		if found.texts(extensionOf(name), string(before.Content), string(after.Content)) && len(found.keys) > 0 {
+		if found.texts(name, string(before.Content), string(after.Content)) && len(found.keys) > 0 {
 			return &fileDiff{file: name, keys: found.keys, more: found.more}
 		}
 	}
 	return &fileDiff{file: name, keys: make([]keyChange, 1), lines: differentLines(before.Content, after.Content)}
 }
-
-// extensionOf returns ".yaml" of "reconciler.yaml".
-func extensionOf(name string) string { return strings.ToLower(path.Ext(name)) }
 
 // differentLines counts the lines of each text that the other one does not have, and returns the larger number, at
 // least 1.
@@ -81,10 +78,10 @@ type collector struct {
 	config bool     // whether the file is one of configuration, so that ConfigMaps in it have a file as value
 }
 
-// texts compares two texts of a format by their keys. It returns false where one of them cannot be read,
+// texts compares two versions of a file by their keys. It returns false where one of them cannot be read,
 // or the format has no keys.
-func (c *collector) texts(extension string, before, after string) bool {
-	switch extension {
+func (c *collector) texts(name, before, after string) bool {
+	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml":
 		return c.yaml(before, after)
 	case ".json":
@@ -206,10 +203,10 @@ func (c *collector) configFile(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" || roleOf(c.at[1]) != configRole {
 		return false
 	}
-	extension := extensionOf(c.at[1])
+	extension := strings.ToLower(path.Ext(c.at[1]))
 	if extension == ".yaml" || extension == ".yml" {
 		return false
 	}
 	count, more := len(c.keys), c.more
-	return c.texts(extension, before, after) && (len(c.keys) > count || c.more > more)
+	return c.texts(c.at[1], before, after) && (len(c.keys) > count || c.more > more)
 }

@@ -196,12 +196,10 @@ func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) s
 	}
 }
 
-// membersOf returns the attributes of an object as JSON, from which the model was read.
-func membersOf(value any) map[string]json.RawMessage {
-	members := map[string]json.RawMessage{}
-	if text, err := json.Marshal(value); err != nil || json.Unmarshal(text, &members) != nil {
-		return nil // never happens
-	}
+// membersOf returns the attributes of an object as JSON.
+func membersOf(value any) (members map[string]json.RawMessage) {
+	text, _ := json.Marshal(value) // never fails: the model was read from JSON
+	_ = json.Unmarshal(text, &members)
 	return members
 }
 

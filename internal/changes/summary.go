@@ -140,9 +140,9 @@ func (s *summary) contents() (contents, drift []string) {
 				same := cell{one.file, key.text, causes}
 				e := byCell[same]
 				if e == nil {
-					e = &entry{causes: causes, files: notEmpty(one.file), keys: notEmpty(key.text)}
+					e = &entry{causes: causes, files: []string{one.file}, keys: []string{key.text}}
 					byCell[same] = e
-					if causes.byHand() {
+					if len(causes.causes) == 1 && causes.causes[0].kind == byHand {
 						drifted = append(drifted, e)
 					} else {
 						changed = append(changed, e)
@@ -153,13 +153,6 @@ func (s *summary) contents() (contents, drift []string) {
 		}
 	}
 	return s.contentLines(changed, maxChanged), s.contentLines(drifted, maxDrift)
-}
-
-func notEmpty(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
 }
 
 // add adds folders, which are sorted and not before the ones that the entry has, and the changes in them.
@@ -200,16 +193,17 @@ func foldersKey(folders []int) string {
 }
 
 func (s *summary) contentText(e *entry) string {
-	keys := e.keys
+	isEmpty := func(text string) bool { return text == "" } // of what has no file, or no keys that are known
+	files, keys := slices.DeleteFunc(slices.Clone(e.files), isEmpty), slices.DeleteFunc(slices.Clone(e.keys), isEmpty)
 	switch {
 	case e.lines > 1 && len(e.folders) > 1:
-		keys = append(slices.Clip(keys), fmt.Sprintf("up to %d lines", e.lines))
+		keys = append(keys, fmt.Sprintf("up to %d lines", e.lines))
 	case e.lines > 0:
-		keys = append(slices.Clip(keys), counted(e.lines, "line"))
+		keys = append(keys, counted(e.lines, "line"))
 	}
 	text := listWords(keys, e.more, "key")
-	if len(e.files) > 0 {
-		text = names(e.files, "file") + ": " + text
+	if len(files) > 0 {
+		text = names(files, "file") + ": " + text
 	}
 	return text + ", on " + s.which(e.folders) + e.causes.text()
 }

@@ -2,7 +2,7 @@ package changes
 
 import (
 	"fmt"
-	"slices"
+	"path"
 	"strconv"
 	"strings"
 
@@ -27,7 +27,7 @@ func Unified(folders []Folder, prefix string, limit int) string {
 			waiting++
 			continue
 		}
-		base := joinPath(prefix, folder.Host, folder.DeploymentTarget)
+		base := path.Join(prefix, folder.Host, folder.DeploymentTarget)
 		eachDifference(folder, func(name string, before, after *File) {
 			if name == "" && before == nil && after == nil {
 				return
@@ -36,7 +36,7 @@ func Unified(folders []Folder, prefix string, limit int) string {
 				left++
 				return
 			}
-			if text := unifiedFile(joinPath(base, name), before, after); b.Len()+len(text) <= limit {
+			if text := unifiedFile(path.Join(base, name), before, after); b.Len()+len(text) <= limit {
 				b.WriteString(text)
 			} else {
 				left++
@@ -52,30 +52,20 @@ func Unified(folders []Folder, prefix string, limit int) string {
 	return b.String()
 }
 
-func joinPath(segments ...string) string {
-	return strings.Join(slices.DeleteFunc(segments, func(s string) bool { return s == "" }), "/")
-}
-
 // unifiedFile is the difference of one file.
-func unifiedFile(path string, before, after *File) string {
-	from, to := label("a/"+path), label("b/"+path)
+func unifiedFile(name string, before, after *File) string {
+	from, to := label("a/"+name), label("b/"+name)
 	var old, wanted []byte
+	head := "diff --git " + from + " " + to + "\n"
 	if before == nil {
-		from = "/dev/null"
+		from, head = "/dev/null", head+"new file mode 100644\n"
 	} else {
 		old = before.Content
 	}
 	if after == nil {
-		to = "/dev/null"
+		to, head = "/dev/null", head+"deleted file mode 100644\n"
 	} else {
 		wanted = after.Content
-	}
-	head := "diff --git " + label("a/"+path) + " " + label("b/"+path) + "\n"
-	switch {
-	case before == nil:
-		head += "new file mode 100644\n"
-	case after == nil:
-		head += "deleted file mode 100644\n"
 	}
 	if !isText(old) || !isText(wanted) {
 		return head + "Binary files " + from + " and " + to + " differ\n"
