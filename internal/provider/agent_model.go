@@ -23,8 +23,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// agentMemory is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
-type agentMemory struct {
+// agentPrivate is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
+type agentPrivate struct {
 	Records []onboarding.Record    `json:"records,omitempty"`
 	UIDs    map[agent.Where]string `json:"uids,omitempty"`
 	// Shape lists the credentials that were given, by their paths: never a value.
@@ -40,7 +40,7 @@ type appliedObject struct {
 	id  agent.ID
 }
 
-func (m *agentMemory) identityOf(record *onboarding.Record) appliedObject {
+func (m *agentPrivate) identityOf(record *onboarding.Record) appliedObject {
 	return appliedObject{m.UIDs[record.Where], record.ID()}
 }
 
@@ -69,25 +69,25 @@ func (r clusterAccess) clusters(name string) *clusterSettings {
 	return &clusterSettings{known: known}
 }
 
-const agentMemoryKey = "agent"
+const agentEntry = "agent"
 
-// recallAgent reads the memory; an empty one where there is none.
-func recallAgent(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *agentMemory {
-	m := &agentMemory{}
-	text, diags := private.GetKey(ctx, agentMemoryKey)
+// loadAgent reads the private state; an empty one where there is none.
+func loadAgent(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *agentPrivate {
+	m := &agentPrivate{}
+	text, diags := private.GetKey(ctx, agentEntry)
 	diagnostics.Append(diags...)
 	if text != nil && json.Unmarshal(text, m) != nil {
 		diagnostics.AddWarning("Private state cannot be read", "What was applied to the cluster is read from the cluster instead.")
-		return &agentMemory{}
+		return &agentPrivate{}
 	}
 	return m
 }
 
-func (m *agentMemory) keep(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
-	keepJSON(ctx, agentMemoryKey, m, private, diagnostics)
+func (m *agentPrivate) save(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
+	savePrivate(ctx, agentEntry, m, private, diagnostics)
 }
 
-func (m *agentMemory) equal(other *agentMemory) bool {
+func (m *agentPrivate) equal(other *agentPrivate) bool {
 	one, err := json.Marshal(m)
 	another, otherErr := json.Marshal(other)
 	return err == nil && otherErr == nil && string(one) == string(another)

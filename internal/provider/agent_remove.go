@@ -16,7 +16,7 @@ import (
 // remove removes the applied objects from the clusters. A cluster that the provider's clusters do not name any more is
 // gone; one that cannot be reached may be there with its agent and its credentials, so that is an error, unless
 // on_unreachable says to forget it.
-func (t *agentTask) remove(ctx context.Context, before *agentMemory) {
+func (t *agentTask) remove(ctx context.Context, before *agentPrivate) {
 	m := t.model
 	targets, waits, missing := t.targets()
 	records := before.Records

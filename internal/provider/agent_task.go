@@ -112,7 +112,7 @@ func orFullStop(text string) string {
 }
 
 // plan sets the computed attributes.
-func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMemory) {
+func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentPrivate) {
 	m := t.model
 	targets, waits, missing := t.targets()
 	if len(missing) > 0 && !waits {
@@ -142,7 +142,7 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentMe
 	if before != nil {
 		former = t.rendered(prior, before.Shape, before.Reached.clusters(prior.Cluster.ValueString()))
 	} else {
-		before = &agentMemory{}
+		before = &agentPrivate{}
 	}
 	lines := onboarding.Changes(former, after, before.Drift.Findings, before.Records)
 	for _, where := range slices.Sorted(maps.Keys(before.Drift.Clusters)) {
@@ -352,7 +352,7 @@ func remaining(ctx context.Context) time.Duration {
 }
 
 // apply applies the objects to the clusters, and sets the computed attributes.
-func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory {
+func (t *agentTask) apply(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := t.model
 	secrets := m.secrets(t.diagnostics)
 	settings, known := m.settingsWith(secrets, t.clusters(), t.diagnostics)
@@ -390,7 +390,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentMemory) *agentMemory
 		return nil
 	}
 	t.warnOf(done.Notes)
-	after := &agentMemory{Records: done.Records, UIDs: done.UIDs, Shape: shapeOf(secrets)}
+	after := &agentPrivate{Records: done.Records, UIDs: done.UIDs, Shape: shapeOf(secrets)}
 	if m.isOnHub() {
 		after.Reached = accessOf(t.clusters(), m.Cluster.ValueString())
 	}
@@ -440,7 +440,7 @@ func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 
 // refresh reads the objects, and sets the computed attributes. For a cluster that cannot be asked, the last result is
 // kept.
-func (t *agentTask) refresh(ctx context.Context, before *agentMemory) *agentMemory {
+func (t *agentTask) refresh(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := t.model
 	after := *before
 	targets, waits, missing := t.targets()

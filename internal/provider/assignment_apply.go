@@ -16,9 +16,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// apply writes what is wanted, sets the computed attributes, and returns the new memory. The error of the delivery is
+// apply writes what is wanted, sets the computed attributes, and returns the new private state. The error of the delivery is
 // among the diagnostics, too.
-func (t *task) apply(ctx context.Context) (*memory, error) {
+func (t *task) apply(ctx context.Context) (*assignmentPrivate, error) {
 	if t.connection == nil {
 		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
 		return nil, nil
@@ -46,7 +46,7 @@ func (t *task) apply(ctx context.Context) (*memory, error) {
 }
 
 // keepProgress is an apply that writes nothing to the repository. It only keeps the progress of the rollout and the rules.
-func (t *task) keepProgress(ctx context.Context) *memory {
+func (t *task) keepProgress(ctx context.Context) *assignmentPrivate {
 	out, quiet := t.diagnostics, diag.Diagnostics{}
 	t.diagnostics, t.applies = &quiet, true
 	ready := t.locationKnown && t.want(ctx)
@@ -59,11 +59,11 @@ func (t *task) keepProgress(ctx context.Context) *memory {
 		}
 	}
 	t.diagnostics = out
-	if out.Append(quiet.Errors()...); !ready || t.memory == nil {
+	if out.Append(quiet.Errors()...); !ready || t.private == nil {
 		return nil
 	}
-	m := *t.memory
-	m.Constraints = t.ruling.remember(t.memory)
+	m := *t.private
+	m.Constraints = t.ruling.remember(t.private)
 	if m.Rollout = t.state(); t.result != nil && !t.isUnderWay() {
 		m.remember(t.result, locationText(t.intent.Owner.Location), t.connection.release)
 	}
@@ -71,7 +71,7 @@ func (t *task) keepProgress(ctx context.Context) *memory {
 }
 
 // deliver writes the folders, and closes requests that another kind of delivery has left.
-func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
+func (t *task) deliver(ctx context.Context, lines []string) (*assignmentPrivate, error) {
 	t.connection.delivery.Writes()
 	done, err := t.connection.delivery.Apply(ctx, delivery.Order{
 		Intent: t.intent, Decisions: t.decisions, Contents: t.contents, Subject: t.model.CommitMessage.ValueString(),
@@ -96,21 +96,21 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 	if t.model.Changes.IsUnknown() {
 		t.model.Changes = textsValue(lines)
 	}
-	m := &memory{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records, Holder: done.Holder, Rollout: t.state()}
+	m := &assignmentPrivate{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records, Holder: done.Holder, Rollout: t.state()}
 	m.Replaced, m.Proposed = textKeys(done.Replaced), done.Proposed
 	m.Changed = done.Time
-	m.Constraints = t.ruling.remember(t.memory)
-	if t.memory != nil {
-		m.Label = t.memory.Label
+	m.Constraints = t.ruling.remember(t.private)
+	if t.private != nil {
+		m.Label = t.private.Label
 		if m.Changed.IsZero() {
-			m.Changed = t.memory.Changed
+			m.Changed = t.private.Changed
 		}
 	}
 	t.noteTip(ctx, m, done)
 	if t.result != nil {
 		m.Label = otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name)
-		if t.memory != nil && t.memory.Model != "" && t.isUnderWay() {
-			m.recallFleet(t.memory)
+		if t.private != nil && t.private.Model != "" && t.isUnderWay() {
+			m.keepFleet(t.private)
 		} else {
 			m.remember(t.result, locationText(t.intent.Owner.Location), t.connection.release)
 		}
@@ -121,11 +121,11 @@ func (t *task) deliver(ctx context.Context, lines []string) (*memory, error) {
 
 // noteTip keeps where the folders are as they were written, and what a rollout needs of their records, as the next
 // refresh would find it.
-func (t *task) noteTip(ctx context.Context, m *memory, done delivery.Done) {
+func (t *task) noteTip(ctx context.Context, m *assignmentPrivate, done delivery.Done) {
 	if !t.intent.Settings.PullRequest {
 		m.Tip = done.Commit
-	} else if t.memory != nil {
-		m.Tip = t.memory.Tip
+	} else if t.private != nil {
+		m.Tip = t.private.Tip
 	}
 	if t.outcome == nil || !m.needsRecords() && !m.Proposed {
 		return

@@ -13,9 +13,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// constraintMemory is what private state has about the constraints. Rules that hold are not evaluated again while
+// savedRules is what private state has about the constraints. Rules that hold are not evaluated again while
 // neither they nor the rendered folders change.
-type constraintMemory struct {
+type savedRules struct {
 	Rules map[string]string `json:"rules,omitempty"` // hashes of the rules of the last apply, by name
 	Kept  string            `json:"kept,omitempty"`  // fingerprint of what kept all of Rules that are enforced
 }
@@ -26,7 +26,7 @@ type constraintOutcome struct {
 	difference constraint.Difference
 	unknown    bool                // some rules are not known yet
 	results    *constraint.Results // of the rules that had to be evaluated
-	kept       string              // see constraintMemory
+	kept       string              // see savedRules
 }
 
 // checkConstraints evaluates the fleet's constraints. A violation of an enforced one is an error, except where the plan
@@ -38,11 +38,11 @@ func (t *task) checkConstraints(ctx context.Context, applies bool) {
 	entries, unknown, allUnknown := constraintsOf(t.model.Fleet, t.diagnostics)
 	r := &constraintOutcome{digests: hashesOf(entries), unknown: allUnknown || len(unknown) > 0}
 	t.ruling = r
-	before := constraintMemory{}
-	if t.memory != nil {
-		before = t.memory.Constraints
+	before := savedRules{}
+	if t.private != nil {
+		before = t.private.Constraints
 	}
-	if t.memory != nil && t.memory.Model != "" { // else an import, which is to change nothing
+	if t.private != nil && t.private.Model != "" { // else an import, which is to change nothing
 		r.difference = constraint.Compare(before.Rules, r.digests, unknown, allUnknown)
 	} else {
 		r.difference = constraint.Compare(r.digests, r.digests, unknown, allUnknown)
@@ -147,14 +147,14 @@ func (t *task) constraintLines(folders []rollout.Key) []string {
 }
 
 // remember returns what private state keeps about the constraints.
-func (r *constraintOutcome) remember(before *memory) constraintMemory {
+func (r *constraintOutcome) remember(before *assignmentPrivate) savedRules {
 	if r == nil {
 		if before == nil {
-			return constraintMemory{}
+			return savedRules{}
 		}
 		return before.Constraints
 	}
-	return constraintMemory{Rules: r.digests, Kept: r.kept}
+	return savedRules{Rules: r.digests, Kept: r.kept}
 }
 
 // constraintsOf returns the known rules of a fleet, and the names of those that are not known. all is true where none is

@@ -15,14 +15,14 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 	t.Parallel()
 	const kept, other = `{"name":"a","expression":"host.name != ''","mode":"enforce"}`, `{"name":"b","expression":"target.name != ''","mode":"inform"}`
 	m, rendering := remembered(t, 100)
-	run := func(release string, m *memory, entries map[string]string) (*task, []string) {
+	run := func(release string, m *assignmentPrivate, entries map[string]string) (*task, []string) {
 		rules, err := entriesOf(entries, nil, true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		fleet := types.ObjectValueMust(map[string]attr.Type{"constraints": rules.Type(t.Context())}, map[string]attr.Value{"constraints": rules})
 		task := &task{
-			connection: &connection{release: release}, model: &assignmentModel{Fleet: types.DynamicValue(fleet)}, memory: m,
+			connection: &connection{release: release}, model: &assignmentModel{Fleet: types.DynamicValue(fleet)}, private: m,
 			result: rendering.Result, rendering: rendering, current: m.Trees, diagnostics: &diag.Diagnostics{},
 		}
 		task.intent.After = m.Trees.Clone()

@@ -47,7 +47,7 @@ func (t *task) describe(ctx context.Context) (lines []string, complete bool) {
 			Schedule: t.result.Schedule, GitopsRepo: locationText(t.intent.Owner.Location), Provider: t.connection.release,
 		}
 	}
-	return changes.Summarize(t.memory.version(), after, folders, notes), complete && t.locationKnown && t.connection.canAsk() && !t.mayMove() &&
+	return changes.Summarize(t.private.version(), after, folders, notes), complete && t.locationKnown && t.connection.canAsk() && !t.mayMove() &&
 		(t.outlook.Identity != delivery.Moved || !t.model.OnDestroy.IsUnknown())
 }
 

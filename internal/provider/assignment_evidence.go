@@ -51,8 +51,8 @@ func (t *task) checkEvidence(in rollout.Input) {
 		return
 	}
 	var last time.Time
-	if t.memory != nil {
-		last = t.memory.Changed
+	if t.private != nil {
+		last = t.private.Changed
 	}
 	for _, record := range in.Records {
 		if record.Changed.After(last) {
@@ -85,8 +85,8 @@ func (t *task) reports(
 	switch {
 	case t.known == nil:
 		past[evidence.Tip] = t.current
-	case t.memory != nil && t.memory.Tip != "" && !t.memory.Proposed:
-		past[t.memory.Tip] = t.current
+	case t.private != nil && t.private.Tip != "" && !t.private.Proposed:
+		past[t.private.Tip] = t.current
 	}
 	if _, seen := past[evidence.Tip]; evidence.Tip != "" && !seen && !t.hasCommit(ctx, evidence.Tip) {
 		return nil, false

@@ -53,9 +53,9 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 	}
 	model.Commit = types.StringValue(known.Tip)
 	model.Content = contentValue(known.Current())
-	m := &memory{Label: known.Label, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
+	m := &assignmentPrivate{Label: known.Label, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
 	m.setDrift(known.Drift)
-	m.keep(ctx, resp.Private, &resp.Diagnostics)
+	m.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 

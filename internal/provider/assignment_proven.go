@@ -52,7 +52,7 @@ func (t *task) isCandidateProven() bool {
 }
 
 // isProposed says whether what was written is in an open pull request, by the refreshed state.
-func (t *task) isProposed() bool { return t.memory != nil && t.memory.Proposed }
+func (t *task) isProposed() bool { return t.private != nil && t.private.Proposed }
 
 // writes says whether this plan writes something, whatever becomes known later.
 func (t *task) writes() bool {

@@ -144,17 +144,17 @@ func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollo
 	in = rollout.Input{
 		Wanted: wanted, Settings: t.steps.settings, Holds: t.steps.holds, Hosts: t.hosts(), Requires: t.requires, Back: map[string]rollout.Trees{},
 	}
-	if t.memory != nil {
-		in.State = t.memory.Rollout
+	if t.private != nil {
+		in.State = t.private.Rollout
 	}
 	if t.known == nil {
 		if !t.addWritten(ctx, &in) {
 			return in, false
 		}
 	} else {
-		in.Deployed, in.Lost, in.Proposed = t.known.Trees, t.memory.isLost(), t.isProposed()
-		if in.Records = t.memory.records(wanted); t.memory != nil {
-			in.Tip = t.memory.Tip
+		in.Deployed, in.Lost, in.Proposed = t.known.Trees, t.private.isLost(), t.isProposed()
+		if in.Records = t.private.records(wanted); t.private != nil {
+			in.Tip = t.private.Tip
 		}
 	}
 	in.Found = t.current

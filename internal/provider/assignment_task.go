@@ -23,10 +23,10 @@ import (
 // apply run the same steps.
 type task struct {
 	connection    *connection
-	model         *assignmentModel // what the plan wants; its computed attributes are set
-	prior         *assignmentModel // from state
-	memory        *memory          // from private state; nil where there is none
-	known         *delivery.Known  // nil where the assignment is created
+	model         *assignmentModel   // what the plan wants; its computed attributes are set
+	prior         *assignmentModel   // from state
+	private       *assignmentPrivate // from private state; nil where there is none
+	known         *delivery.Known    // nil where the assignment is created
 	intent        delivery.Intent
 	locationKnown bool
 	applies       bool // what is planned is written
@@ -49,9 +49,9 @@ type task struct {
 }
 
 func (r *assignmentResource) task(
-	ctx context.Context, model, prior *assignmentModel, m *memory, exists bool, diagnostics *diag.Diagnostics,
+	ctx context.Context, model, prior *assignmentModel, m *assignmentPrivate, exists bool, diagnostics *diag.Diagnostics,
 ) *task {
-	t := &task{connection: r.connection, model: model, prior: prior, memory: m, diagnostics: diagnostics, current: rollout.Trees{}}
+	t := &task{connection: r.connection, model: model, prior: prior, private: m, diagnostics: diagnostics, current: rollout.Trees{}}
 	var location delivery.Location
 	location, t.locationKnown = model.location(diagnostics)
 	t.locationKnown = t.locationKnown && !model.Name.IsUnknown()
@@ -84,14 +84,14 @@ func (t *task) relocate(ctx context.Context) {
 		return
 	}
 	t.known, t.relocated = relocated, true
-	t.memory = t.memory.refreshed(relocated)
+	t.private = t.private.refreshed(relocated)
 	t.prior.Content = contentValue(relocated.Current())
 }
 
 // clusters returns the names of the clusters that follow hosts, by the fleets before and after.
 func (t *task) clusters(hosts []string) []string {
-	if t.memory != nil && t.memory.Model != "" {
-		if before, err := fleet.ParseModel(t.memory.Model); err == nil {
+	if t.private != nil && t.private.Model != "" {
+		if before, err := fleet.ParseModel(t.private.Model); err == nil {
 			return pipeline.ClustersOf(before, hosts)
 		}
 	}
@@ -123,7 +123,7 @@ func (t *task) want(ctx context.Context) bool {
 		return false
 	}
 	to := pipeline.Destination{Repo: repoOf(t.intent.Owner.Location, t.locationKnown), Owner: label}
-	if t.rendering = t.memory.rendering(t.result, to, t.connection); t.rendering == nil {
+	if t.rendering = t.private.rendering(t.result, to, t.connection); t.rendering == nil {
 		t.rendering = t.result.Render(to, t.current)
 	}
 	addErrors(t.diagnostics, t.rendering.Findings)
@@ -134,8 +134,8 @@ func (t *task) want(ctx context.Context) bool {
 // name changes no folder.
 func (t *task) label(ctx context.Context) string {
 	switch {
-	case t.memory != nil && t.memory.Label != "":
-		return t.memory.Label
+	case t.private != nil && t.private.Label != "":
+		return t.private.Label
 	case t.known != nil:
 		return t.known.Owner.Name
 	case t.locationKnown && t.connection.canAsk():
@@ -158,8 +158,8 @@ func (t *task) wantRollback(ctx context.Context) bool {
 	}
 	t.diagnostics.AddAttributeWarning(path.Root("rollback_to"), "Assignment is rolled back",
 		fmt.Sprintf("The folders of %q are what commit %s has. Changes of the fleet wait until rollback_to is removed.", t.model.Name.ValueString(), commit))
-	if t.memory != nil {
-		t.intent.Owner.Environment = t.memory.Environment
+	if t.private != nil {
+		t.intent.Owner.Environment = t.private.Environment
 	}
 	owner := t.intent.Owner
 	if t.known != nil {
@@ -331,7 +331,7 @@ func (t *task) isDone() bool {
 }
 
 // planDestroy checks a destroy against the protection in the state, unless all folders stay.
-func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentModel, m *memory, private privateState, diagnostics *diag.Diagnostics) {
+func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentModel, m *assignmentPrivate, private privateState, diagnostics *diag.Diagnostics) {
 	known, ok := r.known(state, m, diagnostics)
 	if !ok {
 		return
@@ -348,7 +348,7 @@ func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentM
 			return
 		}
 	}
-	t := &task{memory: m}
+	t := &task{private: m}
 	outlook := r.connection.delivery.PlanDestroy(ctx, known, decodeProtection(state.Protection, diagnostics), state.keeps(), t.clusters)
 	for i := range outlook.Problems {
 		if problem := &outlook.Problems[i]; !problem.Warning {
@@ -376,7 +376,7 @@ func (t *task) warnOfDeparture() {
 }
 
 // known returns what the state has of an assignment; false where its location cannot be read.
-func (r *assignmentResource) known(state *assignmentModel, m *memory, diagnostics *diag.Diagnostics) (*delivery.Known, bool) {
+func (r *assignmentResource) known(state *assignmentModel, m *assignmentPrivate, diagnostics *diag.Diagnostics) (*delivery.Known, bool) {
 	location, ok := state.location(diagnostics)
 	known := &delivery.Known{
 		Owner:    delivery.Owner{Location: location, Name: state.Name.ValueString()},

@@ -27,11 +27,11 @@ import (
 // known at plan, and new ones are not. The plan reads the branch only to find what would make the apply fail.
 type claimTask struct {
 	connection  *connection
-	model       *claimModel  // what the plan wants; its computed attributes are set
-	prior       *claimModel  // from state; nil where the claim is created
-	memory      *claimMemory // from private state; nil likewise
-	replaced    []string     // holders of the object that this one replaces
-	holder      string       // of a claim that is created
+	model       *claimModel   // what the plan wants; its computed attributes are set
+	prior       *claimModel   // from state; nil where the claim is created
+	private     *claimPrivate // from private state; nil likewise
+	replaced    []string      // holders of the object that this one replaces
+	holder      string        // of a claim that is created
 	diagnostics *diag.Diagnostics
 
 	at       delivery.Claim
@@ -40,7 +40,7 @@ type claimTask struct {
 	clusters []string // of the fleet
 	pool     []string // those that the selector selects
 
-	after *claimMemory
+	after *claimPrivate
 }
 
 // decode reads the configuration, strictly.
@@ -121,15 +121,15 @@ func (t *claimTask) plan(ctx context.Context) {
 	moved := t.isMoved(ctx)
 	var held []string
 	lost := map[string]string{}
-	if t.memory != nil {
-		held = t.memory.held()
-		for _, cluster := range t.memory.Lost {
+	if t.private != nil {
+		held = t.private.held()
+		for _, cluster := range t.private.Lost {
 			lost[cluster] = "another"
 		}
 	}
 	kept := claim.Keep(t.situation(held, lost))
 	t.warn(kept)
-	if len(kept.Clusters) == t.model.number() && !moved && (t.memory == nil || !t.memory.Foreign) {
+	if len(kept.Clusters) == t.model.number() && !moved && (t.private == nil || !t.private.Foreign) {
 		t.model.Clusters = textsValue(kept.Clusters)
 		if t.isRecorded(kept.Clusters) {
 			t.model.Commit = t.prior.Commit
@@ -184,18 +184,18 @@ func (t *claimTask) formerClaim() (delivery.Claim, bool) {
 
 // isRecorded says whether the record is up to date.
 func (t *claimTask) isRecorded(clusters []string) bool {
-	return t.memory != nil && !t.memory.Touched && slices.Equal(clusters, t.memory.Clusters) && t.memory.Environment == t.fleet.Environment &&
+	return t.private != nil && !t.private.Touched && slices.Equal(clusters, t.private.Clusters) && t.private.Environment == t.fleet.Environment &&
 		t.prior.Name.Equal(t.model.Name)
 }
 
 // warn reports clusters that the claim does not have any more, and why.
 func (t *claimTask) warn(kept claim.Decision) {
-	if t.memory != nil && t.memory.Touched && !t.memory.Foreign && !t.memory.Gone {
+	if t.private != nil && t.private.Touched && !t.private.Foreign && !t.private.Gone {
 		at, _ := t.formerClaim()
 		detail := fmt.Sprintf("The record %s is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
 			gitops.ClaimRecordPath(at.Location.Path, at.Name))
-		if t.memory.Unsigned != "" {
-			detail += " What it lists is not believed: " + t.memory.Unsigned + "."
+		if t.private.Unsigned != "" {
+			detail += " What it lists is not believed: " + t.private.Unsigned + "."
 		}
 		t.diagnostics.AddAttributeWarning(path.Root("clusters"), "Record of the claim was changed", detail)
 	}
@@ -217,7 +217,7 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 	if t.connection.canAsk() {
 		var err error
 		if found, err = t.connection.delivery.Claims(ctx, t.at.Location); err != nil {
-			addRepositoryError(ctx, t.diagnostics, err, t.memory == nil || t.memory.Gone)
+			addRepositoryError(ctx, t.diagnostics, err, t.private == nil || t.private.Gone)
 			return
 		}
 	}
@@ -227,10 +227,10 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 		switch {
 		case other.Name == t.at.Name:
 			t.checkHolder(other)
-			if t.memory == nil {
+			if t.private == nil {
 				held = other.Names()
 			}
-		case t.memory != nil && other.Name == was.Name && other.Holder == t.memory.Holder: // it is renamed
+		case t.private != nil && other.Name == was.Name && other.Holder == t.private.Holder: // it is renamed
 		default:
 			for _, cluster := range other.Names() {
 				elsewhere[cluster] = other.Name
@@ -248,7 +248,7 @@ func (t *claimTask) lookAhead(ctx context.Context, held []string) {
 		return
 	}
 	unreadable := slices.DeleteFunc(slices.Clone(found.Unreadable), func(at string) bool {
-		return t.memory != nil && at == t.recordPath()
+		return t.private != nil && at == t.recordPath()
 	})
 	if len(claim.Keep(s).Clusters) < s.Number && len(unreadable) > 0 {
 		t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
@@ -306,9 +306,9 @@ func (t *claimTask) recordPath() string { return gitops.ClaimRecordPath(t.at.Loc
 
 // checkHolder checks that the record with the claim's name belongs to this claim.
 func (t *claimTask) checkHolder(found gitops.Claim) {
-	own := slices.Contains(t.replaced, found.Holder) && t.memory == nil
-	if t.memory != nil {
-		own = found.Holder == t.memory.Holder || found.Holder == ""
+	own := slices.Contains(t.replaced, found.Holder) && t.private == nil
+	if t.private != nil {
+		own = found.Holder == t.private.Holder || found.Holder == ""
 	}
 	has := "no cluster"
 	if len(found.Clusters) > 0 {
@@ -336,7 +336,7 @@ func (e *promisedError) Error() string {
 	return fmt.Sprintf("the plan promised cluster %q, and claim %q has taken it since", e.cluster, e.other)
 }
 
-// apply writes the record, and sets the computed attributes and the memory. The error is among the diagnostics, too.
+// apply writes the record, and sets the computed attributes and the private state. The error is among the diagnostics, too.
 func (t *claimTask) apply(ctx context.Context) error {
 	if t.connection == nil {
 		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
@@ -356,10 +356,10 @@ func (t *claimTask) apply(ctx context.Context) error {
 	was, exists := t.formerClaim()
 	moved := t.isMoved(ctx)
 	switch {
-	case moved && t.memory != nil: // another holder, so that a mirror of this location does not lose it with the old one
-		order.Holder, order.Holders = delivery.NewHolder(), []string{t.memory.Holder}
-	case exists && t.memory != nil:
-		order.Holder, order.Holders = t.memory.Holder, []string{t.memory.Holder, ""}
+	case moved && t.private != nil: // another holder, so that a mirror of this location does not lose it with the old one
+		order.Holder, order.Holders = delivery.NewHolder(), []string{t.private.Holder}
+	case exists && t.private != nil:
+		order.Holder, order.Holders = t.private.Holder, []string{t.private.Holder, ""}
 		if was.Name != t.at.Name {
 			order.Formerly = was.Name
 		}
@@ -367,7 +367,7 @@ func (t *claimTask) apply(ctx context.Context) error {
 	if order.Holder == "" {
 		order.Holder = delivery.NewHolder()
 	}
-	t.after = &claimMemory{Holder: order.Holder, Environment: t.fleet.Environment}
+	t.after = &claimPrivate{Holder: order.Holder, Environment: t.fleet.Environment}
 	result, err := t.connection.delivery.Claim(ctx, order)
 	if err != nil {
 		addClaimError(ctx, t.diagnostics, err)
@@ -375,8 +375,8 @@ func (t *claimTask) apply(ctx context.Context) error {
 	}
 	t.after = rememberClaimed(order.Holder, t.fleet.Environment, result)
 	t.model.Clusters, t.model.Commit = textsValue(result.Clusters), types.StringValue(result.Commit)
-	if moved && t.memory != nil {
-		if _, err := t.connection.delivery.ReleaseClaim(ctx, was, []string{t.memory.Holder}, order.Subject); err != nil {
+	if moved && t.private != nil {
+		if _, err := t.connection.delivery.ReleaseClaim(ctx, was, []string{t.private.Holder}, order.Subject); err != nil {
 			t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former location", sentence(fmt.Sprintf(
 				"the claim is made at its new location, but the old one could not be released: %s", err)))
 		}
@@ -399,8 +399,8 @@ func (t *claimTask) choose(tip gitops.ClaimTip) ([]string, error) {
 		return names, nil
 	}
 	var held []string
-	if t.memory != nil {
-		held = t.memory.held()
+	if t.private != nil {
+		held = t.private.held()
 	}
 	decision, err := claim.Decide(t.situation(slices.Concat(held, tip.Held), tip.Elsewhere))
 	return decision.Clusters, err

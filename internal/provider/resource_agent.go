@@ -219,8 +219,8 @@ func (r *agentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		return
 	}
 	var prior, plan agentModel
-	var before *agentMemory
-	recalled := recallAgent(ctx, req.Private, &resp.Diagnostics)
+	var before *agentPrivate
+	recalled := loadAgent(ctx, req.Private, &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
 		before = recalled
@@ -260,7 +260,7 @@ func (r *agentResource) Create(ctx context.Context, req resource.CreateRequest, 
 	for i := range after.Records {
 		r.connection.createdObjects.Store(after.identityOf(&after.Records[i]), nil)
 	}
-	after.keep(ctx, resp.Private, &resp.Diagnostics)
+	after.save(ctx, resp.Private, &resp.Diagnostics)
 	plan.Secrets = types.DynamicNull()
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -269,7 +269,7 @@ func (r *agentResource) Create(ctx context.Context, req resource.CreateRequest, 
 func (r *agentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state agentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	before := recallAgent(ctx, req.Private, &resp.Diagnostics)
+	before := loadAgent(ctx, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || r.connection == nil || state.ClusterType.IsNull() { // imported: nothing is known
 		return
 	}
@@ -280,7 +280,7 @@ func (r *agentResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		return
 	}
 	if !before.equal(after) {
-		after.keep(ctx, resp.Private, &resp.Diagnostics)
+		after.save(ctx, resp.Private, &resp.Diagnostics)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
@@ -290,7 +290,7 @@ func (r *agentResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	var plan agentModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("credentials_wo"), &plan.Secrets)...)
-	before := recallAgent(ctx, req.Private, &resp.Diagnostics)
+	before := loadAgent(ctx, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -302,7 +302,7 @@ func (r *agentResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		if resp.Diagnostics.HasError() {
 			return
 		}
-		after.keep(ctx, resp.Private, &resp.Diagnostics)
+		after.save(ctx, resp.Private, &resp.Diagnostics)
 	}
 	plan.Secrets = types.DynamicNull()
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
@@ -312,7 +312,7 @@ func (r *agentResource) Update(ctx context.Context, req resource.UpdateRequest, 
 func (r *agentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state agentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	before := recallAgent(ctx, req.Private, &resp.Diagnostics)
+	before := loadAgent(ctx, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}

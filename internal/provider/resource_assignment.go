@@ -220,10 +220,10 @@ func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.Va
 // drift of computed attributes where the configuration has not changed.
 func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	var prior, plan assignmentModel
-	var before *memory
+	var before *assignmentPrivate
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
-		before = recall(ctx, req.Private, &resp.Diagnostics)
+		before = loadAssignment(ctx, req.Private, &resp.Diagnostics)
 		takeCreation(ctx, resp.Private, &resp.Diagnostics) // of a replacement that came to nothing
 	}
 	if req.Plan.Raw.IsNull() {
@@ -241,7 +241,7 @@ func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.Modify
 	task := r.task(ctx, &plan, &prior, before, !req.State.Raw.IsNull(), &resp.Diagnostics)
 	if req.State.Raw.IsNull() { // known only from the private state of the first plan
 		var ignored diag.Diagnostics
-		task.replaces = recall(ctx, req.Private, &ignored) != nil
+		task.replaces = loadAssignment(ctx, req.Private, &ignored) != nil
 	}
 	task.plan(ctx)
 	if resp.Diagnostics.HasError() {
@@ -271,7 +271,7 @@ func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequ
 		return
 	}
 	plan.Fleet, plan.Evidence, plan.Proven = types.DynamicNull(), types.StringNull(), types.DynamicNull()
-	after.keep(ctx, resp.Private, &resp.Diagnostics)
+	after.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
@@ -279,7 +279,7 @@ func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequ
 func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	before := recall(ctx, req.Private, &resp.Diagnostics)
+	before := loadAssignment(ctx, req.Private, &resp.Diagnostics)
 	known, ok := r.known(&state, before, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || !ok || !r.connection.canAsk() {
 		return
@@ -310,7 +310,7 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 		after.noteWritten(written.Records)
 	}
 	if !before.equal(after) { // sealing takes longer than all else of a refresh
-		after.keep(ctx, resp.Private, &resp.Diagnostics)
+		after.save(ctx, resp.Private, &resp.Diagnostics)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
@@ -322,7 +322,7 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("evidence"), &plan.Evidence)...)
-	before := recall(ctx, req.Private, &resp.Diagnostics)
+	before := loadAssignment(ctx, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -340,12 +340,12 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 		if resp.Diagnostics.HasError() {
 			return
 		}
-		after.keep(ctx, resp.Private, &resp.Diagnostics)
+		after.save(ctx, resp.Private, &resp.Diagnostics)
 	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) ||
 		!plan.Content.Equal(prior.Content) { // a branch that was renamed
 		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
 		if after := task.keepProgress(ctx); after != nil && !resp.Diagnostics.HasError() {
-			after.keep(ctx, resp.Private, &resp.Diagnostics)
+			after.save(ctx, resp.Private, &resp.Diagnostics)
 		}
 		if resp.Diagnostics.HasError() {
 			return
@@ -362,7 +362,7 @@ func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequ
 func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state assignmentModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	known, ok := r.known(&state, recall(ctx, req.Private, &resp.Diagnostics), &resp.Diagnostics)
+	known, ok := r.known(&state, loadAssignment(ctx, req.Private, &resp.Diagnostics), &resp.Diagnostics)
 	if resp.Diagnostics.HasError() || !ok {
 		return
 	}
@@ -413,7 +413,7 @@ const (
 )
 
 func (c creation) note(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
-	keepJSON(ctx, creationKey, c, private, diagnostics)
+	savePrivate(ctx, creationKey, c, private, diagnostics)
 }
 
 // takeCreation reads the note and removes it, since an object whose destroy was refused keeps its private state, and a

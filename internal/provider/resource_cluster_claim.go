@@ -139,12 +139,12 @@ func (r *clusterClaimResource) ModifyPlan(ctx context.Context, req resource.Modi
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("pool"), &plan.Pool)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
 	t := &claimTask{connection: r.connection, model: &plan, diagnostics: &resp.Diagnostics}
-	memory := recallClaim(ctx, req.Private, &resp.Diagnostics)
+	private := loadClaim(ctx, req.Private, &resp.Diagnostics)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
-		t.prior, t.memory = &prior, memory
-	} else if memory != nil {
-		t.replaced = []string{memory.Holder} // known only from the private state of the first plan
+		t.prior, t.private = &prior, private
+	} else if private != nil {
+		t.replaced = []string{private.Holder} // known only from the private state of the first plan
 	}
 	if resp.Diagnostics.HasError() {
 		return
@@ -158,7 +158,7 @@ func (r *clusterClaimResource) ModifyPlan(ctx context.Context, req resource.Modi
 	plan.Pool, plan.Fleet = types.DynamicNull(), types.DynamicNull()
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
 	if t.prior == nil && len(t.replaced) > 0 && resp.Private != nil {
-		keepReplaced(ctx, t.replaced, resp.Private, &resp.Diagnostics)
+		saveReplaced(ctx, t.replaced, resp.Private, &resp.Diagnostics)
 	}
 }
 
@@ -185,7 +185,7 @@ func (r *clusterClaimResource) Create(ctx context.Context, req resource.CreateRe
 		return
 	}
 	plan.Pool, plan.Fleet = types.DynamicNull(), types.DynamicNull()
-	t.after.keep(ctx, resp.Private, &resp.Diagnostics)
+	t.after.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
@@ -193,14 +193,14 @@ func (r *clusterClaimResource) Create(ctx context.Context, req resource.CreateRe
 func (r *clusterClaimResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state claimModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	memory := recallClaim(ctx, req.Private, &resp.Diagnostics)
+	private := loadClaim(ctx, req.Private, &resp.Diagnostics)
 	at, ok := decodeLocation(state.GitopsRepo, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || !ok || memory == nil || !r.connection.canAsk() {
+	if resp.Diagnostics.HasError() || !ok || private == nil || !r.connection.canAsk() {
 		return
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forRead)
 	defer cancel()
-	seen, err := r.connection.delivery.RefreshClaim(ctx, memory.known(delivery.Claim{Location: at, Name: state.Name.ValueString()}))
+	seen, err := r.connection.delivery.RefreshClaim(ctx, private.known(delivery.Claim{Location: at, Name: state.Name.ValueString()}))
 	if err != nil {
 		addRepositoryError(ctx, &resp.Diagnostics, err, false)
 		return
@@ -210,8 +210,8 @@ func (r *clusterClaimResource) Read(ctx context.Context, req resource.ReadReques
 			"There is no repository at %q any more. The next apply records the claim again, if the repository exists by then.", at.URL))
 	}
 	state.Clusters = textsValue(seen.Clusters)
-	memory.see(seen)
-	memory.keep(ctx, resp.Private, &resp.Diagnostics)
+	private.see(seen)
+	private.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
@@ -222,7 +222,7 @@ func (r *clusterClaimResource) Update(ctx context.Context, req resource.UpdateRe
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("pool"), &plan.Pool)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
-	memory := recallClaim(ctx, req.Private, &resp.Diagnostics)
+	private := loadClaim(ctx, req.Private, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -230,12 +230,12 @@ func (r *clusterClaimResource) Update(ctx context.Context, req resource.UpdateRe
 	defer cancel()
 	// A change of attributes that are not in the record writes nothing, as planned.
 	if plan.Commit.IsUnknown() {
-		t := &claimTask{connection: r.connection, model: &plan, prior: &prior, memory: memory, diagnostics: &resp.Diagnostics}
+		t := &claimTask{connection: r.connection, model: &plan, prior: &prior, private: private, diagnostics: &resp.Diagnostics}
 		_ = t.apply(ctx) // it is among the diagnostics
 		if resp.Diagnostics.HasError() {
 			return
 		}
-		t.after.keep(ctx, resp.Private, &resp.Diagnostics)
+		t.after.save(ctx, resp.Private, &resp.Diagnostics)
 	}
 	plan.Pool, plan.Fleet = types.DynamicNull(), types.DynamicNull()
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
@@ -246,14 +246,14 @@ func (r *clusterClaimResource) Delete(ctx context.Context, req resource.DeleteRe
 	var state claimModel
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	at, ok := decodeLocation(state.GitopsRepo, &resp.Diagnostics)
-	memory := recallClaim(ctx, req.Private, &resp.Diagnostics)
+	private := loadClaim(ctx, req.Private, &resp.Diagnostics)
 	// Terraform destroys an object that it replaces with the private state of the plan for the new one.
 	holders := append(takeReplaced(ctx, resp.Private, &resp.Diagnostics), "")
 	if resp.Diagnostics.HasError() || !ok || r.connection == nil {
 		return
 	}
-	if memory != nil {
-		holders = append(holders, memory.Holder)
+	if private != nil {
+		holders = append(holders, private.Holder)
 	}
 	ctx, cancel := decodeTimeouts(state.Timeouts, &resp.Diagnostics).during(ctx, forDelete)
 	defer cancel()
@@ -302,7 +302,7 @@ func (r *clusterClaimResource) ImportState(ctx context.Context, req resource.Imp
 			continue
 		}
 		model.Number, model.Clusters, model.Commit = types.NumberValue(new(big.Float).SetInt64(int64(len(claim.Clusters)))), textsValue(claim.Names()), types.StringValue(found.Commit)
-		rememberClaim(claim).keep(ctx, resp.Private, &resp.Diagnostics)
+		rememberClaim(claim).save(ctx, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 		return
 	}
@@ -310,7 +310,7 @@ func (r *clusterClaimResource) ImportState(ctx context.Context, req resource.Imp
 		"the repository has no record of a claim %q at path %q of branch %q that can be read", name, at.Path, at.Branch)))
 }
 
-// rememberClaim is the memory of a claim after an import.
-func rememberClaim(claim gitops.Claim) *claimMemory {
-	return &claimMemory{Holder: claim.Holder, Record: claim.Record, Clusters: claim.Names(), Environment: claim.Environment}
+// rememberClaim is the private state of a claim after an import.
+func rememberClaim(claim gitops.Claim) *claimPrivate {
+	return &claimPrivate{Holder: claim.Holder, Record: claim.Record, Clusters: claim.Names(), Environment: claim.Environment}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // remembered is what is kept of a fleet of the generator.
-func remembered(t testing.TB, assignments int) (*memory, *pipeline.Rendering) {
+func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Rendering) {
 	t.Helper()
 	decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(assignments, 1)))
 	if len(findings) > 0 {
@@ -36,7 +36,7 @@ func remembered(t testing.TB, assignments int) (*memory, *pipeline.Rendering) {
 		t.Fatal(found)
 	}
 	rendering := result.Render(pipeline.Destination{Owner: "all", Repo: &render.Repo{URL: "gitops.git", Branch: "main"}}, nil)
-	m := &memory{Trees: rendering.Wanted(), Records: map[string]string{}}
+	m := &assignmentPrivate{Trees: rendering.Wanted(), Records: map[string]string{}}
 	for host := range m.Trees {
 		m.Records[host] = fmt.Sprintf("%x", []byte(fmt.Sprintf("%-20.20s", host)))
 	}
@@ -55,13 +55,13 @@ func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 		noteAll(m)
 		checkSize(t, name, m, rendering, out)
 	}
-	imported := &memory{Trees: m.Trees, Records: m.Records}
+	imported := &assignmentPrivate{Trees: m.Trees, Records: m.Records}
 	noteAll(imported)
 	checkSize(t, "imported", imported, rendering, &rollout.Outcome{})
 }
 
 // noteAll keeps what the records say of folders, which 20 commits have changed. A tenth is written, as in a first stage.
-func noteAll(m *memory) {
+func noteAll(m *assignmentPrivate) {
 	records := map[rollout.Key]gitops.FolderRecord{}
 	for i, key := range m.Trees.Keys() {
 		before := sha256.Sum256([]byte(key.String()))
@@ -81,8 +81,8 @@ func noteAll(m *memory) {
 	m.noteWritten(records)
 }
 
-// rollingOut decides a change of all that a memory has, which is at the first of four stages.
-func rollingOut(t *testing.T, m *memory) *rollout.Outcome {
+// rollingOut decides a change of all that a private state has, which is at the first of four stages.
+func rollingOut(t *testing.T, m *assignmentPrivate) *rollout.Outcome {
 	t.Helper()
 	settings := &rollout.Settings{Stages: []rollout.Stage{
 		{Name: "a", Percent: 10, ReadyPercent: 100}, {Name: "b", Percent: 30, ReadyPercent: 100}, {Name: "c", Percent: 60, ReadyPercent: 100},
@@ -103,7 +103,7 @@ func rollingOut(t *testing.T, m *memory) *rollout.Outcome {
 	return out
 }
 
-func checkSize(t *testing.T, name string, m *memory, rendering *pipeline.Rendering, out *rollout.Outcome) {
+func checkSize(t *testing.T, name string, m *assignmentPrivate, rendering *pipeline.Rendering, out *rollout.Outcome) {
 	t.Helper()
 	text, err := m.seal()
 	if err != nil {
@@ -114,7 +114,7 @@ func checkSize(t *testing.T, name string, m *memory, rendering *pipeline.Renderi
 		t.Errorf("%s: rolling_out takes %d bytes, more than 400 KiB", name, said)
 	}
 	// The framework keeps a JSON object of base64 values, and Terraform the base64 of that.
-	private, err := json.Marshal(map[string][]byte{memoryKey: text})
+	private, err := json.Marshal(map[string][]byte{ownerEntry: text})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func checkSize(t *testing.T, name string, m *memory, rendering *pipeline.Renderi
 	}
 }
 
-func TestMemoryIsWhatItWas(t *testing.T) {
+func TestPrivateStateIsWhatItWas(t *testing.T) {
 	t.Parallel()
 	m, _ := remembered(t, 1000)
 	m.Label = "first"
@@ -137,7 +137,7 @@ func TestMemoryIsWhatItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := openMemory(text)
+	again, err := unseal(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,11 +164,11 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 		return known
 	}
 	nothing := found(func(*delivery.Known) {})
-	var none *memory
+	var none *assignmentPrivate
 	before := none.refreshed(nothing)
 	before.Model, before.Label = "{}", "first"
 	if none.equal(before) || before.equal(nil) {
-		t.Error("no memory is the same as one")
+		t.Error("no private state is the same as one")
 	}
 	after := before.refreshed(nothing)
 	if !before.equal(after) || after.Model != "{}" || after.Label != "first" {
@@ -204,7 +204,7 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read, err := openMemory(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
+	if read, err := unseal(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
 		t.Errorf("the fingerprint is not in private state: %v", err)
 	}
 	if after := m.refreshed(&delivery.Known{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) == nil {
@@ -216,9 +216,9 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 		t.Error("trees of records are taken for rendered")
 	}
 
-	var none *memory
+	var none *assignmentPrivate
 	for name, rendering := range map[string]*pipeline.Rendering{
-		"no memory":           none.rendering(rendering.Result, to, c),
+		"no private state":    none.rendering(rendering.Result, to, c),
 		"no provider":         m.rendering(rendering.Result, to, nil),
 		"another release":     m.rendering(rendering.Result, to, &connection{release: "1.0.1"}),
 		"another destination": m.rendering(rendering.Result, pipeline.Destination{Owner: "other", Repo: to.Repo}, c),
@@ -227,10 +227,13 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 			t.Errorf("%s: trees are taken for rendered", name)
 		}
 	}
-	for name, change := range map[string]func(*memory, *connection){
-		"a build for development":  func(_ *memory, c *connection) { c.release = "dev" },
-		"a folder that was kept":   func(m *memory, _ *connection) { m.Trees = m.Trees.Clone(); m.Trees[m.Trees.Keys()[0].Host] = nil },
-		"a host of another's more": func(m *memory, _ *connection) { m.Trees = m.Trees.Clone(); m.Trees["more"] = nil },
+	for name, change := range map[string]func(*assignmentPrivate, *connection){
+		"a build for development": func(_ *assignmentPrivate, c *connection) { c.release = "dev" },
+		"a folder that was kept": func(m *assignmentPrivate, _ *connection) {
+			m.Trees = m.Trees.Clone()
+			m.Trees[m.Trees.Keys()[0].Host] = nil
+		},
+		"a host of another's more": func(m *assignmentPrivate, _ *connection) { m.Trees = m.Trees.Clone(); m.Trees["more"] = nil },
 	} {
 		m, c := *m, &connection{release: c.release}
 		change(&m, c)
@@ -241,9 +244,9 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	}
 }
 
-func TestMemoryHoldsNoValue(t *testing.T) {
+func TestPrivateStateHoldsNoValue(t *testing.T) {
 	t.Parallel()
-	m := &memory{}
+	m := &assignmentPrivate{}
 	value := fleet.Value{Format: fleet.Format, Environment: "dev", Model: "{}", Config: map[string]string{"all": `{"KEY":"canary-value"}`}}
 	m.remember(&pipeline.Result{Value: value}, "", "")
 	if text := fmt.Sprint(m); strings.Contains(text, "canary-value") {
@@ -251,13 +254,13 @@ func TestMemoryHoldsNoValue(t *testing.T) {
 	}
 }
 
-func TestAMemoryThatCannotBeReadIsAnError(t *testing.T) {
+func TestPrivateStateThatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"no JSON": "{", "another format": `{"format":2,"data":""}`, "no ascii85": `{"format":1,"data":"!"}`,
 		"not packed": `{"format":1,"data":"aGVsbG8="}`,
 	} {
-		if _, err := openMemory([]byte(text)); err == nil {
+		if _, err := unseal([]byte(text)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -26,15 +26,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
-// memory is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It may be
-// large and is not for people, and a change of it is no change of the resource.
-type memory struct {
+// assignmentPrivate is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It
+// may be large and is not for people, and a change of it is no change of the resource.
+type assignmentPrivate struct {
 	Environment string            `json:"environment,omitempty"`
 	Label       string            `json:"label,omitempty"`   // name in the labels of what is rendered, where it is not the owner's
 	Trees       rollout.Trees     `json:"trees,omitempty"`   // as written
 	Records     map[string]string `json:"records,omitempty"` // ids of the records, by host
 	Holder      string            `json:"holder,omitempty"`  // in the records
-	Drift       driftMemory       `json:"drift,omitzero"`
+	Drift       savedDrift        `json:"drift,omitzero"`
 	Replaced    map[string]string `json:"replaced,omitempty"` // by an open pull request: "<host>/<deployment target>" to the tree before
 	Model       string            `json:"model,omitempty"`
 	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
@@ -43,24 +43,24 @@ type memory struct {
 	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil where nothing has been written yet
 	Provider    string            `json:"provider,omitempty"` // version that rendered
 	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
-	Constraints constraintMemory  `json:"constraints,omitzero"`
+	Constraints savedRules        `json:"constraints,omitzero"`
 	Proposed    bool              `json:"proposed,omitempty"` // what was written is in an open pull request
 	// Tip is a commit of the branch that has the folders as they are in Trees and Drift.
 	Tip string `json:"tip,omitempty"`
 	// Written is what the records say of folders that are under way in a rollout, by host and deployment target; of all,
 	// where the state was lost.
-	Written map[string]map[string]writtenMemory `json:"written,omitempty"`
+	Written map[string]map[string]savedRecord `json:"written,omitempty"`
 	// Changed is when the owner changed a folder last, as far as the state knows.
 	Changed time.Time `json:"changed,omitzero"`
 }
 
-// writtenMemory is what a rollout needs of a folder's record.
-type writtenMemory struct {
+// savedRecord is what a rollout needs of a folder's record.
+type savedRecord struct {
 	Changed time.Time `json:"changed,omitzero"`
 	Before  string    `json:"before,omitempty"` // the first digits of the tree before, where the state was lost
 }
 
-type driftMemory struct {
+type savedDrift struct {
 	Trees   map[string]string `json:"trees,omitempty"` // "<host>/<deployment target>" to the tree there, "" for none
 	Touched []string          `json:"touched,omitempty"`
 	Since   map[string]string `json:"since,omitempty"`
@@ -72,18 +72,18 @@ type driftMemory struct {
 }
 
 const (
-	memoryKey = "owner"
-	// memoryFormat is the format of the private state. A later format is not read: the repository's records are used
+	ownerEntry = "owner"
+	// privateFormat is the format of the private state. A later format is not read: the repository's records are used
 	// in its place.
-	memoryFormat = 1
-	// maxMemory bounds the unpacked size, since a state may have been edited.
-	maxMemory = 256 << 20
+	privateFormat = 1
+	// maxPrivate bounds the unpacked size, since a state may have been edited.
+	maxPrivate = 256 << 20
 )
 
-// sealed is a memory in private state, which must be JSON.
+// sealed is the form in which Terraform keeps the private state, which must be JSON.
 type sealed struct {
 	Format int    `json:"format"`
-	Data   string `json:"data"` // ascii85 of the gzipped JSON of a memory, without characters that JSON escapes
+	Data   string `json:"data"` // ascii85 of the gzipped JSON of that, without characters that JSON escapes
 }
 
 // Terraform and the framework encode the text twice in base64, so that each byte of it counts almost double.
@@ -98,13 +98,13 @@ type privateState interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// recall reads the memory; nil where there is none.
-func recall(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *memory {
-	text, diags := private.GetKey(ctx, memoryKey)
+// loadAssignment reads the private state; nil where there is none.
+func loadAssignment(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *assignmentPrivate {
+	text, diags := private.GetKey(ctx, ownerEntry)
 	if diagnostics.Append(diags...); text == nil || diags.HasError() {
 		return nil
 	}
-	m, err := openMemory(text)
+	m, err := unseal(text)
 	if err != nil {
 		diagnostics.AddWarning("Private state cannot be read",
 			sentence(fmt.Sprintf("what the assignment wrote is taken from the repository's records instead: %s", err)))
@@ -113,12 +113,12 @@ func recall(ctx context.Context, private privateState, diagnostics *diag.Diagnos
 	return m
 }
 
-func openMemory(text []byte) (*memory, error) {
+func unseal(text []byte) (*assignmentPrivate, error) {
 	var s sealed
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, err
 	}
-	if s.Format != memoryFormat {
+	if s.Format != privateFormat {
 		return nil, fmt.Errorf("it has format %d, of another version of the provider", s.Format)
 	}
 	text85 := []byte(fromJSONText.Replace(s.Data))
@@ -131,34 +131,34 @@ func openMemory(text []byte) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(io.LimitReader(unpacked, maxMemory))
+	content, err := io.ReadAll(io.LimitReader(unpacked, maxPrivate))
 	if err != nil {
 		return nil, err
 	}
-	m := &memory{}
+	m := &assignmentPrivate{}
 	if err := json.Unmarshal(content, m); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// keep writes the memory.
-func (m *memory) keep(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
+// save writes the private state.
+func (m *assignmentPrivate) save(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
 	text, err := m.seal()
 	if err != nil {
 		diagnostics.AddError("Private state cannot be written", err.Error())
 		return
 	}
-	diagnostics.Append(private.SetKey(ctx, memoryKey, text)...)
+	diagnostics.Append(private.SetKey(ctx, ownerEntry, text)...)
 }
 
-// compressors are used again, since creating one takes longer than compressing a small memory.
+// compressors are used again, since creating one takes longer than compressing a small text.
 var compressors = sync.Pool{New: func() any {
 	writer, _ := gzip.NewWriterLevel(io.Discard, gzip.BestCompression)
 	return writer
 }}
 
-func (m *memory) seal() ([]byte, error) {
+func (m *assignmentPrivate) seal() ([]byte, error) {
 	content, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -175,12 +175,12 @@ func (m *memory) seal() ([]byte, error) {
 	}
 	text85 := make([]byte, ascii85.MaxEncodedLen(packed.Len()))
 	text85 = text85[:ascii85.Encode(text85, packed.Bytes())]
-	return json.Marshal(sealed{Format: memoryFormat, Data: toJSONText.Replace(string(text85))})
+	return json.Marshal(sealed{Format: privateFormat, Data: toJSONText.Replace(string(text85))})
 }
 
-// refreshed is the memory with what a refresh has found. m may be nil.
-func (m *memory) refreshed(known *delivery.Known) *memory {
-	after := memory{Label: known.Label}
+// refreshed is the private state with what a refresh has found. m may be nil.
+func (m *assignmentPrivate) refreshed(known *delivery.Known) *assignmentPrivate {
+	after := assignmentPrivate{Label: known.Label}
 	if m != nil {
 		after = *m
 	}
@@ -196,15 +196,15 @@ func (m *memory) refreshed(known *delivery.Known) *memory {
 }
 
 // isLost says whether nothing is known of a rollout that may have been under way, so that the records have to tell.
-func (m *memory) isLost() bool { return m == nil || m.Rollout == nil && m.Model == "" }
+func (m *assignmentPrivate) isLost() bool { return m == nil || m.Rollout == nil && m.Model == "" }
 
 // needsRecords says whether the records have to be read, for a rollout that is under way or was lost.
-func (m *memory) needsRecords() bool {
+func (m *assignmentPrivate) needsRecords() bool {
 	return !m.Drift.Gone && (m.isLost() || len(m.Rollout.Targets) > 0)
 }
 
 // isUnderWay says whether a folder with this tree has been written by a rollout that is under way.
-func (m *memory) isUnderWay(key rollout.Key, tree string) bool {
+func (m *assignmentPrivate) isUnderWay(key rollout.Key, tree string) bool {
 	if m == nil || m.Rollout == nil || m.Rollout.Targets[key.DeploymentTarget] == nil {
 		return false
 	}
@@ -214,13 +214,13 @@ func (m *memory) isUnderWay(key rollout.Key, tree string) bool {
 
 // noteWritten keeps what a rollout needs of the records. A folder whose record has another tree is not written yet: a
 // pull request proposes it.
-func (m *memory) noteWritten(records map[rollout.Key]gitops.FolderRecord) {
+func (m *assignmentPrivate) noteWritten(records map[rollout.Key]gitops.FolderRecord) {
 	m.Written = nil
 	for key, record := range records {
 		if record.Changed.After(m.Changed) {
 			m.Changed = record.Changed
 		}
-		tree, written := m.Trees[key.Host][key.DeploymentTarget], writtenMemory{Changed: record.Changed}
+		tree, written := m.Trees[key.Host][key.DeploymentTarget], savedRecord{Changed: record.Changed}
 		switch {
 		case m.isLost():
 			written.Before = record.TreeBefore[:min(beforeDigits, len(record.TreeBefore))]
@@ -228,10 +228,10 @@ func (m *memory) noteWritten(records map[rollout.Key]gitops.FolderRecord) {
 			continue
 		}
 		if m.Written == nil {
-			m.Written = map[string]map[string]writtenMemory{}
+			m.Written = map[string]map[string]savedRecord{}
 		}
 		if m.Written[key.Host] == nil {
-			m.Written[key.Host] = map[string]writtenMemory{}
+			m.Written[key.Host] = map[string]savedRecord{}
 		}
 		m.Written[key.Host][key.DeploymentTarget] = written
 	}
@@ -242,7 +242,7 @@ const beforeDigits = 8
 
 // records is what noteWritten has kept, in the form of package rollout. Of the trees before, it has those that are wanted
 // again: nothing else is asked of them.
-func (m *memory) records(wanted rollout.Trees) map[rollout.Key]rollout.Record {
+func (m *assignmentPrivate) records(wanted rollout.Trees) map[rollout.Key]rollout.Record {
 	records := map[rollout.Key]rollout.Record{}
 	if m == nil {
 		return records
@@ -262,31 +262,31 @@ func (m *memory) records(wanted rollout.Trees) map[rollout.Key]rollout.Record {
 	return records
 }
 
-// equal says whether two memories are equal in the parts that a refresh changes. Tip is none of them: a branch on which
+// equal says whether two private states are equal in the parts that a refresh changes. Tip is none of them: a branch on which
 // others commit has changed nothing here.
-func (m *memory) equal(other *memory) bool {
+func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 	return m != nil && other != nil &&
 		maps.EqualFunc(m.Trees, other.Trees, maps.Equal[map[string]string]) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder &&
 		m.Drift.equal(other.Drift) && m.Proposed == other.Proposed &&
-		maps.EqualFunc(m.Written, other.Written, func(one, other map[string]writtenMemory) bool {
-			return maps.EqualFunc(one, other, func(a, b writtenMemory) bool { return a.Before == b.Before && a.Changed.Equal(b.Changed) })
+		maps.EqualFunc(m.Written, other.Written, func(one, other map[string]savedRecord) bool {
+			return maps.EqualFunc(one, other, func(a, b savedRecord) bool { return a.Before == b.Before && a.Changed.Equal(b.Changed) })
 		})
 }
 
-func (d driftMemory) equal(other driftMemory) bool {
+func (d savedDrift) equal(other savedDrift) bool {
 	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Gone == other.Gone && d.Request == other.Request && slices.Equal(d.Unsigned, other.Unsigned) &&
 		maps.EqualFunc(d.Found, other.Found, maps.Equal[map[string]string])
 }
 
 // remember notes the fleet that was written.
-func (m *memory) remember(result *pipeline.Result, gitopsRepo, version string) {
+func (m *assignmentPrivate) remember(result *pipeline.Result, gitopsRepo, version string) {
 	m.Environment, m.Model = result.Value.Environment, result.Value.Model
 	m.Config, m.Manifests = changes.Digest(result.Value.Config), hashesOf(result.Value.Manifests)
 	m.GitopsRepo, m.Provider = gitopsRepo, version
 }
 
-// recallFleet keeps the fleet that was rolled out last.
-func (m *memory) recallFleet(before *memory) {
+// keepFleet keeps the fleet that was rolled out last.
+func (m *assignmentPrivate) keepFleet(before *assignmentPrivate) {
 	m.Model, m.Config, m.Manifests = before.Model, before.Config, before.Manifests
 	m.GitopsRepo, m.Provider = before.GitopsRepo, before.Provider
 }
@@ -295,17 +295,17 @@ func (m *memory) recallFleet(before *memory) {
 const developmentRelease = "dev"
 
 // noteRendering notes the fingerprint of a rendering, where the written trees are all trees of the rendering.
-func (m *memory) noteRendering(rendering *pipeline.Rendering, c *connection) {
+func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, c *connection) {
 	m.Rendered = ""
 	if c.release != developmentRelease && maps.EqualFunc(m.Trees, rendering.Wanted(), maps.Equal[map[string]string]) {
 		m.Rendered = rendering.Result.Fingerprint(rendering.Destination, c.release)
 	}
 }
 
-// rendering returns the trees in the memory as a rendering, where this release has rendered and checked them from the
+// rendering returns the trees in the private state as a rendering, where this release has rendered and checked them from the
 // same fleet for the same destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan that
 // changes nothing.
-func (m *memory) rendering(result *pipeline.Result, to pipeline.Destination, c *connection) *pipeline.Rendering {
+func (m *assignmentPrivate) rendering(result *pipeline.Result, to pipeline.Destination, c *connection) *pipeline.Rendering {
 	if m == nil || m.Rendered == "" || c == nil || m.Rendered != result.Fingerprint(to, c.release) {
 		return nil
 	}
@@ -322,7 +322,7 @@ func hashesOf(texts map[string]string) map[string]string {
 }
 
 // version returns the fleet before the change, for the causes of changes; nil where it is not known.
-func (m *memory) version() *changes.Version {
+func (m *assignmentPrivate) version() *changes.Version {
 	if m == nil || m.Model == "" {
 		return nil
 	}
@@ -341,7 +341,7 @@ func (m *memory) version() *changes.Version {
 }
 
 // drift returns the drift in the form of package delivery.
-func (m *memory) drift() delivery.Drift {
+func (m *assignmentPrivate) drift() delivery.Drift {
 	drift := delivery.Drift{Touched: m.Drift.Touched, Gone: m.Drift.Gone, Request: m.Drift.Request, Found: m.Drift.Found, Unsigned: m.Drift.Unsigned}
 	for _, key := range m.Trees.Keys() {
 		name := key.String()
@@ -361,8 +361,8 @@ func (m *memory) drift() delivery.Drift {
 	return drift
 }
 
-func (m *memory) setDrift(drift delivery.Drift) {
-	m.Drift = driftMemory{Touched: drift.Touched, Gone: drift.Gone, Request: drift.Request, Found: drift.Found, Unsigned: drift.Unsigned}
+func (m *assignmentPrivate) setDrift(drift delivery.Drift) {
+	m.Drift = savedDrift{Touched: drift.Touched, Gone: drift.Gone, Request: drift.Request, Found: drift.Found, Unsigned: drift.Unsigned}
 	for key, tree := range drift.Trees {
 		if m.Drift.Trees == nil {
 			m.Drift.Trees = map[string]string{}
@@ -390,7 +390,7 @@ func textKeys(of map[rollout.Key]string) map[string]string {
 }
 
 // replaced returns what the pull request replaces in the form of package delivery.
-func (m *memory) replaced() map[rollout.Key]string {
+func (m *assignmentPrivate) replaced() map[rollout.Key]string {
 	replaced := make(map[rollout.Key]string, len(m.Replaced))
 	for name, tree := range m.Replaced {
 		if at := strings.LastIndexByte(name, '/'); at > 0 {

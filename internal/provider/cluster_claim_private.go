@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
-// claimMemory is the private state of a claim: what it wrote, and what the last refresh found of that.
-type claimMemory struct {
+// claimPrivate is the private state of a claim: what it wrote, and what the last refresh found of that.
+type claimPrivate struct {
 	Holder      string   `json:"holder"`
 	Record      string   `json:"record"`
 	Clusters    []string `json:"clusters"`
@@ -32,13 +32,13 @@ const (
 	replacedKey = "replaced"
 )
 
-// recallClaim reads the memory; nil where there is none.
-func recallClaim(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *claimMemory {
+// loadClaim reads the private state; nil where there is none.
+func loadClaim(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *claimPrivate {
 	text, diags := private.GetKey(ctx, claimKey)
 	if diagnostics.Append(diags...); text == nil || diags.HasError() {
 		return nil
 	}
-	m := &claimMemory{}
+	m := &claimPrivate{}
 	if err := json.Unmarshal(text, m); err != nil {
 		diagnostics.AddError("Private state cannot be read", sentence("what the claim has written is not known; import it again: "+err.Error()))
 		return nil
@@ -46,11 +46,11 @@ func recallClaim(ctx context.Context, private privateState, diagnostics *diag.Di
 	return m
 }
 
-func (m *claimMemory) keep(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
-	keepJSON(ctx, claimKey, m, private, diagnostics)
+func (m *claimPrivate) save(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) {
+	savePrivate(ctx, claimKey, m, private, diagnostics)
 }
 
-func keepJSON(ctx context.Context, key string, value any, private privateState, diagnostics *diag.Diagnostics) {
+func savePrivate(ctx context.Context, key string, value any, private privateState, diagnostics *diag.Diagnostics) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		diagnostics.AddError("Private state cannot be written", err.Error())
@@ -59,9 +59,9 @@ func keepJSON(ctx context.Context, key string, value any, private privateState, 
 	diagnostics.Append(private.SetKey(ctx, key, text)...)
 }
 
-// keepReplaced notes the holders whose record the new object takes over.
-func keepReplaced(ctx context.Context, holders []string, private privateState, diagnostics *diag.Diagnostics) {
-	keepJSON(ctx, replacedKey, holders, private, diagnostics)
+// saveReplaced notes the holders whose record the new object takes over.
+func saveReplaced(ctx context.Context, holders []string, private privateState, diagnostics *diag.Diagnostics) {
+	savePrivate(ctx, replacedKey, holders, private, diagnostics)
 }
 
 // takeReplaced reads the note, and removes it.
@@ -77,13 +77,13 @@ func takeReplaced(ctx context.Context, private privateState, diagnostics *diag.D
 	return holders
 }
 
-// known is what the memory has of a claim.
-func (m *claimMemory) known(claim delivery.Claim) delivery.KnownClaim {
+// known is what the private state has of a claim.
+func (m *claimPrivate) known(claim delivery.Claim) delivery.KnownClaim {
 	return delivery.KnownClaim{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
 }
 
 // see notes what a refresh has found.
-func (m *claimMemory) see(seen delivery.SeenClaim) {
+func (m *claimPrivate) see(seen delivery.SeenClaim) {
 	m.Touched, m.Foreign, m.Gone, m.Lost, m.Recorded, m.Unsigned = seen.Touched, seen.Foreign, seen.Gone, seen.Lost, nil, seen.Unsigned
 	if seen.Touched {
 		m.Recorded = seen.Clusters
@@ -91,9 +91,9 @@ func (m *claimMemory) see(seen delivery.SeenClaim) {
 }
 
 // held are the clusters that the claim has: those that it wrote, and those that were added to its record by hand.
-func (m *claimMemory) held() []string { return slices.Concat(m.Clusters, m.Recorded) }
+func (m *claimPrivate) held() []string { return slices.Concat(m.Clusters, m.Recorded) }
 
-// rememberClaimed is the memory after an apply.
-func rememberClaimed(holder, environment string, result gitops.ClaimResult) *claimMemory {
-	return &claimMemory{Holder: holder, Record: result.Record, Clusters: result.Clusters, Environment: environment}
+// rememberClaimed is the private state after an apply.
+func rememberClaimed(holder, environment string, result gitops.ClaimResult) *claimPrivate {
+	return &claimPrivate{Holder: holder, Record: result.Record, Clusters: result.Clusters, Environment: environment}
 }
