@@ -104,7 +104,7 @@ func (c *composer) take(one *container, from int, rank int32) {
 	for at := 0; at < len(one.steps); {
 		step := &one.steps[at]
 		met := &c.met[step.node]
-		enter := false
+		var enter bool
 		if met.generation != c.generation {
 			enter = c.meet(step, met, from, rank)
 		} else {
