@@ -166,8 +166,10 @@ func (s *sequence) allows(p *person, change *providertest.Change, said providert
 			case number != nil:
 				n, _ := strconv.Atoi(number[1])
 				shown += n
-			default:
-				shown++
+			default: // up to three by name
+				names, _, _ := strings.Cut(text, ", by ")
+				names, _, _ = strings.Cut(names, ", at ")
+				shown += strings.Count(names, ", ") + 1
 			}
 		}
 		if shown < len(folders) {
