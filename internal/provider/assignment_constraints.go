@@ -5,10 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/types"
-	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
@@ -155,11 +151,4 @@ func (r *constraintOutcome) remember(before *assignmentPrivate) savedRules {
 		return before.Constraints
 	}
 	return savedRules{Rules: r.digests, Kept: r.kept}
-}
-
-// constraintsOf returns the known rules of a fleet, and the names of those that are not known. all is true where none is
-// known.
-func constraintsOf(attribute types.Dynamic, diagnostics *diag.Diagnostics) (entries map[string]string, unknown []string, all bool) {
-	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)
-	return entriesIn(plain(object.Attributes()["constraints"]), diagnostics)
 }

@@ -157,14 +157,6 @@ func (t *task) fill(ctx context.Context, folders []changes.Folder, changed, back
 	}
 }
 
-func textsOf(files []git.File) []changes.File {
-	texts := make([]changes.File, len(files))
-	for i, file := range files {
-		texts[i] = changes.File{Name: file.Name, Content: file.Content}
-	}
-	return texts
-}
-
 // driftOf says what changed a folder that is only repaired.
 func (t *task) driftOf(key rollout.Key) string {
 	if t.known == nil || t.known.Trees[key.Host][key.DeploymentTarget] != t.intent.After[key.Host][key.DeploymentTarget] {
@@ -181,6 +173,3 @@ func (t *task) driftOf(key rollout.Key) string {
 	}
 	return "by hand"
 }
-
-// locationText is a location in the form of an import.
-func locationText(at delivery.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
@@ -35,10 +34,6 @@ func (t *task) checkAbout() {
 	}
 	t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
 		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
-}
-
-func aboutOf(owner delivery.Owner) observe.About {
-	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
 }
 
 // checkEvidence finds evidence of other clusters, and evidence that is older than what is deployed.

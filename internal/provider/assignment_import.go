@@ -3,10 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -57,20 +54,4 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 	m.setDrift(known.Drift)
 	m.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
-}
-
-// importedLocation reads "<url>#<branch>:<path>:<name>".
-func importedLocation(id string, diagnostics *diag.Diagnostics) (repo types.Dynamic, at delivery.Location, name string, ok bool) {
-	url, rest, _ := strings.Cut(id, "#")
-	parts := strings.Split(rest, ":")
-	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
-		diagnostics.AddError("Invalid import ID",
-			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
-		return types.DynamicNull(), delivery.Location{}, "", false
-	}
-	values := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
-	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
-	repo = types.DynamicValue(types.ObjectValueMust(texts, values))
-	at, ok = decodeLocation(repo, diagnostics)
-	return repo, at, parts[2], ok
 }

@@ -92,12 +92,6 @@ var (
 	fromJSONText = strings.NewReplacer("v", `"`, "w", "&", "x", "<", "y", ">", "~", `\`)
 )
 
-// privateState is the part of Terraform's private state that is used here.
-type privateState interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-}
-
 // loadAssignment reads the private state; nil where there is none.
 func loadAssignment(ctx context.Context, private privateState, diagnostics *diag.Diagnostics) *assignmentPrivate {
 	text, diags := private.GetKey(ctx, ownerEntry)

@@ -50,15 +50,6 @@ func (m *claimPrivate) save(ctx context.Context, private privateState, diagnosti
 	savePrivate(ctx, claimKey, m, private, diagnostics)
 }
 
-func savePrivate(ctx context.Context, key string, value any, private privateState, diagnostics *diag.Diagnostics) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		diagnostics.AddError("Private state cannot be written", err.Error())
-		return
-	}
-	diagnostics.Append(private.SetKey(ctx, key, text)...)
-}
-
 // saveReplaced notes the holders whose record the new object takes over.
 func saveReplaced(ctx context.Context, holders []string, private privateState, diagnostics *diag.Diagnostics) {
 	savePrivate(ctx, replacedKey, holders, private, diagnostics)

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -131,12 +130,4 @@ func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Res
 			Clusters: orEmpty(d.Clusters), Objects: orEmpty(d.Objects), Reason: d.Reason,
 		})
 	}
-}
-
-// timeText writes a time; "" for none.
-func timeText(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.UTC().Format(time.RFC3339)
 }

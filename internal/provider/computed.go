@@ -6,7 +6,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 )
 
@@ -15,17 +14,6 @@ var fleetPath = path.Root("fleet")
 
 // maxDiagnostics bounds how many of one kind are listed.
 const maxDiagnostics = 50
-
-// compute schedules and hydrates a fleet, and compiles its templates. It returns nil after an error.
-func (c *connection) compute(value fleet.Value, diagnostics *diag.Diagnostics) *pipeline.Result {
-	compute := pipeline.Compute
-	if c != nil {
-		compute = c.fleets.Compute
-	}
-	result, found := compute(value)
-	addErrors(diagnostics, found)
-	return result
-}
 
 func addErrors(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
 	for _, finding := range found {

@@ -200,7 +200,7 @@ func asksNoCluster(feedback types.Dynamic) bool {
 // question decodes the configuration.
 func (d *complianceDataSource) question(model *complianceModel, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
 	checkOwnerName(model.Name, diagnostics)
-	location, _ := (&assignmentModel{GitopsRepo: model.GitopsRepo}).location(diagnostics)
+	location, _ := decodeLocation(model.GitopsRepo, diagnostics)
 	q.Owner = delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString(), Location: location}
 	from := decodeFeedback(model.Feedback, diagnostics)
 	goal = decodeWait(model.Wait, diagnostics)

@@ -115,7 +115,7 @@ func (d *configSnapshotsDataSource) Read(ctx context.Context, req datasource.Rea
 	for _, key := range using {
 		uses[key] = true
 	}
-	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
+	wanted := narrowing{clusterType: model.ClusterType, cluster: model.Cluster, deploymentTarget: model.DeploymentTarget}
 	if wanted.check(computed.Fleet, &resp.Diagnostics); resp.Diagnostics.HasError() {
 		return
 	}

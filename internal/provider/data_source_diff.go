@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -87,7 +86,7 @@ func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	}
 	checkOwnerName(model.Name, diagnostics)
 	owner := delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString()}
-	owner.Location, _ = (&assignmentModel{GitopsRepo: model.GitopsRepo}).location(diagnostics)
+	owner.Location, _ = decodeLocation(model.GitopsRepo, diagnostics)
 	limit := int64(defaultDiff)
 	if !model.Limit.IsNull() {
 		limit = model.Limit.ValueInt64()
@@ -100,7 +99,7 @@ func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	if result == nil || diagnostics.HasError() {
 		return
 	}
-	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
+	wanted := narrowing{clusterType: model.ClusterType, cluster: model.Cluster, deploymentTarget: model.DeploymentTarget}
 	if wanted.check(result.Fleet, diagnostics); diagnostics.HasError() {
 		return
 	}
@@ -183,21 +182,4 @@ func (d *diffDataSource) folders(
 		folders[i].Before = textsOf(present[key])
 	}
 	return folders
-}
-
-// includesGone is includes for a folder that the fleet does not want any more.
-func (n narrowing) includesGone(key rollout.Key, result *pipeline.Result) bool {
-	cluster, isCluster := strings.CutPrefix(key.Host, "clusters/")
-	clusterType := key.Host
-	if isCluster {
-		clusterType = ""
-		for _, one := range result.Fleet.Clusters {
-			if one.Name == cluster {
-				clusterType = one.ClusterType
-			}
-		}
-	}
-	return (n.clusterType.IsNull() || n.clusterType.ValueString() == clusterType) &&
-		(n.cluster.IsNull() || isCluster && n.cluster.ValueString() == cluster) &&
-		(n.deploymentTarget.IsNull() || n.deploymentTarget.ValueString() == key.DeploymentTarget)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -65,21 +64,6 @@ type manifestsModel struct {
 	Files            map[string]string `tfsdk:"files"`
 }
 
-type renderedModel struct {
-	Format      types.String  `tfsdk:"format"`
-	Environment types.String  `tfsdk:"environment"`
-	Model       types.String  `tfsdk:"model"`
-	Config      *entriesModel `tfsdk:"config"`
-	Manifests   *entriesModel `tfsdk:"manifests"`
-}
-
-func (m renderedModel) value(diagnostics *diag.Diagnostics) fleet.Value {
-	return fleet.Value{
-		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
-		Config: m.Config.read(diagnostics), Manifests: m.Manifests.read(diagnostics),
-	}
-}
-
 // Read renders the fleet, and checks the files.
 func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var model manifestsModel
@@ -97,7 +81,7 @@ func (d *manifestsDataSource) Read(ctx context.Context, req datasource.ReadReque
 	if result == nil || resp.Diagnostics.HasError() {
 		return
 	}
-	wanted := narrowing{model.ClusterType, model.Cluster, model.DeploymentTarget}
+	wanted := narrowing{clusterType: model.ClusterType, cluster: model.Cluster, deploymentTarget: model.DeploymentTarget}
 	if wanted.check(result.Fleet, &resp.Diagnostics); resp.Diagnostics.HasError() {
 		return
 	}

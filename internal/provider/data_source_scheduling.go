@@ -2,8 +2,6 @@ package provider
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -258,16 +256,4 @@ func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequ
 		model.Assignments = assignedValue(result.Assignments)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
-}
-
-// hashOf is what the state has in place of a text that is not needed there.
-func hashOf(text string) string {
-	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
-}
-
-func orEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }

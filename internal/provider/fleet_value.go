@@ -3,6 +3,8 @@ package provider
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -10,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
@@ -112,4 +115,56 @@ func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string 
 			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
 	}
 	return entries
+}
+
+// decodeFleet reads what provider::flotilla::fleet or control_plane returned. known is false while its
+// model is not known.
+func decodeFleet(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value fleet.Value, known bool) {
+	given := plain(attribute)
+	if !isKnownNow(given) {
+		return fleet.Value{}, false
+	}
+	object, ok := given.(map[string]any)
+	_, hasModel := object["model"]
+	_, hasConfig := object["config"].(map[string]any)
+	if !ok || !hasModel || !hasConfig {
+		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet",
+			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
+		return fleet.Value{}, false
+	}
+	value.Format, _ = object["format"].(string)
+	value.Environment, _ = object["environment"].(string)
+	value.Model, _ = object["model"].(string)
+	var configUnknown bool
+	value.Config, _, configUnknown = entriesIn(object["config"], diagnostics)
+	value.Manifests, _, _ = entriesIn(object["manifests"], diagnostics)
+	value.Constraints, _, _ = entriesIn(object["constraints"], diagnostics)
+	if format := object["format"]; isKnownNow(format) {
+		if err := fleet.CheckFormat(value.Format); err != nil {
+			diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet", sentence(err.Error()))
+			return value, false
+		}
+	}
+	return value, value.Known() && !configUnknown
+}
+
+// entriesIn returns the entries of one kind that are known, and the names of those that are not, sorted. all is true where
+// none is known.
+func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]string, pending []string, all bool) {
+	object, _ := value.(map[string]any)
+	if !isKnownNow(value) || !isKnownNow(object["known"]) {
+		return nil, nil, true
+	}
+	if text, ok := object["known"].(string); ok {
+		known = knownEntries(text, diagnostics)
+	}
+	names, _ := object["pending"].(map[string]any)
+	return known, slices.Sorted(maps.Keys(names)), false
+}
+
+// constraintsOf returns the known rules of a fleet, and the names of those that are not known. all is true where none is
+// known.
+func constraintsOf(attribute types.Dynamic, diagnostics *diag.Diagnostics) (entries map[string]string, unknown []string, all bool) {
+	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)
+	return entriesIn(plain(object.Attributes()["constraints"]), diagnostics)
 }

@@ -1,70 +1,29 @@
+// Package largevalue takes large values past the plugin framework, between the server and what has or needs them.
 package provider
 
 import (
 	"context"
 
-	"github.com/hashicorp/terraform-plugin-framework/provider"
-	"github.com/hashicorp/terraform-plugin-framework/providerserver"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
 )
-
-// Server serves a provider by the plugin framework, except for large values, which package wire reads and writes: the
-// argument of provider::flotilla::fleet, and the assignments of flotilla_scheduling and flotilla_inventory. The
-// framework does everything else of these calls, including signatures, schemas, checks and errors; it gets a small
-// value in place of the large one.
-//
-// In a plan of 20,000 assignments that changes nothing, the framework took 2.3 s of processor for the first two.
-func Server(p provider.Provider) tfprotov6.ProviderServer {
-	return &server{ProviderServer: providerserver.NewProtocol6(p)()}
-}
-
-type server struct {
-	tfprotov6.ProviderServer
-}
-
-// CallFunction reads the argument of fleet. Where it cannot be read, the framework reads it and reports the error.
-func (s *server) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
-	if req.Name != fleetFunctionName || len(req.Arguments) != 1 || req.Arguments[0] == nil {
-		return s.ProviderServer.CallFunction(ctx, req)
-	}
-	argument, err := wire.Plain(req.Arguments[0].MsgPack)
-	if err != nil {
-		return s.ProviderServer.CallFunction(ctx, req)
-	}
-	seen, err := tfprotov6.NewDynamicValue(tftypes.DynamicPseudoType, tftypes.NewValue(tftypes.String, "read already"))
-	if err != nil {
-		return nil, err
-	}
-	return s.ProviderServer.CallFunction(context.WithValue(ctx, argumentKey{}, &readArgument{argument}),
-		&tfprotov6.CallFunctionRequest{Name: req.Name, Arguments: []*tfprotov6.DynamicValue{&seen}})
-}
 
 type (
 	argumentKey  struct{}
 	readArgument struct{ value any }
 )
 
-// argumentOf returns the argument that CallFunction has read; false where the framework reads it.
+// withArgument gives a function an argument that has been read.
+func withArgument(ctx context.Context, value any) context.Context {
+	return context.WithValue(ctx, argumentKey{}, &readArgument{value})
+}
+
+// argumentOf returns the argument that has been read; false where the framework reads it.
 func argumentOf(ctx context.Context) (any, bool) {
 	read, ok := ctx.Value(argumentKey{}).(*readArgument)
 	if !ok {
 		return nil, false
 	}
 	return read.value, true
-}
-
-// ReadDataSource adds the attribute that the data source has set aside.
-func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	aside := &asideAttribute{}
-	resp, err := s.ProviderServer.ReadDataSource(context.WithValue(ctx, asideKey{}, aside), req)
-	if err != nil || aside.value == nil {
-		return resp, err
-	}
-	resp.State.MsgPack, err = wire.Replace(resp.State.MsgPack, aside.name, aside.value)
-	return resp, err
 }
 
 type (
@@ -75,7 +34,13 @@ type (
 	}
 )
 
-// setAside keeps an attribute for ReadDataSource, so that the framework sees it as null. It returns false where the
+// withAside lets a data source set an attribute aside.
+func withAside(ctx context.Context) (context.Context, *asideAttribute) {
+	aside := &asideAttribute{}
+	return context.WithValue(ctx, asideKey{}, aside), aside
+}
+
+// setAside keeps an attribute for the server, so that the framework sees it as null. It returns false where the
 // framework must have the attribute.
 func setAside(ctx context.Context, name string, write func(*wire.Writer)) bool {
 	aside, ok := ctx.Value(asideKey{}).(*asideAttribute)

@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -10,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -86,4 +89,50 @@ func renderedFleetAttribute() schema.SingleNestedAttribute {
 	attribute := valuedFleetAttribute()
 	attribute.Attributes["manifests"] = entriesAttribute(false, "The manifests of the deployment targets, by full name.")
 	return attribute
+}
+
+// modelAttribute is the fleet of a data source that needs only the model. Terraform drops the other attributes, so that
+// an unknown value in them does not defer the data source to apply. further is added to the description of the model.
+func modelAttribute(further string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Required:            true,
+		MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
+		Attributes: map[string]schema.Attribute{
+			"format":      schema.StringAttribute{Optional: true, MarkdownDescription: "Format of the fleet."},
+			"environment": schema.StringAttribute{Required: true, MarkdownDescription: "Name of the environment."},
+			"model":       schema.StringAttribute{Required: true, MarkdownDescription: "Canonical JSON of the fleet. The state keeps its hash" + further + "."},
+		},
+	}
+}
+
+// includesGone is includes for a folder that the fleet does not want any more.
+func (n narrowing) includesGone(key rollout.Key, result *pipeline.Result) bool {
+	cluster, isCluster := strings.CutPrefix(key.Host, "clusters/")
+	clusterType := key.Host
+	if isCluster {
+		clusterType = ""
+		for _, one := range result.Fleet.Clusters {
+			if one.Name == cluster {
+				clusterType = one.ClusterType
+			}
+		}
+	}
+	return (n.clusterType.IsNull() || n.clusterType.ValueString() == clusterType) &&
+		(n.cluster.IsNull() || isCluster && n.cluster.ValueString() == cluster) &&
+		(n.deploymentTarget.IsNull() || n.deploymentTarget.ValueString() == key.DeploymentTarget)
+}
+
+type renderedModel struct {
+	Format      types.String  `tfsdk:"format"`
+	Environment types.String  `tfsdk:"environment"`
+	Model       types.String  `tfsdk:"model"`
+	Config      *entriesModel `tfsdk:"config"`
+	Manifests   *entriesModel `tfsdk:"manifests"`
+}
+
+func (m renderedModel) value(diagnostics *diag.Diagnostics) fleet.Value {
+	return fleet.Value{
+		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
+		Config: m.Config.read(diagnostics), Manifests: m.Manifests.read(diagnostics),
+	}
 }

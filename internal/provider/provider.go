@@ -4,23 +4,17 @@ package provider
 
 import (
 	"context"
-	"sync"
 
-	"github.com/hashicorp/terraform-plugin-framework/datasource"
-	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
 )
 
@@ -40,26 +34,6 @@ type flotilla struct {
 	git     []git.Option     // further ones, for tests
 	clock   compliance.Clock // another one, for tests
 }
-
-// connection is what resources and data sources have of the provider.
-type connection struct {
-	delivery *delivery.Client
-	sources  *source.Client
-	// complete is false while a credential is unknown, so that no request can be sent yet.
-	complete bool
-	clusters clusterSettings
-	release  string
-	fleets   pipeline.Cache
-	agents   agent.Cache
-	// createdObjects are the objects of the agents that this process has created, by cluster and object.
-	createdObjects sync.Map
-	// plannedRoots are the objects that follow folders, of the agents that this process has planned.
-	plannedRoots sync.Map
-	clock        compliance.Clock // nil: the wall clock
-}
-
-// canAsk says whether repositories and Git hosts can be asked already.
-func (c *connection) canAsk() bool { return c != nil && c.complete }
 
 // Metadata names the provider.
 func (p *flotilla) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -137,57 +111,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	resp.ResourceData, resp.DataSourceData = c, c
 }
 
-// userAgent is the User-Agent of requests: the provider, and its release.
-func userAgent(release string) string { return "terraform-provider-flotilla/" + release }
-
 // logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.
 func logDebug(ctx context.Context, message string, fields map[string]any) {
 	tflog.Debug(ctx, message, fields)
-}
-
-// Resources lists the constructors of all resources.
-func (p *flotilla) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{
-		newAgentResource,
-		newAssignmentResource,
-		newPromotionResource,
-		newClusterClaimResource,
-		clusterResource,
-		clusterTypeResource,
-		configContainerResource,
-		configSchemaResource,
-		constraintResource,
-		environmentResource,
-		targetPolicyResource,
-		templateResource,
-		workloadResource,
-		workspaceResource,
-	}
-}
-
-// DataSources lists the constructors of all data sources.
-func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
-	return []func() datasource.DataSource{
-		newComplianceDataSource,
-		newConfigSnapshotsDataSource,
-		newDiffDataSource,
-		newHistoryDataSource,
-		newInventoryDataSource,
-		newManifestsDataSource,
-		newOverviewDataSource,
-		newRepositoryFilesDataSource,
-		newSchedulingDataSource,
-	}
-}
-
-// Functions lists the constructors of all functions.
-func (p *flotilla) Functions(context.Context) []func() function.Function {
-	return []func() function.Function{
-		newAgentManifestsFunction,
-		newControlPlaneFunction,
-		newFleetFunction,
-		newMergeFunction,
-		newRegistrationsFunction,
-		newSelectorMatchesFunction,
-	}
 }

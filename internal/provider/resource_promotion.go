@@ -301,19 +301,3 @@ func (m *promotionModel) unknown() {
 	m.Promoted, m.Previous = types.DynamicUnknown(), types.DynamicUnknown()
 	m.WaitingFor, m.OpenedAt, m.PromotedAt = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 }
-
-func timeValue(at time.Time) types.String {
-	if at.IsZero() {
-		return types.StringNull()
-	}
-	return types.StringValue(at.UTC().Format(time.RFC3339))
-}
-
-// contentOf is a short hash of a value, for approvals.
-func contentOf(value any) string {
-	text, err := fleet.CanonicalJSON(value)
-	if err != nil {
-		return ""
-	}
-	return gate.Content(text)
-}

@@ -1,19 +1,24 @@
 package provider
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 )
 
 // plain turns a Terraform value into what internal/fleet reads: nil, bool, string, json.Number, []any,
@@ -136,4 +141,87 @@ func textsValue(texts []string) basetypes.ListValue {
 		values[i] = basetypes.NewStringValue(text)
 	}
 	return basetypes.NewListValueMust(basetypes.StringType{}, values)
+}
+
+// readStrictly reads an attribute that is an object whose type Terraform does not check. read is called where
+// there is one.
+func readStrictly(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*attributes.Object)) {
+	given := plain(value)
+	if given == nil {
+		return
+	}
+	reader := &attributes.Reader{}
+	if object := reader.Object(nil, given); object != nil {
+		read(object)
+		object.Finish()
+	}
+	addFindings(diagnostics, path.Root(attribute), "Invalid "+attribute, asInner(reader.Findings))
+}
+
+// asInner marks a path inside of a dynamic value, so that attributePath does not look for it in Terraform's schema.
+func asInner(findings fleet.Findings) fleet.Findings {
+	inner := make(fleet.Findings, len(findings))
+	for i, finding := range findings {
+		inner[i] = fleet.Finding{Message: finding.String()}
+	}
+	return inner
+}
+
+func checkOnDestroy(value types.String, diagnostics *diag.Diagnostics) {
+	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(onDestroy, text) {
+		diagnostics.AddAttributeError(path.Root("on_destroy"), "Invalid on_destroy",
+			sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(onDestroy, ", "), fleet.DidYouMean(text, onDestroy))))
+	}
+}
+
+// isKnownNow says whether a value itself is known. Values inside of it may not be.
+func isKnownNow(value any) bool {
+	_, unknown := value.(fleet.Unknown)
+	return !unknown
+}
+
+// onDestroy are the values of on_destroy.
+var onDestroy = []string{"delete", "keep"}
+
+// timeText writes a time; "" for none.
+func timeText(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+func timeValue(at time.Time) types.String {
+	if at.IsZero() {
+		return types.StringNull()
+	}
+	return types.StringValue(at.UTC().Format(time.RFC3339))
+}
+
+// contentOf is a short hash of a value, for approvals.
+func contentOf(value any) string {
+	text, err := fleet.CanonicalJSON(value)
+	if err != nil {
+		return ""
+	}
+	return gate.Content(text)
+}
+
+// hashOf is what the state has in place of a text that is not needed there.
+func hashOf(text string) string {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// checkLimit reports a limit that is less than 1.
+func checkLimit(limit types.Int64, diagnostics *diag.Diagnostics) {
+	if !limit.IsNull() && limit.ValueInt64() < 1 {
+		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
+	}
 }
