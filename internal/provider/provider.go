@@ -15,6 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
 )
 
@@ -48,7 +50,7 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Rancher Fleet or Zarf reconcile, and commits " +
 			"it to a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
-			"clusters": clustersAttribute(),
+			"clusters": connection.ClustersAttribute(),
 			"git":      gitAttribute(),
 		},
 	}
@@ -60,7 +62,7 @@ func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConf
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
 	decodeGit(value, &resp.Diagnostics)
-	decodeClusters(clusters, &resp.Diagnostics)
+	connection.DecodeClusters(clusters, &resp.Diagnostics)
 }
 
 // Configure reads credentials. It sends no request to a repository or a cluster.
@@ -69,17 +71,17 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("git"), &value)...)
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("clusters"), &clusters)...)
 	settings := decodeGit(value, &resp.Diagnostics)
-	reached := decodeClusters(clusters, &resp.Diagnostics)
-	reached.warnOfUnverified(&resp.Diagnostics)
+	reached := connection.DecodeClusters(clusters, &resp.Diagnostics)
+	reached.WarnOfUnverified(&resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	transport, err := git.NewHTTPTransport(git.HTTPOptions{CA: settings.certificates})
 	if err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", sentence("ca_certificates: "+err.Error()))
+		resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid certificates", tfvalue.Sentence("ca_certificates: "+err.Error()))
 		return
 	}
-	client := git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithUserAgent(userAgent(p.version)), git.WithLogger(logDebug)}, p.git...)...)
+	client := git.NewClient(append([]git.Option{git.WithHTTPTransport(transport), git.WithUserAgent(connection.UserAgent(p.version)), git.WithLogger(logDebug)}, p.git...)...)
 	options := []gitops.Option{gitops.WithGit(client)}
 	if p.clock != nil {
 		options = append(options, gitops.WithClock(p.clock.Now))
@@ -88,7 +90,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if settings.signingKey != "" {
 		signer, err = git.NewSigner(settings.signingKey, settings.passphrase)
 		if err != nil {
-			resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid signing key", sentence("signing_key: "+err.Error()))
+			resp.Diagnostics.AddAttributeError(path.Root("git"), "Invalid signing key", tfvalue.Sentence("signing_key: "+err.Error()))
 			return
 		}
 		options = append(options, gitops.WithSigner(signer))
@@ -100,13 +102,13 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		}
 		options = append(options, gitops.WithAllowedSigners(settings.signers))
 	}
-	c := &connection{
-		delivery: delivery.New(delivery.Options{
+	c := &connection.Connection{
+		Delivery: delivery.New(delivery.Options{
 			Git: gitops.NewClient(options...), Credentials: settings.credentials, Over: transport, Author: settings.author,
-			Release: p.version, UserAgent: userAgent(p.version),
+			Release: p.version, UserAgent: connection.UserAgent(p.version),
 		}),
-		sources:  source.NewClient(client, settings.credentials),
-		complete: settings.complete, clusters: reached, release: p.version, clock: p.clock,
+		Sources:  source.NewClient(client, settings.credentials),
+		Complete: settings.complete, Clusters: reached, Release: p.version, Clock: p.clock,
 	}
 	resp.ResourceData, resp.DataSourceData = c, c
 }

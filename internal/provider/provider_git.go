@@ -14,6 +14,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
 // gitSettings is the provider's attribute git: how repositories are reached, and who commits.
@@ -62,7 +63,7 @@ func gitAttribute() schema.Attribute {
 // decodeGit reads the attribute git, strictly. Environment variables are used for attributes that are not set.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 	settings := gitSettings{complete: true}
-	given := plain(value)
+	given := tfvalue.Plain(value)
 	object, isObject := given.(map[string]any)
 	switch {
 	case given == nil:
@@ -102,7 +103,7 @@ func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 }
 
 func reportGit(diagnostics *diag.Diagnostics, format string, arguments ...any) {
-	diagnostics.AddAttributeError(path.Root("git"), "Invalid git", sentence(fmt.Sprintf(format, arguments...)))
+	diagnostics.AddAttributeError(path.Root("git"), "Invalid git", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
 }
 
 // texts reads the attributes of an object that are texts. What is not known makes the settings incomplete.

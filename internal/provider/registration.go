@@ -6,51 +6,67 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/assignment"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/clusterclaim"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/configsnapshots"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/diff"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/functions"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/history"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/inventory"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/manifests"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/promotion"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repositoryfiles"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/scheduling"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/stateonly"
 )
 
 // Resources lists the constructors of all resources.
 func (p *flotilla) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{
-		newAgentResource,
-		newAssignmentResource,
-		newPromotionResource,
-		newClusterClaimResource,
-		clusterResource,
-		clusterTypeResource,
-		configContainerResource,
-		configSchemaResource,
-		constraintResource,
-		environmentResource,
-		targetPolicyResource,
-		templateResource,
-		workloadResource,
-		workspaceResource,
+		agent.New,
+		assignment.New,
+		promotion.New,
+		clusterclaim.New,
+		stateonly.Cluster,
+		stateonly.ClusterType,
+		stateonly.ConfigContainer,
+		stateonly.ConfigSchema,
+		stateonly.Constraint,
+		stateonly.Environment,
+		stateonly.TargetPolicy,
+		stateonly.Template,
+		stateonly.Workload,
+		stateonly.Workspace,
 	}
 }
 
 // DataSources lists the constructors of all data sources.
 func (p *flotilla) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
-		newComplianceDataSource,
-		newConfigSnapshotsDataSource,
-		newDiffDataSource,
-		newHistoryDataSource,
-		newInventoryDataSource,
-		newManifestsDataSource,
-		newOverviewDataSource,
-		newRepositoryFilesDataSource,
-		newSchedulingDataSource,
+		compliance.New,
+		configsnapshots.New,
+		diff.New,
+		history.New,
+		inventory.New,
+		manifests.New,
+		overview.New,
+		repositoryfiles.New,
+		scheduling.New,
 	}
 }
 
 // Functions lists the constructors of all functions.
 func (p *flotilla) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
-		newAgentManifestsFunction,
-		newControlPlaneFunction,
-		newFleetFunction,
-		newMergeFunction,
-		newRegistrationsFunction,
-		newSelectorMatchesFunction,
+		functions.NewAgentManifests,
+		functions.NewControlPlane,
+		functions.NewFleet,
+		functions.NewMerge,
+		functions.NewRegistrations,
+		functions.NewSelectorMatches,
 	}
 }

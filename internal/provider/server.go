@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/functions"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
 )
 
@@ -27,7 +29,7 @@ type server struct {
 
 // CallFunction reads the argument of fleet. Where it cannot be read, the framework reads it and reports the error.
 func (s *server) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
-	if req.Name != fleetFunctionName || len(req.Arguments) != 1 || req.Arguments[0] == nil {
+	if req.Name != functions.FleetName || len(req.Arguments) != 1 || req.Arguments[0] == nil {
 		return s.ProviderServer.CallFunction(ctx, req)
 	}
 	argument, err := wire.Plain(req.Arguments[0].MsgPack)
@@ -38,17 +40,17 @@ func (s *server) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRe
 	if err != nil {
 		return nil, err
 	}
-	return s.ProviderServer.CallFunction(withArgument(ctx, argument),
+	return s.ProviderServer.CallFunction(largevalue.WithArgument(ctx, argument),
 		&tfprotov6.CallFunctionRequest{Name: req.Name, Arguments: []*tfprotov6.DynamicValue{&seen}})
 }
 
 // ReadDataSource adds the attribute that the data source has set aside.
 func (s *server) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	ctx, aside := withAside(ctx)
+	ctx, aside := largevalue.WithAside(ctx)
 	resp, err := s.ProviderServer.ReadDataSource(ctx, req)
-	if err != nil || aside.value == nil {
+	if err != nil || aside.Value == nil {
 		return resp, err
 	}
-	resp.State.MsgPack, err = wire.Replace(resp.State.MsgPack, aside.name, aside.value)
+	resp.State.MsgPack, err = wire.Replace(resp.State.MsgPack, aside.Name, aside.Value)
 	return resp, err
 }

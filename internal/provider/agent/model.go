@@ -1,0 +1,375 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+)
+
+// agentPrivate is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
+type agentPrivate struct {
+	Records []onboarding.Record    `json:"records,omitempty"`
+	UIDs    map[agent.Where]string `json:"uids,omitempty"`
+	// Shape lists the credentials that were given, by their paths: never a value.
+	Shape []string         `json:"shape,omitempty"`
+	Drift onboarding.Drift `json:"drift,omitzero"`
+	// Reached is how the hub reaches the cluster, as it was last applied.
+	Reached clusterAccess `json:"reached,omitzero"`
+}
+
+// appliedObject is an object on a cluster, by the uid of the cluster.
+type appliedObject struct {
+	uid string
+	id  agent.ID
+}
+
+func (m *agentPrivate) identityOf(record *onboarding.Record) appliedObject {
+	return appliedObject{m.UIDs[record.Where], record.ID()}
+}
+
+// clusterAccess says how a cluster is reached, without credentials.
+type clusterAccess struct {
+	Server        string `json:"server,omitempty"`
+	CA            string `json:"ca,omitempty"`
+	TLSServerName string `json:"tls_server_name,omitempty"`
+}
+
+// accessOf returns how a cluster of the provider is reached.
+func accessOf(clusters *connection.Clusters, name string) clusterAccess {
+	known, isKnown := clusters.Known[name]
+	if !isKnown || known.Kubeconfig != "" {
+		return clusterAccess{}
+	}
+	return clusterAccess{known.Host, known.ClusterCACertificate, known.TLSServerName}
+}
+
+// clusters returns settings of a provider that reaches the cluster in this way.
+func (r clusterAccess) clusters(name string) *connection.Clusters {
+	known := map[string]kube.Cluster{}
+	if r != (clusterAccess{}) {
+		known[name] = kube.Cluster{Host: r.Server, ClusterCACertificate: r.CA, TLSServerName: r.TLSServerName}
+	}
+	return &connection.Clusters{Known: known}
+}
+
+const agentEntry = "agent"
+
+// loadAgent reads the private state; an empty one where there is none.
+func loadAgent(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *agentPrivate {
+	m := &agentPrivate{}
+	text, diags := private.GetKey(ctx, agentEntry)
+	diagnostics.Append(diags...)
+	if text != nil && json.Unmarshal(text, m) != nil {
+		diagnostics.AddWarning("Private state cannot be read", "What was applied to the cluster is read from the cluster instead.")
+		return &agentPrivate{}
+	}
+	return m
+}
+
+func (m *agentPrivate) save(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) {
+	privatestate.Save(ctx, agentEntry, m, private, diagnostics)
+}
+
+func (m *agentPrivate) equal(other *agentPrivate) bool {
+	one, err := json.Marshal(m)
+	another, otherErr := json.Marshal(other)
+	return err == nil && otherErr == nil && string(one) == string(another)
+}
+
+// isOnHub says whether the agent is on another cluster, which alone reaches the cluster.
+func (m *agentModel) isOnHub() bool { return reconciler.Named(m.Reconciler.ValueString()).OnHub() }
+
+// checkHub finds a hub without its reconciler, and the reconciler without a hub.
+func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
+	isHub := m.isOnHub()
+	switch {
+	case m.Reconciler.IsUnknown() || m.Hub.IsUnknown():
+	case isHub && m.Hub.ValueString() == "":
+		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent",
+			`hub is required with reconciler = "argocd-hub": the name of the cluster that has Argo CD, an entry of the provider's clusters.`)
+	case !isHub && !m.Hub.IsNull():
+		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is for reconciler = "argocd-hub" only.`)
+	case isHub && m.Hub.ValueString() == m.Cluster.ValueString() && !m.Cluster.IsUnknown():
+		diagnostics.AddAttributeError(path.Root("hub"), "Invalid agent", `hub is the cluster itself: reconciler = "argocd" is for an Argo CD in the cluster.`)
+	}
+}
+
+// What a destroy does with a cluster that cannot be reached.
+const (
+	failUnreachable = "fail"
+	forgetCluster   = "forget"
+)
+
+func (m *agentModel) checkOnUnreachable(diagnostics *diag.Diagnostics) {
+	values := []string{failUnreachable, forgetCluster}
+	if text := m.OnUnreachable.ValueString(); !m.OnUnreachable.IsNull() && !m.OnUnreachable.IsUnknown() && !slices.Contains(values, text) {
+		diagnostics.AddAttributeError(path.Root("on_unreachable"), "Invalid on_unreachable",
+			tfvalue.Sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(values, ", "), fleet.DidYouMean(text, values))))
+	}
+}
+
+// settings decodes the settings of the agent. known is false while some of them are not known yet. clusters are those of
+// the provider, from which a hub gets how it reaches the cluster; nil before they are known.
+func (m *agentModel) settings(clusters *connection.Clusters, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
+	return m.settingsWith(m.secrets(diagnostics), clusters, diagnostics)
+}
+
+// secrets are the parts of credentials_wo: for the repository, and by the attribute that they belong to.
+func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
+	switch given := tfvalue.Plain(m.Secrets).(type) {
+	case nil:
+		return nil
+	case fleet.Unknown:
+		return map[string]any{"credentials": given}
+	case map[string]any:
+		repository := maps.Clone(given)
+		delete(repository, "feedback")
+		delete(repository, "registration")
+		all := map[string]any{"feedback": given["feedback"], "registration": given["registration"]}
+		if len(repository) > 0 {
+			all["credentials"] = repository
+		}
+		return all
+	}
+	diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", "Must be an object, such as { token = var.token }.")
+	return nil
+}
+
+func (m *agentModel) settingsWith(secrets map[string]any, clusters *connection.Clusters, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {
+	value := map[string]any{
+		"credentials":  secrets["credentials"],
+		"feedback":     m.join("feedback", m.Feedback, secrets, diagnostics),
+		"registration": m.registration(m.join("registration", m.Registration, secrets, diagnostics), clusters),
+	}
+	for name, attribute := range map[string]attr.Value{
+		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "environment": m.Environment, "name": m.Name, "namespace": m.Namespace,
+		"interval": m.Interval, "timeout": m.Timeout, "gitops_repo": m.GitopsRepo, "install": m.Install,
+	} {
+		value[name] = tfvalue.Plain(attribute)
+	}
+	tfvalue.ReadStrictly("credentials", m.Credentials, diagnostics, func(o *attributes.Object) { value["credentials_secret"], _ = o.Value("secret") })
+	maps.DeleteFunc(value, func(_ string, given any) bool { return given == nil })
+	settings, known, problems := agent.Decode(value)
+	addAgentProblems(diagnostics, problems)
+	return settings, known
+}
+
+// join adds the secrets of an attribute to its other values.
+func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[string]any, diagnostics *diag.Diagnostics) any {
+	given, secret := tfvalue.Plain(attribute), secrets[name]
+	if given == nil || secret == nil {
+		if given == nil {
+			return secret
+		}
+		return given
+	}
+	object, isObject := given.(map[string]any)
+	hidden, isHidden := secret.(map[string]any)
+	if !isObject || !isHidden {
+		if !isHidden && fleet.IsKnown(secret) {
+			diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", name+" must be an object.")
+		}
+		if !fleet.IsKnown(secret) {
+			return secret
+		}
+		return given
+	}
+	joined := maps.Clone(object)
+	for key, value := range hidden {
+		if joined[key] != nil && value != nil {
+			diagnostics.AddAttributeError(path.Root("credentials_wo"), "Invalid agent", fmt.Sprintf("%s.%s is given twice: in credentials_wo, and in %s.", name, key, name))
+		}
+		joined[key] = value
+	}
+	return joined
+}
+
+// registration completes the given registration with how the provider itself reaches the cluster.
+func (m *agentModel) registration(given any, clusters *connection.Clusters) any {
+	object, isObject := given.(map[string]any)
+	if !m.isOnHub() || given != nil && !isObject {
+		return given
+	}
+	full := map[string]any{}
+	name := m.Cluster.ValueString()
+	if clusters == nil || clusters.Unknown || clusters.Waiting[name] || m.Cluster.IsUnknown() {
+		if object["server"] == nil {
+			full["server"] = fleet.Unknown{}
+		}
+	} else {
+		by := accessOf(clusters, name)
+		for key, text := range map[string]string{"server": by.Server, "cluster_ca_certificate": by.CA, "tls_server_name": by.TLSServerName} {
+			if text != "" {
+				full[key] = text
+			}
+		}
+	}
+	for key, value := range object {
+		if value != nil {
+			full[key] = value
+		}
+	}
+	return full
+}
+
+// agentAttributes are the attributes of settings that have another name in the resource.
+var agentAttributes = map[string]string{"credentials": "credentials_wo", "credentials_secret": "credentials"}
+
+// addAgentProblems reports the problems of settings, each at its attribute.
+func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
+	for _, problem := range problems {
+		name := problem.Path
+		if end := strings.IndexAny(name, ".["); end >= 0 {
+			name = name[:end]
+		}
+		at, text := problem.Path, problem.Message
+		if given, renamed := agentAttributes[name]; renamed {
+			at, name = strings.Replace(at, name, given, 1), given
+		}
+		switch word, _, _ := strings.Cut(text, " "); {
+		case at == "":
+		case slices.Contains([]string{"is", "must", "has", "holds", "cannot"}, word):
+			text = at + " " + text // a clause whose subject is the attribute
+		default:
+			text = at + ": " + text
+		}
+		attribute := path.Root(cmp.Or(name, "cluster"))
+		if problem.Warning {
+			diagnostics.AddAttributeWarning(attribute, "Agent may not do what you expect", tfvalue.Sentence(text))
+			continue
+		}
+		diagnostics.AddAttributeError(attribute, "Invalid agent", tfvalue.Sentence(text))
+	}
+}
+
+// renderer renders objects from settings.
+type renderer func(agent.Settings) ([]agent.Object, []agent.Problem)
+
+// renderAgent renders the objects of settings, and reports the problems.
+func renderAgent(render renderer, settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
+	objects, problems := render(settings)
+	addAgentProblems(diagnostics, problems)
+	return objects
+}
+
+// shapeOf lists the credentials that are given, by their paths.
+func shapeOf(secrets map[string]any) []string {
+	var shape []string
+	var walk func(at string, value any)
+	walk = func(at string, value any) {
+		object, isObject := value.(map[string]any)
+		if !isObject {
+			if value != nil {
+				shape = append(shape, at)
+			}
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			walk(strings.TrimPrefix(at+"."+key, "."), object[key])
+		}
+	}
+	walk("", secrets)
+	return shape
+}
+
+// placeholders are values in place of credentials. The same objects are rendered with them, but without secrets.
+func placeholders(shape []string) map[string]any {
+	all := map[string]any{}
+	for _, at := range shape {
+		object := all
+		keys := strings.Split(at, ".")
+		for _, key := range keys[:len(keys)-1] {
+			inner, ok := object[key].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				object[key] = inner
+			}
+			object = inner
+		}
+		object[keys[len(keys)-1]] = standIn(keys[len(keys)-1])
+	}
+	return all
+}
+
+func standIn(key string) any {
+	switch key {
+	case "ssh_private_key", "private_key", "client_key":
+		return "-----BEGIN PRIVATE KEY-----\nunknown\n-----END PRIVATE KEY-----\n"
+	case "ca_certificates", "client_certificate":
+		return "-----BEGIN CERTIFICATE-----\nunknown\n-----END CERTIFICATE-----\n"
+	case "id", "installation_id":
+		return "1"
+	case "url":
+		return "https://unknown.invalid"
+	case "insecure":
+		return true
+	}
+	return "unknown"
+}
+
+// hiddenIn returns the texts that must be in no error: credentials, and texts of objects with credentials in them, such as
+// the JSON in Argo CD's Secret of a cluster.
+func hiddenIn(secrets map[string]any, objects []agent.Object) []string {
+	hidden := slices.DeleteFunc(credentialsIn(secrets), func(text string) bool { return text == "" })
+	var held []string
+	for i := range objects {
+		if objects[i].GetKind() != "Secret" {
+			continue
+		}
+		texts, _, _ := unstructured.NestedStringMap(objects[i].Object, "stringData")
+		for _, text := range texts {
+			if slices.ContainsFunc(hidden, func(secret string) bool { return strings.Contains(text, secret) }) {
+				held = append(held, text)
+			}
+		}
+	}
+	return append(hidden, held...)
+}
+
+// credentialsIn are the texts of credentials that are secret.
+func credentialsIn(secrets map[string]any) []string {
+	var hidden []string
+	var walk func(key string, value any)
+	walk = func(key string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for inner, element := range value {
+				walk(inner, element)
+			}
+		case string:
+			if key != "username" && key != "id" && key != "installation_id" && key != "url" && key != "ssh_known_hosts" && key != "ca_certificates" {
+				hidden = append(hidden, value, strings.TrimSpace(value))
+			}
+		}
+	}
+	walk("", secrets)
+	slices.Sort(hidden)
+	return slices.Compact(hidden)
+}
+
+// target is a cluster that an agent's objects are for.
+type target struct {
+	where   agent.Where
+	name    string
+	cluster kube.Cluster
+}

@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// remove removes the applied objects from the clusters. A cluster that the provider's clusters do not name any more is
+// gone; one that cannot be reached may be there with its agent and its credentials, so that is an error, unless
+// on_unreachable says to forget it.
+func (t *agentTask) remove(ctx context.Context, before *agentPrivate) {
+	m := t.model
+	targets, waits, missing := t.targets()
+	records := before.Records
+	if len(records) == 0 {
+		objects := t.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
+		for i := range objects {
+			records = append(records, onboarding.RecordOf(&objects[i]))
+		}
+	}
+	named := t.names()[0]
+	switch {
+	case len(missing) > 0:
+		t.warnForgotten(fmt.Sprintf("The provider's clusters do not name cluster %q any more.", named.name.ValueString()), records)
+		return
+	case waits && t.forgets():
+		t.warnForgotten(fmt.Sprintf("It is not known yet how cluster %q is reached.", named.name.ValueString()), records)
+		return
+	case waits:
+		t.addUnreachable(named.attribute, fmt.Sprintf("It is not known yet how cluster %q is reached.", named.name.ValueString()))
+		return
+	}
+	removal := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
+	var notes []string
+	err := connect(ctx, targets, t.asking(remaining(ctx)), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
+		notes, err = onboarding.Remove(ctx, clusters, removal)
+		return err
+	})
+	t.warnOf(notes)
+	for _, failure := range onboarding.FailuresOf(err) {
+		switch {
+		case failure.Cause != onboarding.CauseCluster:
+			t.addFailure(failure)
+		case t.forgets() && (failure.Reason() == kube.ReasonUnreachable || failure.Reason() == kube.ReasonTimeout):
+			t.warnForgotten(t.sentence(failure), records)
+		default:
+			t.addUnreachable(t.attributeOf(failure), t.sentence(failure))
+		}
+	}
+}
+
+// forgets says whether a cluster that cannot be reached is left as it is when its agent is destroyed.
+func (t *agentTask) forgets() bool { return t.model.OnUnreachable.ValueString() == forgetCluster }
+
+// addUnreachable reports that a destroy has not reached a cluster, and what to do about it.
+func (t *agentTask) addUnreachable(attribute, why string) {
+	t.diagnostics.AddAttributeError(path.Root(attribute), "Cluster cannot be reached", why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
+		"there nor from the state. Try again when the cluster can be reached. If it does not exist any more, take it out of the provider's clusters. To give up its agent as "+
+		"it is, use `terraform state rm`, or a removed block with destroy = false. For clusters that come and go, apply on_unreachable = \"forget\" before the destroy.")
+}
+
+// warnForgotten says which objects may be left on a cluster that was not asked.
+func (t *agentTask) warnForgotten(why string, records []onboarding.Record) {
+	var left, credentials []string
+	for i := range records {
+		if id := records[i].ID().String(); records[i].Part == agent.Credential {
+			credentials = append(credentials, id)
+		} else {
+			left = append(left, id)
+		}
+	}
+	text := why + " Its agent is removed from the state, and nothing was removed from the cluster."
+	if all := slices.Concat(credentials, left); len(all) > 0 {
+		text += fmt.Sprintf(" If the cluster still exists, it goes on following its folders, and these objects are left there: %s.", wording.List(all, wording.Named))
+	}
+	if len(credentials) > 0 {
+		text += " Revoke the credentials in " + wording.List(credentials, wording.Named) + "."
+	}
+	t.diagnostics.AddAttributeWarning(path.Root(t.names()[0].attribute), "Cluster is given up", text)
+}

@@ -1,0 +1,156 @@
+package assignment
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// savedRules is what private state has about the constraints. Rules that hold are not evaluated again while
+// neither they nor the rendered folders change.
+type savedRules struct {
+	Rules map[string]string `json:"rules,omitempty"` // hashes of the rules of the last apply, by name
+	Kept  string            `json:"kept,omitempty"`  // fingerprint of what kept all of Rules that are enforced
+}
+
+// constraintOutcome is what a plan or an apply has found about the fleet's constraints.
+type constraintOutcome struct {
+	digests    map[string]string
+	difference constraint.Difference
+	unknown    bool                // some rules are not known yet
+	results    *constraint.Results // of the rules that had to be evaluated
+	kept       string              // see savedRules
+}
+
+// checkConstraints evaluates the fleet's constraints. A violation of an enforced one is an error, except where the plan
+// only removes folders or rolls back, since that may repair the violation.
+func (t *task) checkConstraints(ctx context.Context, applies bool) {
+	if t.result == nil {
+		return
+	}
+	entries, unknown, allUnknown := fleetvalue.Constraints(t.model.Fleet, t.diagnostics)
+	r := &constraintOutcome{digests: hashesOf(entries), unknown: allUnknown || len(unknown) > 0}
+	t.ruling = r
+	before := savedRules{}
+	if t.private != nil {
+		before = t.private.Constraints
+	}
+	if t.private != nil && t.private.Model != "" { // else an import, which is to change nothing
+		r.difference = constraint.Compare(before.Rules, r.digests, unknown, allUnknown)
+	} else {
+		r.difference = constraint.Compare(r.digests, r.digests, unknown, allUnknown)
+	}
+	if len(entries) == 0 {
+		return
+	}
+	fingerprint := ""
+	if t.connection != nil && t.connection.Release != developmentRelease {
+		fingerprint = t.result.Fingerprint(t.rendering.Destination, t.connection.Release)
+	}
+	if fingerprint != "" && before.Kept == fingerprint && maps.EqualFunc(t.intent.After, t.current, maps.Equal[map[string]string]) {
+		maps.DeleteFunc(entries, func(name, _ string) bool { return before.Rules[name] == r.digests[name] })
+	}
+	results, found := t.result.Constraints(ctx, entries, t.rendering.Destination)
+	if fleetvalue.AddErrors(t.diagnostics, found); results == nil {
+		return
+	}
+	r.results = results
+	if t.enforce(applies) {
+		r.kept = fingerprint
+	}
+}
+
+// allDecided says that all rules are known and decided, so that the apply will show the same lines.
+func (r *constraintOutcome) allDecided() bool {
+	return r == nil || !r.unknown && (r.results == nil ||
+		!slices.ContainsFunc(r.results.Rules, func(rule constraint.Result) bool { return rule.Undecided > 0 }))
+}
+
+// enforce returns false where an enforced rule is violated, or may be.
+func (t *task) enforce(applies bool) bool {
+	kept, mends := true, t.onlyRemovesOrRollsBack()
+	for i := range t.ruling.results.Rules {
+		rule := &t.ruling.results.Rules[i]
+		switch {
+		case !rule.Enforced():
+		case !rule.Holds() && mends:
+			kept = false
+			t.diagnostics.AddAttributeWarning(fleetvalue.Path, "Constraint is violated",
+				tfvalue.Sentence(rule.Report())+"\n\nThis plan only removes folders or rolls back, so it is not held.")
+		case !rule.Holds():
+			kept = false
+			t.diagnostics.AddAttributeError(fleetvalue.Path, "Constraint is violated",
+				tfvalue.Sentence(rule.Report())+"\n\nNothing is written. Mend what violates it, or set mode = \"inform\" on the constraint. "+
+					"To destroy a fleet that violates it, add -refresh=false.")
+		case rule.Undecided > 0:
+			kept = false
+			if applies {
+				t.diagnostics.AddAttributeError(fleetvalue.Path, "Constraint cannot be decided", tfvalue.Sentence(rule.Undecidable())+" Nothing was written.")
+			}
+		}
+	}
+	return kept
+}
+
+// onlyRemovesOrRollsBack says whether all folders that change are removed or rolled back.
+func (t *task) onlyRemovesOrRollsBack() bool {
+	if t.known == nil || t.known.Owner.Location != t.intent.Owner.Location || t.known.Drift.Gone {
+		return false
+	}
+	changed := false
+	for host, targets := range t.decisions {
+		for target, decision := range targets {
+			had := t.current[host][target]
+			switch {
+			case decision.Action == rollout.Keep || decision.Tree != "" && decision.Tree == had:
+			case decision.Action != rollout.RollBack:
+				return false
+			default:
+				changed = true
+			}
+		}
+	}
+	return changed || t.current.Count() > t.intent.After.Count()
+}
+
+// constraintLines returns a plan's lines about the constraints that concern these folders; about all constraints where there are none.
+func (t *task) constraintLines(folders []rollout.Key) []string {
+	if t.ruling == nil {
+		return nil
+	}
+	hosts, targets, keys := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	workspaces := map[string]bool{}
+	for _, key := range folders {
+		hosts[key.Host], targets[key.DeploymentTarget], keys[key.String()] = true, true, true
+		if i, ok := t.result.Assignment(key.Host, key.DeploymentTarget); ok {
+			workspaces[t.result.Schedule.Assignments[i].Target.Workload.Workspace] = true
+		}
+	}
+	return t.ruling.difference.Lines(t.ruling.results, func(subject constraint.Subject) bool {
+		switch {
+		case subject.Assignment != "":
+			return keys[subject.Assignment]
+		case subject.DeploymentTarget != "":
+			return targets[subject.DeploymentTarget]
+		case subject.Host != "":
+			return hosts[subject.Host]
+		}
+		return workspaces[subject.Workspace]
+	})
+}
+
+// remember returns what private state keeps about the constraints.
+func (r *constraintOutcome) remember(before *assignmentPrivate) savedRules {
+	if r == nil {
+		if before == nil {
+			return savedRules{}
+		}
+		return before.Constraints
+	}
+	return savedRules{Rules: r.digests, Kept: r.kept}
+}

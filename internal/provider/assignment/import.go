@@ -1,0 +1,60 @@
+package assignment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+)
+
+// ImportState takes "<url>#<branch>:<path>:<name>", and reads the folders of the owner of that name from the
+// repository's records.
+func (r *assignmentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	repo, at, name, ok := repository.ParseImportID(req.ID, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	model := assignmentModel{
+		Name:          types.StringValue(name),
+		GitopsRepo:    repo,
+		Delivery:      types.DynamicNull(),
+		Protection:    types.DynamicNull(),
+		Adopt:         types.BoolNull(),
+		CommitMessage: types.StringNull(),
+		RollbackTo:    types.StringNull(),
+		OnDestroy:     types.StringNull(),
+		Timeouts:      types.DynamicNull(),
+		PullRequest:   types.StringNull(),
+		Fleet:         types.DynamicNull(),
+		Changes:       tfvalue.Texts(nil),
+		RollingOut:    types.MapNull(types.StringType),
+	}
+	repository.CheckOwnerName(model.Name, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read)
+	defer cancel()
+	known := &delivery.Known{Owner: delivery.Owner{Location: at, Name: name}}
+	if err := r.connection.Delivery.Refresh(ctx, known); err != nil {
+		repository.AddError(ctx, &resp.Diagnostics, err, false)
+		return
+	}
+	if len(known.Trees) == 0 {
+		resp.Diagnostics.AddError("Nothing to import",
+			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", name, at.Path, at.Branch))
+		return
+	}
+	model.Commit = types.StringValue(known.Tip)
+	model.Content = contentValue(known.Current())
+	m := &assignmentPrivate{Label: known.Label, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
+	m.setDrift(known.Drift)
+	m.save(ctx, resp.Private, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}

@@ -1,0 +1,398 @@
+package assignment
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/ascii85"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+)
+
+// assignmentPrivate is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It
+// may be large and is not for people, and a change of it is no change of the resource.
+type assignmentPrivate struct {
+	Environment string            `json:"environment,omitempty"`
+	Label       string            `json:"label,omitempty"`   // name in the labels of what is rendered, where it is not the owner's
+	Trees       rollout.Trees     `json:"trees,omitempty"`   // as written
+	Records     map[string]string `json:"records,omitempty"` // ids of the records, by host
+	Holder      string            `json:"holder,omitempty"`  // in the records
+	Drift       savedDrift        `json:"drift,omitzero"`
+	Replaced    map[string]string `json:"replaced,omitempty"` // by an open pull request: "<host>/<deployment target>" to the tree before
+	Model       string            `json:"model,omitempty"`
+	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
+	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
+	GitopsRepo  string            `json:"gitops_repo,omitempty"`
+	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil where nothing has been written yet
+	Provider    string            `json:"provider,omitempty"` // version that rendered
+	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
+	Constraints savedRules        `json:"constraints,omitzero"`
+	Proposed    bool              `json:"proposed,omitempty"` // what was written is in an open pull request
+	// Tip is a commit of the branch that has the folders as they are in Trees and Drift.
+	Tip string `json:"tip,omitempty"`
+	// Written is what the records say of folders that are under way in a rollout, by host and deployment target; of all,
+	// where the state was lost.
+	Written map[string]map[string]savedRecord `json:"written,omitempty"`
+	// Changed is when the owner changed a folder last, as far as the state knows.
+	Changed time.Time `json:"changed,omitzero"`
+}
+
+// savedRecord is what a rollout needs of a folder's record.
+type savedRecord struct {
+	Changed time.Time `json:"changed,omitzero"`
+	Before  string    `json:"before,omitempty"` // the first digits of the tree before, where the state was lost
+}
+
+type savedDrift struct {
+	Trees   map[string]string `json:"trees,omitempty"` // "<host>/<deployment target>" to the tree there, "" for none
+	Touched []string          `json:"touched,omitempty"`
+	Since   map[string]string `json:"since,omitempty"`
+	Found   rollout.Trees     `json:"found,omitempty"`
+	Gone    bool              `json:"gone,omitempty"`
+	// Unsigned says which records no allowed key has signed.
+	Unsigned []string `json:"unsigned,omitempty"`
+	Request  string   `json:"request,omitempty"` // why the pull request cannot be merged
+}
+
+const (
+	ownerEntry = "owner"
+	// privateFormat is the format of the private state. A later format is not read: the repository's records are used
+	// in its place.
+	privateFormat = 1
+	// maxPrivate bounds the unpacked size, since a state may have been edited.
+	maxPrivate = 256 << 20
+)
+
+// sealed is the form in which Terraform keeps the private state, which must be JSON.
+type sealed struct {
+	Format int    `json:"format"`
+	Data   string `json:"data"` // ascii85 of the gzipped JSON of that, without characters that JSON escapes
+}
+
+// Terraform and the framework encode the text twice in base64, so that each byte of it counts almost double.
+var (
+	toJSONText   = strings.NewReplacer(`"`, "v", "&", "w", "<", "x", ">", "y", `\`, "~")
+	fromJSONText = strings.NewReplacer("v", `"`, "w", "&", "x", "<", "y", ">", "~", `\`)
+)
+
+// loadAssignment reads the private state; nil where there is none.
+func loadAssignment(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *assignmentPrivate {
+	text, diags := private.GetKey(ctx, ownerEntry)
+	if diagnostics.Append(diags...); text == nil || diags.HasError() {
+		return nil
+	}
+	m, err := unseal(text)
+	if err != nil {
+		diagnostics.AddWarning("Private state cannot be read",
+			tfvalue.Sentence(fmt.Sprintf("what the assignment wrote is taken from the repository's records instead: %s", err)))
+		return nil
+	}
+	return m
+}
+
+func unseal(text []byte) (*assignmentPrivate, error) {
+	var s sealed
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	if s.Format != privateFormat {
+		return nil, fmt.Errorf("it has format %d, of another version of the provider", s.Format)
+	}
+	text85 := []byte(fromJSONText.Replace(s.Data))
+	packed := make([]byte, 4*len(text85))
+	length, _, err := ascii85.Decode(packed, text85, true)
+	if err != nil {
+		return nil, err
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed[:length]))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(unpacked, maxPrivate))
+	if err != nil {
+		return nil, err
+	}
+	m := &assignmentPrivate{}
+	if err := json.Unmarshal(content, m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// save writes the private state.
+func (m *assignmentPrivate) save(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) {
+	text, err := m.seal()
+	if err != nil {
+		diagnostics.AddError("Private state cannot be written", err.Error())
+		return
+	}
+	diagnostics.Append(private.SetKey(ctx, ownerEntry, text)...)
+}
+
+// compressors are used again, since creating one takes longer than compressing a small text.
+var compressors = sync.Pool{New: func() any {
+	writer, _ := gzip.NewWriterLevel(io.Discard, gzip.BestCompression)
+	return writer
+}}
+
+func (m *assignmentPrivate) seal() ([]byte, error) {
+	content, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	writer := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(writer)
+	writer.Reset(&packed)
+	if _, err := writer.Write(content); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	text85 := make([]byte, ascii85.MaxEncodedLen(packed.Len()))
+	text85 = text85[:ascii85.Encode(text85, packed.Bytes())]
+	return json.Marshal(sealed{Format: privateFormat, Data: toJSONText.Replace(string(text85))})
+}
+
+// refreshed is the private state with what a refresh has found. m may be nil.
+func (m *assignmentPrivate) refreshed(known *delivery.Known) *assignmentPrivate {
+	after := assignmentPrivate{Label: known.Label}
+	if m != nil {
+		after = *m
+	}
+	if after.Trees == nil { // the trees in the records may have been changed by hand
+		after.Rendered = ""
+	}
+	after.Trees, after.Records, after.Holder, after.Proposed = known.Trees, known.Records, known.Holder, known.Proposed
+	after.setDrift(known.Drift)
+	if !known.Proposed {
+		after.Tip = known.Tip
+	}
+	return &after
+}
+
+// isLost says whether nothing is known of a rollout that may have been under way, so that the records have to tell.
+func (m *assignmentPrivate) isLost() bool { return m == nil || m.Rollout == nil && m.Model == "" }
+
+// needsRecords says whether the records have to be read, for a rollout that is under way or was lost.
+func (m *assignmentPrivate) needsRecords() bool {
+	return !m.Drift.Gone && (m.isLost() || len(m.Rollout.Targets) > 0)
+}
+
+// isUnderWay says whether a folder with this tree has been written by a rollout that is under way.
+func (m *assignmentPrivate) isUnderWay(key rollout.Key, tree string) bool {
+	if m == nil || m.Rollout == nil || m.Rollout.Targets[key.DeploymentTarget] == nil {
+		return false
+	}
+	host := m.Rollout.Targets[key.DeploymentTarget].Hosts[key.Host]
+	return host != nil && strings.HasSuffix(tree, host.Want)
+}
+
+// noteWritten keeps what a rollout needs of the records. A folder whose record has another tree is not written yet: a
+// pull request proposes it.
+func (m *assignmentPrivate) noteWritten(records map[rollout.Key]gitops.FolderRecord) {
+	m.Written = nil
+	for key, record := range records {
+		if record.Changed.After(m.Changed) {
+			m.Changed = record.Changed
+		}
+		tree, written := m.Trees[key.Host][key.DeploymentTarget], savedRecord{Changed: record.Changed}
+		switch {
+		case m.isLost():
+			written.Before = record.TreeBefore[:min(beforeDigits, len(record.TreeBefore))]
+		case record.Tree != tree || !m.isUnderWay(key, tree):
+			continue
+		}
+		if m.Written == nil {
+			m.Written = map[string]map[string]savedRecord{}
+		}
+		if m.Written[key.Host] == nil {
+			m.Written[key.Host] = map[string]savedRecord{}
+		}
+		m.Written[key.Host][key.DeploymentTarget] = written
+	}
+}
+
+// beforeDigits are enough to tell whether a tree is the one before: whole ids of 20,000 folders would be half of a state.
+const beforeDigits = 8
+
+// records is what noteWritten has kept, in the form of package rollout. Of the trees before, it has those that are wanted
+// again: nothing else is asked of them.
+func (m *assignmentPrivate) records(wanted rollout.Trees) map[rollout.Key]rollout.Record {
+	records := map[rollout.Key]rollout.Record{}
+	if m == nil {
+		return records
+	}
+	for _, key := range m.Trees.Keys() {
+		tree := m.Trees[key.Host][key.DeploymentTarget]
+		if written, ok := m.Written[key.Host][key.DeploymentTarget]; ok {
+			record := rollout.Record{Tree: tree, Changed: written.Changed}
+			if want := wanted[key.Host][key.DeploymentTarget]; written.Before != "" && strings.HasPrefix(want, written.Before) {
+				record.Before = want
+			}
+			records[key] = record
+		} else if m.isUnderWay(key, tree) {
+			records[key] = rollout.Record{}
+		}
+	}
+	return records
+}
+
+// equal says whether two private states are equal in the parts that a refresh changes. Tip is none of them: a branch on which
+// others commit has changed nothing here.
+func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
+	return m != nil && other != nil &&
+		maps.EqualFunc(m.Trees, other.Trees, maps.Equal[map[string]string]) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder &&
+		m.Drift.equal(other.Drift) && m.Proposed == other.Proposed &&
+		maps.EqualFunc(m.Written, other.Written, func(one, other map[string]savedRecord) bool {
+			return maps.EqualFunc(one, other, func(a, b savedRecord) bool { return a.Before == b.Before && a.Changed.Equal(b.Changed) })
+		})
+}
+
+func (d savedDrift) equal(other savedDrift) bool {
+	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Gone == other.Gone && d.Request == other.Request && slices.Equal(d.Unsigned, other.Unsigned) &&
+		maps.EqualFunc(d.Found, other.Found, maps.Equal[map[string]string])
+}
+
+// remember notes the fleet that was written.
+func (m *assignmentPrivate) remember(result *pipeline.Result, gitopsRepo, version string) {
+	m.Environment, m.Model = result.Value.Environment, result.Value.Model
+	m.Config, m.Manifests = changes.Digest(result.Value.Config), hashesOf(result.Value.Manifests)
+	m.GitopsRepo, m.Provider = gitopsRepo, version
+}
+
+// keepFleet keeps the fleet that was rolled out last.
+func (m *assignmentPrivate) keepFleet(before *assignmentPrivate) {
+	m.Model, m.Config, m.Manifests = before.Model, before.Config, before.Manifests
+	m.GitopsRepo, m.Provider = before.GitopsRepo, before.Provider
+}
+
+// developmentRelease is the release of local builds, which may render differently from each other.
+const developmentRelease = "dev"
+
+// noteRendering notes the fingerprint of a rendering, where the written trees are all trees of the rendering.
+func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, c *connection.Connection) {
+	m.Rendered = ""
+	if c.Release != developmentRelease && maps.EqualFunc(m.Trees, rendering.Wanted(), maps.Equal[map[string]string]) {
+		m.Rendered = rendering.Result.Fingerprint(rendering.Destination, c.Release)
+	}
+}
+
+// rendering returns the trees in the private state as a rendering, where this release has rendered and checked them from the
+// same fleet for the same destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan that
+// changes nothing.
+func (m *assignmentPrivate) rendering(result *pipeline.Result, to pipeline.Destination, c *connection.Connection) *pipeline.Rendering {
+	if m == nil || m.Rendered == "" || c == nil || m.Rendered != result.Fingerprint(to, c.Release) {
+		return nil
+	}
+	return result.FromTrees(to, m.Trees)
+}
+
+// hashesOf returns a hash of 12 hexadecimal digits for each text, to find out whether one has changed.
+func hashesOf(texts map[string]string) map[string]string {
+	hashes := make(map[string]string, len(texts))
+	for name, text := range texts {
+		hashes[name] = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
+	}
+	return hashes
+}
+
+// version returns the fleet before the change, for the causes of changes; nil where it is not known.
+func (m *assignmentPrivate) version() *changes.Version {
+	if m == nil || m.Model == "" {
+		return nil
+	}
+	f, err := fleet.ParseModel(m.Model)
+	if err != nil {
+		return nil
+	}
+	scheduled, findings := schedule.Schedule(f)
+	if len(findings) > 0 {
+		return nil
+	}
+	return &changes.Version{
+		Fleet: f, Config: m.Config, Manifests: m.Manifests, Schedule: scheduled,
+		GitopsRepo: m.GitopsRepo, Provider: m.Provider,
+	}
+}
+
+// drift returns the drift in the form of package delivery.
+func (m *assignmentPrivate) drift() delivery.Drift {
+	drift := delivery.Drift{Touched: m.Drift.Touched, Gone: m.Drift.Gone, Request: m.Drift.Request, Found: m.Drift.Found, Unsigned: m.Drift.Unsigned}
+	for _, key := range m.Trees.Keys() {
+		name := key.String()
+		if tree, ok := m.Drift.Trees[name]; ok {
+			if drift.Trees == nil {
+				drift.Trees = map[rollout.Key]string{}
+			}
+			drift.Trees[key] = tree
+		}
+		if commit, ok := m.Drift.Since[name]; ok {
+			if drift.Since == nil {
+				drift.Since = map[rollout.Key]string{}
+			}
+			drift.Since[key] = commit
+		}
+	}
+	return drift
+}
+
+func (m *assignmentPrivate) setDrift(drift delivery.Drift) {
+	m.Drift = savedDrift{Touched: drift.Touched, Gone: drift.Gone, Request: drift.Request, Found: drift.Found, Unsigned: drift.Unsigned}
+	for key, tree := range drift.Trees {
+		if m.Drift.Trees == nil {
+			m.Drift.Trees = map[string]string{}
+		}
+		m.Drift.Trees[key.String()] = tree
+	}
+	for key, commit := range drift.Since {
+		if m.Drift.Since == nil {
+			m.Drift.Since = map[string]string{}
+		}
+		m.Drift.Since[key.String()] = commit
+	}
+}
+
+// textKeys writes keys as "<host>/<deployment target>".
+func textKeys(of map[rollout.Key]string) map[string]string {
+	if of == nil {
+		return nil
+	}
+	texts := make(map[string]string, len(of))
+	for key, value := range of {
+		texts[key.String()] = value
+	}
+	return texts
+}
+
+// replaced returns what the pull request replaces in the form of package delivery.
+func (m *assignmentPrivate) replaced() map[rollout.Key]string {
+	replaced := make(map[rollout.Key]string, len(m.Replaced))
+	for name, tree := range m.Replaced {
+		if at := strings.LastIndexByte(name, '/'); at > 0 {
+			replaced[rollout.Key{Host: name[:at], DeploymentTarget: name[at+1:]}] = tree
+		}
+	}
+	return replaced
+}

@@ -1,0 +1,268 @@
+package assignment
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// remembered is what is kept of a fleet of the generator.
+func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Rendering) {
+	t.Helper()
+	decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(assignments, 1)))
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	value, err := decoded.Value()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, found := pipeline.Compute(value)
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	rendering := result.Render(pipeline.Destination{Owner: "all", Repo: &render.Repo{URL: "gitops.git", Branch: "main"}}, nil)
+	m := &assignmentPrivate{Trees: rendering.Wanted(), Records: map[string]string{}}
+	for host := range m.Trees {
+		m.Records[host] = fmt.Sprintf("%x", []byte(fmt.Sprintf("%-20.20s", host)))
+	}
+	m.remember(result, "gitops.git#main:", "dev")
+	return m, rendering
+}
+
+func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes 20,000 assignments")
+	}
+	t.Parallel()
+	m, rendering := remembered(t, fleettest.ReferenceAssignments)
+	for name, out := range map[string]*rollout.Outcome{"deployed": {State: &rollout.State{}}, "in the middle of a rollout of everything": rollingOut(t, m)} {
+		m.Rollout = out.State
+		noteAll(m)
+		checkSize(t, name, m, rendering, out)
+	}
+	imported := &assignmentPrivate{Trees: m.Trees, Records: m.Records}
+	noteAll(imported)
+	checkSize(t, "imported", imported, rendering, &rollout.Outcome{})
+}
+
+// noteAll keeps what the records say of folders, which 20 commits have changed. A tenth is written, as in a first stage.
+func noteAll(m *assignmentPrivate) {
+	records := map[rollout.Key]gitops.FolderRecord{}
+	for i, key := range m.Trees.Keys() {
+		before := sha256.Sum256([]byte(key.String()))
+		records[key] = gitops.FolderRecord{
+			Tree: m.Trees[key.Host][key.DeploymentTarget], TreeBefore: hex.EncodeToString(before[:20]), Changed: time.Unix(int64(1_800_000_000+i/1000*3601), 0).UTC(),
+		}
+	}
+	if !m.isLost() {
+		for i, key := range m.Trees.Keys() {
+			if record := records[key]; i%10 > 0 {
+				record.Tree = record.TreeBefore
+				records[key] = record
+			}
+		}
+	}
+	m.Tip = "0123456789012345678901234567890123456789"
+	m.noteWritten(records)
+}
+
+// rollingOut decides a change of all that a private state has, which is at the first of four stages.
+func rollingOut(t *testing.T, m *assignmentPrivate) *rollout.Outcome {
+	t.Helper()
+	settings := &rollout.Settings{Stages: []rollout.Stage{
+		{Name: "a", Percent: 10, ReadyPercent: 100}, {Name: "b", Percent: 30, ReadyPercent: 100}, {Name: "c", Percent: 60, ReadyPercent: 100},
+	}}
+	in := rollout.Input{
+		Now: time.Unix(1_800_000_000, 0).UTC(), Wanted: m.Trees, Deployed: m.Trees.Clone(), Hosts: map[string]*rollout.Host{}, Settings: settings,
+		State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789", Back: map[string]rollout.Trees{},
+	}
+	for _, key := range m.Trees.Keys() {
+		in.Hosts[key.Host] = &rollout.Host{}
+		tree := sha256.Sum256([]byte(key.String()))
+		in.Deployed[key.Host][key.DeploymentTarget] = hex.EncodeToString(tree[:20])
+	}
+	out := rollout.Advance(in)
+	if len(out.State.Targets) == 0 {
+		t.Fatal("nothing is under way")
+	}
+	return out
+}
+
+func checkSize(t *testing.T, name string, m *assignmentPrivate, rendering *pipeline.Rendering, out *rollout.Outcome) {
+	t.Helper()
+	text, err := m.seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := len(fmt.Sprint(out.RollingOut()))
+	if said > 400<<10 { // an entry for each of 2,000 deployment targets
+		t.Errorf("%s: rolling_out takes %d bytes, more than 400 KiB", name, said)
+	}
+	// The framework keeps a JSON object of base64 values, and Terraform the base64 of that.
+	private, err := json.Marshal(map[string][]byte{ownerEntry: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := base64.StdEncoding.EncodedLen(len(private)) + said + 2*len(contentValue(rendering.Wanted()).ValueString())
+	t.Logf("%s: %d assignments: %d bytes of state, %d of them for %d bytes of model", name, len(rendering.Trees), size, len(text), len(m.Model))
+	if size > 2<<20 {
+		t.Errorf("%s: the state takes %d bytes, more than 2 MiB", name, size)
+	}
+}
+
+func TestPrivateStateIsWhatItWas(t *testing.T) {
+	t.Parallel()
+	m, _ := remembered(t, 1000)
+	m.Label = "first"
+	first := m.Trees.Keys()[0]
+	m.setDrift(delivery.Drift{
+		Trees: map[rollout.Key]string{first: ""}, Since: map[rollout.Key]string{first: "abc"}, Touched: []string{"large"}, Gone: true,
+	})
+	text, err := m.seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := unseal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drift := again.drift()
+	if again.Label != "first" || again.Model != m.Model || !maps.Equal(again.Config, m.Config) || !maps.Equal(again.Records, m.Records) ||
+		!maps.EqualFunc(again.Trees, m.Trees, maps.Equal[map[string]string, map[string]string]) ||
+		drift.Trees[first] != "" || drift.Since[first] != "abc" || !drift.Gone || drift.Touched[0] != "large" {
+		t.Errorf("read back: %+v", again.Drift)
+	}
+	if version := again.version(); version == nil || len(version.Schedule.Assignments) < 900 {
+		t.Errorf("the fleet of then is %v", version)
+	}
+}
+
+func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
+	t.Parallel()
+	first := rollout.Key{Host: "large", DeploymentTarget: "web-all"}
+	found := func(change func(*delivery.Known)) *delivery.Known {
+		known := &delivery.Known{
+			Trees: rollout.Trees{"large": {"web-all": "1"}, "small": {}}, Records: map[string]string{"large": "2"},
+			Drift: delivery.Drift{Trees: map[rollout.Key]string{}},
+		}
+		change(known)
+		return known
+	}
+	nothing := found(func(*delivery.Known) {})
+	var none *assignmentPrivate
+	before := none.refreshed(nothing)
+	before.Model, before.Label = "{}", "first"
+	if none.equal(before) || before.equal(nil) {
+		t.Error("no private state is the same as one")
+	}
+	after := before.refreshed(nothing)
+	if !before.equal(after) || after.Model != "{}" || after.Label != "first" {
+		t.Errorf("nothing was found, and %+v became %+v", before, after)
+	}
+	for name, change := range map[string]func(*delivery.Known){
+		"another tree":      func(k *delivery.Known) { k.Trees["large"]["web-all"] = "3" },
+		"another host":      func(k *delivery.Known) { k.Trees["tiny"] = map[string]string{} },
+		"another record":    func(k *delivery.Known) { k.Records["large"] = "4" },
+		"drift":             func(k *delivery.Known) { k.Drift.Trees[first] = "5" },
+		"drift by a commit": func(k *delivery.Known) { k.Drift.Since = map[rollout.Key]string{first: "6"} },
+		"a touched host":    func(k *delivery.Known) { k.Drift.Touched = []string{"large"} },
+		"nothing there":     func(k *delivery.Known) { k.Drift.Gone = true },
+	} {
+		if after := before.refreshed(found(change)); before.equal(after) {
+			t.Errorf("%s: nothing is written of %+v", name, after)
+		}
+	}
+}
+
+func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.T) {
+	t.Parallel()
+	m, rendering := remembered(t, 100)
+	to, c := rendering.Destination, &connection.Connection{Release: "1.0.0"}
+	if m.rendering(rendering.Result, to, c) != nil {
+		t.Error("trees of an older version, which noted no fingerprint, are taken for rendered")
+	}
+	m.noteRendering(rendering, c)
+	if again := m.rendering(rendering.Result, to, c); again == nil || !maps.EqualFunc(again.Wanted(), rendering.Wanted(), maps.Equal[map[string]string]) {
+		t.Error("trees are rendered again")
+	}
+	text, err := m.seal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read, err := unseal(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
+		t.Errorf("the fingerprint is not in private state: %v", err)
+	}
+	if after := m.refreshed(&delivery.Known{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) == nil {
+		t.Error("a refresh forgets what was rendered")
+	}
+	lost := *m
+	lost.Trees = nil
+	if after := lost.refreshed(&delivery.Known{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) != nil {
+		t.Error("trees of records are taken for rendered")
+	}
+
+	var none *assignmentPrivate
+	for name, rendering := range map[string]*pipeline.Rendering{
+		"no private state":    none.rendering(rendering.Result, to, c),
+		"no provider":         m.rendering(rendering.Result, to, nil),
+		"another release":     m.rendering(rendering.Result, to, &connection.Connection{Release: "1.0.1"}),
+		"another destination": m.rendering(rendering.Result, pipeline.Destination{Owner: "other", Repo: to.Repo}, c),
+	} {
+		if rendering != nil {
+			t.Errorf("%s: trees are taken for rendered", name)
+		}
+	}
+	for name, change := range map[string]func(*assignmentPrivate, *connection.Connection){
+		"a build for development": func(_ *assignmentPrivate, c *connection.Connection) { c.Release = "dev" },
+		"a folder that was kept": func(m *assignmentPrivate, _ *connection.Connection) {
+			m.Trees = m.Trees.Clone()
+			m.Trees[m.Trees.Keys()[0].Host] = nil
+		},
+		"a host of another's more": func(m *assignmentPrivate, _ *connection.Connection) { m.Trees = m.Trees.Clone(); m.Trees["more"] = nil },
+	} {
+		m, c := *m, &connection.Connection{Release: c.Release}
+		change(&m, c)
+		m.noteRendering(rendering, c)
+		if m.rendering(rendering.Result, to, c) != nil {
+			t.Errorf("%s: trees are taken for rendered", name)
+		}
+	}
+}
+
+func TestPrivateStateHoldsNoValue(t *testing.T) {
+	t.Parallel()
+	m := &assignmentPrivate{}
+	value := fleet.Value{Format: fleet.Format, Environment: "dev", Model: "{}", Config: map[string]string{"all": `{"KEY":"canary-value"}`}}
+	m.remember(&pipeline.Result{Value: value}, "", "")
+	if text := fmt.Sprint(m); strings.Contains(text, "canary-value") {
+		t.Error(text)
+	}
+}
+
+func TestPrivateStateThatCannotBeReadIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"no JSON": "{", "another format": `{"format":2,"data":""}`, "no ascii85": `{"format":1,"data":"!"}`,
+		"not packed": `{"format":1,"data":"aGVsbG8="}`,
+	} {
+		if _, err := unseal([]byte(text)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

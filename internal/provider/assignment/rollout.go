@@ -1,0 +1,343 @@
+package assignment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+// rolloutConfig says how an assignment is rolled out: the configuration, and what clusters have reported.
+type rolloutConfig struct {
+	settings *rollout.Settings // nil: everything at once
+	holds    []rollout.Hold
+	evidence *observe.Evidence // nil where there is none
+	known    bool              // false while some of it is not known yet
+}
+
+// plain says that there is no rollout and no hold.
+func (s rolloutConfig) plain() bool { return s.known && s.settings == nil && len(s.holds) == 0 }
+
+// decodeRollout reads rollout, holds and evidence, strictly.
+func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
+	s := rolloutConfig{known: true}
+	isRollout := tfvalue.Plain(m.Rollout) != nil
+	if isRollout {
+		settings, known, findings := rollout.Decode(tfvalue.Plain(m.Rollout))
+		tfvalue.AddFindings(diagnostics, path.Root("rollout"), "Invalid rollout", tfvalue.Inner(findings))
+		s.settings, s.known = settings, known
+	}
+	if tfvalue.Plain(m.Holds) != nil {
+		holds, known, findings := rollout.DecodeHolds(tfvalue.Plain(m.Holds))
+		tfvalue.AddFindings(diagnostics, path.Root("holds"), "Invalid holds", tfvalue.Inner(findings))
+		s.holds, s.known = holds, s.known && known
+	}
+	switch {
+	case m.Evidence.IsUnknown():
+		s.known = s.known && !isRollout && len(s.holds) == 0
+	case m.Evidence.IsNull():
+		if isRollout {
+			diagnostics.AddAttributeError(path.Root("evidence"), "No evidence",
+				"A rollout needs evidence: set evidence = data.flotilla_compliance.….evidence. With feedback = {} no cluster is asked, and only time counts.")
+		}
+		for _, hold := range s.holds {
+			if !hold.Until.IsZero() {
+				diagnostics.AddAttributeError(path.Root("holds"), "Invalid holds",
+					"until is compared with the time of the evidence: set evidence = data.flotilla_compliance.….evidence, or remove until.")
+				break
+			}
+		}
+	default:
+		evidence, err := observe.Parse([]byte(m.Evidence.ValueString()))
+		if err != nil {
+			diagnostics.AddAttributeError(path.Root("evidence"), "Invalid evidence", tfvalue.Sentence(err.Error()))
+			s.known = false
+			return s
+		}
+		s.evidence = evidence
+	}
+	return s
+}
+
+// decideRollout decides what happens to each folder now. It returns false while that is not known yet, or after an
+// error.
+func (t *task) decideRollout(ctx context.Context) bool {
+	wanted := t.rendering.Wanted()
+	t.steps = t.model.decodeRollout(t.diagnostics)
+	t.checkAbout()
+	if t.diagnostics.HasError() {
+		return false
+	}
+	if t.steps.plain() || t.known != nil && t.known.Drift.Gone { // what waits would be nowhere
+		t.decisions = rollout.Decide(wanted, nil)
+		return true
+	}
+	if !t.steps.known || !t.locationKnown || !t.connection.CanAsk() {
+		return false
+	}
+	in, ok := t.rolloutInput(ctx, wanted)
+	if !ok {
+		return false
+	}
+	ofRollout, ofHolds := rollout.CheckNames(in.Settings, in.Holds, in.Hosts, in.Wanted, in.Deployed)
+	tfvalue.AddFindings(t.diagnostics, path.Root("rollout"), "Invalid rollout", tfvalue.Inner(ofRollout))
+	for _, finding := range ofHolds { // what is held may leave the fleet before the hold does
+		t.diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", tfvalue.Sentence(finding.String()))
+	}
+	if t.checkEvidence(in); t.diagnostics.HasError() {
+		return false
+	}
+	if t.known == nil && t.steps.evidence == nil && !t.applies {
+		return false // what is held is what the branch has by then
+	}
+	out := t.advance(ctx, in)
+	if t.diagnostics.HasError() {
+		return false
+	}
+	for _, note := range out.Notes {
+		t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout may not do what you expect", tfvalue.Sentence(note))
+	}
+	t.outcome, t.decisions = out, out.Decisions
+	return t.checkMove(ctx)
+}
+
+// checkMove refuses a move to another location while changes wait: until they are written, their folders would be at neither location.
+func (t *task) checkMove(ctx context.Context) bool {
+	if t.known == nil || len(t.outcome.Progress) == 0 {
+		return true
+	}
+	identity, err := t.connection.Delivery.Identify(ctx, t.known, t.intent.Owner)
+	if err != nil {
+		repository.AddError(ctx, t.diagnostics, err, false)
+		return false
+	}
+	if identity != delivery.Moved {
+		return true
+	}
+	t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
+		"%s.\n\nAt the new location, folders that wait would be missing until the rollout writes them. Let the rollout finish first, expedite it, or move without rollout and holds.",
+		sentenceOf(t.outcome.Lines())))
+	return false
+}
+
+func sentenceOf(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return lines[0]
+}
+
+// rolloutInput gathers the input of the rollout's decision. The same configuration and state give the same input.
+func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
+	in = rollout.Input{
+		Wanted: wanted, Settings: t.steps.settings, Holds: t.steps.holds, Hosts: t.hosts(), Requires: t.requires, Back: map[string]rollout.Trees{},
+	}
+	if t.private != nil {
+		in.State = t.private.Rollout
+	}
+	if t.known == nil {
+		if !t.addWritten(ctx, &in) {
+			return in, false
+		}
+	} else {
+		in.Deployed, in.Lost, in.Proposed = t.known.Trees, t.private.isLost(), t.isProposed()
+		if in.Records = t.private.records(wanted); t.private != nil {
+			in.Tip = t.private.Tip
+		}
+	}
+	in.Found = t.current
+	if evidence := t.steps.evidence; evidence != nil {
+		in.Now = evidence.Time
+		if len(evidence.Clusters) > 0 {
+			if in.Reports, ok = t.reports(ctx, evidence, in); !ok {
+				return in, false
+			}
+		}
+	}
+	return in, true
+}
+
+// addWritten adds what the branch has of an assignment without a state: as of the commit at which the evidence was
+// gathered, since the branch may move on until the apply.
+func (t *task) addWritten(ctx context.Context, in *rollout.Input) bool {
+	owner, evidence := t.formerOwner(), t.steps.evidence
+	var written delivery.Written
+	var err error
+	switch {
+	case evidence == nil:
+		written, err = t.connection.Delivery.Written(ctx, owner, nil)
+	case evidence.Tip != "":
+		written, err = t.connection.Delivery.WrittenAt(ctx, owner, evidence.Tip)
+	}
+	if errors.Is(err, git.ErrCommit) {
+		t.hasCommit(ctx, evidence.Tip) // says so
+		return false
+	}
+	if err != nil {
+		repository.AddError(ctx, t.diagnostics, err, true)
+		return false
+	}
+	in.Deployed, t.current = recordedTrees(written), written.Trees
+	in.Lost = len(written.Records) > 0
+	in.Records, in.Tip = make(map[rollout.Key]rollout.Record, len(written.Records)), written.Tip
+	for key, record := range written.Records {
+		in.Records[key] = rollout.Record{Tree: record.Tree, Before: record.TreeBefore, Changed: record.Changed}
+	}
+	return true
+}
+
+// formerOwner is the owner under the name that the repository has.
+func (t *task) formerOwner() delivery.Owner {
+	owner := t.intent.Owner
+	if t.known != nil {
+		owner.Name = t.known.Owner.Name
+	}
+	return owner
+}
+
+func recordedTrees(written delivery.Written) rollout.Trees {
+	trees := rollout.Trees{}
+	for host := range written.Trees {
+		trees[host] = map[string]string{}
+	}
+	for key, record := range written.Records {
+		if trees[key.Host] == nil {
+			trees[key.Host] = map[string]string{}
+		}
+		trees[key.Host][key.DeploymentTarget] = record.Tree
+	}
+	return trees
+}
+
+// hosts returns the hosts of the fleet, with the clusters that follow them.
+func (t *task) hosts() map[string]*rollout.Host {
+	ofType := map[string][]string{}
+	for i := range t.result.Fleet.Clusters {
+		cluster := &t.result.Fleet.Clusters[i]
+		ofType[cluster.ClusterType] = append(ofType[cluster.ClusterType], cluster.Name)
+	}
+	hosts := make(map[string]*rollout.Host, len(t.result.Schedule.Hosts))
+	for _, host := range t.result.Schedule.Hosts {
+		reserved := fleet.Labels{"environment": t.result.Fleet.Environment, "cluster-type": host.ClusterType.Name}
+		entry := &rollout.Host{TypeLabels: fleet.Merge(host.ClusterType.Labels, reserved), Clusters: ofType[host.ClusterType.Name]}
+		entry.Labels = entry.TypeLabels
+		if host.Cluster != nil {
+			entry.IsCluster, entry.Clusters = true, []string{host.Cluster.Name}
+			entry.Labels = fleet.Merge(host.Labels, reserved, fleet.Labels{"cluster": host.Cluster.Name})
+		}
+		hosts[host.Name] = entry
+	}
+	return hosts
+}
+
+// requires lists the folders that must be proven before another one changes.
+func (t *task) requires(key rollout.Key) []rollout.Key {
+	i, ok := t.result.Assignment(key.Host, key.DeploymentTarget)
+	if !ok {
+		return nil
+	}
+	dependencies := t.result.Schedule.Assignments[i].Dependencies
+	keys := make([]rollout.Key, len(dependencies))
+	for j, dependency := range dependencies {
+		keys[j] = rollout.Key{Host: dependency.Host.Name, DeploymentTarget: dependency.Target.Name}
+	}
+	return keys
+}
+
+// advance decides, and reads the commits that the rollout rolls back to.
+func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
+	out := rollout.Advance(in)
+	if len(out.Missing) == 0 {
+		return out
+	}
+	owner := t.formerOwner()
+	t.rollbackContents = map[string]map[string]gitops.Host{}
+	for len(out.Missing) > 0 {
+		for _, commit := range out.Missing {
+			hosts, err := t.connection.Delivery.AsOf(ctx, owner, commit)
+			if errors.Is(err, git.ErrCommit) {
+				t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", tfvalue.Sentence(fmt.Sprintf(
+					"the failed content stays, because the content before it is not in the history any more: %s. Set rollback_to, or write newer content", err)))
+				return out
+			}
+			if err != nil {
+				repository.AddError(ctx, t.diagnostics, err, false)
+				return out
+			}
+			t.rollbackContents[commit], in.Back[commit] = hosts, treesOf(hosts)
+		}
+		out = rollout.Advance(in)
+	}
+	return out
+}
+
+// setProgress sets the attributes rolling_out and rolled_out.
+func (t *task) setProgress() {
+	switch {
+	case t.outcome == nil:
+		t.model.RollingOut = types.MapValueMust(types.StringType, nil)
+		t.model.RolledOut = types.BoolValue(t.backTo == nil)
+	case t.outcome.Undecided:
+		t.model.RollingOut, t.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
+	default:
+		texts := map[string]attr.Value{}
+		for target, text := range t.outcome.RollingOut() {
+			texts[target] = types.StringValue(text)
+		}
+		t.model.RollingOut = types.MapValueMust(types.StringType, texts)
+		t.model.RolledOut = types.BoolValue(t.outcome.RolledOut)
+	}
+}
+
+// isProgressInState says whether rolling_out and rolled_out are the same in the state.
+func (t *task) isProgressInState() bool {
+	return t.model.RollingOut.Equal(t.prior.RollingOut) && t.model.RolledOut.Equal(t.prior.RolledOut)
+}
+
+// state is what private state keeps of the rollout. It is never nil, since nil means that the state was lost.
+func (t *task) state() *rollout.State {
+	if t.outcome == nil {
+		return &rollout.State{}
+	}
+	return t.outcome.State
+}
+
+// isUnderWay says whether changes wait. Then the causes of what later stages change are found by comparison with the
+// fleet that was rolled out last.
+func (t *task) isUnderWay() bool { return t.outcome != nil && len(t.outcome.Progress) > 0 }
+
+// isClosed says that no window is open, so that nothing changes.
+func (t *task) isClosed() bool { return t.outcome != nil && t.outcome.Closed }
+
+// checkWindows refuses to write where the windows have closed since the plan. It is the only part of a rollout that
+// reads a clock.
+func (t *task) checkWindows() bool {
+	if t.outcome == nil || !t.outcome.Windowed || t.steps.settings.Windows.Open(t.now()) {
+		return true
+	}
+	t.diagnostics.AddAttributeError(path.Root("rollout"), "Windows have closed", fmt.Sprintf(
+		"The plan was made while changes could be written; now they wait for %s. Nothing was written: plan again.",
+		t.steps.settings.Windows.Waits(t.now())))
+	return false
+}
+
+func (t *task) now() time.Time {
+	if t.connection.Clock != nil {
+		return t.connection.Clock.Now()
+	}
+	return time.Now()
+}

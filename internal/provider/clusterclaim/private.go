@@ -1,0 +1,92 @@
+package clusterclaim
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+// claimPrivate is the private state of a claim: what it wrote, and what the last refresh found of that.
+type claimPrivate struct {
+	Holder      string   `json:"holder"`
+	Record      string   `json:"record"`
+	Clusters    []string `json:"clusters"`
+	Environment string   `json:"environment,omitempty"`
+
+	Touched  bool     `json:"touched,omitempty"`
+	Foreign  bool     `json:"foreign,omitempty"`
+	Gone     bool     `json:"gone,omitempty"`
+	Unsigned string   `json:"unsigned,omitempty"` // by which commit a record was changed that no allowed key has signed
+	Recorded []string `json:"recorded,omitempty"` // what a record that was touched lists
+	Lost     []string `json:"lost,omitempty"`     // to other claims
+}
+
+const (
+	claimKey = "claim"
+	// replacedKey has the holders of an object that is being replaced. It is in the private state of a plan that creates.
+	replacedKey = "replaced"
+)
+
+// loadClaim reads the private state; nil where there is none.
+func loadClaim(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *claimPrivate {
+	text, diags := private.GetKey(ctx, claimKey)
+	if diagnostics.Append(diags...); text == nil || diags.HasError() {
+		return nil
+	}
+	m := &claimPrivate{}
+	if err := json.Unmarshal(text, m); err != nil {
+		diagnostics.AddError("Private state cannot be read", tfvalue.Sentence("what the claim has written is not known; import it again: "+err.Error()))
+		return nil
+	}
+	return m
+}
+
+func (m *claimPrivate) save(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) {
+	privatestate.Save(ctx, claimKey, m, private, diagnostics)
+}
+
+// saveReplaced notes the holders whose record the new object takes over.
+func saveReplaced(ctx context.Context, holders []string, private privatestate.State, diagnostics *diag.Diagnostics) {
+	privatestate.Save(ctx, replacedKey, holders, private, diagnostics)
+}
+
+// takeReplaced reads the note, and removes it.
+func takeReplaced(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) []string {
+	text, diags := private.GetKey(ctx, replacedKey)
+	diagnostics.Append(diags...)
+	if text == nil {
+		return nil
+	}
+	diagnostics.Append(private.SetKey(ctx, replacedKey, nil)...)
+	var holders []string
+	_ = json.Unmarshal(text, &holders) // none, then
+	return holders
+}
+
+// known is what the private state has of a claim.
+func (m *claimPrivate) known(claim delivery.Claim) delivery.KnownClaim {
+	return delivery.KnownClaim{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
+}
+
+// see notes what a refresh has found.
+func (m *claimPrivate) see(seen delivery.SeenClaim) {
+	m.Touched, m.Foreign, m.Gone, m.Lost, m.Recorded, m.Unsigned = seen.Touched, seen.Foreign, seen.Gone, seen.Lost, nil, seen.Unsigned
+	if seen.Touched {
+		m.Recorded = seen.Clusters
+	}
+}
+
+// held are the clusters that the claim has: those that it wrote, and those that were added to its record by hand.
+func (m *claimPrivate) held() []string { return slices.Concat(m.Clusters, m.Recorded) }
+
+// rememberClaimed is the private state after an apply.
+func rememberClaimed(holder, environment string, result gitops.ClaimResult) *claimPrivate {
+	return &claimPrivate{Holder: holder, Record: result.Record, Clusters: result.Clusters, Environment: environment}
+}

@@ -1,0 +1,328 @@
+// Package compliance is flotilla_compliance: what clusters report of what an assignment has written.
+package compliance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+var (
+	_ datasource.DataSource                   = &complianceDataSource{}
+	_ datasource.DataSourceWithConfigure      = &complianceDataSource{}
+	_ datasource.DataSourceWithValidateConfig = &complianceDataSource{}
+)
+
+type complianceDataSource struct{ connection.DataSource }
+
+func New() datasource.DataSource { return &complianceDataSource{} }
+
+// Metadata names the data source.
+func (*complianceDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_compliance"
+}
+
+// Schema is the assignment, what to ask, and the results.
+func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	number := func(what string) schema.Int64Attribute {
+		return schema.Int64Attribute{Computed: true, MarkdownDescription: what}
+	}
+	const verdict = "`ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`."
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "What clusters report of what an assignment has written: which of them have it, which are ready, and why others are not. " +
+			"A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\n" +
+			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that the " +
+			"branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by the rules of kstatus.",
+		Attributes: map[string]schema.Attribute{
+			"name":        schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
+			"fleet":       fleetvalue.ModelAttribute(""),
+			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
+			"feedback": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Where reports of clusters come from, any of the following. Where several have a report about a cluster, the first one in this order wins. " +
+					"Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.\n\n" +
+					"* `clusters`: `true` asks every cluster of the fleet that the provider's `clusters` knows, or `{deadline, parallel}` with how long one of them " +
+					"may take (`\"" + kube.DefaultDeadline.String() + "\"`) and how many are asked at once (256).\n" +
+					"* `hub`: the name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster whose " +
+					"`destination.name` is its name.\n" +
+					"* `reports`: `[{cluster, assignment, commit, ready, verdict, since, message}]` from any other source, each about a cluster, or about the one " +
+					"`assignment` on it whose key `<host>/<deployment target>` it names. `verdict` is `ready`, `progressing`, `failed` or `unknown`, in place of `ready`. " +
+					"Without `commit`, an assignment has that of the report about its cluster. A failure of a cluster as a whole halts rollouts there, and rolls nothing back: " +
+					"it does not say which assignment has failed.\n" +
+					"* `commit_statuses`: `true`, or `{context, commits, forge, api_url}`: what agents reported to the Git host about commits. `context` says which " +
+					"cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`; unset: " +
+					"`\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they have the name of the cluster. `commits` is how many are read, from the newest back, until every cluster has a status (10). `forge` and `api_url` as in an " +
+					"assignment's `delivery`. A success counts as ready, so what reports it has to wait for health.",
+			},
+			"wait": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "`{ready_percent, timeout}`: repeat until this share of the clusters is ready (100), for this time at most (`\"15m\"`). Running out is an error " +
+					"that names what is not ready. It is for pipelines that have to wait; rollouts do not need it.",
+			},
+			"timeouts": timeouts.ReadAttribute(),
+			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
+			"summary": schema.SingleNestedAttribute{
+				Computed: true, MarkdownDescription: "All clusters of the fleet in numbers.",
+				Attributes: map[string]schema.Attribute{
+					"clusters": number("How many there are."), "ready": number("How many are ready."), "progressing": number("How many are progressing."),
+					"failed": number("How many have failed."), "behind": number("How many are behind."), "unknown": number("Of how many nothing is known."),
+					"ready_percent": number("Share that is ready, from 0 to 100, rounded down; 100 where there are no clusters."),
+					"behind_since":  schemas.ComputedText("Since when the cluster that is behind for the longest time is behind; null where none is."),
+				},
+			},
+			"clusters": schema.MapAttribute{
+				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceClusterTypes},
+				MarkdownDescription: "What is known of each cluster of the fleet, by its name:\n\n" +
+					"* `cluster_type`: name of its type.\n" +
+					"* `verdict`: the worst of its assignments: " + verdict + "\n" +
+					"* `commit`: commit of the branch that it has applied; null where that is not known.\n" +
+					"* `commits_behind`: how many commits the branch is ahead of that, of any author; null where that is not known.\n" +
+					"* `behind_since`: when the first of those was made; null for none.\n" +
+					"* `since`: since when the cluster has this verdict.\n" +
+					"* `message`: the reason; the cluster's own text where there is one.",
+			},
+			"assignments": schema.MapAttribute{
+				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceAssignmentTypes},
+				MarkdownDescription: "Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
+					"something is known:\n\n" +
+					"* `verdict`: the worst of all clusters.\n" +
+					"* `since`, `message`: since when, and why, on the first of these clusters.\n" +
+					"* `clusters`: names of the clusters on which it is not ready.",
+			},
+			"drift": schema.ListAttribute{
+				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceDriftTypes},
+				MarkdownDescription: "Differences between what the fleet wants, what Git has and what clusters have. What an apply would change in a folder is in " +
+					"`changes` of the assignment, and in `flotilla_diff`.\n\n" +
+					"* `assignment`: key of the assignment; null for objects of none.\n" +
+					"* `wanted`: whether the fleet has it.\n" +
+					"* `git`: tree of its folder on the branch; null for none.\n" +
+					"* `deployed`: tree that the clusters have; null for none.\n" +
+					"* `clusters`: names of the clusters; empty where fleet and Git differ.\n" +
+					"* `objects`: objects on them that differ from Git.\n" +
+					"* `reason`: what differs.",
+			},
+			"evidence": schemas.ComputedText("All of it as JSON, for rollouts."),
+		},
+	}
+}
+
+// ValidateConfig checks the attributes that Terraform does not check, without any request.
+func (*complianceDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	var asked, wait types.Dynamic
+	var name types.String
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("feedback"), &asked)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("wait"), &wait)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("name"), &name)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	repository.CheckOwnerName(name, &resp.Diagnostics)
+	from := decodeFeedback(asked, &resp.Diagnostics)
+	if goal := decodeWait(wait, &resp.Diagnostics); goal != nil && from.isEmpty() && !asked.IsUnknown() && !asked.IsUnderlyingValueUnknown() && !holdsUnknown(tfvalue.Plain(asked)) {
+		resp.Diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
+	}
+}
+
+// holdsUnknown reports whether something in an object is not known yet.
+func holdsUnknown(value any) bool {
+	object, _ := value.(map[string]any)
+	for _, one := range object {
+		if !fleet.IsKnown(one) {
+			return true
+		}
+	}
+	return false
+}
+
+// Read asks the clusters, looks up their commits, and computes the verdicts.
+func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model complianceModel
+	diagnostics := &resp.Diagnostics
+	diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if diagnostics.HasError() {
+		return
+	}
+	question, goal := d.question(&model, diagnostics)
+	deadlines := timeouts.DecodeRead(model.Timeouts, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	if goal != nil && model.Timeouts.IsNull() {
+		deadlines[timeouts.Read] += goal.Timeout
+	}
+	ctx, cancel := deadlines.During(ctx, timeouts.Read)
+	defer cancel()
+	answer, err := d.ask(ctx, question, goal)
+	if answer == nil {
+		if err != nil {
+			repository.AddError(ctx, diagnostics, err, false)
+		}
+		return
+	}
+	d.warn(answer, diagnostics)
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("wait"), "Clusters are not ready", tfvalue.Sentence(err.Error()))
+		return
+	}
+	model.set(answer, question.Schedule)
+	if asksNoCluster(model.Feedback) { // such evidence has no clusters, and a rollout then counts only time
+		evidence := answer.Result.Evidence()
+		evidence.Clusters, evidence.Trees = nil, nil
+		model.Evidence = types.StringValue(string(evidence.Marshal()))
+	}
+	diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// asksNoCluster says whether the feedback is absent or {}. A feedback of clusters that has none of them is another thing.
+func asksNoCluster(feedback types.Dynamic) bool {
+	object, ok := tfvalue.Plain(feedback).(map[string]any)
+	for _, value := range object {
+		ok = ok && value == nil
+	}
+	return ok
+}
+
+// question decodes the configuration.
+func (d *complianceDataSource) question(model *complianceModel, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
+	repository.CheckOwnerName(model.Name, diagnostics)
+	location, _ := repository.DecodeLocation(model.GitopsRepo, diagnostics)
+	q.Owner = delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString(), Location: location}
+	from := decodeFeedback(model.Feedback, diagnostics)
+	goal = decodeWait(model.Wait, diagnostics)
+	value := fleet.Value{
+		Format: model.Fleet.Format.ValueString(), Environment: model.Fleet.Environment.ValueString(), Model: model.Fleet.Model.ValueString(),
+	}
+	result, _, found := pipeline.Schedule(value)
+	fleetvalue.AddErrors(diagnostics, found)
+	parsed, err := fleet.ParseModel(value.Model)
+	if err != nil || diagnostics.HasError() {
+		return q, goal // that of the model is among those of the schedule
+	}
+	q.Schedule, q.Clusters = result, clustersOf(parsed)
+	checkReports(from.reports, q.Clusters, result, diagnostics)
+	q.Feedback.Reports = from.reports
+	if !d.Connection.CanAsk() {
+		q.Offline, goal = "the credentials of the GitOps repository are not known yet", nil
+		return q, goal
+	}
+	d.feedback(&q, from, diagnostics)
+	if from := q.Feedback.Clusters; goal != nil && from != nil && (from.Unknown || len(from.Waiting) > 0) {
+		goal = nil // nothing is deployed yet, so there is nothing to wait for
+	}
+	return q, goal
+}
+
+func clustersOf(f *fleet.Fleet) map[string]compliance.Cluster {
+	reconcilers := map[string]string{}
+	for _, clusterType := range f.ClusterTypes {
+		reconcilers[clusterType.Name] = clusterType.Reconciler
+	}
+	clusters := make(map[string]compliance.Cluster, len(f.Clusters))
+	for _, cluster := range f.Clusters {
+		clusters[cluster.Name] = compliance.Cluster{Type: cluster.ClusterType, Reconciler: reconcilers[cluster.ClusterType]}
+	}
+	return clusters
+}
+
+// feedback returns what to ask, and how.
+func (d *complianceDataSource) feedback(q *compliance.Question, from feedback, diagnostics *diag.Diagnostics) {
+	known := d.Connection.Clusters
+	from.options.UserAgent = connection.UserAgent(d.Connection.Release)
+	if from.clusters {
+		q.Feedback.Clusters = &compliance.Clusters{Reach: known.Known, Waiting: known.Waiting, Unknown: known.Unknown, Options: from.options}
+	}
+	if from.hub != "" {
+		reach, ok := known.Known[from.hub]
+		if !ok && !known.Unknown && !known.Waiting[from.hub] {
+			names := make([]string, 0, len(known.Known))
+			for name := range known.Known {
+				names = append(names, name)
+			}
+			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback",
+				tfvalue.Sentence(fmt.Sprintf("hub: the provider's clusters have no entry %q%s", from.hub, fleet.DidYouMean(from.hub, names))))
+		}
+		q.Feedback.Hub = &compliance.Hub{Name: from.hub, Reach: reach, Known: ok, Options: from.options}
+	}
+	if from.statuses == nil {
+		return
+	}
+	if err := d.Connection.Delivery.CheckStatuses(from.statuses.settings, q.Owner.Location); err != nil {
+		diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence("commit_statuses: "+err.Error()))
+	}
+	q.Feedback.Statuses = &compliance.Statuses{
+		Contexts: from.statuses.contexts(q.Owner.Environment), Limit: from.statuses.commits, Settings: from.statuses.settings,
+	}
+}
+
+// ask asks once, or until enough is ready. Where the time runs out, it returns an error and the last answer.
+func (d *complianceDataSource) ask(ctx context.Context, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
+	var repository compliance.Repository
+	clock := compliance.Clock(wallClock{})
+	if d.Connection != nil {
+		repository = d.Connection.Delivery
+		if d.Connection.Clock != nil {
+			clock = d.Connection.Clock
+		}
+	}
+	once := func(ctx context.Context, now time.Time) (*compliance.Answer, error) {
+		q.Time = now.UTC().Truncate(time.Second)
+		return compliance.Ask(ctx, repository, q)
+	}
+	if goal == nil {
+		return once(ctx, clock.Now())
+	}
+	return compliance.Wait(ctx, clock, *goal, once, func(s observe.Summary) {
+		tflog.Info(ctx, "waiting for clusters", map[string]any{
+			"ready": s.ByVerdict[observe.Ready], "progressing": s.ByVerdict[observe.Progressing], "failed": s.ByVerdict[observe.Failed],
+			"behind": s.ByVerdict[observe.Behind], "unknown": s.ByVerdict[observe.Unknown],
+		})
+	})
+}
+
+// wallClock is the one clock of the provider.
+type wallClock struct{}
+
+func (wallClock) Now() time.Time { return time.Now() }
+
+func (wallClock) Sleep(ctx context.Context, d time.Duration) {
+	_ = wait.For(ctx, d) // who sleeps looks at the context
+}
+
+// warn reports problems that the verdicts do not show.
+func (*complianceDataSource) warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
+	if names := answer.NotAsked; len(names) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("feedback"), "Clusters cannot be asked", fmt.Sprintf(
+			"The provider's clusters have no entry for %s of the fleet, which stay unknown: %s.",
+			wording.Count(len(names), "cluster", "clusters"), wording.List(names, wording.Named)))
+	}
+	if answer.Repository != nil {
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository cannot be read",
+			tfvalue.Sentence(answer.Repository.Error())+" What depends on it is unknown.")
+	}
+	if answer.Statuses != nil {
+		diagnostics.AddAttributeWarning(path.Root("feedback"), "Commit statuses cannot be read",
+			tfvalue.Sentence(answer.Statuses.Error())+" What depends on them is unknown.")
+	}
+}

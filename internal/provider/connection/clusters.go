@@ -1,0 +1,272 @@
+package connection
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+// Clusters is the provider's attribute clusters: how clusters are reached, by name.
+type Clusters struct {
+	Known   map[string]kube.Cluster // can be asked
+	Waiting map[string]bool         // names of those of which something is not known yet
+	Unknown bool                    // not even the names are known yet
+}
+
+var (
+	clusterAttributes = []string{
+		"host", "cluster_ca_certificate", "token", "client_certificate", "client_key", "exec", "proxy_url", "tls_server_name",
+		"kubeconfig", "context",
+	}
+	execAttributes = []string{"api_version", "command", "args", "env"}
+)
+
+// ClustersAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
+func ClustersAttribute() schema.Attribute {
+	return schema.DynamicAttribute{
+		Optional: true, Sensitive: true,
+		MarkdownDescription: "How to reach the clusters of the fleet, by their names: `{<name> = {…}}`. Only what asks clusters needs it, " +
+			"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply " +
+			"creates, is no error: the cluster cannot be asked yet. Keys of a cluster, with the meaning that they have in the " +
+			"provider hashicorp/kubernetes:\n\n" +
+			"* `host`: URL of the API server, such as `https://api.example.com:6443`.\n" +
+			"* `cluster_ca_certificate`: PEM text of the certificates that are trusted; default: those of the machine.\n" +
+			"* `token`: bearer token.\n" +
+			"* `client_certificate`, `client_key`: PEM text of a certificate and its private key.\n" +
+			"* `exec`: `{api_version, command, args, env}`: a command that prints a credential, as in a kubeconfig. It is run when the " +
+			"cluster is asked; clusters with equal commands share one run.\n" +
+			"* `proxy_url`: URL of a proxy for http, https or socks5; default: from the environment (`HTTPS_PROXY`, `NO_PROXY`).\n" +
+			"* `tls_server_name`: name that the server's certificate must have; default: that of `host`.\n" +
+			"* `kubeconfig`: the text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. `insecure-skip-tls-verify` in it is a warning.\n" +
+			"* `context`: which of its contexts; default: its current one.\n\n" +
+			"```terraform\n" +
+			"clusters = {\n" +
+			"  aks = { # azurerm_kubernetes_cluster\n" +
+			"    host                   = azurerm_kubernetes_cluster.aks.kube_config[0].host\n" +
+			"    cluster_ca_certificate = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].cluster_ca_certificate)\n" +
+			"    client_certificate     = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_certificate)\n" +
+			"    client_key             = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_key)\n" +
+			"  }\n" +
+			"  eks = { # module terraform-aws-modules/eks\n" +
+			"    host                   = module.eks.cluster_endpoint\n" +
+			"    cluster_ca_certificate = base64decode(module.eks.cluster_certificate_authority_data)\n" +
+			"    exec = {\n" +
+			"      api_version = \"client.authentication.k8s.io/v1beta1\"\n" +
+			"      command     = \"aws\"\n" +
+			"      args        = [\"eks\", \"get-token\", \"--cluster-name\", module.eks.cluster_name]\n" +
+			"    }\n" +
+			"  }\n" +
+			"  edge-1 = {\n" +
+			"    kubeconfig = file(\"${path.root}/edge.kubeconfig\")\n" +
+			"    context    = \"edge-1\"\n" +
+			"  }\n" +
+			"}\n" +
+			"```",
+	}
+}
+
+// DecodeClusters reads the attribute clusters, strictly. It reports all mistakes; the same mistake in many clusters is
+// one error.
+func DecodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) Clusters {
+	settings := Clusters{Known: map[string]kube.Cluster{}, Waiting: map[string]bool{}}
+	var wrong clusterMistakes
+	switch given := tfvalue.Plain(value).(type) {
+	case nil:
+	case fleet.Unknown:
+		settings.Unknown = true
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			settings.decodeCluster(name, given[name], &wrong)
+		}
+	default:
+		diagnostics.AddAttributeError(path.Root("clusters"), "Invalid clusters",
+			"Must be an object with an entry for each cluster: {<name> = {"+strings.Join(clusterAttributes, ", ")+"}}.")
+	}
+	wrong.report(diagnostics)
+	return settings
+}
+
+// decodeCluster reads one entry.
+func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes) {
+	if given == nil {
+		return // null is the same as absent
+	}
+	object, isObject := given.(map[string]any)
+	switch {
+	case name == "":
+		wrong.add(name, "", "has no name")
+		return
+	case !fleet.IsKnown(given) && !isObject:
+		s.Waiting[name] = true
+		return
+	case !isObject:
+		wrong.add(name, "", "must be an object: {"+strings.Join(clusterAttributes, ", ")+"}")
+		return
+	}
+	read := clusterReader{name: name, wrong: wrong}
+	text := read.texts("", object, clusterAttributes, "exec")
+	cluster := kube.Cluster{
+		Host: text["host"], ClusterCACertificate: text["cluster_ca_certificate"], Token: text["token"],
+		ClientCertificate: text["client_certificate"], ClientKey: text["client_key"],
+		ProxyURL: text["proxy_url"], TLSServerName: text["tls_server_name"],
+		Kubeconfig: text["kubeconfig"], Context: text["context"],
+		Exec: read.exec(object["exec"]),
+	}
+	if read.mistyped {
+		return // further errors would only follow from this one
+	}
+	for _, problem := range cluster.Check(read.unknown...) {
+		wrong.add(name, problem.Path, problem.Message)
+	}
+	if len(read.unknown) > 0 {
+		s.Waiting[name] = true
+		return
+	}
+	s.Known[name] = cluster
+}
+
+// WarnOfUnverified says which clusters are trusted whoever they are.
+func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.Known)) {
+		if s.Known[name].Unverified() {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("clusters"), "Certificates of clusters are not checked", fmt.Sprintf(
+			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with flotilla_agent those of the "+
+				"GitOps repository. Set certificate-authority-data instead.", wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"), wording.List(names, wording.Named), wording.OneOrMany(len(names), "sets", "set")))
+	}
+}
+
+// clusterReader reads the attributes of one cluster.
+type clusterReader struct {
+	name     string
+	wrong    *clusterMistakes
+	unknown  []string // attributes that are not known yet
+	mistyped bool     // some has a value of another type than it must have
+}
+
+func (r *clusterReader) mistype(at, must string) {
+	r.mistyped = true
+	r.wrong.add(r.name, at, must)
+}
+
+// texts reads the attributes of an object that are texts; others are those that are not.
+func (r *clusterReader) texts(at string, object map[string]any, attributes []string, others ...string) map[string]string {
+	texts := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(attributes, key) {
+			r.wrong.add(r.name, strings.TrimSuffix(at, "."), fmt.Sprintf("has the unknown attribute %q%s", key, fleet.DidYouMean(key, attributes)))
+			r.mistyped = true
+			continue
+		}
+		switch value := object[key].(type) {
+		case nil:
+		case string:
+			texts[key] = value
+		case fleet.Unknown:
+			r.unknown = append(r.unknown, at+key)
+		default:
+			if !slices.Contains(others, key) {
+				r.mistype(at+key, "must be a text")
+			}
+		}
+	}
+	return texts
+}
+
+// exec reads the attribute exec; nil when it is not given, or not known.
+func (r *clusterReader) exec(given any) *kube.Exec {
+	object, isObject := given.(map[string]any)
+	if given == nil || !fleet.IsKnown(given) && !isObject {
+		return nil
+	}
+	if !isObject {
+		r.mistype("exec", "must be an object: {"+strings.Join(execAttributes, ", ")+"}")
+		return nil
+	}
+	text := r.texts("exec.", object, execAttributes, "args", "env")
+	exec := &kube.Exec{APIVersion: text["api_version"], Command: text["command"], Env: map[string]string{}}
+	switch args := object["args"].(type) {
+	case nil, fleet.Unknown:
+	case []any:
+		for i, argument := range args {
+			exec.Args = append(exec.Args, r.element(fmt.Sprintf("exec.args[%d]", i), argument))
+		}
+	default:
+		r.mistype("exec.args", "must be a list of texts")
+	}
+	switch env := object["env"].(type) {
+	case nil, fleet.Unknown:
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			if env[name] != nil {
+				exec.Env[name] = r.element(fmt.Sprintf("exec.env[%q]", name), env[name])
+			}
+		}
+	default:
+		r.mistype("exec.env", "must be a map of texts")
+	}
+	return exec
+}
+
+// element reads a text in a list or a map.
+func (r *clusterReader) element(at string, given any) string {
+	switch value := given.(type) {
+	case string:
+		return value
+	case fleet.Unknown:
+		r.unknown = append(r.unknown, at)
+	default:
+		r.mistype(at, "must be a text")
+	}
+	return ""
+}
+
+// clusterMistakes collects mistakes, and the clusters that have them.
+type clusterMistakes struct {
+	order []clusterMistake
+	names map[clusterMistake][]string
+}
+
+// clusterMistake is the path of an attribute in its cluster, and what is wrong with it.
+type clusterMistake struct{ at, message string }
+
+func (m *clusterMistakes) add(name, at, message string) {
+	mistake := clusterMistake{at, message}
+	if m.names == nil {
+		m.names = map[clusterMistake][]string{}
+	}
+	if len(m.names[mistake]) == 0 {
+		m.order = append(m.order, mistake)
+	}
+	m.names[mistake] = append(m.names[mistake], name)
+}
+
+func (m *clusterMistakes) report(diagnostics *diag.Diagnostics) {
+	for _, mistake := range m.order {
+		names := m.names[mistake]
+		at := fmt.Sprintf("clusters[%q]", names[0])
+		if mistake.at != "" {
+			at += "." + mistake.at
+		}
+		message := tfvalue.Sentence(at + " " + mistake.message)
+		if others := names[1:]; len(others) > 0 {
+			message += fmt.Sprintf(" The same error is in %s: %s.", wording.Count(len(others), "other cluster", "other clusters"), wording.List(others, wording.Named))
+		}
+		diagnostics.AddAttributeError(path.Root("clusters"), "Invalid clusters", message)
+	}
+}

@@ -1,0 +1,62 @@
+// Package connection is what resources and data sources have of the configured provider: repositories, clusters, caches.
+package connection
+
+import (
+	"context"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/source"
+)
+
+// Connection is what resources and data sources have of the provider.
+type Connection struct {
+	Delivery *delivery.Client
+	Sources  *source.Client
+	// complete is false while a credential is unknown, so that no request can be sent yet.
+	Complete bool
+	Clusters Clusters
+	Release  string
+	fleets   pipeline.Cache
+	Agents   agent.Cache
+	// createdObjects are the objects of the agents that this process has created, by cluster and object.
+	CreatedObjects sync.Map
+	// plannedRoots are the objects that follow folders, of the agents that this process has planned.
+	PlannedRoots sync.Map
+	Clock        compliance.Clock // nil: the wall clock
+}
+
+// CanAsk says whether repositories and Git hosts can be asked already.
+func (c *Connection) CanAsk() bool { return c != nil && c.Complete }
+
+// UserAgent is the User-Agent of requests: the provider, and its release.
+func UserAgent(release string) string { return "terraform-provider-flotilla/" + release }
+
+// Compute schedules and hydrates a fleet, and compiles its templates. It returns nil after an error.
+func (c *Connection) Compute(value fleet.Value, diagnostics *diag.Diagnostics) *pipeline.Result {
+	compute := pipeline.Compute
+	if c != nil {
+		compute = c.fleets.Compute
+	}
+	result, found := compute(value)
+	fleetvalue.AddErrors(diagnostics, found)
+	return result
+}
+
+// DataSource is what data sources have of the provider; the connection is nil before that is configured.
+type DataSource struct {
+	Connection *Connection
+}
+
+// Configure takes over the provider's connection.
+func (d *DataSource) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
+	d.Connection, _ = req.ProviderData.(*Connection)
+}

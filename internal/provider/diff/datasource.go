@@ -1,0 +1,191 @@
+// Package diff is flotilla_diff: what an apply would change in files, as text.
+package diff
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+)
+
+var (
+	_ datasource.DataSource              = &diffDataSource{}
+	_ datasource.DataSourceWithConfigure = &diffDataSource{}
+)
+
+type diffDataSource struct{ connection.DataSource }
+
+func New() datasource.DataSource { return &diffDataSource{} }
+
+// The length of the text, in bytes: the default, and the maximum.
+const (
+	defaultDiff = 256 << 10
+	maxDiff     = 16 << 20
+)
+
+// Metadata names the data source.
+func (*diffDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_diff"
+}
+
+// Schema is the assignment, what to narrow it by, and the text.
+func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	attributes := fleetvalue.NarrowingAttributes()
+	attributes["name"] = schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."}
+	attributes["fleet"] = fleetvalue.RenderedAttribute()
+	attributes["gitops_repo"] = schema.DynamicAttribute{
+		Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it.",
+	}
+	attributes["limit"] = schema.Int64Attribute{
+		Optional: true,
+		MarkdownDescription: fmt.Sprintf("How many bytes of text at most; the last line says how many files are left out. Default %d, at most %d.",
+			defaultDiff, maxDiff),
+	}
+	attributes["timeouts"] = timeouts.ReadAttribute()
+	attributes["diff"] = schema.StringAttribute{
+		Computed: true,
+		MarkdownDescription: "Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
+			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "What an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
+			"who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
+			"down where the fleet is large. It does not look at `delivery`: what an open pull request proposes is part of the difference.",
+		Attributes: attributes,
+	}
+}
+
+type diffModel struct {
+	Name             types.String        `tfsdk:"name"`
+	Fleet            fleetvalue.Rendered `tfsdk:"fleet"`
+	GitopsRepo       types.Dynamic       `tfsdk:"gitops_repo"`
+	ClusterType      types.String        `tfsdk:"cluster_type"`
+	Cluster          types.String        `tfsdk:"cluster"`
+	DeploymentTarget types.String        `tfsdk:"deployment_target"`
+	Limit            types.Int64         `tfsdk:"limit"`
+	Timeouts         types.Dynamic       `tfsdk:"timeouts"`
+	Diff             types.String        `tfsdk:"diff"`
+}
+
+// Read renders the fleet, and compares it with what the assignment has on the branch.
+func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model diffModel
+	diagnostics := &resp.Diagnostics
+	diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if diagnostics.HasError() {
+		return
+	}
+	repository.CheckOwnerName(model.Name, diagnostics)
+	owner := delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString()}
+	owner.Location, _ = repository.DecodeLocation(model.GitopsRepo, diagnostics)
+	limit := int64(defaultDiff)
+	if !model.Limit.IsNull() {
+		limit = model.Limit.ValueInt64()
+	}
+	if limit < 1 || limit > maxDiff {
+		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", fmt.Sprintf("The limit must be from 1 to %d.", maxDiff))
+	}
+	deadlines := timeouts.DecodeRead(model.Timeouts, diagnostics)
+	result := d.Connection.Compute(model.Fleet.Value(diagnostics), diagnostics)
+	if result == nil || diagnostics.HasError() {
+		return
+	}
+	wanted := fleetvalue.Narrowing{ClusterType: model.ClusterType, Cluster: model.Cluster, DeploymentTarget: model.DeploymentTarget}
+	if wanted.Check(result.Fleet, diagnostics); diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := deadlines.During(ctx, timeouts.Read)
+	defer cancel()
+	folders := d.folders(ctx, owner, result, wanted, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	model.Diff = types.StringValue(changes.Unified(folders, owner.Location.Path, int(limit)))
+	diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// folders returns the folders that differ from what the assignment has, with their files.
+func (d *diffDataSource) folders(
+	ctx context.Context, owner delivery.Owner, result *pipeline.Result, narrowed fleetvalue.Narrowing, diagnostics *diag.Diagnostics,
+) []changes.Folder {
+	label, err := d.Connection.Delivery.Label(ctx, owner)
+	if err != nil {
+		repository.AddError(ctx, diagnostics, err, false)
+		return nil
+	}
+	if label == "" {
+		label = owner.Name
+	}
+	intent := delivery.Intent{Owner: owner, Adopt: true}
+	rendering := result.Render(pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: label}, nil)
+	fleetvalue.AddErrors(diagnostics, rendering.Findings)
+	intent.After = rendering.Wanted()
+	outlook, err := d.Connection.Delivery.Plan(ctx, intent)
+	if err != nil {
+		repository.AddError(ctx, diagnostics, err, false)
+	}
+	if diagnostics.HasError() {
+		return nil
+	}
+
+	var folders []changes.Folder
+	wanted := map[rollout.Key][]git.File{}
+	for i, assignment := range result.Schedule.Assignments {
+		key := rollout.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		tree, was := outlook.Found[key.Host][key.DeploymentTarget]
+		if !narrowed.Includes(assignment) || was && tree == rendering.Trees[i] {
+			continue
+		}
+		folder := changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Added: !was, WaitsFor: rendering.WaitsFor(i)}
+		if folder.WaitsFor == "" {
+			files, err := rendering.Files(i)
+			if err != nil {
+				diagnostics.AddAttributeError(fleetvalue.Path, "Invalid rendering", tfvalue.Sentence(err.Error()))
+				return nil
+			}
+			folder.After = repository.ChangedFiles(files)
+			wanted[key] = files
+		}
+		folders = append(folders, folder)
+	}
+	for _, key := range outlook.Found.Keys() {
+		if !intent.After.Has(key.Host, key.DeploymentTarget) && narrowed.IncludesGone(key, result) {
+			folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true})
+			wanted[key] = nil
+		}
+	}
+	there := rollout.Trees{}
+	for key := range wanted {
+		if tree, ok := outlook.Found[key.Host][key.DeploymentTarget]; ok {
+			if there[key.Host] == nil {
+				there[key.Host] = map[string]string{}
+			}
+			there[key.Host][key.DeploymentTarget] = tree
+		}
+	}
+	present, err := d.Connection.Delivery.Files(ctx, owner, there, wanted)
+	if err != nil {
+		repository.AddError(ctx, diagnostics, err, false)
+		return nil
+	}
+	for i := range folders {
+		key := rollout.Key{Host: folders[i].Host, DeploymentTarget: folders[i].DeploymentTarget}
+		folders[i].Before = repository.ChangedFiles(present[key])
+	}
+	return folders
+}

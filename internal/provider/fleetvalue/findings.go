@@ -1,0 +1,40 @@
+package fleetvalue
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+// Path is the path of the fleet in every resource and data source.
+var Path = path.Root("fleet")
+
+// MaxDiagnostics bounds how many of one kind are listed.
+const MaxDiagnostics = 50
+
+func AddErrors(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
+	for _, finding := range found {
+		diagnostics.AddAttributeError(Path, finding.Summary, tfvalue.Sentence(finding.Message))
+	}
+}
+
+func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
+	for _, finding := range found {
+		diagnostics.AddAttributeWarning(Path, finding.Summary, tfvalue.Sentence(finding.Message))
+	}
+}
+
+func AddLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T)) {
+	for i, finding := range findings {
+		if i == MaxDiagnostics {
+			diagnostics.AddAttributeWarning(Path, "More findings",
+				fmt.Sprintf("%d further findings of the same kind are not shown.", len(findings)-MaxDiagnostics))
+			return
+		}
+		add(finding)
+	}
+}

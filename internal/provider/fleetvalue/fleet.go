@@ -1,0 +1,173 @@
+// Package fleetvalue is the value that provider::flotilla::fleet returns: as a result of functions, and as an attribute of
+// resources and data sources.
+package fleetvalue
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+// fleetTypes are the attributes of what provider::flotilla::fleet and control_plane return.
+var attributeTypes = map[string]attr.Type{
+	"format":      types.StringType,
+	"environment": types.StringType,
+	"model":       types.StringType,
+	"config":      types.ObjectType{AttrTypes: EntriesTypes},
+	"manifests":   types.ObjectType{AttrTypes: EntriesTypes},
+	"constraints": types.ObjectType{AttrTypes: EntriesTypes},
+}
+
+// EntriesTypes are the attributes of the entries of one kind, which package fleet describes.
+var EntriesTypes = map[string]attr.Type{"known": types.StringType, "pending": types.MapType{ElemType: types.StringType}}
+
+// Return is that type as the return value of a function.
+func Return() function.Return {
+	return function.ObjectReturn{AttributeTypes: attributeTypes}
+}
+
+// SetResult returns a decoded fleet from a function. What may still change is unknown. An unknown value of a config
+// container, of manifests or of a constraint makes only that object's entry unknown.
+func SetResult(ctx context.Context, decoded *fleet.Decoded, result *function.ResultData) *function.FuncError {
+	known, err := decoded.Value()
+	if err != nil {
+		return function.NewFuncError(err.Error())
+	}
+	environment, model := types.StringUnknown(), types.StringUnknown()
+	if decoded.EnvironmentKnown {
+		environment = types.StringValue(known.Environment)
+	}
+	if known.Known() {
+		model = types.StringValue(known.Model)
+	}
+	config, configErr := EntriesOf(known.Config, decoded.Pending, decoded.ContainersKnown)
+	manifests, manifestsErr := EntriesOf(known.Manifests, decoded.PendingManifests, decoded.TargetsKnown)
+	constraints, constraintsErr := EntriesOf(known.Constraints, decoded.PendingConstraints, decoded.ConstraintsKnown)
+	if err := errors.Join(configErr, manifestsErr, constraintsErr); err != nil {
+		return function.NewFuncError(err.Error())
+	}
+	value, diags := types.ObjectValue(attributeTypes, map[string]attr.Value{
+		"format": types.StringValue(known.Format), "environment": environment, "model": model,
+		"config": config, "manifests": manifests, "constraints": constraints,
+	})
+	if diags.HasError() {
+		return function.FuncErrorFromDiags(ctx, diags)
+	}
+	return result.Set(ctx, value)
+}
+
+// EntriesOf is the object for the entries of one kind. complete is false where there may be others.
+func EntriesOf(known map[string]string, pending []string, complete bool) (types.Object, error) {
+	text, unknown := types.StringUnknown(), make(map[string]attr.Value, len(pending))
+	if complete {
+		joined, err := fleet.KnownEntries(known)
+		if err != nil {
+			return types.Object{}, err
+		}
+		text = types.StringValue(joined)
+	}
+	for _, name := range pending {
+		unknown[name] = types.StringUnknown()
+	}
+	return types.ObjectValueMust(EntriesTypes, map[string]attr.Value{"known": text, "pending": types.MapValueMust(types.StringType, unknown)}), nil
+}
+
+// Entries are the entries of one kind, as a data source takes them.
+type Entries struct {
+	Known   types.String            `tfsdk:"known"`
+	Pending map[string]types.String `tfsdk:"pending"`
+}
+
+// EntriesAttribute is that object as an attribute of a fleet. Without pending, a data source would be read before all
+// of it is known.
+func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Required: required, Optional: !required, MarkdownDescription: what,
+		Attributes: map[string]schema.Attribute{
+			"known":   schema.StringAttribute{Required: true, MarkdownDescription: "JSON of those that are known, by name."},
+			"pending": schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Those that are not known yet, by name."},
+		},
+	}
+}
+
+// Read returns the entries that are known.
+func (m *Entries) Read(diagnostics *diag.Diagnostics) map[string]string {
+	if m == nil {
+		return nil
+	}
+	return knownEntries(m.Known.ValueString(), diagnostics)
+}
+
+// knownEntries parses the text of entries of a fleet.
+func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string {
+	entries, err := fleet.ParseEntries(text)
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet",
+			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
+	}
+	return entries
+}
+
+// Decode reads what provider::flotilla::fleet or control_plane returned. known is false while its
+// model is not known.
+func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value fleet.Value, known bool) {
+	given := tfvalue.Plain(attribute)
+	if !tfvalue.IsItselfKnown(given) {
+		return fleet.Value{}, false
+	}
+	object, ok := given.(map[string]any)
+	_, hasModel := object["model"]
+	_, hasConfig := object["config"].(map[string]any)
+	if !ok || !hasModel || !hasConfig {
+		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet",
+			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
+		return fleet.Value{}, false
+	}
+	value.Format, _ = object["format"].(string)
+	value.Environment, _ = object["environment"].(string)
+	value.Model, _ = object["model"].(string)
+	var configUnknown bool
+	value.Config, _, configUnknown = entriesIn(object["config"], diagnostics)
+	value.Manifests, _, _ = entriesIn(object["manifests"], diagnostics)
+	value.Constraints, _, _ = entriesIn(object["constraints"], diagnostics)
+	if format := object["format"]; tfvalue.IsItselfKnown(format) {
+		if err := fleet.CheckFormat(value.Format); err != nil {
+			diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet", tfvalue.Sentence(err.Error()))
+			return value, false
+		}
+	}
+	return value, value.Known() && !configUnknown
+}
+
+// entriesIn returns the entries of one kind that are known, and the names of those that are not, sorted. all is true where
+// none is known.
+func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]string, pending []string, all bool) {
+	object, _ := value.(map[string]any)
+	if !tfvalue.IsItselfKnown(value) || !tfvalue.IsItselfKnown(object["known"]) {
+		return nil, nil, true
+	}
+	if text, ok := object["known"].(string); ok {
+		known = knownEntries(text, diagnostics)
+	}
+	names, _ := object["pending"].(map[string]any)
+	return known, slices.Sorted(maps.Keys(names)), false
+}
+
+// Constraints returns the known rules of a fleet, and the names of those that are not known. all is true where none is
+// known.
+func Constraints(attribute types.Dynamic, diagnostics *diag.Diagnostics) (entries map[string]string, unknown []string, all bool) {
+	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)
+	return entriesIn(tfvalue.Plain(object.Attributes()["constraints"]), diagnostics)
+}

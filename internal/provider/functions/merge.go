@@ -1,0 +1,94 @@
+package functions
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+var _ function.Function = mergeFunction{}
+
+type mergeFunction struct{}
+
+func NewMerge() function.Function { return mergeFunction{} }
+
+// Metadata names the function.
+func (mergeFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = "merge"
+}
+
+// Definition describes the function.
+func (mergeFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+	resp.Definition = function.Definition{
+		Summary: "Merges objects deeply",
+		MarkdownDescription: "Merges a list of objects as config containers are merged: objects deeply, the later winning, `null` removing a " +
+			"key. Options are `{lists, list_key}`: lists are replaced (`lists = \"replace\"`, the default), appended (`append`), or merged " +
+			"(`merge`) by the objects in them that have the same `list_key`, which is `name` by default.",
+		Parameters: []function.Parameter{
+			function.DynamicParameter{Name: "objects", AllowUnknownValues: true, MarkdownDescription: "List of objects, in the order of merging."},
+		},
+		// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
+		VariadicParameter: function.DynamicParameter{
+			Name: "options", AllowUnknownValues: true, AllowNullValue: true,
+			MarkdownDescription: "`{lists, list_key}`; may be left out.",
+		},
+		Return: function.DynamicReturn{},
+	}
+}
+
+// Run merges; the result is unknown while any of the values is, because it could be an object or null.
+func (mergeFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	var objectsArgument types.Dynamic
+	var optionsArguments []types.Dynamic
+	if resp.Error = req.Arguments.Get(ctx, &objectsArgument, &optionsArguments); resp.Error != nil {
+		return
+	}
+	var given any
+	switch len(optionsArguments) {
+	case 0:
+	case 1:
+		given = tfvalue.Plain(optionsArguments[0])
+	default:
+		resp.Error = function.NewArgumentFuncError(2, "there may be only one object of options")
+		return
+	}
+	options, known, findings := fleet.DecodeMerge(given)
+	if len(findings) > 0 {
+		resp.Error = function.NewArgumentFuncError(1, "\n"+findings.Error())
+		return
+	}
+	values := tfvalue.Plain(objectsArgument)
+	if !known || !fleet.IsKnown(values) {
+		resp.Error = resp.Result.Set(ctx, types.DynamicUnknown())
+		return
+	}
+	list, ok := values.([]any)
+	if !ok {
+		resp.Error = function.NewArgumentFuncError(0, "must be a list of objects")
+		return
+	}
+	objects := make([]map[string]any, len(list))
+	for i := range list {
+		if objects[i], ok = list[i].(map[string]any); !ok {
+			resp.Error = function.NewArgumentFuncError(0, fmt.Sprintf("element %d must be an object", i))
+			return
+		}
+	}
+	merged, err := hydrate.Merge(objects, options)
+	if err != nil {
+		resp.Error = function.NewArgumentFuncError(0, err.Error())
+		return
+	}
+	value, err := tfvalue.Infer(merged)
+	if err != nil {
+		resp.Error = function.NewFuncError(err.Error())
+		return
+	}
+	resp.Error = resp.Result.Set(ctx, types.DynamicValue(value))
+}

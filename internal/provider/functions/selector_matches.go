@@ -1,0 +1,64 @@
+package functions
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/function"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+var _ function.Function = selectorMatchesFunction{}
+
+type selectorMatchesFunction struct{}
+
+func NewSelectorMatches() function.Function { return selectorMatchesFunction{} }
+
+// Metadata names the function.
+func (selectorMatchesFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
+	resp.Name = "selector_matches"
+}
+
+// Definition describes the function.
+func (selectorMatchesFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
+	resp.Definition = function.Definition{
+		Summary:             "Says whether a selector matches labels",
+		MarkdownDescription: "Says whether a selector matches labels, by the rules of target policies." + schemas.SelectorDescription,
+		Parameters: []function.Parameter{
+			function.DynamicParameter{Name: "selector", AllowUnknownValues: true, MarkdownDescription: "The selector."},
+			function.DynamicParameter{Name: "labels", AllowUnknownValues: true, MarkdownDescription: "Map of labels."},
+		},
+		Return: function.BoolReturn{},
+	}
+}
+
+// Run compiles the selector and matches the labels; it is unknown while any of the two is.
+func (selectorMatchesFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+	var selectorArgument, labelsArgument types.Dynamic
+	if resp.Error = req.Arguments.Get(ctx, &selectorArgument, &labelsArgument); resp.Error != nil {
+		return
+	}
+	selector, selectorKnown, findings := fleet.DecodeSelector(tfvalue.Plain(selectorArgument))
+	if len(findings) > 0 {
+		resp.Error = function.NewArgumentFuncError(0, "\n"+findings.Error())
+		return
+	}
+	labels, labelsKnown, findings := fleet.DecodeLabels(tfvalue.Plain(labelsArgument))
+	if len(findings) > 0 {
+		resp.Error = function.NewArgumentFuncError(1, "\n"+findings.Error())
+		return
+	}
+	if !selectorKnown || !labelsKnown {
+		resp.Error = resp.Result.Set(ctx, types.BoolUnknown())
+		return
+	}
+	if selector == nil {
+		resp.Error = function.NewArgumentFuncError(0, "an absent selector is not a selector: {} matches everything")
+		return
+	}
+	requirements, _ := selector.Compile() // its findings are those of DecodeSelector
+	resp.Error = resp.Result.Set(ctx, types.BoolValue(requirements.Matches(labels)))
+}

@@ -1,0 +1,55 @@
+// Package largevalue hands large values over between the server, which reads and writes them without the plugin
+// framework, and the function or data source that has them.
+package largevalue
+
+import (
+	"context"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+)
+
+type (
+	argumentKey  struct{}
+	readArgument struct{ value any }
+)
+
+// WithArgument gives a function an argument that has been read.
+func WithArgument(ctx context.Context, value any) context.Context {
+	return context.WithValue(ctx, argumentKey{}, &readArgument{value})
+}
+
+// ArgumentOf returns the argument that has been read; false where the framework reads it.
+func ArgumentOf(ctx context.Context) (any, bool) {
+	read, ok := ctx.Value(argumentKey{}).(*readArgument)
+	if !ok {
+		return nil, false
+	}
+	return read.value, true
+}
+
+type (
+	asideKey       struct{}
+	asideAttribute struct {
+		Name  string
+		Value []byte
+	}
+)
+
+// WithAside lets a data source set an attribute aside.
+func WithAside(ctx context.Context) (context.Context, *asideAttribute) {
+	aside := &asideAttribute{}
+	return context.WithValue(ctx, asideKey{}, aside), aside
+}
+
+// SetAside keeps an attribute for the server, so that the framework sees it as null. It returns false where the
+// framework must have the attribute.
+func SetAside(ctx context.Context, name string, write func(*wire.Writer)) bool {
+	aside, ok := ctx.Value(asideKey{}).(*asideAttribute)
+	if !ok {
+		return false
+	}
+	var w wire.Writer
+	write(&w)
+	aside.Name, aside.Value = name, w.Bytes()
+	return true
+}

@@ -1,0 +1,291 @@
+// Package overview is flotilla_overview: the page that people look at.
+package overview
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/overview"
+	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+)
+
+var (
+	_ datasource.DataSource                   = &overviewDataSource{}
+	_ datasource.DataSourceWithConfigure      = &overviewDataSource{}
+	_ datasource.DataSourceWithValidateConfig = &overviewDataSource{}
+)
+
+type overviewDataSource struct{ connection.DataSource }
+
+func New() datasource.DataSource { return &overviewDataSource{} }
+
+// Metadata names the data source.
+func (*overviewDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_overview"
+}
+
+// Schema is the assignment, what is known of it, and the page.
+func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	number := func(what string) schema.Int64Attribute {
+		return schema.Int64Attribute{Computed: true, MarkdownDescription: what}
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The page that people look at: what runs where and why, with which values, since which commit, whether it is healthy, " +
+			"what waits, and which rules it follows. As one file of HTML, as Markdown for a pull request, as numbers for pipelines, and as a report for " +
+			"auditors. It changes nothing. A repository that cannot be read is a warning: the page then says what the fleet alone tells.",
+		Attributes: map[string]schema.Attribute{
+			"name":        schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
+			"fleet":       overviewFleetAttribute(),
+			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
+			"evidence": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "What clusters report: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
+					"asked: there are no verdicts and no scores, and the page still says what runs where. The state keeps its hash.",
+			},
+			"rolling_out": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "`rolling_out` of the assignment: how far changes are that are under way. An attribute of a resource defers the page to the apply.",
+			},
+			"promotions": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their attributes " +
+					"`{candidate, promoted, waiting_for, opened_at, promoted_at}`. Their values are shown, whatever `show_values` says.",
+			},
+			"show_values": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether the page shows the values of the configuration (default `false`). Without it the page says which config containers each " +
+					"value comes from, and neither the page nor the state holds a value.",
+			},
+			"health": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "`{good, poor}`: bounds of the health score. What reaches `good` (75) is `good`, what is below `poor` (40) is `poor`, and what is " +
+					"between is `fair`.",
+			},
+			"region_label": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Label of cluster types and clusters by whose value they are grouped. Default `region`.",
+			},
+			"history": schema.Int64Attribute{
+				Optional: true,
+				MarkdownDescription: fmt.Sprintf("How many commits of the history are shown, at most %d. Default %d; 0 reads none, and asks the repository "+
+					"once less.", maxOverviewHistory, defaultOverviewHistory),
+			},
+			"markdown_limit": schema.Int64Attribute{
+				Optional: true,
+				MarkdownDescription: fmt.Sprintf("How many bytes `markdown` has at most, from %d to %d; what does not fit is left out and counted. Default %d, "+
+					"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit),
+			},
+			"timeouts": timeouts.ReadAttribute(),
+			"html":     schemas.ComputedText("The page: one file that makes no request."),
+			"markdown": schemas.ComputedText("The page in short, for a comment on a pull request: the counts, and then what needs attention."),
+			"health_score": schema.Int64Attribute{
+				Computed: true,
+				MarkdownDescription: "Health of the fleet, from 0 to 100; null where no cluster was asked or nothing is deployed. " +
+					"The guide to alerts has the formula.",
+			},
+			"health_grade": schemas.ComputedText("The same in a word: `good`, `fair` or `poor`; null where there is no score."),
+			"health_scores": schema.MapAttribute{
+				Computed: true, ElementType: types.Int64Type,
+				MarkdownDescription: "Health of each host, by its name; null where no cluster was asked or nothing is deployed.",
+			},
+			"summary": schema.SingleNestedAttribute{
+				Computed: true, MarkdownDescription: "The page in numbers.",
+				Attributes: map[string]schema.Attribute{
+					"hosts": number("Hosts that have a folder."), "clusters": number("Clusters of the fleet."),
+					"deployment_targets": number("Deployment targets of the environment."), "assignments": number("Assignments of the fleet."),
+					"ready": number("Assignments that are ready on every cluster."), "progressing": number("Assignments whose worst verdict is `progressing`."),
+					"behind": number("Assignments whose worst verdict is `behind`."), "failed": number("Assignments whose worst verdict is `failed`."),
+					"unknown": number("Assignments whose worst verdict is `unknown`."), "not_asked": number("Assignments without a verdict."),
+					"up_to_date": number("Assignments that the branch has as they are wanted."), "new": number("Assignments that the branch does not have yet."),
+					"changed":     number("Assignments that the branch has with other content."),
+					"removed":     number("Folders of the assignment on the branch that the fleet does not want any more."),
+					"unscheduled": number("Deployment targets that have no host."),
+					"rules":       number("Constraints of the fleet."), "rules_broken": number("Constraints that do not hold."),
+				},
+			},
+			"audit": schema.SingleNestedAttribute{
+				Computed: true, MarkdownDescription: "Report for auditors: rule by rule what was looked at, what passed and what did not, when, and at which commit.",
+				Attributes: map[string]schema.Attribute{
+					"json":     schemas.ComputedText("The report as JSON, of the format `\"1\"`, which the guide to alerts describes."),
+					"markdown": schemas.ComputedText("The report as Markdown."),
+				},
+			},
+		},
+	}
+}
+
+// overviewFleetAttribute is a fleet that is not kept in the state.
+func overviewFleetAttribute() schema.SingleNestedAttribute {
+	attribute := fleetvalue.RenderedAttribute()
+	attribute.MarkdownDescription += " The state keeps the hash of the model, and nothing of the values."
+	attribute.Attributes["constraints"] = fleetvalue.EntriesAttribute(false, "The constraints.")
+	return attribute
+}
+
+const (
+	defaultOverviewHistory = 20
+	maxOverviewHistory     = 1000
+	defaultMarkdownLimit   = 65536
+	minMarkdownLimit       = 1024
+	maxMarkdownLimit       = 16 << 20
+	defaultRegionLabel     = "region"
+)
+
+// Read gathers what is known, and builds the page.
+func (d *overviewDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model overviewModel
+	diagnostics := &resp.Diagnostics
+	diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if diagnostics.HasError() {
+		return
+	}
+	question := model.decode(diagnostics)
+	question.in.Owner.Environment = model.Fleet.Environment.ValueString()
+	deadlines := timeouts.DecodeRead(model.Timeouts, diagnostics)
+	value := model.Fleet.value(diagnostics)
+	computed := d.Connection.Compute(value, diagnostics)
+	if computed == nil || diagnostics.HasError() {
+		return
+	}
+	question.in.Result = computed
+	if question.checkEvidence(diagnostics); diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := deadlines.During(ctx, timeouts.Read)
+	defer cancel()
+	if d.look(ctx, &question, diagnostics); diagnostics.HasError() {
+		return
+	}
+	if d.rules(ctx, &question, value, diagnostics); diagnostics.HasError() {
+		return
+	}
+	if err := model.set(overview.Build(question.in), &question); err != nil {
+		diagnostics.AddError("Cannot write the page", tfvalue.Sentence(err.Error()))
+		return
+	}
+	diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// ValidateConfig checks the attributes that Terraform does not check, without any request.
+func (*overviewDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	var name types.String
+	var bounds, promotions types.Dynamic
+	var history, limit types.Int64
+	for attribute, into := range map[string]any{
+		"name": &name, "health": &bounds, "promotions": &promotions, "history": &history, "markdown_limit": &limit,
+	} {
+		resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root(attribute), into)...)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	repository.CheckOwnerName(name, &resp.Diagnostics)
+	decodeBounds(bounds, &resp.Diagnostics)
+	decodePromotions(promotions, &resp.Diagnostics)
+	wholeWithin("history", history, defaultOverviewHistory, 0, maxOverviewHistory, &resp.Diagnostics)
+	wholeWithin("markdown_limit", limit, defaultMarkdownLimit, minMarkdownLimit, maxMarkdownLimit, &resp.Diagnostics)
+}
+
+// look reads the branch, and renders the fleet to compare both. A branch that cannot be read is only a warning: a page
+// should not make a plan fail.
+func (d *overviewDataSource) look(ctx context.Context, q *overviewQuestion, diagnostics *diag.Diagnostics) {
+	warn := func(why string) {
+		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository cannot be read", tfvalue.Sentence(why)+
+			" The page says what runs where, and nothing of what is deployed.")
+	}
+	if !d.Connection.CanAsk() {
+		warn("the credentials of the GitOps repository are not known yet")
+		return
+	}
+	seen, err := overview.Look(ctx, d.Connection.Delivery, q.in.Owner, q.in.Evidence, q.history)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		repository.AddError(ctx, diagnostics, err, false)
+		return
+	case err != nil:
+		warn(err.Error())
+		return
+	}
+	if q.checkTip(seen, diagnostics); diagnostics.HasError() {
+		return
+	}
+	q.in.Seen = seen
+	q.in.Rendering = q.in.Result.Render(q.destination(), seen.Written.Trees)
+	fleetvalue.AddErrors(diagnostics, q.in.Rendering.Findings)
+}
+
+// destination is the same as that of the assignment, so that the fleet is rendered only once.
+func (q *overviewQuestion) destination() pipeline.Destination {
+	to := pipeline.Destination{Repo: repository.ForTemplates(q.in.Owner.Location, true), Owner: q.in.Owner.Name}
+	if q.in.Seen != nil {
+		to.Owner = q.in.Seen.Label(to.Owner)
+	}
+	return to
+}
+
+// rules evaluates the constraints of the fleet. Violations are no errors here: they are on the page.
+func (*overviewDataSource) rules(ctx context.Context, q *overviewQuestion, value fleet.Value, diagnostics *diag.Diagnostics) {
+	rules, err := value.ParseConstraints()
+	if err != nil {
+		diagnostics.AddAttributeError(fleetvalue.Path, "Invalid constraint", tfvalue.Sentence(err.Error()))
+		return
+	}
+	q.in.Expressions = make(map[string]string, len(rules))
+	for i := range rules {
+		q.in.Expressions[rules[i].Name] = rules[i].Expression
+	}
+	results, found := q.in.Result.Constraints(ctx, value.Constraints, q.destination())
+	if fleetvalue.AddErrors(diagnostics, found); results != nil {
+		q.in.Rules = results.Rules
+	}
+}
+
+// checkEvidence refuses evidence of another assignment, or of another fleet.
+func (q *overviewQuestion) checkEvidence(diagnostics *diag.Diagnostics) {
+	evidence := q.in.Evidence
+	if evidence == nil {
+		return
+	}
+	if is := repository.About(q.in.Owner); evidence.About != is {
+		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
+			"It is of %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
+		return
+	}
+	clusters := q.in.Result.Fleet.Clusters
+	known := slices.ContainsFunc(clusters, func(cluster fleet.Cluster) bool {
+		_, ok := evidence.Clusters[cluster.Name]
+		return ok
+	})
+	if len(evidence.Clusters) > 0 && len(clusters) > 0 && !known {
+		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
+			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
+	}
+}
+
+// checkTip refuses evidence that was gathered at a commit which the branch does not have.
+func (q *overviewQuestion) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) {
+	evidence := q.in.Evidence
+	if evidence == nil || len(evidence.Clusters) == 0 || evidence.Tip == "" || seen.Written.Tip == "" {
+		return
+	}
+	if found := seen.Past[evidence.Tip]; found.ID == "" {
+		diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
+			"It was gathered at a commit that branch %q of this repository does not have: %s. "+
+				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
+			q.in.Owner.Location.Branch, found.Reason))
+	}
+}

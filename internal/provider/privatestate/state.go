@@ -1,0 +1,24 @@
+// Package privatestate writes what Terraform keeps for a resource beside its state.
+package privatestate
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+)
+
+// State is the part of Terraform's private state that is used here.
+type State interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+func Save(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		diagnostics.AddError("Private state cannot be written", err.Error())
+		return
+	}
+	diagnostics.Append(private.SetKey(ctx, key, text)...)
+}

@@ -1,0 +1,306 @@
+// Package promotion is flotilla_promotion: a value that is let through once it has proven itself.
+package promotion
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/stateonly"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
+)
+
+var (
+	_ resource.Resource                   = promotionResource{}
+	_ resource.ResourceWithValidateConfig = promotionResource{}
+	_ resource.ResourceWithModifyPlan     = promotionResource{}
+	_ resource.ResourceWithImportState    = promotionResource{}
+)
+
+// promotionResource is a latch: a value is promoted once it has proven itself. It is state-only, and its decision
+// depends on what it has promoted before.
+type promotionResource struct {
+	stateonly.Resource
+}
+
+func New() resource.Resource {
+	return promotionResource{stateonly.Resource{Object: stateonly.Object{Name: "promotion", Schema: Schema}}}
+}
+
+var Schema = schema.Schema{
+	Description: "promotion",
+	MarkdownDescription: "Lets a value through to the next environment once it has proven itself: a commit of a control plane, a map of " +
+		"versions, or any other value. `candidate = flotilla_assignment.dev.proven` is what is on the branch of dev, and proven there. The plan after the one in which a candidate " +
+		"arrives shows `promoted = A -> B`, once `open` has been true for it, for the soak time, without a break. A gate that closes later reverts nothing; a new " +
+		"candidate starts again. It changes nothing but the state.",
+	Attributes: map[string]schema.Attribute{
+		"candidate": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "The value that is to be let through, of any type: `flotilla_assignment.dev.proven` is what has proven itself on dev. " +
+				"While it is null, nothing is let through. A candidate is never let through in the plan in which it arrives.",
+		},
+		"open": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether the gate is open, where more than the candidate decides. Default: `true`.",
+		},
+		"now": schema.StringAttribute{
+			Optional: true, WriteOnly: true,
+			MarkdownDescription: "The time, such as `plantimestamp()`. It is write-only: it is in no state, and makes no difference in a plan. " +
+				"Needed with `soak` and `windows`; without it `opened_at` and `promoted_at` are not known.",
+		},
+		"soak": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "How long the gate must be open for the candidate, a duration such as `\"24h\"`. Default: no wait.",
+		},
+		"windows": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "When values are let through: a list of `{kind, schedule, duration, time_zone}`. `kind` is `allow` or `deny`, " +
+				"which wins; `schedule` is a cron schedule of five fields that says when the window begins, in the local time of `time_zone` (default `UTC`).",
+		},
+		"approval": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether each candidate needs an approval.",
+		},
+		"approvals": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "The candidates that are approved, by the short names that `waiting_for` gives them.",
+		},
+		"pin": schema.DynamicAttribute{
+			Optional:            true,
+			MarkdownDescription: "A value that is let through by hand, whatever the gate says. Without it the value stays until a candidate goes through.",
+		},
+		"hold": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether the value stays what it is, whatever the gate says.",
+		},
+		"promoted": schema.DynamicAttribute{
+			Computed:            true,
+			MarkdownDescription: "The value that was let through last; null until there is one.",
+		},
+		"waiting_for": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "What the candidate waits for; null once it is let through.",
+		},
+		"opened_at": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "When the gate opened for the candidate; null while it is closed.",
+		},
+		"promoted_at": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "When the value was let through.",
+		},
+		"previous": schema.DynamicAttribute{
+			Computed:            true,
+			MarkdownDescription: "The value that was let through before.",
+		},
+	},
+}
+
+type promotionModel struct {
+	Candidate  types.Dynamic `tfsdk:"candidate"`
+	Open       types.Bool    `tfsdk:"open"`
+	Now        types.String  `tfsdk:"now"`
+	Soak       types.String  `tfsdk:"soak"`
+	Windows    types.Dynamic `tfsdk:"windows"`
+	Approval   types.Bool    `tfsdk:"approval"`
+	Approvals  types.List    `tfsdk:"approvals"`
+	Pin        types.Dynamic `tfsdk:"pin"`
+	Hold       types.Bool    `tfsdk:"hold"`
+	Promoted   types.Dynamic `tfsdk:"promoted"`
+	WaitingFor types.String  `tfsdk:"waiting_for"`
+	OpenedAt   types.String  `tfsdk:"opened_at"`
+	PromotedAt types.String  `tfsdk:"promoted_at"`
+	Previous   types.Dynamic `tfsdk:"previous"`
+}
+
+// ValidateConfig checks what needs no state.
+func (r promotionResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	var model promotionModel
+	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	model.decode(ctx, &resp.Diagnostics)
+}
+
+// ModifyPlan decides, on every plan.
+func (r promotionResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	if req.Plan.Raw.IsNull() {
+		return
+	}
+	var plan, prior promotionModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("now"), &plan.Now)...)
+	exists := !req.State.Raw.IsNull()
+	if exists {
+		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.decide(ctx, &prior, exists, &resp.Diagnostics)
+	if plan.Now = types.StringNull(); !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	}
+}
+
+// Create stores what was decided, now that all is known.
+func (r promotionResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan promotionModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("now"), &plan.Now)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.decide(ctx, &promotionModel{}, false, &resp.Diagnostics)
+	if plan.Now = types.StringNull(); !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+// Update stores what was decided, now that all is known.
+func (r promotionResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, prior promotionModel
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
+	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("now"), &plan.Now)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.decide(ctx, &prior, true, &resp.Diagnostics)
+	if plan.Now = types.StringNull(); !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	}
+}
+
+// ImportState takes the value that was promoted last, as JSON, so that a promotion with a lost state can go on.
+func (r promotionResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	value, err := fleet.ParseJSON(req.ID)
+	if err == nil {
+		var promoted attr.Value
+		if promoted, err = tfvalue.Infer(value); err == nil {
+			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("promoted"), types.DynamicValue(promoted))...)
+			return
+		}
+	}
+	resp.Diagnostics.AddError("Invalid import of promotion", fmt.Sprintf("The import ID must be the promoted value as JSON: %s.", err))
+}
+
+// decode reads the input of the decision. known is false while some of it is not known yet.
+func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
+	report := func(attribute, format string, arguments ...any) {
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid promotion", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
+	}
+	known = !m.Open.IsUnknown() && !m.Soak.IsUnknown() && !m.Approval.IsUnknown() && !m.Hold.IsUnknown() && !m.Now.IsUnknown()
+	p.Open = m.Open.IsNull() || m.Open.ValueBool()
+	p.Held, p.NeedsApproval = m.Hold.ValueBool(), m.Approval.ValueBool()
+	if text := m.Soak.ValueString(); text != "" {
+		var problem string
+		if p.Soak, problem = attributes.Duration(text, gate.MaxDuration); problem != "" {
+			report("soak", "%s", problem)
+		}
+	}
+	reader := &attributes.Reader{}
+	p.Windows = gate.DecodeWindows(reader, nil, tfvalue.Plain(m.Windows))
+	tfvalue.AddFindings(diagnostics, path.Root("windows"), "Invalid promotion", tfvalue.Inner(reader.Findings))
+	known = known && !reader.Unknown
+	if !m.Approvals.IsUnknown() && fleet.IsKnown(tfvalue.Plain(m.Approvals)) {
+		diagnostics.Append(m.Approvals.ElementsAs(ctx, &p.Approvals, false)...)
+	} else {
+		known = false
+	}
+	if text := m.Now.ValueString(); text != "" {
+		now, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			report("now", "%q is not a time such as \"2026-01-31T18:00:00Z\"", text)
+		}
+		p.Now = now
+	} else if !m.Now.IsUnknown() && (p.Soak > 0 || len(p.Windows) > 0) {
+		report("now", "now is required with soak and windows: set now = plantimestamp()")
+	}
+	if !m.Pin.IsNull() && m.Hold.ValueBool() {
+		report("hold", "hold cannot be set together with pin, which sets the value by hand")
+	}
+	return p, known
+}
+
+// decide sets the computed attributes.
+func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exists bool, diagnostics *diag.Diagnostics) {
+	p, known := m.decode(ctx, diagnostics)
+	if diagnostics.HasError() {
+		return
+	}
+	if !exists {
+		prior.Promoted, prior.Previous, prior.PromotedAt = types.DynamicNull(), types.DynamicNull(), types.StringNull()
+	}
+	m.Promoted, m.Previous, m.PromotedAt = prior.Promoted, prior.Previous, prior.PromotedAt
+	m.WaitingFor, m.OpenedAt = types.StringNull(), types.StringNull()
+	pin, candidate := tfvalue.Plain(m.Pin), tfvalue.Plain(m.Candidate)
+	isKnown, settled := fleet.IsKnown(candidate), prior.isSettled(exists)
+	if isKnown && candidate != nil {
+		p.Content = tfvalue.Content(candidate)
+		p.Promoted = exists && !prior.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(prior.Promoted)) == p.Content
+		p.Same = exists && tfvalue.Content(tfvalue.Plain(prior.Candidate)) == p.Content
+	}
+	p.Missing = candidate == nil
+	switch {
+	case pin != nil && !fleet.IsKnown(pin):
+		m.unknown()
+		return
+	case pin != nil:
+		p.Pinned = true
+	case isKnown && known:
+	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(), // whatever else is unknown, the value stays
+		isKnown && (p.Promoted || !p.Same), !isKnown && settled: // a candidate that arrives is not let through
+		m.WaitingFor, m.OpenedAt = types.StringUnknown(), types.StringUnknown()
+		return
+	default:
+		m.unknown()
+		return
+	}
+	if opened, err := time.Parse(time.RFC3339, prior.OpenedAt.ValueString()); err == nil {
+		p.OpenedAt = opened
+	}
+	verdict := p.Decide()
+	m.WaitingFor = types.StringPointerValue(wording.OrNil(verdict.WaitsFor))
+	m.OpenedAt = tfvalue.Time(verdict.OpenedAt)
+	if p.Promoted && !p.Pinned {
+		m.OpenedAt = prior.OpenedAt
+	}
+	switch {
+	case p.Pinned:
+		m.letThrough(m.Pin, prior, p.Now)
+	case verdict.Promote:
+		m.letThrough(m.Candidate, prior, p.Now)
+	}
+}
+
+// isSettled says that the candidate in the state is let through already, or that there is none: then no plan lets one
+// through, whatever the candidate is now.
+func (m *promotionModel) isSettled(exists bool) bool {
+	candidate := tfvalue.Plain(m.Candidate)
+	return !exists || candidate == nil || !m.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(m.Promoted)) == tfvalue.Content(candidate)
+}
+
+// letThrough makes a value the promoted one, unless it is already.
+func (m *promotionModel) letThrough(value types.Dynamic, prior *promotionModel, now time.Time) {
+	if !prior.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(prior.Promoted)) == tfvalue.Content(tfvalue.Plain(value)) {
+		return
+	}
+	m.Promoted, m.Previous, m.PromotedAt = value, prior.Promoted, tfvalue.Time(now)
+}
+
+func (m *promotionModel) unknown() {
+	m.Promoted, m.Previous = types.DynamicUnknown(), types.DynamicUnknown()
+	m.WaitingFor, m.OpenedAt, m.PromotedAt = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
+}

@@ -1,0 +1,107 @@
+// Package repository is what objects at a GitOps repository share: its location, the names of owners, and its errors as
+// diagnostics.
+package repository
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+)
+
+// DecodeLocation decodes an attribute gitops_repo. known is false while some of it is unknown.
+func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at delivery.Location, known bool) {
+	value := tfvalue.Plain(attribute)
+	repo, known, findings := fleet.DecodeGitopsRepo(value)
+	if len(findings) == 0 {
+		findings = CheckGitopsRepo("", value)
+	}
+	tfvalue.AddFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", tfvalue.Inner(findings))
+	return delivery.Location(repo), known && len(findings) == 0
+}
+
+// CheckGitopsRepo checks what package fleet does not: URL and branch by the rules of Git. attribute is the prefix of paths.
+func CheckGitopsRepo(attribute string, value any) fleet.Findings {
+	repo, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	var findings fleet.Findings
+	for name, check := range map[string]func(string) error{
+		"url": git.CheckURL, "branch": git.CheckBranch,
+		"path": func(text string) error {
+			if text == "." || text == "./" || text == "/" || text == "" {
+				return nil
+			}
+			return git.CheckPath(text)
+		},
+	} {
+		text, ok := repo[name].(string)
+		if !ok {
+			continue
+		}
+		if err := check(text); err != nil {
+			findings = append(findings, fleet.Finding{Path: strings.TrimPrefix(attribute+"."+name, "."), Message: err.Error()})
+		}
+	}
+	return findings
+}
+
+func CheckOwnerName(name types.String, diagnostics *diag.Diagnostics) {
+	if name.IsNull() || name.IsUnknown() {
+		return
+	}
+	if problem := fleet.CheckLabelName(name.ValueString()); problem != "" {
+		diagnostics.AddAttributeError(path.Root("name"), "Invalid name", fmt.Sprintf("%q %s.", name.ValueString(), problem))
+	}
+}
+
+// ForTemplates is a location in the form that templates get; nil while it is not known.
+func ForTemplates(at delivery.Location, known bool) *render.Repo {
+	if !known {
+		return nil
+	}
+	return &render.Repo{URL: at.URL, Branch: at.Branch, Path: at.Path}
+}
+
+// ParseImportID reads "<url>#<branch>:<path>:<name>".
+func ParseImportID(id string, diagnostics *diag.Diagnostics) (repo types.Dynamic, at delivery.Location, name string, ok bool) {
+	url, rest, _ := strings.Cut(id, "#")
+	parts := strings.Split(rest, ":")
+	if len(parts) != 3 || url == "" || parts[0] == "" || parts[2] == "" {
+		diagnostics.AddError("Invalid import ID",
+			`The import ID must be "<url>#<branch>:<path>:<name>", with an empty path for the root of the repository.`)
+		return types.DynamicNull(), delivery.Location{}, "", false
+	}
+	values := map[string]attr.Value{"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1])}
+	texts := map[string]attr.Type{"url": types.StringType, "branch": types.StringType, "path": types.StringType}
+	repo = types.DynamicValue(types.ObjectValueMust(texts, values))
+	at, ok = DecodeLocation(repo, diagnostics)
+	return repo, at, parts[2], ok
+}
+
+// LocationText is a location in the form of an import.
+func LocationText(at delivery.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }
+
+func About(owner delivery.Owner) observe.About {
+	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
+}
+
+func ChangedFiles(files []git.File) []changes.File {
+	texts := make([]changes.File, len(files))
+	for i, file := range files {
+		texts[i] = changes.File{Name: file.Name, Content: file.Content}
+	}
+	return texts
+}

@@ -1,0 +1,201 @@
+// Package repositoryfiles is flotilla_repository_files: files of any Git repository.
+package repositoryfiles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/source"
+)
+
+var (
+	_ datasource.DataSource                   = &repositoryFilesDataSource{}
+	_ datasource.DataSourceWithConfigure      = &repositoryFilesDataSource{}
+	_ datasource.DataSourceWithValidateConfig = &repositoryFilesDataSource{}
+)
+
+type repositoryFilesDataSource struct{ connection.DataSource }
+
+func New() datasource.DataSource { return &repositoryFilesDataSource{} }
+
+// Metadata names the data source.
+func (*repositoryFilesDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_repository_files"
+}
+
+// Schema is the repository and ref, the patterns, and the files.
+func (*repositoryFilesDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	patterns := func(what string) schema.ListAttribute {
+		return schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}
+	}
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. Nothing is checked " +
+			"out, and nothing is kept on disk. The provider's `git` says how repositories are reached.\n\n" +
+			"Only folders below which something may match are read, and only files that match are fetched, where the server filters, as " +
+			"GitHub, GitLab, Gitea and every repository on this machine do. A server that filters files but not folders (GitLab) sends the " +
+			"names of all files of the commit, too; one that does not filter sends the whole commit, without its history.\n\n" +
+			"All files that match have to be text. A file that is not UTF-8, one in Git LFS, a symbolic link and a submodule are errors that " +
+			"name it, so that no file is silently missing: narrow `include`, or name them in `exclude`. Files in submodules are not read.\n\n" +
+			"Where the repository, or what is read of it, is known only after an apply, so are the files: then the plan does not show what depends on them.",
+		Attributes: map[string]schema.Attribute{
+			"url": schema.StringAttribute{Required: true, MarkdownDescription: "Where the repository is: https, ssh, or a path on this machine."},
+			"ref": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "A branch, a tag, or the full id of a commit. Default: the repository's default branch. `refs/heads/…` and `refs/tags/…` " +
+					"distinguish a branch from a tag of the same name. A commit that no branch and no tag contains is read where the server gives it.",
+			},
+			"path": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "The folder to read, such as `workloads`; `./workloads/` is the same. Default: the root.",
+			},
+			"include": patterns("Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within a name, `**` for any number of " +
+				"folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error."),
+			"exclude": patterns("Patterns of files, and of folders with all that is in them, to leave out."),
+			"limits": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: fmt.Sprintf("`{files, bytes}`: how many files may match, and how many bytes they may have in all, since the state keeps "+
+					"them. More is an error. Default: %d files and %d MiB; at most %d and %d MiB.",
+					source.DefaultLimits.Files, source.DefaultLimits.Bytes>>20, source.MaxLimits.Files, source.MaxLimits.Bytes>>20),
+			},
+			"timeouts": timeouts.ReadAttribute(),
+			"commit":   schemas.ComputedText("Id of the commit that was read."),
+			"files": schema.MapAttribute{
+				Computed: true, ElementType: types.StringType, MarkdownDescription: "Content of the files, by their paths below `path`.",
+			},
+		},
+	}
+}
+
+type repositoryFilesModel struct {
+	URL      types.String  `tfsdk:"url"`
+	Ref      types.String  `tfsdk:"ref"`
+	Path     types.String  `tfsdk:"path"`
+	Include  types.List    `tfsdk:"include"`
+	Exclude  types.List    `tfsdk:"exclude"`
+	Limits   types.Dynamic `tfsdk:"limits"`
+	Timeouts types.Dynamic `tfsdk:"timeouts"`
+	Commit   types.String  `tfsdk:"commit"`
+	Files    types.Map     `tfsdk:"files"`
+}
+
+// ValidateConfig checks the attributes that are known, without any request.
+func (*repositoryFilesDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	var model repositoryFilesModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if !resp.Diagnostics.HasError() {
+		model.decode(&resp.Diagnostics)
+	}
+}
+
+// decode reads the configuration, strictly.
+func (m *repositoryFilesModel) decode(diagnostics *diag.Diagnostics) (source.Query, timeouts.Timeouts) {
+	query := source.Query{URL: m.URL.ValueString(), Ref: m.Ref.ValueString(), Path: m.Path.ValueString(), Limits: source.DefaultLimits}
+	unknown := map[string]bool{"url": m.URL.IsUnknown()}
+	for _, list := range []struct {
+		name  string
+		value types.List
+		texts *[]string
+	}{{"include", m.Include, &query.Include}, {"exclude", m.Exclude, &query.Exclude}} {
+		elements, ok := tfvalue.Plain(list.value).([]any)
+		if !ok {
+			continue
+		}
+		*list.texts = []string{}
+		for _, element := range elements {
+			text, ok := element.(string)
+			unknown[list.name] = unknown[list.name] || !ok && element != nil
+			*list.texts = append(*list.texts, text)
+		}
+	}
+	tfvalue.ReadStrictly("limits", m.Limits, diagnostics, func(o *attributes.Object) {
+		query.Limits.Files = o.Int("files", query.Limits.Files, 1, source.MaxLimits.Files)
+		query.Limits.Bytes = o.Int("bytes", query.Limits.Bytes, 1, source.MaxLimits.Bytes)
+	})
+	for _, wrong := range query.Check() {
+		if !unknown[wrong.Attribute] {
+			addSourceError(diagnostics, wrong)
+		}
+	}
+	return query, timeouts.DecodeRead(m.Timeouts, diagnostics)
+}
+
+func addSourceError(diagnostics *diag.Diagnostics, wrong *source.Error) {
+	diagnostics.AddAttributeError(path.Root(wrong.Attribute), wrong.Summary, tfvalue.Sentence(wrong.Detail))
+}
+
+// Read reads the files.
+func (d *repositoryFilesDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var model repositoryFilesModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	query, deadlines := model.decode(&resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	bounded, cancel := deadlines.During(ctx, timeouts.Read)
+	defer cancel()
+	read, err := d.Connection.Sources.Read(bounded, query)
+	if err != nil {
+		d.addError(bounded, &resp.Diagnostics, query.URL, err)
+		return
+	}
+	files, problems := types.MapValueFrom(ctx, types.StringType, read.Texts)
+	resp.Diagnostics.Append(problems...)
+	model.Commit, model.Files = types.StringValue(read.Commit), files
+	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+}
+
+// addError reports an error of a repository that is only read.
+func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *diag.Diagnostics, address string, err error) {
+	if wrong := (*source.Error)(nil); errors.As(err, &wrong) {
+		addSourceError(diagnostics, wrong)
+		return
+	}
+	at, detail := path.Root("url"), tfvalue.Sentence(err.Error())
+	if ctx.Err() != nil && !errors.As(context.Cause(ctx), new(*timeouts.Cause)) {
+		diagnostics.AddAttributeError(at, "Interrupted", detail)
+		return
+	}
+	if timeouts.AddEnded(ctx, diagnostics, err) {
+		return
+	}
+	if !d.Connection.CanAsk() && (errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound)) {
+		diagnostics.AddAttributeError(at, "Credentials are not known yet", detail+" The request was made without those credentials of the provider's git that are known only "+
+			"after an apply. Apply what they come from first, with -target, or set the environment variables.")
+		return
+	}
+	switch {
+	case errors.Is(err, git.ErrUnauthorized):
+		diagnostics.AddAttributeError(at, repository.RefusesCredentials, detail+repository.HowToSignIn(err))
+	case errors.Is(err, git.ErrNotFound):
+		if strings.HasPrefix(strings.ToLower(address), "http") {
+			detail += " A Git host answers the same for a private repository without credentials for it: see the provider's git."
+		}
+		diagnostics.AddAttributeError(at, "Repository does not exist", detail)
+	case errors.Is(err, git.ErrUnreachable):
+		diagnostics.AddAttributeError(at, "Repository cannot be reached", detail)
+	case errors.Is(err, git.ErrHostKey):
+		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
+	case errors.Is(err, git.ErrTooLarge):
+		diagnostics.AddAttributeError(at, "Repository is too large", detail+" Its server cannot filter, and sends the whole commit.")
+	default:
+		diagnostics.AddAttributeError(at, "Repository cannot be read", detail)
+	}
+}

@@ -1,0 +1,52 @@
+package repositoryfiles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+)
+
+func TestErrorsOfARepositoryThatIsReadAreReportedAtItsURL(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		ctx      context.Context
+		complete bool // whether all credentials are known
+		url      string
+		err      error
+		summary  string
+		says     string
+	}{
+		{t.Context(), true, "https://x/y", git.ErrUnauthorized, "Repository refuses the credentials", "git.token"},
+		{t.Context(), false, "https://x/y", git.ErrUnauthorized, "Credentials are not known yet", "-target"},
+		{t.Context(), false, "https://x/y", git.ErrNotFound, "Credentials are not known yet", "-target"},
+		{t.Context(), false, "https://x/y", git.ErrUnreachable, "Repository cannot be reached", "unreachable"},
+		{t.Context(), true, "https://x/y", git.ErrNotFound, "Repository does not exist", "a private repository without credentials"},
+		{t.Context(), true, "/x/y", git.ErrNotFound, "Repository does not exist", "not found."},
+		{t.Context(), true, "ssh://x/y", git.ErrHostKey, "Host key cannot be verified", "host key"},
+		{t.Context(), true, "https://x/y", git.ErrTooLarge, "Repository is too large", "cannot filter"},
+		{t.Context(), true, "https://x/y", errors.New("a tree is malformed"), "Repository cannot be read", "malformed"},
+		{ended, true, "https://x/y", context.Canceled, "Interrupted", "canceled"},
+	} {
+		var diagnostics diag.Diagnostics
+		d := &repositoryFilesDataSource{connection.DataSource{Connection: &connection.Connection{Complete: test.complete}}}
+		d.addError(test.ctx, &diagnostics, test.url, fmt.Errorf("repository %q: %w", test.url, test.err))
+		said := diagnostics.Errors()
+		if len(said) != 1 || said[0].Summary() != test.summary || !strings.Contains(said[0].Detail(), test.says) {
+			t.Errorf("%v: %v", test.err, said)
+			continue
+		}
+		if at := said[0].(diag.DiagnosticWithPath).Path(); !at.Equal(path.Root("url")) {
+			t.Errorf("%v is said at %s", test.err, at)
+		}
+	}
+}

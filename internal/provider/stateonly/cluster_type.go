@@ -1,0 +1,35 @@
+package stateonly
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+)
+
+var ClusterType = newResource(Object{
+	Name:       "cluster_type",
+	collection: "cluster_types",
+	Schema: schema.Schema{
+		Description: "cluster type",
+		MarkdownDescription: "A set of clusters that run the same workloads with the same values: one folder in the GitOps repository, " +
+			"perhaps thousands of clusters.",
+		Attributes: map[string]schema.Attribute{
+			"name":        schemas.NameAttribute("Name of the cluster type, a DNS label; also its folder."),
+			"environment": schemas.EnvironmentAttribute(false),
+			"labels":      schemas.LabelsAttribute(),
+			"taints":      schemas.TaintsAttribute(),
+			"reconciler": schemas.DefaultAttribute(fleet.DefaultReconciler,
+				"Name of the template of type `reconciler`: built in are `flux`, `argocd`, `argocd-hub`, `fleet` and `zarf`."),
+			"namespace_service": schemas.DefaultAttribute(fleet.DefaultNamespaceService, "Name of the template of type `namespace`."),
+			"config_type": schemas.DefaultAttribute(fleet.DefaultConfigType,
+				"Name of the template of type `config`: built in are `configmap`, `json`, `env`, `properties` and `symphony`."),
+			"parameters": schema.DynamicAttribute{
+				Optional: true,
+				MarkdownDescription: "Parameters of everything that its templates render, as in the `manifests` of a deployment target, " +
+					"which are merged over these: see the guide \"What is rendered\".",
+			},
+			"description": schemas.DescriptionAttribute(),
+		},
+	},
+})

@@ -1,0 +1,228 @@
+// Package tfvalue turns values of Terraform into plain ones and back, and findings about them into diagnostics.
+package tfvalue
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+)
+
+// Plain turns a Terraform value into what internal/fleet reads: nil, bool, string, json.Number, []any,
+// map[string]any, and fleet.Unknown wherever something is not known yet.
+func Plain(value attr.Value) any {
+	if value == nil || value.IsNull() {
+		return nil
+	}
+	if value.IsUnknown() {
+		return fleet.Unknown{}
+	}
+	switch value := value.(type) {
+	case basetypes.DynamicValue:
+		return Plain(value.UnderlyingValue())
+	case basetypes.StringValue:
+		return value.ValueString()
+	case basetypes.BoolValue:
+		return value.ValueBool()
+	case basetypes.NumberValue:
+		return fleet.NumberOf(value.ValueBigFloat())
+	case basetypes.ObjectValue:
+		return PlainMap(value.Attributes())
+	case basetypes.MapValue:
+		return PlainMap(value.Elements())
+	case basetypes.ListValue:
+		return plainList(value.Elements())
+	case basetypes.TupleValue:
+		return plainList(value.Elements())
+	case basetypes.SetValue:
+		return plainList(value.Elements())
+	}
+	panic(fmt.Sprintf("no attribute of this provider has a value of type %T", value))
+}
+
+func PlainMap(elements map[string]attr.Value) map[string]any {
+	object := make(map[string]any, len(elements))
+	for key, element := range elements {
+		object[key] = Plain(element)
+	}
+	return object
+}
+
+func plainList(elements []attr.Value) []any {
+	list := make([]any, len(elements))
+	for i, element := range elements {
+		list[i] = Plain(element)
+	}
+	return list
+}
+
+// AddFindings turns findings into errors at the attributes that they are about, below root.
+func AddFindings(diagnostics *diag.Diagnostics, root path.Path, summary string, findings fleet.Findings) {
+	for _, finding := range findings {
+		at, rest := attributePath(root, finding.Path)
+		message := finding.Message
+		name, _, _ := cutName(finding.Path)
+		switch word, _, _ := strings.Cut(message, " "); {
+		case rest != "":
+			message = rest + ": " + message
+		case name != "" && slices.Contains([]string{"is", "must", "has", "holds", "does", "excludes", "wants"}, word):
+			message = name + " " + message // the message is a clause without its subject, the attribute
+		}
+		diagnostics.AddAttributeError(at, summary, Sentence(message))
+	}
+}
+
+// Sentence gives a message the form of one, unless it starts with a path or a name.
+func Sentence(message string) string {
+	if message == "" {
+		return message
+	}
+	if word, _, _ := strings.Cut(message, " "); !strings.ContainsAny(word, "._[\"/:") {
+		first, size := utf8.DecodeRuneInString(message)
+		message = string(unicode.ToUpper(first)) + message[size:]
+	}
+	if !strings.ContainsRune(".?!", rune(message[len(message)-1])) {
+		message += "."
+	}
+	return message
+}
+
+// attributePath reads a path as fleet.Path writes it. Terraform has no path for an element of a set or for a value
+// inside of a dynamic value: then the result is the path of the attribute, and rest is the path inside of it.
+func attributePath(root path.Path, text string) (at path.Path, rest string) {
+	at = root
+	name, rest, inside := cutName(text)
+	if name == "" {
+		return at, text
+	}
+	if len(root.Steps()) == 0 {
+		at = path.Root(name)
+	} else {
+		at = at.AtName(name)
+	}
+	if !inside {
+		return at, ""
+	}
+	if name == "labels" || name == "resource_quota" {
+		if quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(rest, "[")); err == nil {
+			if key, err := strconv.Unquote(quoted); err == nil {
+				return at.AtMapKey(key), ""
+			}
+		}
+	}
+	return at, text
+}
+
+// cutName cuts the first attribute's name from a path.
+func cutName(text string) (name, rest string, inside bool) {
+	if i := strings.IndexAny(text, ".["); i >= 0 {
+		return text[:i], text[i:], true
+	}
+	return text, "", false
+}
+
+// Texts is a list of texts.
+func Texts(texts []string) basetypes.ListValue {
+	values := make([]attr.Value, len(texts))
+	for i, text := range texts {
+		values[i] = basetypes.NewStringValue(text)
+	}
+	return basetypes.NewListValueMust(basetypes.StringType{}, values)
+}
+
+// ReadStrictly reads an attribute that is an object whose type Terraform does not check. read is called where
+// there is one.
+func ReadStrictly(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*attributes.Object)) {
+	given := Plain(value)
+	if given == nil {
+		return
+	}
+	reader := &attributes.Reader{}
+	if object := reader.Object(nil, given); object != nil {
+		read(object)
+		object.Finish()
+	}
+	AddFindings(diagnostics, path.Root(attribute), "Invalid "+attribute, Inner(reader.Findings))
+}
+
+// Inner marks a path inside of a dynamic value, so that attributePath does not look for it in Terraform's schema.
+func Inner(findings fleet.Findings) fleet.Findings {
+	inner := make(fleet.Findings, len(findings))
+	for i, finding := range findings {
+		inner[i] = fleet.Finding{Message: finding.String()}
+	}
+	return inner
+}
+
+func CheckOnDestroy(value types.String, diagnostics *diag.Diagnostics) {
+	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(onDestroy, text) {
+		diagnostics.AddAttributeError(path.Root("on_destroy"), "Invalid on_destroy",
+			Sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(onDestroy, ", "), fleet.DidYouMean(text, onDestroy))))
+	}
+}
+
+// IsItselfKnown says whether a value itself is known. Values inside of it may not be.
+func IsItselfKnown(value any) bool {
+	_, unknown := value.(fleet.Unknown)
+	return !unknown
+}
+
+// onDestroy are the values of on_destroy.
+var onDestroy = []string{"delete", "keep"}
+
+// TimeText writes a time; "" for none.
+func TimeText(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+func Time(at time.Time) types.String {
+	if at.IsZero() {
+		return types.StringNull()
+	}
+	return types.StringValue(at.UTC().Format(time.RFC3339))
+}
+
+// Content is a short hash of a value, for approvals.
+func Content(value any) string {
+	text, err := fleet.CanonicalJSON(value)
+	if err != nil {
+		return ""
+	}
+	return gate.Content(text)
+}
+
+// Hash is what the state has in place of a text that is not needed there.
+func Hash(text string) string {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
+}
+
+func OrEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// CheckLimit reports a limit that is less than 1.
+func CheckLimit(limit types.Int64, diagnostics *diag.Diagnostics) {
+	if !limit.IsNull() && limit.ValueInt64() < 1 {
+		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
+	}
+}

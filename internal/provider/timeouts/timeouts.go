@@ -1,0 +1,122 @@
+// Package timeouts is the attribute timeouts: how long operations may take, and the error of one that took longer.
+package timeouts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+// Timeouts is how long each operation may take. A push waits for the server's hooks, and a merge for the checks of a
+// pull request; operations that only read take less time.
+type Timeouts map[string]time.Duration
+
+const (
+	Create = "create"
+	Read   = "read" // a plan's look at the repository, too
+	Update = "update"
+	Delete = "delete"
+)
+
+var Default = Timeouts{
+	Create: 20 * time.Minute, Read: 5 * time.Minute, Update: 20 * time.Minute, Delete: 20 * time.Minute,
+}
+
+// Decode reads the attribute timeouts, strictly.
+func Decode(value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
+	return decodeTimeoutsOf([]string{Create, Read, Update, Delete}, value, diagnostics)
+}
+
+// DecodeRead is decodeTimeouts for a data source.
+func DecodeRead(value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
+	return decodeTimeoutsOf([]string{Read}, value, diagnostics)
+}
+
+// ReadAttribute is the attribute timeouts of a data source that asks a repository.
+func ReadAttribute() datasource.Attribute {
+	return datasource.DynamicAttribute{
+		Optional:            true,
+		MarkdownDescription: "How long reading may take, connecting included: `{read}`, a duration such as `\"90s\"`. Default: `5m`.",
+	}
+}
+
+func decodeTimeoutsOf(operations []string, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
+	t := maps.Clone(Default)
+	tfvalue.ReadStrictly("timeouts", value, diagnostics, func(o *attributes.Object) {
+		for _, operation := range operations {
+			t[operation] = o.Timeout(operation, t[operation])
+		}
+	})
+	return t
+}
+
+// Cause is the cause of a context that has ended by a timeout of this provider.
+type Cause struct {
+	operation string
+	after     time.Duration
+}
+
+func (o *Cause) Error() string {
+	return fmt.Sprintf("%s took longer than %s", o.operation, short(o.after))
+}
+
+// During bounds a context by the time that an operation may take.
+func (t Timeouts) During(ctx context.Context, operation string) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, t[operation], &Cause{operation, t[operation]})
+}
+
+// AddEnded reports that the context ended, by a timeout or by the user; false where it has not.
+func AddEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	detail := tfvalue.Sentence(err.Error()) + " " + mayHaveWritten(err)
+	if over := (*Cause)(nil); errors.As(context.Cause(ctx), &over) {
+		if over.operation == Read {
+			detail = tfvalue.Sentence(err.Error()) + " Nothing was written."
+		}
+		diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", fmt.Sprintf(
+			"The operation took longer than timeouts.%s = %q allows: %s\n\nTo allow more, set timeouts = { %s = %q }.",
+			over.operation, short(over.after), detail, over.operation, short(2*over.after)))
+		return true
+	}
+	diagnostics.AddAttributeError(path.Root("gitops_repo"), "Interrupted", detail)
+	return true
+}
+
+// mayHaveWritten says what an operation that failed may have left behind.
+func mayHaveWritten(err error) string {
+	switch {
+	case errors.Is(err, delivery.ErrProposed):
+		return "The next apply goes on from there."
+	case errors.Is(err, git.ErrUnknown):
+		return "The next plan shows whether anything was written."
+	}
+	return "The branch was unchanged when it was last read, so nothing was written then; if a slow server still accepts the commit, " +
+		"the next plan shows it."
+}
+
+// short writes a duration without zeros at its end.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
