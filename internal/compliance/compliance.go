@@ -20,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Repository is what is asked of a GitOps repository and its Git host: a *delivery.Client.
@@ -365,12 +366,12 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 	return found, nil
 }
 
-func verdictOf(state forge.StatusState) observe.Verdict {
+func verdictOf(state forge.StatusState) verdict.Verdict {
 	switch state {
 	case forge.Success:
-		return observe.Ready
+		return verdict.Ready
 	case forge.Failure, forge.Error:
-		return observe.Failed
+		return verdict.Failed
 	}
-	return observe.Progressing
+	return verdict.Progressing
 }

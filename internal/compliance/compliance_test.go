@@ -30,6 +30,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 const (
@@ -213,7 +214,7 @@ func server(t *testing.T, handler http.HandlerFunc) kube.Cluster {
 
 // said is a verdict, and a part of the reason.
 type said struct {
-	verdict observe.Verdict
+	verdict verdict.Verdict
 	reason  string
 }
 
@@ -283,24 +284,24 @@ func TestClustersAreAskedAndNoneOfThemFailsTheQuestion(t *testing.T) {
 	}
 	answer := mustAsk(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeA}}, q)
 	check(t, answer, map[string]said{
-		"argo-1": {observe.Ready, ""}, "flux-1": {observe.Ready, ""},
-		"flux-busy":     {observe.Unknown, "the branch does not have this commit"},
-		"flux-narrow":   {observe.Unknown, "depends on GitRepository flux-system/dev-flux-db-main, which cannot be read: "},
-		"flux-dead":     {observe.Unknown, "API server"},
-		"flux-refuses":  {observe.Unknown, "refuses the credentials"},
-		"flux-forbids":  {observe.Unknown, "list"},
-		"flux-garbage":  {observe.Unknown, "API server"},
-		"flux-half":     {observe.Unknown, "API server"},
-		"flux-bare":     {observe.Unknown, "the cluster has no kustomizations.kustomize.toolkit.fluxcd.io"},
-		"flux-stranger": {observe.Unknown, "the provider does not know this cluster"},
-		"flux-waiting":  {observe.Unknown, "the connection to the cluster is not known yet"},
+		"argo-1": {verdict.Ready, ""}, "flux-1": {verdict.Ready, ""},
+		"flux-busy":     {verdict.Unknown, "the branch does not have this commit"},
+		"flux-narrow":   {verdict.Unknown, "depends on GitRepository flux-system/dev-flux-db-main, which cannot be read: "},
+		"flux-dead":     {verdict.Unknown, "API server"},
+		"flux-refuses":  {verdict.Unknown, "refuses the credentials"},
+		"flux-forbids":  {verdict.Unknown, "list"},
+		"flux-garbage":  {verdict.Unknown, "API server"},
+		"flux-half":     {verdict.Unknown, "API server"},
+		"flux-bare":     {verdict.Unknown, "the cluster has no kustomizations.kustomize.toolkit.fluxcd.io"},
+		"flux-stranger": {verdict.Unknown, "the provider does not know this cluster"},
+		"flux-waiting":  {verdict.Unknown, "the connection to the cluster is not known yet"},
 	})
 	if got := strings.Join(answer.NotAsked, " "); got != "flux-stranger" {
 		t.Errorf("not asked: %s", got)
 	}
 	// Another content is wanted.
 	answer = mustAsk(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeB}}, q)
-	if got := answer.Result.Clusters[1]; got.Name != "flux-1" || got.Verdict != observe.Behind || got.Commit != ready {
+	if got := answer.Result.Clusters[1]; got.Name != "flux-1" || got.Verdict != verdict.Behind || got.Commit != ready {
 		t.Errorf("%+v", got.Status)
 	}
 }
@@ -318,13 +319,13 @@ func TestAHubSpeaksOfTheClustersThatItDeploysTo(t *testing.T) {
 	q.Feedback.Hub = &compliance.Hub{Name: "hub", Known: true, Reach: api(t, "1-ready", named)}
 	r := &repository{tip: ready, commits: map[string]string{ready: treeA}}
 	check(t, mustAsk(t, r, q), map[string]said{
-		"argo-1": {observe.Ready, ""}, "argo-2": {observe.Unknown, "nothing on the cluster follows"},
+		"argo-1": {verdict.Ready, ""}, "argo-2": {verdict.Unknown, "nothing on the cluster follows"},
 	})
 	q.Feedback.Hub = &compliance.Hub{Name: "hub", Known: true, Reach: kube.Cluster{Host: "https://127.0.0.1:1", Token: token}}
-	check(t, mustAsk(t, r, q), map[string]said{"argo-1": {observe.Unknown, `the hub "hub": `}, "argo-2": {observe.Unknown, `the hub "hub": `}})
+	check(t, mustAsk(t, r, q), map[string]said{"argo-1": {verdict.Unknown, `the hub "hub": `}, "argo-2": {verdict.Unknown, `the hub "hub": `}})
 	q.Feedback.Hub.Known = false
 	check(t, mustAsk(t, r, q), map[string]said{
-		"argo-1": {observe.Unknown, "is not known yet"}, "argo-2": {observe.Unknown, "is not known yet"},
+		"argo-1": {verdict.Unknown, "is not known yet"}, "argo-2": {verdict.Unknown, "is not known yet"},
 	})
 }
 
@@ -350,11 +351,11 @@ func TestCommitStatusesAreReadUntilEveryClusterWasHeard(t *testing.T) {
 	q := question(map[string]string{"flux-1": "flux", "flux-2": "flux", "flux-3": "flux", "flux-4": "flux", "flux-5": "flux"})
 	q.Feedback.Statuses = &compliance.Statuses{Contexts: contexts, Limit: 10}
 	want := map[string]said{
-		"flux-1": {observe.Ready, ""},
-		"flux-2": {observe.Failed, "commit 2222222 cannot be applied: no space"},
-		"flux-3": {observe.Behind, "commit 2222222 is being applied: wait"},
-		"flux-4": {observe.Behind, "has commit 07fb322"},
-		"flux-5": {observe.Unknown, "there is no report about this cluster"},
+		"flux-1": {verdict.Ready, ""},
+		"flux-2": {verdict.Failed, "commit 2222222 cannot be applied: no space"},
+		"flux-3": {verdict.Behind, "commit 2222222 is being applied: wait"},
+		"flux-4": {verdict.Behind, "has commit 07fb322"},
+		"flux-5": {verdict.Unknown, "there is no report about this cluster"},
 	}
 	answer := mustAsk(t, r, q)
 	check(t, answer, want)
@@ -380,30 +381,30 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 		"flux-1": api(t, "1-ready", nil), "flux-2": {Host: "https://127.0.0.1:1"}, "flux-3": {Host: "https://127.0.0.1:1"},
 	}}
 	q.Feedback.Reports = []compliance.Report{
-		{Cluster: "flux-1", Said: observe.Said{Commit: gone, Verdict: observe.Ready}},
-		{Cluster: "flux-2", Said: observe.Said{Commit: gone, Verdict: observe.Ready, Since: asked.Add(-time.Hour)}},
-		{Cluster: "flux-2", Said: observe.Said{Commit: ready, Verdict: observe.Ready, Since: asked.Add(-time.Minute)}},
+		{Cluster: "flux-1", Said: observe.Said{Commit: gone, Verdict: verdict.Ready}},
+		{Cluster: "flux-2", Said: observe.Said{Commit: gone, Verdict: verdict.Ready, Since: asked.Add(-time.Hour)}},
+		{Cluster: "flux-2", Said: observe.Said{Commit: ready, Verdict: verdict.Ready, Since: asked.Add(-time.Minute)}},
 		{Cluster: "flux-3", Said: observe.Said{Message: "its metrics are gone"}},
 	}
 	r := &repository{tip: ready, commits: map[string]string{ready: treeA}}
 	check(t, mustAsk(t, r, q), map[string]said{
-		"flux-1": {observe.Ready, ""}, "flux-2": {observe.Ready, ""}, "flux-3": {observe.Unknown, "API server"},
+		"flux-1": {verdict.Ready, ""}, "flux-2": {verdict.Ready, ""}, "flux-3": {verdict.Unknown, "API server"},
 	})
 	q.Feedback = compliance.Feedback{Reports: []compliance.Report{{Cluster: "flux-1", Said: observe.Said{Message: "its metrics are gone"}}, {Cluster: "flux-2", Said: observe.Said{Commit: ready}}}}
 	check(t, mustAsk(t, r, q), map[string]said{
-		"flux-1": {observe.Unknown, "its metrics are gone"}, "flux-2": {observe.Unknown, "does not say whether it is ready"},
-		"flux-3": {observe.Unknown, "there is no report"},
+		"flux-1": {verdict.Unknown, "its metrics are gone"}, "flux-2": {verdict.Unknown, "does not say whether it is ready"},
+		"flux-3": {verdict.Unknown, "there is no report"},
 	})
 	q.Feedback = compliance.Feedback{}
 	check(t, mustAsk(t, r, q), map[string]said{
-		"flux-1": {observe.Unknown, "`feedback` is empty"}, "flux-2": {observe.Unknown, "`feedback` is empty"}, "flux-3": {observe.Unknown, "`feedback` is empty"},
+		"flux-1": {verdict.Unknown, "`feedback` is empty"}, "flux-2": {verdict.Unknown, "`feedback` is empty"}, "flux-3": {verdict.Unknown, "`feedback` is empty"},
 	})
 }
 
 func TestARepositoryThatCannotBeReadIsNoError(t *testing.T) {
 	t.Parallel()
 	q := question(map[string]string{"flux-1": "flux"})
-	q.Feedback.Reports = []compliance.Report{{Cluster: "flux-1", Said: observe.Said{Commit: ready, Verdict: observe.Ready}}}
+	q.Feedback.Reports = []compliance.Report{{Cluster: "flux-1", Said: observe.Said{Commit: ready, Verdict: verdict.Ready}}}
 	for name, test := range map[string]struct {
 		r      *repository
 		reason string
@@ -417,13 +418,13 @@ func TestARepositoryThatCannotBeReadIsNoError(t *testing.T) {
 		"it does not have a commit": {&repository{tip: newer, commits: map[string]string{newer: treeA}}, "the branch does not have this commit", false},
 	} {
 		answer := mustAsk(t, test.r, q)
-		check(t, answer, map[string]said{"flux-1": {observe.Unknown, test.reason}})
+		check(t, answer, map[string]said{"flux-1": {verdict.Unknown, test.reason}})
 		if (answer.Repository != nil) != test.fails {
 			t.Errorf("%s: %v", name, answer.Repository)
 		}
 	}
 	q.Offline = "not yet"
-	check(t, mustAsk(t, nil, q), map[string]said{"flux-1": {observe.Unknown, "not yet"}})
+	check(t, mustAsk(t, nil, q), map[string]said{"flux-1": {verdict.Unknown, "not yet"}})
 }
 
 func TestOnlyTheEndOfTheQuestionIsAnError(t *testing.T) {

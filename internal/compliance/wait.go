@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -58,10 +59,10 @@ func Wait(ctx context.Context, clock Clock, goal Goal, ask func(ctx context.Cont
 func notReady(result *observe.Result, summary observe.Summary, goal Goal) error {
 	var lines []string
 	for i := range result.Clusters {
-		if c := &result.Clusters[i]; c.Verdict != observe.Ready {
+		if c := &result.Clusters[i]; c.Verdict != verdict.Ready {
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", c.Name, c.Verdict, c.Message))
 		}
 	}
-	return fmt.Errorf("after %s, %d of %s ready (%d %%), but ready_percent is %d %%:\n%s", goal.Timeout, summary.ByVerdict[observe.Ready],
+	return fmt.Errorf("after %s, %d of %s ready (%d %%), but ready_percent is %d %%:\n%s", goal.Timeout, summary.ByVerdict[verdict.Ready],
 		wording.Count(summary.Clusters, "cluster is", "clusters are"), summary.ReadyPercent, goal.ReadyPercent, wording.Lines(lines, wording.Named))
 }

@@ -32,8 +32,8 @@ type Promotion struct {
 	OpenedAt time.Time
 }
 
-// Verdict is the decision about the candidate.
-type Verdict struct {
+// Decision is what is decided about the candidate.
+type Decision struct {
 	// Promote says that the candidate goes through now.
 	Promote bool
 	// WaitsFor is a text of what it waits for; "" where it waits for nothing.
@@ -44,12 +44,12 @@ type Verdict struct {
 
 // Decide decides about the candidate. A gate that closes later reverts nothing, and a new candidate starts
 // again.
-func (p Promotion) Decide() Verdict {
+func (p Promotion) Decide() Decision {
 	switch {
 	case p.Pinned:
-		return Verdict{WaitsFor: "the end of pin"}
+		return Decision{WaitsFor: "the end of pin"}
 	case p.Promoted:
-		return Verdict{}
+		return Decision{}
 	}
 	opened := time.Time{}
 	if p.Open {
@@ -58,13 +58,13 @@ func (p Promotion) Decide() Verdict {
 			opened = p.OpenedAt
 		}
 	}
-	waits := Verdict{OpenedAt: opened}
+	waits := Decision{OpenedAt: opened}
 	done, at := Soaked(opened, p.Now, p.Soak)
 	switch {
 	case p.Held:
 		waits.WaitsFor = "the end of hold"
 	case p.Missing:
-		return Verdict{WaitsFor: "a candidate"}
+		return Decision{WaitsFor: "a candidate"}
 	case !p.Open:
 		waits.WaitsFor = "the gate to open"
 	case p.Soak > 0 && !done:
@@ -76,7 +76,7 @@ func (p Promotion) Decide() Verdict {
 	case !p.Same:
 		waits.WaitsFor = "the next plan, since the candidate is new"
 	default:
-		return Verdict{Promote: true, OpenedAt: opened}
+		return Decision{Promote: true, OpenedAt: opened}
 	}
 	return waits
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // The points that an assignment on a cluster earns.
@@ -28,7 +28,7 @@ const BehindFor = 24 * time.Hour
 // Tally adds up what assignments on clusters earn. The zero value has none.
 type Tally struct {
 	sum
-	by [verdictCount]sum // in the order of observe.Verdicts
+	by [verdictCount]sum // in the order of verdict.All
 }
 
 type sum struct {
@@ -45,27 +45,27 @@ const scale = int64(BehindFor / time.Second)
 
 // Add counts one assignment on one cluster. age is how long it has had this verdict; it matters only where the verdict
 // is behind, and a negative age counts as 0.
-func (t *Tally) Add(verdict observe.Verdict, age time.Duration) {
-	at := slices.Index(observe.Verdicts, verdict)
+func (t *Tally) Add(of verdict.Verdict, age time.Duration) {
+	at := slices.Index(verdict.All, of)
 	if at < 0 {
-		at = slices.Index(observe.Verdicts, observe.Unknown)
+		at = slices.Index(verdict.All, verdict.Unknown)
 	}
-	one := sum{points(observe.Verdicts[at], age), 1}
+	one := sum{points(verdict.All[at], age), 1}
 	t.add(one)
 	t.by[at].add(one)
 }
 
 // points is what a verdict earns, times the seconds of BehindFor.
-func points(verdict observe.Verdict, age time.Duration) int64 {
-	switch verdict {
-	case observe.Ready:
+func points(of verdict.Verdict, age time.Duration) int64 {
+	switch of {
+	case verdict.Ready:
 		return readyPoints * scale
-	case observe.Progressing:
+	case verdict.Progressing:
 		return progressingPoints * scale
-	case observe.Behind:
+	case verdict.Behind:
 		seconds := min(max(int64(age/time.Second), 0), scale)
 		return behindPoints*scale - (behindPoints-longBehindPoints)*seconds
-	case observe.Failed:
+	case verdict.Failed:
 		return failedPoints * scale
 	}
 	return unknownPoints * scale

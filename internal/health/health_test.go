@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 type one struct {
-	verdict observe.Verdict
+	verdict verdict.Verdict
 	age     time.Duration
 }
 
@@ -37,16 +37,16 @@ func TestScoresOfOne(t *testing.T) {
 		one
 		want int
 	}{
-		{one{observe.Ready, 0}, 100},
-		{one{observe.Progressing, 99 * time.Hour}, 75},
-		{one{observe.Behind, -time.Hour}, 75},
-		{one{observe.Behind, 0}, 75},
-		{one{observe.Behind, 12 * time.Hour}, 50},
-		{one{observe.Behind, 24 * time.Hour}, 25},
-		{one{observe.Behind, 1 << 62}, 25},
-		{one{observe.Unknown, 0}, 25},
-		{one{observe.Verdict("another"), 0}, 25},
-		{one{observe.Failed, 0}, 0},
+		{one{verdict.Ready, 0}, 100},
+		{one{verdict.Progressing, 99 * time.Hour}, 75},
+		{one{verdict.Behind, -time.Hour}, 75},
+		{one{verdict.Behind, 0}, 75},
+		{one{verdict.Behind, 12 * time.Hour}, 50},
+		{one{verdict.Behind, 24 * time.Hour}, 25},
+		{one{verdict.Behind, 1 << 62}, 25},
+		{one{verdict.Unknown, 0}, 25},
+		{one{verdict.Verdict("another"), 0}, 25},
+		{one{verdict.Failed, 0}, 0},
 	} {
 		if got := scoreOf(t, []one{test.one}); got != test.want {
 			t.Errorf("%s for %s scores %d, want %d", test.verdict, test.age, got, test.want)
@@ -55,7 +55,7 @@ func TestScoresOfOne(t *testing.T) {
 }
 
 func random(r *rand.Rand) one {
-	return one{observe.Verdicts[r.IntN(len(observe.Verdicts))], time.Duration(r.Int64N(int64(48 * time.Hour)))}
+	return one{verdict.All[r.IntN(len(verdict.All))], time.Duration(r.Int64N(int64(48 * time.Hour)))}
 }
 
 func TestAScoreKeepsItsPromises(t *testing.T) {
@@ -67,9 +67,9 @@ func TestAScoreKeepsItsPromises(t *testing.T) {
 		for i := range all {
 			all[i] = random(r)
 			if r.IntN(3) == 0 {
-				all[i].verdict = observe.Ready
+				all[i].verdict = verdict.Ready
 			}
-			if all[i].verdict == observe.Ready {
+			if all[i].verdict == verdict.Ready {
 				ready++
 			}
 		}
@@ -87,15 +87,15 @@ func TestAScoreKeepsItsPromises(t *testing.T) {
 			}
 			all[at] = was
 		}
-		try("being ready", one{verdict: observe.Ready}, 1)
-		try("failing", one{verdict: observe.Failed}, -1)
-		if all[at].verdict == observe.Behind {
-			try("being behind for longer", one{observe.Behind, all[at].age + time.Hour}, -1)
+		try("being ready", one{verdict: verdict.Ready}, 1)
+		try("failing", one{verdict: verdict.Failed}, -1)
+		if all[at].verdict == verdict.Behind {
+			try("being behind for longer", one{verdict.Behind, all[at].age + time.Hour}, -1)
 		}
-		if all[at].verdict != observe.Failed {
-			try("falling silent", one{verdict: observe.Unknown}, -1)
+		if all[at].verdict != verdict.Failed {
+			try("falling silent", one{verdict: verdict.Unknown}, -1)
 		}
-		if after := scoreOf(t, append(all[:len(all):len(all)], one{verdict: observe.Ready})); after < before {
+		if after := scoreOf(t, append(all[:len(all):len(all)], one{verdict: verdict.Ready})); after < before {
 			t.Fatalf("one more that is ready takes %d to %d", before, after)
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -171,7 +171,7 @@ func TestTheGuidesExampleAddsUp(t *testing.T) {
 	sum := 0
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| (ready|progressing|behind|unknown|failed)(?: for (\d+) hours)? \| (\d+) \| (\d+) \|$`).FindAllStringSubmatch(string(text), -1) {
 		number := func(i int) int { n, _ := strconv.Atoi(row[i]); return n }
-		o := one{observe.Verdict(row[2]), time.Duration(number(3)) * time.Hour}
+		o := one{verdict.Verdict(row[2]), time.Duration(number(3)) * time.Hour}
 		if got := scoreOf(t, []one{o}); got != number(4) || number(1)*got != number(5) {
 			t.Errorf("%q: each earns %d", row[0], got)
 		}

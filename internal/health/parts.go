@@ -3,12 +3,12 @@ package health
 import (
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Part is what assignments of one verdict contribute to a score.
 type Part struct {
-	Verdict observe.Verdict
+	Verdict verdict.Verdict
 	// Count is the number of these assignments, and Of the number of all.
 	Count, Of int
 	// Points is the mean of what they earn, rounded down.
@@ -25,13 +25,13 @@ func (t Tally) Parts() []Part {
 	var parts []Part
 	var remainders []int64
 	left := 100
-	for _, verdict := range shownOrder() {
-		of := t.by[slices.Index(observe.Verdicts, verdict)]
+	for _, one := range shownOrder() {
+		of := t.by[slices.Index(verdict.All, one)]
 		if of.count == 0 {
 			continue
 		}
 		part := Part{
-			Verdict: verdict, Count: int(of.count), Of: int(t.count), Points: int(of.points / (of.count * scale)),
+			Verdict: one, Count: int(of.count), Of: int(t.count), Points: int(of.points / (of.count * scale)),
 			Percent: int(100 * of.count / t.count),
 		}
 		left -= part.Percent
@@ -49,6 +49,6 @@ func (t Tally) Parts() []Part {
 	return parts
 }
 
-func shownOrder() []observe.Verdict {
-	return []observe.Verdict{observe.Ready, observe.Progressing, observe.Behind, observe.Unknown, observe.Failed}
+func shownOrder() []verdict.Verdict {
+	return []verdict.Verdict{verdict.Ready, verdict.Progressing, verdict.Behind, verdict.Unknown, verdict.Failed}
 }

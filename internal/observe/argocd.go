@@ -8,28 +8,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // application is the status of an Argo CD Application: it is ready when it is healthy and synced, both for its
 // present spec, and both determined after the last sync.
-func (o *objects) application(a *object) Status {
+func (o *objects) application(a *object) verdict.Status {
 	since := a.time("status", "health", "lastTransitionTime")
 	if since.IsZero() {
 		since = a.time("metadata", "creationTimestamp")
 	}
 	if at := a.time("metadata", "deletionTimestamp"); !at.IsZero() {
-		return a.say(Progressing, at, "is being deleted")
+		return a.say(verdict.Progressing, at, "is being deleted")
 	}
 	sync, health := a.text("status", "sync", "status"), a.text("status", "health", "status")
 	if wrong, at := a.applicationError(); wrong != "" {
-		return a.say(Failed, at, "%s", wrong)
+		return a.say(verdict.Failed, at, "%s", wrong)
 	}
 	if sync == "" || health == "" {
-		return a.say(Progressing, since, "has no status yet")
+		return a.say(verdict.Progressing, since, "has no status yet")
 	}
 	if !a.isCompared() {
-		return a.say(Progressing, since, "was changed after its status was written")
+		return a.say(verdict.Progressing, since, "was changed after its status was written")
 	}
 	if said, ok := a.operation(); ok {
 		return said
@@ -37,12 +38,12 @@ func (o *objects) application(a *object) Status {
 	switch sync {
 	case "Synced":
 	case "OutOfSync":
-		return a.say(Progressing, a.time("status", "reconciledAt"), "is out of sync%s", a.which("status", "OutOfSync"))
+		return a.say(verdict.Progressing, a.time("status", "reconciledAt"), "is out of sync%s", a.which("status", "OutOfSync"))
 	default:
-		return a.say(Unknown, a.time("status", "reconciledAt"), "does not know whether it is in sync")
+		return a.say(verdict.Unknown, a.time("status", "reconciledAt"), "does not know whether it is in sync")
 	}
 	if reconciled, finished := a.time("status", "reconciledAt"), a.time("status", "operationState", "finishedAt"); reconciled.Before(finished) {
-		return a.say(Progressing, finished, "was synced at %s, and its health was determined before that", formatTime(finished))
+		return a.say(verdict.Progressing, finished, "was synced at %s, and its health was determined before that", formatTime(finished))
 	}
 	message := a.text("status", "health", "message")
 	if message != "" {
@@ -50,17 +51,17 @@ func (o *objects) application(a *object) Status {
 	}
 	switch health {
 	case "Healthy":
-		return a.say(Ready, latest(since, a.deployed()), "is healthy")
+		return a.say(verdict.Ready, latest(since, a.deployed()), "is healthy")
 	case "Degraded":
-		return a.say(Failed, since, "is degraded%s%s", message, a.which("health", "Degraded"))
+		return a.say(verdict.Failed, since, "is degraded%s%s", message, a.which("health", "Degraded"))
 	case "Progressing":
-		return a.say(Progressing, since, "is progressing%s%s", message, a.which("health", "Progressing"))
+		return a.say(verdict.Progressing, since, "is progressing%s%s", message, a.which("health", "Progressing"))
 	case "Suspended":
-		return a.say(Progressing, since, "is suspended%s%s", message, a.which("health", "Suspended"))
+		return a.say(verdict.Progressing, since, "is suspended%s%s", message, a.which("health", "Suspended"))
 	case "Missing":
-		return a.say(Progressing, since, "has objects that do not exist%s%s", message, a.which("health", "Missing"))
+		return a.say(verdict.Progressing, since, "has objects that do not exist%s%s", message, a.which("health", "Missing"))
 	}
-	return a.say(Unknown, since, "does not know its health%s", message)
+	return a.say(verdict.Unknown, since, "does not know its health%s", message)
 }
 
 // applicationError is the error among an Application's conditions; warnings do not count, nor does the message
@@ -75,7 +76,7 @@ func (o *object) applicationError() (string, time.Time) {
 }
 
 // operation is the status of the last sync, unless it has succeeded.
-func (o *object) operation() (Status, bool) {
+func (o *object) operation() (verdict.Status, bool) {
 	started, message := o.time("status", "operationState", "startedAt"), o.text("status", "operationState", "message")
 	phase := o.text("status", "operationState", "phase")
 	retries, _ := o.number("status", "operationState", "retryCount")
@@ -86,15 +87,15 @@ func (o *object) operation() (Status, bool) {
 		if limit > 0 {
 			attempt += fmt.Sprintf(" of %d", limit+1)
 		}
-		return o.say(Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, whyOf(message, phase)), true
+		return o.say(verdict.Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, whyOf(message, phase)), true
 	case phase == "Failed" || phase == "Error" || phase == "Running" && retries > 1:
-		return o.say(Failed, latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", whyOf(message, phase)), true
+		return o.say(verdict.Failed, latest(started, o.time("status", "operationState", "finishedAt")), "cannot be synced: %s", whyOf(message, phase)), true
 	case phase == "Running" || phase == "Terminating":
-		return o.say(Progressing, started, "is being synced: %s", whyOf(message, phase)), true
+		return o.say(verdict.Progressing, started, "is being synced: %s", whyOf(message, phase)), true
 	case o.has("operation"):
-		return o.say(Progressing, o.time("status", "reconciledAt"), "is about to be synced"), true
+		return o.say(verdict.Progressing, o.time("status", "reconciledAt"), "is about to be synced"), true
 	}
-	return Status{}, false
+	return verdict.Status{}, false
 }
 
 // isCompared reports whether the status is about the present spec of the Application.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // BenchmarkObserve judges the reference fleet: 3,000 clusters of 500 types with 40 assignments each, at forty
@@ -34,7 +35,7 @@ func BenchmarkObserve(b *testing.B) {
 		for k := range 6 {
 			name := fmt.Sprintf("%s-%d", host, k)
 			in.Types[name] = host
-			in.Reports[name] = observe.Given(observe.Said{Commit: commitNumber((i + k) % 40), Verdict: observe.Ready, Since: in.Time})
+			in.Reports[name] = observe.Given(observe.Said{Commit: commitNumber((i + k) % 40), Verdict: verdict.Ready, Since: in.Time})
 		}
 	}
 	b.ReportAllocs()

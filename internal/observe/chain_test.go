@@ -13,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Whatever Flotilla renders for a reconciler is of a kind that is known; what says something about what runs is listed,
@@ -119,7 +120,7 @@ func checkLink(t *testing.T, kind *reconciler.Kind, reference reconciler.Referen
 		listed = append(listed, readyObject(reconciler.KindNamed("HelmRepository"), "index", reconciler.Reference{}, "", ""))
 	}
 	at := slices.IndexFunc(listed, func(one *unstructured.Unstructured) bool { return one.GetName() == source })
-	verdict := func(what string, want observe.Verdict, reason string, change func(one *unstructured.Unstructured) []*unstructured.Unstructured, unlisted map[string]string) {
+	judge := func(what string, want verdict.Verdict, reason string, change func(one *unstructured.Unstructured) []*unstructured.Unstructured, unlisted map[string]string) {
 		t.Helper()
 		changed := slices.Clone(listed)
 		changed = slices.Replace(changed, at, at+1, change(listed[at].DeepCopy())...)
@@ -128,22 +129,22 @@ func checkLink(t *testing.T, kind *reconciler.Kind, reference reconciler.Referen
 		}
 	}
 	type objects = []*unstructured.Unstructured
-	verdict("all is there", observe.Ready, "", func(one *unstructured.Unstructured) objects { return objects{one} }, nil)
-	verdict("it cannot be listed", observe.Unknown, "Forbidden", func(*unstructured.Unstructured) objects { return nil }, map[string]string{named.Kind: "Forbidden"})
-	verdict("it is not there", observe.Progressing, "which does not exist", func(*unstructured.Unstructured) objects { return nil }, nil)
-	verdict("it has something newer", observe.Progressing, "and its source has newer@sha256:bbbb", func(one *unstructured.Unstructured) objects {
+	judge("all is there", verdict.Ready, "", func(one *unstructured.Unstructured) objects { return objects{one} }, nil)
+	judge("it cannot be listed", verdict.Unknown, "Forbidden", func(*unstructured.Unstructured) objects { return nil }, map[string]string{named.Kind: "Forbidden"})
+	judge("it is not there", verdict.Progressing, "which does not exist", func(*unstructured.Unstructured) objects { return nil }, nil)
+	judge("it has something newer", verdict.Progressing, "and its source has newer@sha256:bbbb", func(one *unstructured.Unstructured) objects {
 		set(one, "newer@sha256:bbbb", strings.Split(named.Gives, ".")...)
 		return objects{one}
 	}, nil)
-	verdict("it was changed", observe.Progressing, "was changed", func(one *unstructured.Unstructured) objects {
+	judge("it was changed", verdict.Progressing, "was changed", func(one *unstructured.Unstructured) objects {
 		one.SetGeneration(2)
 		return objects{one}
 	}, nil)
-	verdict("it has failed", observe.Failed, "no such thing", func(one *unstructured.Unstructured) objects {
+	judge("it has failed", verdict.Failed, "no such thing", func(one *unstructured.Unstructured) objects {
 		set(one, []any{map[string]any{"type": "Ready", "status": "False", "reason": "Failed", "message": "no such thing"}}, "status", "conditions")
 		return objects{one}
 	}, nil)
-	verdict("it has nothing yet", observe.Progressing, "has nothing yet", func(one *unstructured.Unstructured) objects {
+	judge("it has nothing yet", verdict.Progressing, "has nothing yet", func(one *unstructured.Unstructured) objects {
 		unstructured.RemoveNestedField(one.Object, "status", "artifact")
 		return objects{one}
 	}, nil)
@@ -163,7 +164,7 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 				}
 			}
 			unlisted.Unlisted = map[string]string{made: "Forbidden"}
-			if got := judgedListed(t, unlisted); got.Verdict != observe.Unknown || !strings.Contains(got.Message, "cannot be read: Forbidden") {
+			if got := judgedListed(t, unlisted); got.Verdict != verdict.Unknown || !strings.Contains(got.Message, "cannot be read: Forbidden") {
 				t.Errorf("%s without %s is %s: %s", kind.Kind, made, got.Verdict, got.Message)
 			}
 		}
@@ -173,7 +174,7 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 	}
 	application := replaced(t, readyApplication, "name: web,", "name: web, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x}],")
 	got := judgedListed(t, observe.Listed{Objects: objectsOf(t, application[1:]), Unlisted: map[string]string{"ApplicationSet": "Forbidden"}})
-	if got.Verdict != observe.Unknown || got.Message != "Application argocd/web depends on ApplicationSet argocd/web, which cannot be read: Forbidden" {
+	if got.Verdict != verdict.Unknown || got.Message != "Application argocd/web depends on ApplicationSet argocd/web, which cannot be read: Forbidden" {
 		t.Errorf("%s: %s", got.Verdict, got.Message)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -35,8 +36,8 @@ func (o *object) condition(of string) (condition, bool) {
 
 // say makes a status of an object from a verdict and a message. The object's name is the cluster's to choose, too: it may be
 // longer than Kubernetes allows, or steer a terminal.
-func (o *object) say(verdict Verdict, since time.Time, format string, arguments ...any) Status {
-	return Status{Verdict: verdict, Since: since, Message: wording.OneLine(o.String()) + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
+func (o *object) say(is verdict.Verdict, since time.Time, format string, arguments ...any) verdict.Status {
+	return verdict.Status{Verdict: is, Since: since, Message: wording.OneLine(o.String()) + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
 }
 
 // waitingReasons are those of conditions that are false because something else comes first.
@@ -48,39 +49,39 @@ var waitingReasons = []string{
 // ready is the status of an object by its conditions, as kstatus reads them but more strictly: without the
 // condition Ready an object is not ready, and an error of the latest generation is a failure at once, also one
 // that will be tried again. waits reports whether a condition waits for something else.
-func (o *object) ready(waits func(condition) bool) Status {
+func (o *object) ready(waits func(condition) bool) verdict.Status {
 	ready, ok := o.condition("Ready")
 	if o.text("metadata", "deletionTimestamp") != "" {
-		return o.say(Progressing, o.time("metadata", "deletionTimestamp"), "is being deleted")
+		return o.say(verdict.Progressing, o.time("metadata", "deletionTimestamp"), "is being deleted")
 	}
 	if o.flag("spec", "suspend") || o.flag("spec", "paused") {
-		return o.say(Progressing, ready.changed, "is suspended")
+		return o.say(verdict.Progressing, ready.changed, "is suspended")
 	}
 	if stalled, is := o.condition("Stalled"); is && stalled.status == "True" && o.isCurrent(stalled) {
 		said := whyOf(stalled.message, stalled.reason)
 		if ready.status == "False" && ready.message != "" && ready.message != stalled.message {
 			said += ": " + ready.message
 		}
-		return o.say(Failed, stalled.changed, "has stalled: %s", said)
+		return o.say(verdict.Failed, stalled.changed, "has stalled: %s", said)
 	}
 	switch {
 	case !ok:
-		return o.say(Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
+		return o.say(verdict.Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
 	case !o.isCurrent(ready):
-		return o.say(Progressing, ready.changed, "was changed after its status was written")
+		return o.say(verdict.Progressing, ready.changed, "was changed after its status was written")
 	case ready.status == "False" && !slices.Contains(waitingReasons, ready.reason) && (waits == nil || !waits(ready)):
-		return o.say(Failed, ready.changed, "is not ready: %s", whyOf(ready.message, ready.reason))
+		return o.say(verdict.Failed, ready.changed, "is not ready: %s", whyOf(ready.message, ready.reason))
 	case ready.status != "True":
-		return o.say(Progressing, ready.changed, "is not ready yet: %s", o.progress(ready))
+		return o.say(verdict.Progressing, ready.changed, "is not ready yet: %s", o.progress(ready))
 	}
 	result, err := status.Compute(o.from)
 	switch {
 	case err != nil:
-		return o.say(Unknown, ready.changed, "has conditions that cannot be read: %s", err)
+		return o.say(verdict.Unknown, ready.changed, "has conditions that cannot be read: %s", err)
 	case result.Status != status.CurrentStatus:
-		return o.say(Progressing, ready.changed, "is not ready yet: %s", result.Message)
+		return o.say(verdict.Progressing, ready.changed, "is not ready yet: %s", result.Message)
 	}
-	return o.say(Ready, ready.changed, "is ready")
+	return o.say(verdict.Ready, ready.changed, "is ready")
 }
 
 // isCurrent reports whether a condition is about the present spec of the object.

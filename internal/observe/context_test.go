@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 func anyCluster(string) bool { return true }
@@ -97,20 +98,20 @@ func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
 
 func TestAStatusOfOneFolderSaysNothingOfTheOther(t *testing.T) {
 	t.Parallel()
-	told := func(commit string, verdict observe.Verdict) []observe.CommitStatus {
+	told := func(commit string, verdict verdict.Verdict) []observe.CommitStatus {
 		return []observe.CommitStatus{{Commit: commit, Verdict: verdict}}
 	}
 	commit := strings.Repeat("a", 40)
 	report := observe.ReadStatuses("store", "store-1", map[string][]observe.CommitStatus{
-		observe.ClusterTypeHost: told(commit, observe.Ready), observe.ClusterHost: told(commit, observe.Failed),
+		observe.ClusterTypeHost: told(commit, verdict.Ready), observe.ClusterHost: told(commit, verdict.Failed),
 	})
-	if got := report.Applied["store"]; got.Verdict != observe.Ready || got.Commit != commit {
+	if got := report.Applied["store"]; got.Verdict != verdict.Ready || got.Commit != commit {
 		t.Errorf("the folder of the type is %+v", got)
 	}
-	if got := report.Applied["clusters/store-1"]; got.Verdict != observe.Failed || got.Attempted != commit {
+	if got := report.Applied["clusters/store-1"]; got.Verdict != verdict.Failed || got.Attempted != commit {
 		t.Errorf("the folder of the cluster is %+v", got)
 	}
-	report = observe.ReadStatuses("store", "store-1", map[string][]observe.CommitStatus{observe.ClusterTypeHost: told(commit, observe.Ready)})
+	report = observe.ReadStatuses("store", "store-1", map[string][]observe.CommitStatus{observe.ClusterTypeHost: told(commit, verdict.Ready)})
 	if _, known := report.Applied["clusters/store-1"]; known || len(report.Applied) != 1 {
 		t.Errorf("a folder is known of which nothing was said: %+v", report.Applied)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // evidenceFormat is the format of evidence that is written and read.
@@ -48,7 +50,7 @@ type Cluster struct {
 	Type string
 	// Commit is the commit of the GitOps repository that the cluster has applied; "" when that is not known.
 	Commit string
-	Status
+	verdict.Status
 	// Assignments are those whose status or commit differs from the cluster's, by key.
 	Assignments map[string]AssignmentStatus
 }
@@ -57,7 +59,7 @@ type Cluster struct {
 type AssignmentStatus struct {
 	// Commit is the one that the cluster has applied where it applies the folder.
 	Commit string
-	Status
+	verdict.Status
 }
 
 // Content is what is known of one assignment on one cluster.
@@ -70,7 +72,7 @@ type Content struct {
 	Tree string
 	// Commit is the one that has the content; "" where that is not known.
 	Commit string
-	Status
+	verdict.Status
 }
 
 // Has reports whether the cluster has a tree; atTip is the one that the folder has at the evidence's tip.
@@ -83,7 +85,7 @@ func (c Content) Has(tree, atTip string) bool {
 func (e *Evidence) Assignment(cluster, key string) Content {
 	of, ok := e.Clusters[cluster]
 	if !ok {
-		return Content{Status: Status{Verdict: Unknown, Since: e.Time, Message: "the evidence does not have this cluster"}}
+		return Content{Status: verdict.Status{Verdict: verdict.Unknown, Since: e.Time, Message: "the evidence does not have this cluster"}}
 	}
 	commit, status := of.Commit, of.Status
 	if own, ok := of.Assignments[key]; ok {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 const (
@@ -35,13 +36,13 @@ func evidence() *observe.Evidence {
 		About: observe.About{Owner: "web", Environment: "dev", Branch: "main", Path: "clusters/web"},
 		Time:  at.Add(30 * time.Minute), Tip: tip,
 		Clusters: map[string]observe.Cluster{
-			"drone-1": {Type: "drone", Commit: older, Status: observe.Status{Verdict: observe.Failed, Since: at, Message: "no space"},
+			"drone-1": {Type: "drone", Commit: older, Status: verdict.Status{Verdict: verdict.Failed, Since: at, Message: "no space"},
 				Assignments: map[string]observe.AssignmentStatus{
-					"drone/db-main":  {Commit: older, Status: observe.Status{Verdict: observe.Ready, Since: at}},
-					"drone/web-main": {Commit: tip, Status: observe.Status{Verdict: observe.Failed, Message: "no space"}},
+					"drone/db-main":  {Commit: older, Status: verdict.Status{Verdict: verdict.Ready, Since: at}},
+					"drone/web-main": {Commit: tip, Status: verdict.Status{Verdict: verdict.Failed, Message: "no space"}},
 				}},
-			"drone-2": {Type: "drone", Status: observe.Status{Verdict: observe.Unknown}},
-			"large-1": {Type: "large", Commit: gone, Status: observe.Status{Verdict: observe.Unknown}},
+			"drone-2": {Type: "drone", Status: verdict.Status{Verdict: verdict.Unknown}},
+			"large-1": {Type: "large", Commit: gone, Status: verdict.Status{Verdict: verdict.Unknown}},
 		},
 		Trees: map[string]map[string]string{older: {"drone/db-main": treeA, "drone/old-main": ""}},
 	}
@@ -61,7 +62,7 @@ func TestEvidenceIsWrittenAndReadAsItIs(t *testing.T) {
 	}
 	same := evidence()
 	same.Clusters["drone-1"].Assignments["drone/same-main"] = observe.AssignmentStatus{
-		Commit: older, Status: observe.Status{Verdict: observe.Failed, Since: same.Clusters["drone-1"].Since, Message: "no space"},
+		Commit: older, Status: verdict.Status{Verdict: verdict.Failed, Since: same.Clusters["drone-1"].Since, Message: "no space"},
 	}
 	if got := string(same.Marshal()); got != asText {
 		t.Errorf("an assignment that says what its cluster says is written: %s", got)
@@ -161,16 +162,16 @@ func TestEvidenceSaysWhatAClusterHasOfAnAssignment(t *testing.T) {
 		cluster, key          string
 		known, atTip          bool
 		tree                  string
-		verdict               observe.Verdict
+		verdict               verdict.Verdict
 		has, hasOther, hasNot bool // treeA, treeB and none, where the tip has treeB
 	}{
-		{"drone-1", "drone/db-main", true, false, treeA, observe.Ready, true, false, false},
-		{"drone-1", "drone/old-main", true, false, "", observe.Failed, false, false, true},
-		{"drone-1", "drone/same-main", true, true, "", observe.Failed, false, true, false},
-		{"drone-1", "drone/web-main", true, true, "", observe.Failed, false, true, false}, // has the tip itself
-		{"drone-2", "drone/db-main", false, false, "", observe.Unknown, false, false, false},
-		{"large-1", "large/db-main", false, false, "", observe.Unknown, false, false, false}, // a commit that the branch does not have
-		{"nobody", "drone/db-main", false, false, "", observe.Unknown, false, false, false},
+		{"drone-1", "drone/db-main", true, false, treeA, verdict.Ready, true, false, false},
+		{"drone-1", "drone/old-main", true, false, "", verdict.Failed, false, false, true},
+		{"drone-1", "drone/same-main", true, true, "", verdict.Failed, false, true, false},
+		{"drone-1", "drone/web-main", true, true, "", verdict.Failed, false, true, false}, // has the tip itself
+		{"drone-2", "drone/db-main", false, false, "", verdict.Unknown, false, false, false},
+		{"large-1", "large/db-main", false, false, "", verdict.Unknown, false, false, false}, // a commit that the branch does not have
+		{"nobody", "drone/db-main", false, false, "", verdict.Unknown, false, false, false},
 	} {
 		got := e.Assignment(test.cluster, test.key)
 		if got.Known != test.known || got.AtTip != test.atTip || got.Tree != test.tree || got.Verdict != test.verdict {
@@ -234,10 +235,10 @@ func made(types, clusters, assignments int) *observe.Evidence {
 				c, ok := e.Clusters[name]
 				if !ok {
 					c = observe.Cluster{Type: of, Commit: older, Assignments: map[string]observe.AssignmentStatus{},
-						Status: observe.Status{Verdict: observe.Ready, Since: at.Add(-time.Minute)}}
+						Status: verdict.Status{Verdict: verdict.Ready, Since: at.Add(-time.Minute)}}
 				}
 				c.Assignments[key] = observe.AssignmentStatus{Commit: older,
-					Status: observe.Status{Verdict: observe.Ready, Since: at.Add(-time.Duration(random.IntN(1000)) * time.Second)}}
+					Status: verdict.Status{Verdict: verdict.Ready, Since: at.Add(-time.Duration(random.IntN(1000)) * time.Second)}}
 				e.Clusters[name] = c
 			}
 		}

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
 // kustomization is the status of a Flux Kustomization. Without a health check, ready means only that it has
 // applied its manifests.
-func (o *objects) kustomization(k *object) Status {
+func (o *objects) kustomization(k *object) verdict.Status {
 	own := k.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && (strings.HasPrefix(c.message, "Source artifact not found") ||
 			strings.HasPrefix(c.message, "Source is not ready"))
@@ -20,8 +21,8 @@ func (o *objects) kustomization(k *object) Status {
 	own = k.tried(own)
 	own.Since = latest(own.Since, k.reconciled())
 	own = o.linked(k, own, 0)
-	if own.Verdict == Ready && !checksHealth(k) {
-		return k.say(Unknown, own.Since, "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready")
+	if own.Verdict == verdict.Ready && !checksHealth(k) {
+		return k.say(verdict.Unknown, own.Since, "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready")
 	}
 	return own
 }
@@ -40,9 +41,9 @@ func (o *object) reconciled() time.Time {
 // and later say. Flux never gives up: what could not be applied once is tried again, and has failed when that fails,
 // too. A health check that has failed has waited for its timeout, so it counts at once. What has failed stays so while
 // it is tried again.
-func (o *object) tried(own Status) Status {
+func (o *object) tried(own verdict.Status) verdict.Status {
 	history := o.list("status", "history")
-	if own.Verdict != Failed && own.Verdict != Progressing || len(history) == 0 {
+	if own.Verdict != verdict.Failed && own.Verdict != verdict.Progressing || len(history) == 0 {
 		return own
 	}
 	last := history[0]
@@ -55,12 +56,12 @@ func (o *object) tried(own Status) Status {
 	generation, _ := o.number("metadata", "generation")
 	switch isLasting := attempts > 1 || outcome == "HealthCheckFailed"; {
 	case attempts == 0 || outcome == "ReconciliationSucceeded" || o.flag("spec", "suspend") || o.has("metadata", "deletionTimestamp"):
-	case own.Verdict == Failed && ready.reason == outcome && !isLasting:
-		return o.say(Progressing, ready.changed, "could not be applied, and is tried again: %s", whyOf(ready.message, ready.reason))
-	case own.Verdict == Failed && ready.reason == outcome:
+	case own.Verdict == verdict.Failed && ready.reason == outcome && !isLasting:
+		return o.say(verdict.Progressing, ready.changed, "could not be applied, and is tried again: %s", whyOf(ready.message, ready.reason))
+	case own.Verdict == verdict.Failed && ready.reason == outcome:
 		own.Since = last.time("firstReconciled")
-	case own.Verdict == Progressing && ready.reason == "Progressing" && isLasting && observed == generation && o.isCurrent(ready):
-		return o.say(Failed, last.time("firstReconciled"), "has failed %s, and is tried again: %s", wording.Count(int(attempts), "time", "times"), o.progress(ready))
+	case own.Verdict == verdict.Progressing && ready.reason == "Progressing" && isLasting && observed == generation && o.isCurrent(ready):
+		return o.say(verdict.Failed, last.time("firstReconciled"), "has failed %s, and is tried again: %s", wording.Count(int(attempts), "time", "times"), o.progress(ready))
 	}
 	return own
 }
@@ -70,7 +71,7 @@ func checksHealth(k *object) bool {
 }
 
 // helmRelease is the status of a Flux HelmRelease. Its revision is the version of a chart.
-func (o *objects) helmRelease(h *object) Status {
+func (o *objects) helmRelease(h *object) verdict.Status {
 	own := h.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && strings.HasSuffix(c.message, "is not ready")
 	})
@@ -79,8 +80,8 @@ func (o *objects) helmRelease(h *object) Status {
 		own.Since = latest(own.Since, history[0].time("lastDeployed"))
 	}
 	own = o.linked(h, own, 0)
-	if own.Verdict == Ready && (h.flag("spec", "install", "disableWait") || h.flag("spec", "upgrade", "disableWait")) {
-		return h.say(Unknown, own.Since, "has installed its chart; it has `disableWait`, so it is not known whether that is ready")
+	if own.Verdict == verdict.Ready && (h.flag("spec", "install", "disableWait") || h.flag("spec", "upgrade", "disableWait")) {
+		return h.say(verdict.Unknown, own.Since, "has installed its chart; it has `disableWait`, so it is not known whether that is ready")
 	}
 	return own
 }
@@ -88,11 +89,11 @@ func (o *objects) helmRelease(h *object) Status {
 // retried is the status of a HelmRelease that could not be installed or upgraded, as long as Flux tries again. Where it
 // has a number of retries, it says when it gives up: it has stalled. Where it has none, it has failed when the first
 // retry has.
-func (o *object) retried(own Status) Status {
+func (o *object) retried(own verdict.Status) verdict.Status {
 	ready, _ := o.condition("Ready")
 	again, is := o.condition("Reconciling")
 	stalled, gaveUp := o.condition("Stalled")
-	if own.Verdict != Failed || !is || again.status != "True" || again.reason != "ProgressingWithRetry" || gaveUp && stalled.status == "True" {
+	if own.Verdict != verdict.Failed || !is || again.status != "True" || again.reason != "ProgressingWithRetry" || gaveUp && stalled.status == "True" {
 		return own
 	}
 	installs, _ := o.number("status", "installFailures")
@@ -100,7 +101,7 @@ func (o *object) retried(own Status) Status {
 	if isEndless := strings.HasPrefix(again.message, "retrying after "); isEndless && installs+upgrades > 1 {
 		return own
 	}
-	return o.say(Progressing, ready.changed, "could not be installed, and is tried again: %s", whyOf(ready.message, ready.reason))
+	return o.say(verdict.Progressing, ready.changed, "could not be installed, and is tried again: %s", whyOf(ready.message, ready.reason))
 }
 
 // hasWanted reports whether the artifact of a source is certainly of the ref in its present spec.
@@ -178,7 +179,7 @@ func (o *objects) fluxApplied(k, source *object) Applied {
 		if attempted == a.Commit {
 			attempted = ""
 		}
-	} else if a.Verdict == Ready || a.Verdict == Unknown {
+	} else if a.Verdict == verdict.Ready || a.Verdict == verdict.Unknown {
 		attempted = ""
 	}
 	ready, _ := k.condition("Ready")

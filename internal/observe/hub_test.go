@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // hubApplication is one on a hub, healthy and synced.
@@ -53,28 +54,28 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 	failingSet := strings.Replace(hubSet, `{type: ErrorOccurred, status: "False"}, {type: ResourcesUpToDate, status: "True"`, `{type: ErrorOccurred, status: "True", message: no such project}, {type: ResourcesUpToDate, status: "False"`, 1)
 	for name, test := range map[string]struct {
 		objects string
-		verdict observe.Verdict
+		verdict verdict.Verdict
 		message string
 	}{
-		"the ApplicationSet has not reached the Application yet": {both + strings.Replace(web, "targetRevision: v1}", "targetRevision: v0}", 2) + "\n---" + hubSet, observe.Progressing,
+		"the ApplicationSet has not reached the Application yet": {both + strings.Replace(web, "targetRevision: v1}", "targetRevision: v0}", 2) + "\n---" + hubSet, verdict.Progressing,
 			"ApplicationSet argocd/web has not given Application argocd/web-drone-1 its present content yet"},
-		"the ApplicationSet fails before it has reached the Application": {both + strings.Replace(web, "targetRevision: v1}", "targetRevision: v0}", 2) + "\n---" + failingSet, observe.Failed,
+		"the ApplicationSet fails before it has reached the Application": {both + strings.Replace(web, "targetRevision: v1}", "targetRevision: v0}", 2) + "\n---" + failingSet, verdict.Failed,
 			"ApplicationSet argocd/web cannot make its Applications: no such project"},
-		"the ApplicationSet fails on others": {both + web + "\n---" + failingSet, observe.Ready, ""},
-		"the ApplicationSet fails, and has made nothing": {spoke(tip) + "\n---" + hub(tip) + "\n---" + failingSet, observe.Failed,
+		"the ApplicationSet fails on others": {both + web + "\n---" + failingSet, verdict.Ready, ""},
+		"the ApplicationSet fails, and has made nothing": {spoke(tip) + "\n---" + hub(tip) + "\n---" + failingSet, verdict.Failed,
 			"ApplicationSet argocd/web cannot make its Applications: no such project"},
-		"the ApplicationSet was removed": {both + web + "\n---" + strings.Replace(hubSet, "name: web,", "name: other,", 1), observe.Progressing,
+		"the ApplicationSet was removed": {both + web + "\n---" + strings.Replace(hubSet, "name: web,", "name: other,", 1), verdict.Progressing,
 			"Application argocd/web-drone-1 depends on ApplicationSet argocd/web, which does not exist"},
-		"the ApplicationSet patches": {both + web + "\n---" + strings.Replace(hubSet, "spec:\n", "spec:\n  templatePatch: x\n", 1), observe.Unknown,
+		"the ApplicationSet patches": {both + web + "\n---" + strings.Replace(hubSet, "spec:\n", "spec:\n  templatePatch: x\n", 1), verdict.Unknown,
 			"ApplicationSet argocd/web changes what it makes by more than its template, so Application argocd/web-drone-1 cannot be compared with it"},
 		"the hub itself could not apply it": {spoke(tip) + "\n---" + strings.NewReplacer("phase: Succeeded", "phase: Failed, message: no such field, syncResult: {revision: \""+tip+"\"}",
-			"status: Synced, revision: \""+older, "status: OutOfSync, revision: \""+tip).Replace(hub(older)) + "\n---" + web + "\n---" + hubSet, observe.Failed,
+			"status: Synced, revision: \""+older, "status: OutOfSync, revision: \""+tip).Replace(hub(older)) + "\n---" + web + "\n---" + hubSet, verdict.Failed,
 			"commit 1111111 cannot be applied to the hub itself: Application argocd/flotilla-drone-hub cannot be synced: no such field"},
 
-		"both have it":                 {spoke(tip) + "\n---" + hub(tip) + "\n---" + web, observe.Ready, ""},
-		"the hub has another":          {spoke(tip) + "\n---" + hub(older) + "\n---" + web, observe.Behind, "the hub itself has commit " + older[:7]},
-		"the cluster has another":      {spoke(older) + "\n---" + hub(tip) + "\n---" + web, observe.Behind, "has commit " + older[:7]},
-		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), observe.Progressing, "ApplicationSet argocd/web has made no Application for the cluster yet"},
+		"both have it":                 {spoke(tip) + "\n---" + hub(tip) + "\n---" + web, verdict.Ready, ""},
+		"the hub has another":          {spoke(tip) + "\n---" + hub(older) + "\n---" + web, verdict.Behind, "the hub itself has commit " + older[:7]},
+		"the cluster has another":      {spoke(older) + "\n---" + hub(tip) + "\n---" + web, verdict.Behind, "has commit " + older[:7]},
+		"nothing was made of it there": {spoke(tip) + "\n---" + hub(tip), verdict.Progressing, "ApplicationSet argocd/web has made no Application for the cluster yet"},
 	} {
 		if !strings.Contains(test.objects, "kind: ApplicationSet\nmeta") {
 			test.objects += "\n---" + hubSet
@@ -111,10 +112,10 @@ status:
   conditions: [{type: Ready, status: "False", reason: ArtifactFailed, message: "kustomization path not found: stat /tmp/x/clusters/drone-1: no such file or directory", observedGeneration: 1, lastTransitionTime: "2026-11-21T20:00:00Z"}]`
 	for name, test := range map[string]struct {
 		objects string
-		want    observe.Verdict
+		want    verdict.Verdict
 	}{
-		"none of its own": {readySource + "\n---" + strings.NewReplacer("name: web}", "name: web}", "name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, observe.Ready},
-		"none at all":     {missing, observe.Failed},
+		"none of its own": {readySource + "\n---" + strings.NewReplacer("name: web}", "name: web}", "name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, verdict.Ready},
+		"none at all":     {missing, verdict.Failed},
 	} {
 		report := observe.ReadCluster(observe.Location{Branch: "dev"}, "drone", "drone-1", observe.Listed{Objects: objectsOf(t, test.objects[1:])})
 		if !report.Applied["clusters/drone-1"].NoFolder || report.Applied["drone"].NoFolder {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Whoever may make an object on a cluster may give it the labels of another owner's assignment. The records say which
@@ -36,15 +37,15 @@ status:
 	own := labelled(readyKustomization)
 	for name, test := range map[string]struct {
 		own, foreign string // "" is not there
-		want         observe.Verdict
+		want         verdict.Verdict
 	}{
-		"it is ready, and theirs fails":                    {own, failing(labelled(besides(readyKustomization))), observe.Ready},
-		"it is ready, and theirs of its name fails":        {own, failing(labelled(elsewhere(readyKustomization))), observe.Ready},
-		"it has failed, and theirs is ready":               {failing(own), labelled(besides(readyKustomization)), observe.Failed},
-		"it has failed, and theirs of its name is ready":   {failing(own), labelled(elsewhere(readyKustomization)), observe.Failed},
-		"it is not there, and theirs is ready":             {"", labelled(besides(readyKustomization)), observe.Progressing},
-		"it is not there, and theirs of its name is ready": {"", labelled(elsewhere(readyKustomization)), observe.Progressing},
-		"it is not there, and theirs fails":                {"", failing(labelled(elsewhere(readyKustomization))), observe.Progressing},
+		"it is ready, and theirs fails":                    {own, failing(labelled(besides(readyKustomization))), verdict.Ready},
+		"it is ready, and theirs of its name fails":        {own, failing(labelled(elsewhere(readyKustomization))), verdict.Ready},
+		"it has failed, and theirs is ready":               {failing(own), labelled(besides(readyKustomization)), verdict.Failed},
+		"it has failed, and theirs of its name is ready":   {failing(own), labelled(elsewhere(readyKustomization)), verdict.Failed},
+		"it is not there, and theirs is ready":             {"", labelled(besides(readyKustomization)), verdict.Progressing},
+		"it is not there, and theirs of its name is ready": {"", labelled(elsewhere(readyKustomization)), verdict.Progressing},
+		"it is not there, and theirs fails":                {"", failing(labelled(elsewhere(readyKustomization))), verdict.Progressing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +66,7 @@ status:
 			if got := cluster.Assignments[0]; got.Verdict != test.want {
 				t.Errorf("it is %s: %s", got.Verdict, got.Message)
 			}
-			if len(cluster.Leftover) != 1 || cluster.Verdict == observe.Ready {
+			if len(cluster.Leftover) != 1 || cluster.Verdict == verdict.Ready {
 				t.Errorf("the cluster is %s, and still has %v", cluster.Verdict, cluster.Leftover)
 			}
 		})
@@ -136,12 +137,12 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 	} {
 		for what, test := range map[string]struct {
 			own, foreign string // "" is not there
-			want         observe.Verdict
+			want         verdict.Verdict
 		}{
-			"it is ready, and theirs fails":        {of.own, of.failing(of.foreign), observe.Ready},
-			"it has failed, and theirs is ready":   {of.failing(of.own), of.foreign, observe.Failed},
-			"it is not there, and theirs is ready": {"", of.foreign, observe.Progressing},
-			"it is not there, and theirs fails":    {"", of.failing(of.foreign), observe.Progressing},
+			"it is ready, and theirs fails":        {of.own, of.failing(of.foreign), verdict.Ready},
+			"it has failed, and theirs is ready":   {of.failing(of.own), of.foreign, verdict.Failed},
+			"it is not there, and theirs is ready": {"", of.foreign, verdict.Progressing},
+			"it is not there, and theirs fails":    {"", of.failing(of.foreign), verdict.Progressing},
 		} {
 			t.Run(name+": "+what, func(t *testing.T) {
 				t.Parallel()
@@ -160,7 +161,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 				if got := cluster.Assignments[0]; got.Verdict != test.want {
 					t.Errorf("it is %s: %s", got.Verdict, got.Message)
 				}
-				if len(cluster.Leftover) != 1 || cluster.Verdict == observe.Ready {
+				if len(cluster.Leftover) != 1 || cluster.Verdict == verdict.Ready {
 					t.Errorf("the cluster is %s, and still has %v", cluster.Verdict, cluster.Leftover)
 				}
 			})

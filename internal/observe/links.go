@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // What an object is reconciled from, and what was made of it, is a chain of links: it is ready when each link has what
@@ -80,27 +81,27 @@ const longestChain = 8
 
 // linked is the status of an object together with what it gets its content from. before is how many objects get
 // theirs from it, in a row.
-func (o *objects) linked(of *object, own Status, before int) Status {
+func (o *objects) linked(of *object, own verdict.Status, before int) verdict.Status {
 	switch {
 	case o.alone:
 		return own
 	case before == longestChain:
-		return worst(own, of.say(Unknown, time.Time{}, "gets its content by way of too many objects"))
+		return verdict.Worst(own, of.say(verdict.Unknown, time.Time{}, "gets its content by way of too many objects"))
 	}
 	names := of.sources()
 	if len(names) == 0 && of.needsSource() {
-		return worst(own, of.say(Unknown, time.Time{}, "does not say where its content comes from"))
+		return verdict.Worst(own, of.say(verdict.Unknown, time.Time{}, "does not say where its content comes from"))
 	}
 	for _, name := range names {
 		source := o.byName[name]
 		if source == nil {
-			own = worst(own, o.absent(of, name))
+			own = verdict.Worst(own, o.absent(of, name))
 			continue
 		}
-		if own.Verdict == Ready {
-			own = worst(own, of.compared(source))
+		if own.Verdict == verdict.Ready {
+			own = verdict.Worst(own, of.compared(source))
 		}
-		own = worst(own, o.sourceStatus(source, own, before+1))
+		own = verdict.Worst(own, o.sourceStatus(source, own, before+1))
 	}
 	return own
 }
@@ -112,22 +113,22 @@ func (o *object) needsSource() bool {
 }
 
 // absent says what it means that an object that another one needs was not listed.
-func (o *objects) absent(of *object, name ObjectName) Status {
+func (o *objects) absent(of *object, name ObjectName) verdict.Status {
 	reason, unlisted := o.unlisted[name.Kind]
 	switch kind := reconciler.KindNamed(name.Kind); {
 	case unlisted:
-		return of.say(Unknown, time.Time{}, "depends on %s, which cannot be read: %s", name, reason)
+		return of.say(verdict.Unknown, time.Time{}, "depends on %s, which cannot be read: %s", name, reason)
 	case kind == nil || kind.Role == 0:
-		return of.say(Unknown, time.Time{}, "depends on %s, and objects of this kind cannot be read", name)
+		return of.say(verdict.Unknown, time.Time{}, "depends on %s, and objects of this kind cannot be read", name)
 	}
-	return of.say(Progressing, time.Time{}, "depends on %s, which does not exist", name)
+	return of.say(verdict.Progressing, time.Time{}, "depends on %s, which does not exist", name)
 }
 
 // compared says whether an object has what its source gives.
-func (o *object) compared(source *object) Status {
+func (o *object) compared(source *object) verdict.Status {
 	gives := source.gives()
 	if gives == "" {
-		return Status{Verdict: Ready} // the source's own status says that it has nothing yet
+		return verdict.Status{Verdict: verdict.Ready} // the source's own status says that it has nothing yet
 	}
 	var has []string
 	for _, field := range reconciler.KindOf(o.group, o.Kind).Has {
@@ -140,11 +141,11 @@ func (o *object) compared(source *object) Status {
 	_, digest, _ := strings.Cut(gives, "@")
 	switch {
 	case len(has) == 0:
-		return o.say(Unknown, time.Time{}, "does not say what it has of %s", source)
+		return o.say(verdict.Unknown, time.Time{}, "does not say what it has of %s", source)
 	case slices.Contains(has, gives) || digest != "" && slices.Contains(has, digest):
-		return Status{Verdict: Ready}
+		return verdict.Status{Verdict: verdict.Ready}
 	}
-	return o.say(Progressing, source.time("status", "artifact", "lastUpdateTime"), "has %s, and its source has %s", has[0], gives)
+	return o.say(verdict.Progressing, source.time("status", "artifact", "lastUpdateTime"), "has %s, and its source has %s", has[0], gives)
 }
 
 // gives is the revision that others get of a source; "" where it has none.
@@ -164,21 +165,21 @@ func (o *object) isIndexOnly() bool {
 
 // sourceStatus is the effect of a source on the status of what is reconciled from it. A source that cannot be
 // reached has no effect as long as it has an artifact of the wanted ref.
-func (o *objects) sourceStatus(source *object, otherwise Status, before int) Status {
+func (o *objects) sourceStatus(source *object, otherwise verdict.Status, before int) verdict.Status {
 	if source.isIndexOnly() {
 		return otherwise
 	}
 	own, hasWanted := source.ready(nil), source.hasWanted()
-	if hasWanted && own.Verdict == Failed {
-		own.Verdict = Ready
+	if hasWanted && own.Verdict == verdict.Failed {
+		own.Verdict = verdict.Ready
 	}
 	if source.Kind != "HelmChart" || !hasWanted { // which version of a chart is newest matters only where none is wanted
 		own = o.linked(source, own, before)
 	}
-	if own.Verdict == Ready && source.gives() == "" {
-		own = source.say(Progressing, own.Since, "has nothing yet")
+	if own.Verdict == verdict.Ready && source.gives() == "" {
+		own = source.say(verdict.Progressing, own.Since, "has nothing yet")
 	}
-	if own.Verdict == Ready {
+	if own.Verdict == verdict.Ready {
 		return otherwise
 	}
 	return own

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // An ApplicationSet makes Applications. What it says of itself is about all that it makes, and not of which version of
 // it: so an Application is compared with the template that it was made of.
 
 // makers has the status of each ApplicationSet by itself.
-func (o *objects) makers() map[ObjectName]Status {
-	makers := map[ObjectName]Status{}
+func (o *objects) makers() map[ObjectName]verdict.Status {
+	makers := map[ObjectName]verdict.Status{}
 	for _, one := range o.all {
 		if reconciler.IsTemplated(one.Kind) {
 			makers[one.ObjectName] = one.makes()
@@ -25,43 +26,43 @@ func (o *objects) makers() map[ObjectName]Status {
 }
 
 // makes says whether an ApplicationSet could make what it has to.
-func (o *object) makes() Status {
+func (o *object) makes() verdict.Status {
 	if at := o.time("metadata", "deletionTimestamp"); !at.IsZero() {
-		return o.say(Progressing, at, "is being deleted")
+		return o.say(verdict.Progressing, at, "is being deleted")
 	}
 	if wrong, is := o.condition("ErrorOccurred"); is && wrong.status == "True" {
-		return o.say(Failed, wrong.changed, "cannot make its Applications: %s", whyOf(wrong.message, wrong.reason))
+		return o.say(verdict.Failed, wrong.changed, "cannot make its Applications: %s", whyOf(wrong.message, wrong.reason))
 	}
 	done, is := o.condition("ResourcesUpToDate")
 	switch {
 	case !is:
-		return o.say(Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
+		return o.say(verdict.Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
 	case done.status != "True":
-		return o.say(Progressing, done.changed, "has not made its Applications yet: %s", whyOf(done.message, done.reason))
+		return o.say(verdict.Progressing, done.changed, "has not made its Applications yet: %s", whyOf(done.message, done.reason))
 	}
-	return o.say(Ready, done.changed, "has made its Applications")
+	return o.say(verdict.Ready, done.changed, "has made its Applications")
 }
 
 // unmade is why there is no Application of an ApplicationSet for the cluster.
-func (r *Report) unmade(maker ObjectName) Status {
+func (r *Report) unmade(maker ObjectName) verdict.Status {
 	status, found := r.makers[maker]
 	if reason, unlisted := r.unserved[maker.Kind]; unlisted {
-		return Status{Verdict: Unknown, Message: fmt.Sprintf("%s cannot be read: %s", maker, reason)}
+		return verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", maker, reason)}
 	}
 	if reason, unlisted := r.unserved["Application"]; unlisted {
-		return Status{Verdict: Unknown, Message: fmt.Sprintf("what %s makes cannot be read: %s", maker, reason)}
+		return verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("what %s makes cannot be read: %s", maker, reason)}
 	}
 	switch {
 	case !found:
-		return Status{Verdict: Progressing, Message: fmt.Sprintf("%s does not exist", maker)}
-	case status.Verdict == Ready:
-		status.Verdict, status.Message = Progressing, fmt.Sprintf("%s has made no Application for the cluster yet", maker)
+		return verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s does not exist", maker)}
+	case status.Verdict == verdict.Ready:
+		status.Verdict, status.Message = verdict.Progressing, fmt.Sprintf("%s has made no Application for the cluster yet", maker)
 	}
 	return status
 }
 
 // made says whether an Application is as the ApplicationSet wants it that has made it.
-func (o *objects) made(application *object, by ObjectName) Status {
+func (o *objects) made(application *object, by ObjectName) verdict.Status {
 	set := o.byName[by]
 	if set == nil {
 		return o.absent(application, by)
@@ -69,14 +70,14 @@ func (o *objects) made(application *object, by ObjectName) Status {
 	status := set.makes()
 	same, exact := set.gave(application)
 	switch {
-	case status.Verdict == Failed && same && exact: // what it could not make is another one
-		return Status{Verdict: Ready}
-	case status.Verdict == Failed:
+	case status.Verdict == verdict.Failed && same && exact: // what it could not make is another one
+		return verdict.Status{Verdict: verdict.Ready}
+	case status.Verdict == verdict.Failed:
 		return status
 	case set.isPatching():
-		return set.say(Unknown, time.Time{}, "changes what it makes by more than its template, so %s cannot be compared with it", application)
+		return set.say(verdict.Unknown, time.Time{}, "changes what it makes by more than its template, so %s cannot be compared with it", application)
 	case !same:
-		return set.say(Progressing, time.Time{}, "has not given %s its present content yet", application)
+		return set.say(verdict.Progressing, time.Time{}, "has not given %s its present content yet", application)
 	}
 	return status
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // What follows a folder speaks of all that is in there: evidence says so, that nobody takes its failure for one of an
@@ -36,13 +37,13 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 		report observe.Report
 		ofRoot map[string]bool
 	}{
-		"a commit status": {statuses(observe.CommitStatus{Commit: tip, Verdict: observe.Failed, Message: "health check failed"}),
+		"a commit status": {statuses(observe.CommitStatus{Commit: tip, Verdict: verdict.Failed, Message: "health check failed"}),
 			map[string]bool{"drone/api": true, "drone/web": true}},
-		"a commit status of another commit": {statuses(observe.CommitStatus{Commit: tip, Verdict: observe.Failed}, observe.CommitStatus{Commit: older, Verdict: observe.Ready}),
+		"a commit status of another commit": {statuses(observe.CommitStatus{Commit: tip, Verdict: verdict.Failed}, observe.CommitStatus{Commit: older, Verdict: verdict.Ready}),
 			map[string]bool{"drone/api": true, "drone/web": true}},
-		"a report of a cluster":     {observe.Given(observe.Said{Commit: tip, Verdict: observe.Progressing}), map[string]bool{"drone/api": true, "drone/web": true}},
-		"a report that says failed": {observe.Given(observe.Said{Commit: tip, Verdict: observe.Failed}), map[string]bool{"drone/api": true, "drone/web": true}},
-		"a report of an assignment": {observe.Given(observe.Said{Commit: tip, Verdict: observe.Progressing}, observe.Said{Assignment: "drone/web", Verdict: observe.Failed, Message: "errors"}),
+		"a report of a cluster":     {observe.Given(observe.Said{Commit: tip, Verdict: verdict.Progressing}), map[string]bool{"drone/api": true, "drone/web": true}},
+		"a report that says failed": {observe.Given(observe.Said{Commit: tip, Verdict: verdict.Failed}), map[string]bool{"drone/api": true, "drone/web": true}},
+		"a report of an assignment": {observe.Given(observe.Said{Commit: tip, Verdict: verdict.Progressing}, observe.Said{Assignment: "drone/web", Verdict: verdict.Failed, Message: "errors"}),
 			map[string]bool{"drone/api": true, "drone/web": false}},
 		"Flux names nothing": {read(flux("kustomize build failed")), map[string]bool{"drone/api": true, "drone/web": true}},
 		"Flux names an object of a folder": {read(flux("HelmRelease/flux-system/web dry-run failed (Invalid): no such field")),
@@ -73,7 +74,7 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 			}
 			for key, want := range test.ofRoot {
 				got := evidence.Assignment("drone-1", key)
-				if got.Verdict == observe.Ready || got.Verdict == observe.Behind || got.OfRoot != want {
+				if got.Verdict == verdict.Ready || got.Verdict == verdict.Behind || got.OfRoot != want {
 					t.Errorf("%s: of the root %v, want %v: %s", key, got.OfRoot, want, text)
 				}
 			}

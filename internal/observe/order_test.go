@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -32,7 +33,7 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 			in.Types[cluster] = clusterType
 			switch i {
 			case 6:
-				in.Reports[cluster] = observe.Given(observe.Said{Commit: c2529, Verdict: observe.Progressing})
+				in.Reports[cluster] = observe.Given(observe.Said{Commit: c2529, Verdict: verdict.Progressing})
 			case 7:
 			default:
 				in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, observe.Listed{Objects: slices.Clone(listed)})
@@ -98,10 +99,10 @@ func FuzzObjects(f *testing.F) {
 			return
 		}
 		said := observe.StatusOf(object)
-		if !slices.Contains(observe.Verdicts, said.Verdict) || len(said.Message) > 1000 || said.Message != wording.Visible(said.Message) {
+		if !slices.Contains(verdict.All, said.Verdict) || len(said.Message) > 1000 || said.Message != wording.Visible(said.Message) {
 			t.Fatalf("%+v", said)
 		}
-		if result, err := status.Compute(object); said.Verdict == observe.Ready && object.GetKind() != "Application" && (err != nil || result.Status != status.CurrentStatus) {
+		if result, err := status.Compute(object); said.Verdict == verdict.Ready && object.GetKind() != "Application" && (err != nil || result.Status != status.CurrentStatus) {
 			t.Fatalf("ready, and kstatus says %v, %v", result, err)
 		}
 		at := observe.Location{URL: "https://git.example.com/web", Branch: "main"}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Whoever may make objects on a cluster, or Applications on a hub, can make one that follows the folder of a host, with
@@ -54,22 +55,22 @@ status:
 	for name, test := range map[string]struct {
 		read          func(observe.Listed) observe.Report
 		first, second string
-		want          observe.Verdict
+		want          verdict.Verdict
 		message       string
 		ofRoot        bool
 	}{
-		"both have the tip": {cluster, flux("a-team", tip), flux("flux-system", tip), observe.Ready, "", true},
-		"Flux, the first is ahead": {cluster, flux("a-team", tip), flux("flux-system", older), observe.Behind,
+		"both have the tip": {cluster, flux("a-team", tip), flux("flux-system", tip), verdict.Ready, "", true},
+		"Flux, the first is ahead": {cluster, flux("a-team", tip), flux("flux-system", older), verdict.Behind,
 			"2 objects follow the folder; by Kustomization flux-system/gitops: has commit 2222222", true},
-		"Flux, the first is late": {cluster, flux("a-team", older), flux("flux-system", tip), observe.Behind,
+		"Flux, the first is late": {cluster, flux("a-team", older), flux("flux-system", tip), verdict.Behind,
 			"2 objects follow the folder; by Kustomization a-team/gitops: has commit 2222222", true},
-		"Flux, the first fails": {cluster, failing("a-team"), flux("flux-system", tip), observe.Failed,
+		"Flux, the first fails": {cluster, failing("a-team"), flux("flux-system", tip), verdict.Failed,
 			"2 objects follow the folder; by Kustomization a-team/gitops: Kustomization a-team/gitops is not ready: failed: ConfigMap/web/settings", true},
-		"Argo CD": {cluster, argo("a", tip), argo("root", older), observe.Behind,
+		"Argo CD": {cluster, argo("a", tip), argo("root", older), verdict.Behind,
 			"2 objects follow the folder; by Application argocd/root: has commit 2222222", true},
-		"Argo CD on a hub": {hub, argo("a", tip), argo("root", older), observe.Behind,
+		"Argo CD on a hub": {hub, argo("a", tip), argo("root", older), verdict.Behind,
 			"2 objects follow the folder; by Application argocd/root: has commit 2222222", true},
-		"Rancher Fleet": {cluster, fleet("a", tip), fleet("root", older), observe.Behind,
+		"Rancher Fleet": {cluster, fleet("a", tip), fleet("root", older), verdict.Behind,
 			"2 objects follow the folder; by GitRepo fleet-local/root: has commit 2222222", true},
 	} {
 		t.Run(name, func(t *testing.T) {

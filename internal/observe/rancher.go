@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // fleetCommitLabel is the label of a Bundle with the commit that it was made of.
@@ -13,35 +14,35 @@ const fleetCommitLabel = "fleet.cattle.io/commit"
 
 // gitRepo is the status of a Rancher Fleet GitRepo or HelmOp and of the Bundles that were made of it. A GitRepo
 // names a commit before its Bundles have it, and a Bundle is ready before its BundleDeployments are.
-func (o *objects) gitRepo(g *object) Status {
+func (o *objects) gitRepo(g *object) verdict.Status {
 	own := g.ready(func(condition) bool { return !g.isRefused() })
 	for _, name := range []string{"Accepted", "GitPolling"} {
 		if c, ok := g.condition(name); ok && c.status == "False" && g.isCurrent(c) {
-			return g.say(Failed, c.changed, "cannot be read: %s", whyOf(c.message, c.reason))
+			return g.say(verdict.Failed, c.changed, "cannot be read: %s", whyOf(c.message, c.reason))
 		}
 	}
-	if own.Verdict == Failed || g.text("metadata", "deletionTimestamp") != "" {
+	if own.Verdict == verdict.Failed || g.text("metadata", "deletionTimestamp") != "" {
 		return own
 	}
 	if reason, unlisted := o.unlisted["Bundle"]; unlisted {
-		return worst(own, g.say(Unknown, own.Since, "is deployed by Bundles, which cannot be read: %s", reason))
+		return verdict.Worst(own, g.say(verdict.Unknown, own.Since, "is deployed by Bundles, which cannot be read: %s", reason))
 	}
 	bundles := 0
 	for _, b := range o.madeBy(g) {
 		bundles++
 		commit, has := g.text("status", "commit"), b.from.GetLabels()[fleetCommitLabel]
 		if commit != "" && has != "" && commit != has {
-			own = worst(own, b.say(Progressing, own.Since, "has commit %s, and its GitRepo has %s", has, commit))
+			own = verdict.Worst(own, b.say(verdict.Progressing, own.Since, "has commit %s, and its GitRepo has %s", has, commit))
 			continue
 		}
 		if g.Kind == "HelmOp" && !b.isOf(g) {
-			own = worst(own, b.say(Progressing, own.Since, "does not have the chart of its HelmOp yet, or not with its values"))
+			own = verdict.Worst(own, b.say(verdict.Progressing, own.Since, "does not have the chart of its HelmOp yet, or not with its values"))
 			continue
 		}
-		own = worst(own, o.bundle(b))
+		own = verdict.Worst(own, o.bundle(b))
 	}
-	if bundles == 0 && own.Verdict == Ready {
-		return g.say(Progressing, own.Since, "has no Bundles yet")
+	if bundles == 0 && own.Verdict == verdict.Ready {
+		return g.say(verdict.Progressing, own.Since, "has no Bundles yet")
 	}
 	return own
 }
@@ -63,18 +64,18 @@ func (o *object) isOf(helmOp *object) bool {
 }
 
 // bundle is the status of a Bundle and its BundleDeployments.
-func (o *objects) bundle(b *object) Status {
+func (o *objects) bundle(b *object) verdict.Status {
 	own := b.ready(func(condition) bool { return !b.isRefused() })
 	ready, _ := b.number("status", "summary", "ready")
 	desired, known := b.number("status", "summary", "desiredReady")
-	if own.Verdict == Ready && known && ready < desired {
-		own = b.say(Progressing, own.Since, "is ready on %d of %d clusters", ready, desired)
+	if own.Verdict == verdict.Ready && known && ready < desired {
+		own = b.say(verdict.Progressing, own.Since, "is ready on %d of %d clusters", ready, desired)
 	}
 	if reason, unlisted := o.unlisted["BundleDeployment"]; unlisted {
-		own = worst(own, b.say(Unknown, own.Since, "is deployed by a BundleDeployment, which cannot be read: %s", reason))
+		own = verdict.Worst(own, b.say(verdict.Unknown, own.Since, "is deployed by a BundleDeployment, which cannot be read: %s", reason))
 	}
 	for _, d := range o.madeBy(b) {
-		own = worst(own, o.bundleDeployment(d))
+		own = verdict.Worst(own, o.bundleDeployment(d))
 	}
 	return own
 }
@@ -105,24 +106,24 @@ func (o *object) isRefused() bool {
 }
 
 // bundleDeployment is the status of a Bundle on one cluster.
-func (o *objects) bundleDeployment(d *object) Status {
+func (o *objects) bundleDeployment(d *object) verdict.Status {
 	deployed, known := d.condition("Deployed")
 	if known && deployed.status == "False" {
-		return d.say(Failed, deployed.changed, "cannot be deployed: %s", whyOf(deployed.message, deployed.reason))
+		return d.say(verdict.Failed, deployed.changed, "cannot be deployed: %s", whyOf(deployed.message, deployed.reason))
 	}
 	wanted := d.text("spec", "deploymentID")
 	if applied := d.text("status", "appliedDeploymentID"); wanted == "" || applied != wanted {
-		return d.say(Progressing, deployed.changed, "has not deployed its present content yet")
+		return d.say(verdict.Progressing, deployed.changed, "has not deployed its present content yet")
 	}
 	own := d.ready(func(condition) bool { return true })
-	if own.Verdict != Ready {
+	if own.Verdict != verdict.Ready {
 		return own
 	}
 	if value, is := d.value("status", "nonModified").(bool); is && !value {
-		return d.say(Progressing, own.Since, "has objects that were changed on the cluster")
+		return d.say(verdict.Progressing, own.Since, "has objects that were changed on the cluster")
 	}
 	if !d.flag("status", "ready") {
-		return d.say(Progressing, own.Since, "is not ready yet")
+		return d.say(verdict.Progressing, own.Since, "is not ready yet")
 	}
 	return own
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // evidenceReader reads JSON whose values are objects and text, as in evidence. It takes half the processor's time of
@@ -168,10 +170,10 @@ func (r *evidenceReader) subject() (isRoot bool, err error) {
 	return text == ofTheRoot, err
 }
 
-func (r *evidenceReader) verdict() (Verdict, error) {
+func (r *evidenceReader) verdict() (verdict.Verdict, error) {
 	text, err := r.string()
-	if err == nil && !slices.Contains(Verdicts, Verdict(text)) {
+	if err == nil && !slices.Contains(verdict.All, verdict.Verdict(text)) {
 		err = fmt.Errorf("the verdict %q is none of failed, behind, progressing, unknown, ready", text)
 	}
-	return Verdict(text), err
+	return verdict.Verdict(text), err
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // recorded reads objects as real controllers left them.
@@ -85,13 +86,13 @@ func recordedInput(t *testing.T, moment, tip string, trees map[string]string) ob
 
 // said is what a test expects: a verdict, and a part of the reason.
 type said struct {
-	verdict observe.Verdict
+	verdict verdict.Verdict
 	reason  string
 }
 
 func check(t *testing.T, result *observe.Result, want map[string]said) {
 	t.Helper()
-	got := map[string]observe.Status{}
+	got := map[string]verdict.Status{}
 	for _, cluster := range result.Clusters {
 		got[cluster.Name] = cluster.Status
 		for _, assignment := range cluster.Assignments {
@@ -121,60 +122,60 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 		want        map[string]said
 	}{
 		"everything is ready": {"1-ready", c07fb, map[string]string{c07fb: treeA}, map[string]said{
-			"argo-1": {observe.Ready, ""}, "argo-1 argo/db-main": {observe.Ready, ""}, "argo-1 argo/web-main": {observe.Ready, ""},
-			"flux-1": {observe.Ready, ""}, "flux-1 flux/db-main": {observe.Ready, ""}, "flux-1 flux/web-main": {observe.Ready, ""},
+			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
 		}},
 		"everything is ready, and the branch has moved on elsewhere": {"1-ready", cd5cf, map[string]string{c07fb: treeA, cd5cf: treeA}, map[string]said{
-			"argo-1": {observe.Ready, ""}, "argo-1 argo/db-main": {observe.Ready, ""}, "argo-1 argo/web-main": {observe.Ready, ""},
-			"flux-1": {observe.Ready, ""}, "flux-1 flux/db-main": {observe.Ready, ""}, "flux-1 flux/web-main": {observe.Ready, ""},
+			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
 		}},
 		"another content is wanted": {"1-ready", cd5cf, map[string]string{c07fb: treeA, cd5cf: treeB}, map[string]said{
-			"argo-1":               {observe.Behind, "has commit 07fb322"},
-			"argo-1 argo/db-main":  {observe.Behind, "has commit 07fb322"},
-			"argo-1 argo/web-main": {observe.Behind, "has commit 07fb322"},
-			"flux-1":               {observe.Behind, "has commit 07fb322"},
-			"flux-1 flux/db-main":  {observe.Behind, "has commit 07fb322"},
-			"flux-1 flux/web-main": {observe.Behind, "has commit 07fb322"},
+			"argo-1":               {verdict.Behind, "has commit 07fb322"},
+			"argo-1 argo/db-main":  {verdict.Behind, "has commit 07fb322"},
+			"argo-1 argo/web-main": {verdict.Behind, "has commit 07fb322"},
+			"flux-1":               {verdict.Behind, "has commit 07fb322"},
+			"flux-1 flux/db-main":  {verdict.Behind, "has commit 07fb322"},
+			"flux-1 flux/web-main": {verdict.Behind, "has commit 07fb322"},
 		}},
 		"the branch was rewritten": {"1-ready", cd5cf, map[string]string{cd5cf: treeB}, map[string]said{
-			"argo-1":               {observe.Unknown, "what the cluster has applied cannot be compared: the branch does not have commit 07fb322"},
-			"argo-1 argo/db-main":  {observe.Unknown, "the branch does not have commit 07fb322"},
-			"argo-1 argo/web-main": {observe.Unknown, "the branch does not have commit 07fb322"},
-			"flux-1":               {observe.Unknown, "the branch does not have commit 07fb322"},
-			"flux-1 flux/db-main":  {observe.Unknown, "the branch does not have commit 07fb322"},
-			"flux-1 flux/web-main": {observe.Unknown, "the branch does not have commit 07fb322"},
+			"argo-1":               {verdict.Unknown, "what the cluster has applied cannot be compared: the branch does not have commit 07fb322"},
+			"argo-1 argo/db-main":  {verdict.Unknown, "the branch does not have commit 07fb322"},
+			"argo-1 argo/web-main": {verdict.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1":               {verdict.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1 flux/db-main":  {verdict.Unknown, "the branch does not have commit 07fb322"},
+			"flux-1 flux/web-main": {verdict.Unknown, "the branch does not have commit 07fb322"},
 		}},
 		"the first deployment": {"2-first-deploy-not-ready", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c07fb: treeB}, map[string]said{
-			"argo-1":               {observe.Progressing, "Application argocd/dev-argo-db-main is progressing"},
-			"argo-1 argo/db-main":  {observe.Progressing, "Application argocd/dev-argo-db-main is progressing"},
-			"argo-1 argo/web-main": {observe.Ready, ""},
-			"flux-1":               {observe.Behind, "has commit 2529e4d"},
-			"flux-1 flux/db-main":  {observe.Behind, "has commit 2529e4d"},
-			"flux-1 flux/web-main": {observe.Behind, "has commit 2529e4d"},
+			"argo-1":               {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1":               {verdict.Behind, "has commit 2529e4d"},
+			"flux-1 flux/db-main":  {verdict.Behind, "has commit 2529e4d"},
+			"flux-1 flux/web-main": {verdict.Behind, "has commit 2529e4d"},
 		}},
 		"a new commit waits": {"3-new-commit-waits", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c89a4: ""}, map[string]said{
-			"argo-1":               {observe.Progressing, "Application argocd/dev-argo-db-main is progressing"},
-			"argo-1 argo/db-main":  {observe.Progressing, "Application argocd/dev-argo-db-main is progressing"},
-			"argo-1 argo/web-main": {observe.Ready, ""},
-			"flux-1":               {observe.Progressing, "Kustomization flux-system/dev-flux-db-main is not ready yet: Running health checks for revision main@sha1:70bd5d4"},
-			"flux-1 flux/db-main":  {observe.Progressing, "Kustomization flux-system/dev-flux-db-main is not ready yet: Running health checks"},
-			"flux-1 flux/web-main": {observe.Progressing, "dependency 'flux-system/dev-flux-db-main' is not ready"},
+			"argo-1":               {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1":               {verdict.Progressing, "Kustomization flux-system/dev-flux-db-main is not ready yet: Running health checks for revision main@sha1:70bd5d4"},
+			"flux-1 flux/db-main":  {verdict.Progressing, "Kustomization flux-system/dev-flux-db-main is not ready yet: Running health checks"},
+			"flux-1 flux/web-main": {verdict.Progressing, "dependency 'flux-system/dev-flux-db-main' is not ready"},
 		}},
 		"what was removed is still there": {"3-new-commit-waits", c89a4, map[string]string{cd5cf: treeA, c2529: "", c89a4: ""}, map[string]said{
-			"argo-1": {observe.Progressing, "is out of sync"},
-			"flux-1": {observe.Progressing, "Running health checks for revision dev@sha1:d5cff2f"},
+			"argo-1": {verdict.Progressing, "is out of sync"},
+			"flux-1": {verdict.Progressing, "Running health checks for revision dev@sha1:d5cff2f"},
 		}},
 		"a wave waits": {"4-argocd-waits-for-a-wave", cd514, map[string]string{cd514: treeA, c07c0: treeB, c89a4: "", cd5cf: treeA, c2529: ""}, map[string]said{
-			"argo-1":               {observe.Behind, "commit d514640 is being applied"},
-			"argo-1 argo/db-main":  {observe.Progressing, "Application argocd/dev-argo-db-main is progressing"},
-			"argo-1 argo/web-main": {observe.Behind, "commit d514640 is being applied: Application argocd/flotilla-dev-argo is being synced: waiting for healthy state of argoproj.io/Application/dev-argo-db-main"},
-			"flux-1":               {observe.Behind, "has commit 07c0882"},
-			"flux-1 flux/db-main":  {observe.Behind, "has commit 07c0882"},
-			"flux-1 flux/web-main": {observe.Behind, "has commit 07c0882"},
+			"argo-1":               {verdict.Behind, "commit d514640 is being applied"},
+			"argo-1 argo/db-main":  {verdict.Progressing, "Application argocd/dev-argo-db-main is progressing"},
+			"argo-1 argo/web-main": {verdict.Behind, "commit d514640 is being applied: Application argocd/flotilla-dev-argo is being synced: waiting for healthy state of argoproj.io/Application/dev-argo-db-main"},
+			"flux-1":               {verdict.Behind, "has commit 07c0882"},
+			"flux-1 flux/db-main":  {verdict.Behind, "has commit 07c0882"},
+			"flux-1 flux/web-main": {verdict.Behind, "has commit 07c0882"},
 		}},
 		"ready again": {"5-ready-again", cfa3a, map[string]string{cfa3a: treeA, cd5cf: treeB}, map[string]said{
-			"argo-1": {observe.Ready, ""}, "argo-1 argo/db-main": {observe.Ready, ""}, "argo-1 argo/web-main": {observe.Ready, ""},
-			"flux-1": {observe.Ready, ""}, "flux-1 flux/db-main": {observe.Ready, ""}, "flux-1 flux/web-main": {observe.Ready, ""},
+			"argo-1": {verdict.Ready, ""}, "argo-1 argo/db-main": {verdict.Ready, ""}, "argo-1 argo/web-main": {verdict.Ready, ""},
+			"flux-1": {verdict.Ready, ""}, "flux-1 flux/db-main": {verdict.Ready, ""}, "flux-1 flux/web-main": {verdict.Ready, ""},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,10 +227,10 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 		file, host, branch, path, commit, before string
 		want                                     said
 	}{ // Argo CD was recorded while it tried for the last time.
-		"a key that Kubernetes refuses, Flux":    {"flux-bad-configmap-key", "host", "bf", "", "79a939966298f68d17c96387d30e4fb833c9e294", "", said{observe.Failed, badKey}},
-		"a key that Kubernetes refuses, Argo CD": {"argocd-bad-configmap-key", "host", "bk", "", "d65a4975dcd8262b6ebc0f64fcfa6d96804f40d1", "", said{observe.Behind, "is tried again (attempt 6 of 6): one or more objects failed to apply, reason: " + badKey}},
-		"a file that is no manifest":             {"argocd-config-type-json", "host", "aj", "", tip, "", said{observe.Behind, "Object 'Kind' is missing"}},
-		"the folder is gone, and came back":      {"argocd-host-folder-gone", "argo", "dev", "", tip, c7a33, said{observe.Behind, "argo: app path does not exist"}},
+		"a key that Kubernetes refuses, Flux":    {"flux-bad-configmap-key", "host", "bf", "", "79a939966298f68d17c96387d30e4fb833c9e294", "", said{verdict.Failed, badKey}},
+		"a key that Kubernetes refuses, Argo CD": {"argocd-bad-configmap-key", "host", "bk", "", "d65a4975dcd8262b6ebc0f64fcfa6d96804f40d1", "", said{verdict.Behind, "is tried again (attempt 6 of 6): one or more objects failed to apply, reason: " + badKey}},
+		"a file that is no manifest":             {"argocd-config-type-json", "host", "aj", "", tip, "", said{verdict.Behind, "Object 'Kind' is missing"}},
+		"the folder is gone, and came back":      {"argocd-host-folder-gone", "argo", "dev", "", tip, c7a33, said{verdict.Behind, "argo: app path does not exist"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -252,7 +253,7 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 		Time: time.Now(), Tip: tip, Types: map[string]string{"one": "argo"}, Reports: map[string]observe.Report{"one": report},
 		Commits: map[string]observe.Commit{c7a33: {ID: c7a33}},
 	})
-	check(t, result, map[string]said{"one": {observe.Failed, "argo: app path does not exist"}})
+	check(t, result, map[string]said{"one": {verdict.Failed, "argo: app path does not exist"}})
 	if len(result.Clusters[0].Leftover) != 14 {
 		t.Errorf("it still has %v", result.Clusters[0].Leftover)
 	}
@@ -262,12 +263,12 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 func TestNothingIsReadyThatItsAgentDoesNotTakeForReady(t *testing.T) {
 	t.Parallel()
 	for _, object := range append(recorded(t, "[1-5]*/*.json"), recorded(t, "errors/*.json")...) {
-		verdict := observe.StatusOf(object).Verdict
+		is := observe.StatusOf(object).Verdict
 		if object.GetKind() == "Application" {
 			health, _, _ := unstructured.NestedString(object.Object, "status", "health", "status")
 			sync, _, _ := unstructured.NestedString(object.Object, "status", "sync", "status")
-			if healthy := health == "Healthy" && sync == "Synced"; (verdict == observe.Ready) != healthy {
-				t.Errorf("%s is %s, and %s and %s to Argo CD", object.GetName(), verdict, sync, health)
+			if healthy := health == "Healthy" && sync == "Synced"; (is == verdict.Ready) != healthy {
+				t.Errorf("%s is %s, and %s and %s to Argo CD", object.GetName(), is, sync, health)
 			}
 			continue
 		}
@@ -275,8 +276,8 @@ func TestNothingIsReadyThatItsAgentDoesNotTakeForReady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if current := result.Status == status.CurrentStatus; (verdict == observe.Ready) != current {
-			t.Errorf("%s %s is %s, and %s to kstatus", object.GetKind(), object.GetName(), verdict, result.Status)
+		if current := result.Status == status.CurrentStatus; (is == verdict.Ready) != current {
+			t.Errorf("%s %s is %s, and %s to kstatus", object.GetKind(), object.GetName(), is, result.Status)
 		}
 	}
 }

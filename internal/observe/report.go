@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Report is what is known from one cluster.
@@ -21,11 +22,11 @@ type Report struct {
 	// own is what was said of assignments by name, by key. It counts more than what was said of their host.
 	own map[string]Applied
 	// said has the status of the objects that reconcile assignments; nil where only Applied is known.
-	said map[ObjectName]Status
+	said map[ObjectName]verdict.Status
 	// labelled are those of them that have the labels of an owner.
 	labelled []labelled
 	// makers has the status of objects that make others, each by itself.
-	makers map[ObjectName]Status
+	makers map[ObjectName]verdict.Status
 	// isHub says that some of them may be on a cluster that was not read.
 	isHub bool
 	// unserved are kinds that the cluster does not have, by the error or the reason.
@@ -112,7 +113,7 @@ func ReadHub(at Location, types map[string]string, listed Listed) map[string]Rep
 
 // newReport is a report of the status of objects.
 func newReport(found *objects) Report {
-	report := Report{Applied: map[string]Applied{}, said: map[ObjectName]Status{}, makers: found.makers(), unserved: found.unlisted}
+	report := Report{Applied: map[string]Applied{}, said: map[ObjectName]verdict.Status{}, makers: found.makers(), unserved: found.unlisted}
 	for _, one := range found.all {
 		if !reconciler.IsReconciled(one.group, one.Kind) || reconciler.IsTemplated(one.Kind) {
 			continue
@@ -120,12 +121,12 @@ func newReport(found *objects) Report {
 		said := found.statusOf(one)
 		name, generated := one.maker()
 		if generated {
-			said = worst(said, found.made(one, name))
+			said = verdict.Worst(said, found.made(one, name))
 		}
 		report.said[one.ObjectName] = said
 		if generated {
 			if other, several := report.said[name]; several {
-				said = worst(other, said)
+				said = verdict.Worst(other, said)
 			}
 			report.said[name] = said
 		}
@@ -175,7 +176,7 @@ func (r *Report) NotReady(host, label string) []string {
 			continue
 		}
 		made[one.ObjectName] = true
-		if said := r.said[one.ObjectName]; said.Verdict != Ready {
+		if said := r.said[one.ObjectName]; said.Verdict != verdict.Ready {
 			pending = append(pending, said.Message)
 		}
 	}
@@ -206,7 +207,7 @@ type Said struct {
 	// Commit is the one that the cluster has applied; "" where it is not said. An assignment then has that of the cluster.
 	Commit string
 	// Verdict is "" where it is not said.
-	Verdict Verdict
+	Verdict verdict.Verdict
 	Since   time.Time
 	Message string
 }
@@ -240,14 +241,14 @@ func Given(said ...Said) Report {
 	return report
 }
 
-func (s Said) status() Status {
-	status := Status{Verdict: s.Verdict, Since: s.Since, Message: s.Message}
+func (s Said) status() verdict.Status {
+	status := verdict.Status{Verdict: s.Verdict, Since: s.Since, Message: s.Message}
 	if status.Verdict == "" {
-		status.Verdict = Unknown
+		status.Verdict = verdict.Unknown
 	}
-	if status.Message == "" && status.Verdict != Ready {
-		status.Message = map[Verdict]string{
-			Unknown: "the report does not say whether it is ready", Progressing: "the report says that it is not ready", Failed: "the report says that it has failed",
+	if status.Message == "" && status.Verdict != verdict.Ready {
+		status.Message = map[verdict.Verdict]string{
+			verdict.Unknown: "the report does not say whether it is ready", verdict.Progressing: "the report says that it is not ready", verdict.Failed: "the report says that it has failed",
 		}[status.Verdict]
 	}
 	return status
@@ -256,7 +257,7 @@ func (s Said) status() Status {
 // CommitStatus is a commit status about a cluster.
 type CommitStatus struct {
 	Commit  string
-	Verdict Verdict // Ready, Progressing or Failed
+	Verdict verdict.Verdict // Ready, Progressing or Failed
 	Time    time.Time
 	Message string
 }
@@ -277,17 +278,17 @@ func ReadStatuses(clusterType, cluster string, told map[string][]CommitStatus) R
 // readStatuses is what was applied. A status of a newer commit than the last success means that this commit is
 // being applied, or could not be.
 func readStatuses(told []CommitStatus) Applied {
-	applied := Applied{Status: Status{Verdict: Unknown}}
+	applied := Applied{Status: verdict.Status{Verdict: verdict.Unknown}}
 	for _, one := range told {
 		switch {
-		case one.Verdict == Ready:
+		case one.Verdict == verdict.Ready:
 			applied.Commit = one.Commit
 			if applied.Attempted == "" {
-				applied.Status = Status{Verdict: Ready, Since: one.Time, Message: one.Message}
+				applied.Status = verdict.Status{Verdict: verdict.Ready, Since: one.Time, Message: one.Message}
 			}
 			return applied
 		case applied.Attempted == "":
-			applied.Attempted, applied.Status = one.Commit, Status{Verdict: one.Verdict, Since: one.Time, Message: one.Message}
+			applied.Attempted, applied.Status = one.Commit, verdict.Status{Verdict: one.Verdict, Since: one.Time, Message: one.Message}
 		}
 	}
 	return applied
@@ -333,7 +334,7 @@ func (r *Report) applied(host string) (Applied, bool) {
 }
 
 // find returns the status of an object. A name without a namespace finds the only object of that name.
-func (r *Report) find(name ObjectName) (Status, bool) {
+func (r *Report) find(name ObjectName) (verdict.Status, bool) {
 	said, ok := r.said[name]
 	if ok || name.Namespace != "" {
 		return said, ok
@@ -349,7 +350,7 @@ func (r *Report) find(name ObjectName) (Status, bool) {
 }
 
 // statusOf is the status of an object, with the objects that belong to it.
-func (o *objects) statusOf(one *object) Status {
+func (o *objects) statusOf(one *object) verdict.Status {
 	switch {
 	case one.group == groupKustomize:
 		return o.kustomization(one)
@@ -368,11 +369,11 @@ func (o *objects) statusOf(one *object) Status {
 }
 
 // StatusOf is the status of a single object, whatever it depends on.
-func StatusOf(one *unstructured.Unstructured) Status {
+func StatusOf(one *unstructured.Unstructured) verdict.Status {
 	found := index(Listed{Objects: []*unstructured.Unstructured{one}})
 	found.alone = true
 	if len(found.all) == 0 {
-		return Status{Verdict: Unknown, Message: "the status of objects of this kind cannot be read"}
+		return verdict.Status{Verdict: verdict.Unknown, Message: "the status of objects of this kind cannot be read"}
 	}
 	return found.statusOf(found.all[0])
 }

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Location is where an owner's folders are.
@@ -40,7 +42,7 @@ type Applied struct {
 	// History are commits whose content was there, each with the time from which on it was, the oldest first.
 	History []Moment
 	// Status is that of the root: of all that is in the folder and of what follows from it.
-	Status
+	verdict.Status
 }
 
 // Moment is when a commit was applied.

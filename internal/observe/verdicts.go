@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -83,7 +84,7 @@ type ClusterResult struct {
 	Behind      int
 	BehindSince time.Time
 	// Status is the worst one of its assignments.
-	Status
+	verdict.Status
 	// Assignments are in the order of their keys.
 	Assignments []AssignmentResult
 	// Leftover are objects that the cluster still has and Git does not have any more.
@@ -98,7 +99,7 @@ type AssignmentResult struct {
 	Commit, Tree string
 	// Known says that it is known what content the cluster has.
 	Known bool
-	Status
+	verdict.Status
 	// Edited are objects that differ from Git although the cluster has applied the wanted commit.
 	Edited []ObjectName
 }
@@ -176,39 +177,39 @@ func (e *evaluation) leftover(host string, folders []*Folder) []ObjectName {
 }
 
 // overall is the worst of what is known of a cluster.
-func (e *evaluation) overall(c *ClusterResult) Status {
+func (e *evaluation) overall(c *ClusterResult) verdict.Status {
 	if len(c.Assignments) == 0 && e.report.Unknown != "" {
-		return e.status(Unknown, time.Time{}, e.report.Unknown)
+		return e.status(verdict.Unknown, time.Time{}, e.report.Unknown)
 	}
-	status := Status{Verdict: Ready}
+	status := verdict.Status{Verdict: verdict.Ready}
 	for _, a := range c.Assignments {
-		status = worst(status, a.Status)
+		status = verdict.Worst(status, a.Status)
 	}
 	if len(c.Assignments) == 0 { // only the objects that follow its folders have a status
 		for _, host := range slices.Sorted(maps.Keys(e.report.Applied)) {
 			if applied := e.report.Applied[host]; !applied.NoFolder || len(e.report.Applied) == 1 {
 				for _, one := range applied.all() {
-					status = worst(status, one.Status)
+					status = verdict.Worst(status, one.Status)
 				}
 			}
 		}
 		status = ofRoot(e.status(status.Verdict, status.Since, status.Message))
 	}
-	if status.Verdict == Ready {
+	if status.Verdict == verdict.Ready {
 		status.Message = ""
 	}
-	if status.Verdict == Ready && len(c.Leftover) > 0 {
-		status = e.status(Progressing, status.Since, "still has what was removed: "+nameList(c.Leftover))
+	if status.Verdict == verdict.Ready && len(c.Leftover) > 0 {
+		status = e.status(verdict.Progressing, status.Since, "still has what was removed: "+nameList(c.Leftover))
 	}
 	return status
 }
 
 // status is a verdict that always has a time.
-func (e *evaluation) status(verdict Verdict, since time.Time, message string) Status {
+func (e *evaluation) status(is verdict.Verdict, since time.Time, message string) verdict.Status {
 	if since.IsZero() {
 		since = e.in.Time
 	}
-	return Status{Verdict: verdict, Since: since, Message: message}
+	return verdict.Status{Verdict: is, Since: since, Message: message}
 }
 
 // nameList names some objects.
@@ -244,7 +245,7 @@ func (e *evaluation) worstOf(folder *Folder, applied Applied, follows bool) Assi
 	for i := range results {
 		agree = agree && results[i].Verdict == results[0].Verdict
 		since, isOfRoot = latest(since, results[i].Since), isOfRoot || results[i].OfRoot
-		if worse(results[i].Verdict, results[at].Verdict) < 0 {
+		if verdict.Compare(results[i].Verdict, results[at].Verdict) < 0 {
 			at = i
 		}
 	}
@@ -270,11 +271,11 @@ func (e *evaluation) assignment(folder *Folder, applied Applied, follows bool) A
 		if reason == "" {
 			reason = fmt.Sprintf("nothing on the cluster follows the folder %s", folder.Host)
 		}
-		a.Status = e.status(Unknown, time.Time{}, reason)
+		a.Status = e.status(verdict.Unknown, time.Time{}, reason)
 		return a
 	case applied.Commit != "" && e.in.Commits[applied.Commit].ID == "":
 		reason := cmp.Or(e.in.Commits[applied.Commit].Missing, "the branch does not have commit "+short(applied.Commit))
-		a.Status = e.status(Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
+		a.Status = e.status(verdict.Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
 		return a
 	}
 	for i := range applied.Besides {
@@ -293,17 +294,17 @@ func (e *evaluation) assignment(folder *Folder, applied Applied, follows bool) A
 		e.arriving(&a, applied)
 		return a
 	}
-	a.Status = e.status(Behind, folder.Changed, e.whyBehind(applied))
+	a.Status = e.status(verdict.Behind, folder.Changed, e.whyBehind(applied))
 	return a
 }
 
 // lateOnHub is the status of an assignment of which the hub itself does not have the wanted content.
-func (e *evaluation) lateOnHub(folder *Folder, onHub *Applied) (Status, bool) {
+func (e *evaluation) lateOnHub(folder *Folder, onHub *Applied) (verdict.Status, bool) {
 	if tree, known := e.treeAt(onHub.Commit, folder); known && tree == folder.Tree {
-		return Status{}, false
+		return verdict.Status{}, false
 	}
-	if tree, known := e.treeAt(onHub.Attempted, folder); known && tree == folder.Tree && onHub.Verdict == Failed {
-		late := e.status(Failed, latest(onHub.Since, folder.Changed),
+	if tree, known := e.treeAt(onHub.Attempted, folder); known && tree == folder.Tree && onHub.Verdict == verdict.Failed {
+		late := e.status(verdict.Failed, latest(onHub.Since, folder.Changed),
 			fmt.Sprintf("commit %s cannot be applied to the hub itself: %s", short(onHub.Attempted), onHub.Message))
 		late.OfRoot = !onHub.blames(folder)
 		return late, true
@@ -312,10 +313,10 @@ func (e *evaluation) lateOnHub(folder *Folder, onHub *Applied) (Status, bool) {
 	if onHub.Commit != "" {
 		reason = "the hub itself has commit " + short(onHub.Commit)
 	}
-	if onHub.Verdict != Ready && onHub.Message != "" {
+	if onHub.Verdict != verdict.Ready && onHub.Message != "" {
 		reason += "; " + onHub.Message
 	}
-	return e.status(Behind, folder.Changed, reason), true
+	return e.status(verdict.Behind, folder.Changed, reason), true
 }
 
 // whyBehind says what a cluster has applied, and why it has not applied more, where that is known.
@@ -324,7 +325,7 @@ func (e *evaluation) whyBehind(applied Applied) string {
 	if applied.Commit != "" {
 		text = "has commit " + short(applied.Commit)
 	}
-	if applied.Verdict != Ready && applied.Message != "" {
+	if applied.Verdict != verdict.Ready && applied.Message != "" {
 		text += "; " + applied.Message
 	}
 	return text
@@ -335,9 +336,9 @@ func (e *evaluation) arriving(a *AssignmentResult, applied Applied) {
 	commit := e.in.Commits[applied.Attempted].ID
 	message := fmt.Sprintf("commit %s is being applied: %s", short(commit), applied.Message)
 	wanted := func() { a.Commit, a.Tree, a.Known = commit, a.Folder.Tree, true }
-	if applied.Verdict == Failed {
+	if applied.Verdict == verdict.Failed {
 		wanted()
-		a.Status = e.status(Failed, latest(applied.Since, a.Folder.Changed),
+		a.Status = e.status(verdict.Failed, latest(applied.Since, a.Folder.Changed),
 			fmt.Sprintf("commit %s cannot be applied: %s", short(commit), applied.Message))
 		a.OfRoot = !applied.blames(a.Folder)
 		return
@@ -348,12 +349,12 @@ func (e *evaluation) arriving(a *AssignmentResult, applied Applied) {
 		_, arrived := slices.BinarySearchFunc(applied.Arrived, name, compareNames)
 		return !arrived
 	}) {
-		a.Status = e.status(Behind, a.Folder.Changed, message)
+		a.Status = e.status(verdict.Behind, a.Folder.Changed, message)
 		return
 	}
 	wanted()
-	if said.Verdict == Ready {
-		said = Status{Verdict: Progressing, Since: said.Since, Message: message}
+	if said.Verdict == verdict.Ready {
+		said = verdict.Status{Verdict: verdict.Progressing, Since: said.Since, Message: message}
 	}
 	a.Status = e.status(said.Verdict, latest(said.Since, a.Folder.Changed), said.Message)
 	a.OfRoot = said.OfRoot
@@ -365,11 +366,11 @@ func (e *evaluation) upToDate(a *AssignmentResult, applied Applied) {
 	if tree, known := e.treeAt(applied.Compared, a.Folder); known && tree == a.Tree {
 		a.Edited = belonging(a.Folder, applied.OutOfSync)
 	}
-	if len(a.Edited) > 0 && worse(Progressing, said.Verdict) < 0 {
-		said = Status{Verdict: Progressing, Since: e.in.Time, Message: "differs from Git: " + nameList(a.Edited)}
+	if len(a.Edited) > 0 && verdict.Compare(verdict.Progressing, said.Verdict) < 0 {
+		said = verdict.Status{Verdict: verdict.Progressing, Since: e.in.Time, Message: "differs from Git: " + nameList(a.Edited)}
 	}
 	since := latest(said.Since, a.Folder.Changed)
-	if said.Verdict == Ready {
+	if said.Verdict == verdict.Ready {
 		since, said.Message = latest(since, e.arrived(a, applied)), ""
 	}
 	a.Status = e.status(said.Verdict, since, said.Message)
@@ -381,29 +382,29 @@ func (a *Applied) blames(folder *Folder) bool { return len(belonging(folder, a.F
 
 // objects is the worst status of the objects that reconcile an assignment; where there are none, the status of
 // the root. all is whether every one of them was found.
-func (e *evaluation) objects(folder *Folder, applied Applied) (said Status, all bool) {
+func (e *evaluation) objects(folder *Folder, applied Applied) (said verdict.Status, all bool) {
 	if e.report.said == nil || len(folder.Objects) == 0 {
 		said = applied.Status
 		_, own := e.report.own[folder.Key()]
 		said.OfRoot = !own && !applied.blames(folder)
 		return said, true
 	}
-	said, all = Status{Verdict: Ready}, true
+	said, all = verdict.Status{Verdict: verdict.Ready}, true
 	for _, name := range folder.Objects {
 		one, found := e.report.find(name)
 		reason, unlisted := e.report.unserved[name.Kind]
 		switch {
 		case found:
-			said = worst(said, one)
+			said = verdict.Worst(said, one)
 		case reconciler.IsTemplated(name.Kind):
 			unmade := e.report.unmade(name)
-			said, all = worst(said, unmade), all && unmade.Verdict != Unknown
+			said, all = verdict.Worst(said, unmade), all && unmade.Verdict != verdict.Unknown
 		case e.report.isHub: // it is on the cluster itself, and what follows the folder knows of it
-			said = worst(said, ofRoot(applied.Status))
+			said = verdict.Worst(said, ofRoot(applied.Status))
 		case unlisted:
-			said, all = worst(said, Status{Verdict: Unknown, Message: fmt.Sprintf("%s cannot be read: %s", name, reason)}), false
+			said, all = verdict.Worst(said, verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", name, reason)}), false
 		default:
-			said, all = worst(said, Status{Verdict: Progressing, Message: fmt.Sprintf("%s does not exist", name)}), false
+			said, all = verdict.Worst(said, verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s does not exist", name)}), false
 		}
 	}
 	return said, all
@@ -489,4 +490,10 @@ func (in *Input) trees(result *Result, byHost map[string][]*Folder) map[string]m
 		}
 	}
 	return trees
+}
+
+// ofRoot is a status that is said of what follows a folder as a whole.
+func ofRoot(s verdict.Status) verdict.Status {
+	s.OfRoot = true
+	return s
 }

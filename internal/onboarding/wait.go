@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -82,7 +83,7 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 			continue
 		}
 		if objects[i].Part != agent.Install {
-			if status := observe.StatusOf(lives[i]); status.Verdict != observe.Ready {
+			if status := observe.StatusOf(lives[i]); status.Verdict != verdict.Ready {
 				pending = append(pending, status.Message)
 			}
 			continue
@@ -121,7 +122,7 @@ func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unst
 			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
 		case slices.ContainsFunc(applied.Besides, func(onHub observe.Applied) bool { return onHub.Commit != tip }):
 			pending = append(pending, fmt.Sprintf("folder %s: the hub itself has not applied commit %.7s yet", host, tip))
-		case applied.Verdict != observe.Ready:
+		case applied.Verdict != verdict.Ready:
 			pending = append(pending, "folder "+host+": "+applied.Message)
 		default:
 			pending = append(pending, contents.NotReady(host, render.LabelValue(host))...)

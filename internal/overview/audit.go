@@ -3,7 +3,7 @@ package overview
 import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -21,8 +21,8 @@ func (r *Result) Audit(in *Input) *audit.Report {
 		},
 		Deployed: audit.Deployed{UpToDate: c.UpToDate, New: c.New, Changed: c.Changed, Removed: c.Removed, Unknown: c.NotCompared},
 		Verdicts: audit.Verdicts{
-			Ready: c.Verdicts[observe.Ready], Progressing: c.Verdicts[observe.Progressing], Behind: c.Verdicts[observe.Behind],
-			Failed: c.Verdicts[observe.Failed], Unknown: c.Verdicts[observe.Unknown], NotAsked: c.NotAsked,
+			Ready: c.Verdicts[verdict.Ready], Progressing: c.Verdicts[verdict.Progressing], Behind: c.Verdicts[verdict.Behind],
+			Failed: c.Verdicts[verdict.Failed], Unknown: c.Verdicts[verdict.Unknown], NotAsked: c.NotAsked,
 		},
 		Health: audit.Health{Good: in.Bounds.Good, Poor: in.Bounds.Poor},
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 func (m *builder) setClusters() {
@@ -16,7 +16,7 @@ func (m *builder) setClusters() {
 		from := &m.Result.Fleet.Clusters[i]
 		c := report.Cluster{Name: from.Name, Type: from.ClusterType, Behind: -1}
 		if status, ok := m.verdicts.ofCluster(from.Name); ok {
-			c.Verdict, c.Since, c.Message = report.Verdict(status.Verdict), status.Since, status.Message
+			c.Verdict, c.Since, c.Message = status.Verdict, status.Since, status.Message
 			c.Commit = m.Evidence.Clusters[from.Name].Commit
 		}
 		if m.Seen != nil {
@@ -83,7 +83,7 @@ func score(tally health.Tally) *report.Score {
 
 func detail(part health.Part) string {
 	text := fmt.Sprintf("%d of %d assignments on clusters", part.Count, part.Of)
-	if part.Verdict == observe.Behind {
+	if part.Verdict == verdict.Behind {
 		text += fmt.Sprintf("; earns less the longer it is behind, for %d hours", int(health.BehindFor.Hours()))
 	}
 	return text

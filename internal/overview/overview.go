@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Input is all that a page is built from.
@@ -57,7 +58,7 @@ type Counts struct {
 	// Policies, ConfigContainers and Constraints are those of the fleet.
 	Policies, ConfigContainers, Constraints int
 	// Verdicts count the assignments of the fleet by the worst verdict of their clusters; NotAsked are those without a verdict.
-	Verdicts map[observe.Verdict]int
+	Verdicts map[verdict.Verdict]int
 	NotAsked int
 	// UpToDate, New and Changed count the assignments by how they differ from the branch; Removed counts folders that
 	// the fleet does not want any more.
@@ -193,7 +194,7 @@ func (m *builder) setVerdict(a *report.Assignment, key rollout.Key, counts bool)
 	if !found.any {
 		return
 	}
-	a.Verdict, a.Since, a.Message, a.Clusters = report.Verdict(worst.Verdict), worst.Since, worst.Message, found.counts
+	a.Verdict, a.Since, a.Message, a.Clusters = worst.Verdict, worst.Since, worst.Message, found.counts
 	if !counts {
 		return
 	}
@@ -279,7 +280,7 @@ func (m *builder) count() {
 	c := Counts{
 		Hosts: len(page.Hosts), Clusters: len(f.Clusters), Workspaces: len(f.Workspaces), DeploymentTargets: len(page.Targets),
 		Policies: len(f.TargetPolicies), ConfigContainers: len(f.ConfigContainers), Constraints: len(m.Rules),
-		Verdicts: map[observe.Verdict]int{}, Unscheduled: len(page.Unscheduled),
+		Verdicts: map[verdict.Verdict]int{}, Unscheduled: len(page.Unscheduled),
 	}
 	workloads := map[string]bool{}
 	for i := range page.Targets {
@@ -296,7 +297,7 @@ func (m *builder) count() {
 		if a.Verdict == "" {
 			c.NotAsked++
 		} else {
-			c.Verdicts[observe.Verdict(a.Verdict)]++
+			c.Verdicts[a.Verdict]++
 		}
 		switch a.State {
 		case report.UpToDate:
@@ -313,6 +314,6 @@ func (m *builder) count() {
 }
 
 // ageOf is how long a verdict had lasted when the clusters were asked.
-func ageOf(e *observe.Evidence, status observe.Status) time.Duration {
+func ageOf(e *observe.Evidence, status verdict.Status) time.Duration {
 	return e.Time.Sub(status.Since)
 }

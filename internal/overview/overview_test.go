@@ -19,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 var asked = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -96,12 +97,12 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 
 func evidence(random *rand.Rand, result *pipeline.Result) *observe.Evidence {
 	e := &observe.Evidence{Time: asked, Tip: id(1), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{id(7): {}}}
-	status := func() observe.Status {
-		verdict := observe.Ready
+	status := func() verdict.Status {
+		is := verdict.Ready
 		if random.IntN(2) == 0 {
-			verdict = observe.Verdicts[random.IntN(len(observe.Verdicts))]
+			is = verdict.All[random.IntN(len(verdict.All))]
 		}
-		return observe.Status{Verdict: verdict, Since: asked.Add(-time.Duration(random.IntN(48)) * time.Hour)}
+		return verdict.Status{Verdict: is, Since: asked.Add(-time.Duration(random.IntN(48)) * time.Hour)}
 	}
 	commits := []string{id(1), id(1), id(7), ""}
 	for i := range result.Fleet.Clusters {
@@ -126,11 +127,11 @@ func evidence(random *rand.Rand, result *pipeline.Result) *observe.Evidence {
 }
 
 // naive says how an assignment is doing on a cluster.
-func naive(in *overview.Input, cluster, host, target string) (verdict observe.Verdict, age time.Duration) {
+func naive(in *overview.Input, cluster, host, target string) (is verdict.Verdict, age time.Duration) {
 	key := host + "/" + target
 	content := in.Evidence.Assignment(cluster, key)
 	now, then := in.Seen.Written.Trees[host][target], in.Seen.Past[in.Evidence.Tip].Trees[host][target]
-	if in.Evidence.Tip == in.Seen.Written.Tip || !content.Known || content.Verdict == observe.Unknown || now == then {
+	if in.Evidence.Tip == in.Seen.Written.Tip || !content.Known || content.Verdict == verdict.Unknown || now == then {
 		return content.Verdict, asked.Sub(content.Since)
 	}
 	has := content.Tree
@@ -138,9 +139,9 @@ func naive(in *overview.Input, cluster, host, target string) (verdict observe.Ve
 		has = then
 	}
 	if has == now {
-		return observe.Unknown, 0
+		return verdict.Unknown, 0
 	}
-	return observe.Behind, 0
+	return verdict.Behind, 0
 }
 
 // TestThePageShowsTheCountedNumbers holds verdicts, states and scores to a count that takes nothing from the page.
@@ -149,7 +150,7 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 	for seed := range uint64(20) {
 		in := world(t, 200, seed)
 		made := overview.Build(in)
-		verdicts, counts := map[report.Verdict]int{}, map[report.State]int{}
+		verdicts, counts := map[verdict.Verdict]int{}, map[report.State]int{}
 		byHost, byRegion, all := map[string]*health.Tally{}, map[string]*health.Tally{}, health.Tally{}
 		found := map[string]report.Assignment{}
 		for _, a := range made.Page.Assignments {
@@ -167,37 +168,37 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 				state = report.Changed
 			}
 			counts[state]++
-			worst, number := observe.Verdict(""), 0
+			worst, number := verdict.Verdict(""), 0
 			for c := range in.Result.Fleet.Clusters {
 				cluster := &in.Result.Fleet.Clusters[c]
 				if !written || cluster.ClusterType != host && "clusters/"+cluster.Name != host {
 					continue
 				}
-				verdict, age := naive(&in, cluster.Name, host, target)
+				is, age := naive(&in, cluster.Name, host, target)
 				if byHost[host] == nil {
 					byHost[host] = &health.Tally{}
 				}
-				byHost[host].Add(verdict, age)
-				all.Add(verdict, age)
+				byHost[host].Add(is, age)
+				all.Add(is, age)
 				region := regionOf(in.Result.Fleet, cluster)
 				if byRegion[region] == nil {
 					byRegion[region] = &health.Tally{}
 				}
-				byRegion[region].Add(verdict, age)
-				if number++; worst == "" || slices.Index(observe.Verdicts, verdict) < slices.Index(observe.Verdicts, worst) {
-					worst = verdict
+				byRegion[region].Add(is, age)
+				if number++; worst == "" || slices.Index(verdict.All, is) < slices.Index(verdict.All, worst) {
+					worst = is
 				}
 			}
-			verdicts[report.Verdict(worst)]++
+			verdicts[verdict.Verdict(worst)]++
 			of := a.Clusters
-			if a.State != state || a.Verdict != report.Verdict(worst) || of.Failed+of.Behind+of.Progressing+of.Unknown+of.Ready != number {
+			if a.State != state || a.Verdict != verdict.Verdict(worst) || of.Failed+of.Behind+of.Progressing+of.Unknown+of.Ready != number {
 				t.Fatalf("seed %d: %s is %+v, want %s and %s on %d clusters", seed, assignment.Key(), a, state, worst, number)
 			}
 		}
 		c := made.Counts
-		for verdict, number := range verdicts {
-			if got := c.Verdicts[observe.Verdict(verdict)]; verdict != "" && got != number || verdict == "" && c.NotAsked != number {
-				t.Errorf("seed %d: %q is counted %d times, want %d", seed, verdict, got, number)
+		for is, number := range verdicts {
+			if got := c.Verdicts[verdict.Verdict(is)]; is != "" && got != number || is == "" && c.NotAsked != number {
+				t.Errorf("seed %d: %q is counted %d times, want %d", seed, is, got, number)
 			}
 		}
 		if c.UpToDate != counts[report.UpToDate] || c.New != counts[report.New] || c.Changed != counts[report.Changed] ||

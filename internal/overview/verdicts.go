@@ -9,6 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // verdicts finds the verdicts of assignments on the clusters that follow their hosts.
@@ -21,14 +22,14 @@ type verdicts struct {
 
 	followers map[string][]string // clusters by host
 	regions   map[string]string   // by cluster
-	worst     map[string]observe.Status
+	worst     map[string]verdict.Status
 	byRegion  map[string]health.Tally
 }
 
 func newVerdicts(in *Input) *verdicts {
 	s := &verdicts{
 		Input: in, asked: in.Evidence != nil && len(in.Evidence.Clusters) > 0,
-		followers: map[string][]string{}, regions: map[string]string{}, worst: map[string]observe.Status{}, byRegion: map[string]health.Tally{},
+		followers: map[string][]string{}, regions: map[string]string{}, worst: map[string]verdict.Status{}, byRegion: map[string]health.Tally{},
 	}
 	types := map[string]fleet.Labels{}
 	for i := range in.Result.Fleet.ClusterTypes {
@@ -60,7 +61,7 @@ type assignmentVerdicts struct {
 // ofAssignment returns the worst verdict of an assignment on all clusters. Its time is the earliest among the clusters
 // with that verdict, or the latest where all are ready. An assignment that the branch does not have yet has no verdict.
 // counts says whether the verdicts are part of the scores of regions.
-func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst observe.Status, found assignmentVerdicts) {
+func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst verdict.Status, found assignmentVerdicts) {
 	if !s.asked || !s.isWritten(key) {
 		return worst, found
 	}
@@ -72,7 +73,7 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst observe.Sta
 			if status.Message != "" {
 				worst.Message = cluster + ": " + status.Message
 			}
-		case order == 0 && (status.Verdict == observe.Ready) == status.Since.After(worst.Since):
+		case order == 0 && (status.Verdict == verdict.Ready) == status.Since.After(worst.Since):
 			worst.Since = status.Since
 		}
 		found.add(status.Verdict)
@@ -85,7 +86,7 @@ func (s *verdicts) ofAssignment(key rollout.Key, counts bool) (worst observe.Sta
 }
 
 // note adds a verdict to those of its cluster and of its region.
-func (s *verdicts) note(cluster string, status observe.Status, one health.Tally, counts bool) {
+func (s *verdicts) note(cluster string, status verdict.Status, one health.Tally, counts bool) {
 	if before, ok := s.worst[cluster]; !ok || compareVerdicts(status, before) < 0 {
 		s.worst[cluster] = status
 	}
@@ -107,9 +108,9 @@ func (s *verdicts) isWritten(key rollout.Key) bool {
 
 // onCluster returns the verdict of an assignment on one cluster. Evidence is about the tip of the time when the clusters
 // were asked. For a folder that has changed since then, it says only which content the cluster has.
-func (s *verdicts) onCluster(cluster string, key rollout.Key) observe.Status {
+func (s *verdicts) onCluster(cluster string, key rollout.Key) verdict.Status {
 	content := s.Evidence.Assignment(cluster, key.String())
-	if !s.tipMoved || !content.Known || content.Verdict == observe.Unknown {
+	if !s.tipMoved || !content.Known || content.Verdict == verdict.Unknown {
 		return content.Status
 	}
 	now, then := s.Seen.Written.Trees[key.Host][key.DeploymentTarget], s.treesThen[key.Host][key.DeploymentTarget]
@@ -117,30 +118,30 @@ func (s *verdicts) onCluster(cluster string, key rollout.Key) observe.Status {
 	case now == then:
 		return content.Status
 	case content.Has(now, then):
-		return observe.Status{
-			Verdict: observe.Unknown, Since: s.Evidence.Time, Message: "has what the branch has now; whether it is ready was not asked since",
+		return verdict.Status{
+			Verdict: verdict.Unknown, Since: s.Evidence.Time, Message: "has what the branch has now; whether it is ready was not asked since",
 		}
 	}
-	return observe.Status{
-		Verdict: observe.Behind, Since: slices.MaxFunc([]time.Time{s.Seen.Written.Records[key].Changed, s.Evidence.Time}, time.Time.Compare),
+	return verdict.Status{
+		Verdict: verdict.Behind, Since: slices.MaxFunc([]time.Time{s.Seen.Written.Records[key].Changed, s.Evidence.Time}, time.Time.Compare),
 		Message: "the branch has newer content than when the cluster was asked",
 	}
 }
 
 // compareVerdicts orders verdicts: negative where a is worse.
-func compareVerdicts(a, b observe.Status) int {
-	return slices.Index(observe.Verdicts, a.Verdict) - slices.Index(observe.Verdicts, b.Verdict)
+func compareVerdicts(a, b verdict.Status) int {
+	return slices.Index(verdict.All, a.Verdict) - slices.Index(verdict.All, b.Verdict)
 }
 
-func (f *assignmentVerdicts) add(verdict observe.Verdict) {
-	switch verdict {
-	case observe.Ready:
+func (f *assignmentVerdicts) add(of verdict.Verdict) {
+	switch of {
+	case verdict.Ready:
 		f.counts.Ready++
-	case observe.Progressing:
+	case verdict.Progressing:
 		f.counts.Progressing++
-	case observe.Behind:
+	case verdict.Behind:
 		f.counts.Behind++
-	case observe.Failed:
+	case verdict.Failed:
 		f.counts.Failed++
 	default:
 		f.counts.Unknown++
@@ -149,7 +150,7 @@ func (f *assignmentVerdicts) add(verdict observe.Verdict) {
 
 // ofCluster returns the verdict of a cluster: that of the evidence, or the worst of its assignments where the branch
 // has newer commits.
-func (s *verdicts) ofCluster(name string) (status observe.Status, ok bool) {
+func (s *verdicts) ofCluster(name string) (status verdict.Status, ok bool) {
 	if !s.asked {
 		return status, false
 	}
@@ -162,5 +163,5 @@ func (s *verdicts) ofCluster(name string) (status observe.Status, ok bool) {
 	if of, ok := s.Evidence.Clusters[name]; ok {
 		return of.Status, true
 	}
-	return observe.Status{Verdict: observe.Unknown, Since: s.Evidence.Time, Message: "nothing is known of this cluster"}, true
+	return verdict.Status{Verdict: verdict.Unknown, Since: s.Evidence.Time, Message: "nothing is known of this cluster"}, true
 }

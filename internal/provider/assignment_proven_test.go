@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // provenStep is a plan of an assignment, and the apply of it.
@@ -122,24 +122,24 @@ func TestWithEvidenceACandidateIsProvenWhenClustersAreReady(t *testing.T) {
 					t.Errorf("%v is proven, not %v", after(plan)["proven"], proven)
 				}
 			}
-			all := func(verdict observe.Verdict) {
+			all := func(is verdict.Verdict) {
 				for _, cluster := range []string{"canary", "region", "rest"} {
-					r.report(cluster, verdict)
+					r.report(cluster, is)
 				}
 			}
-			all(observe.Ready)
+			all(verdict.Ready)
 			step("1", "a", "a")
 			step("2", "b", "a")
 			step("2", "b", "a") // clusters still have the content before
-			all(observe.Progressing)
+			all(verdict.Progressing)
 			step("2", "b", "a")
-			r.report("canary", observe.Ready)
-			r.report("region", observe.Ready)
+			r.report("canary", verdict.Ready)
+			r.report("region", verdict.Ready)
 			step("2", "b", "a")
-			r.report("rest", observe.Ready)
+			r.report("rest", verdict.Ready)
 			r.now = r.now.Add(time.Hour)
 			step("2", "b", "b")
-			all(observe.Failed) // takes nothing back
+			all(verdict.Failed) // takes nothing back
 			step("2", "b", "b")
 		})
 	}

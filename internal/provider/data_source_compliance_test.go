@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -153,7 +154,7 @@ func TestComplianceSaysWhatReportsMean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := evidence.Assignment("drone-1", "drone/app-core"); !got.Known || !got.AtTip || got.Verdict != observe.Ready || got.Since.IsZero() {
+	if got := evidence.Assignment("drone-1", "drone/app-core"); !got.Known || !got.AtTip || got.Verdict != verdict.Ready || got.Since.IsZero() {
 		t.Errorf("the evidence of drone-1 is %+v", got)
 	}
 	if got := evidence.Assignment("large-1", "large/app-core"); got.AtTip || got.Tree != git(t, url, "rev-parse", first+":clusters/all/large/app-core") {

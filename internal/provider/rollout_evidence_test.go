@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 func TestEvidenceThatIsNotKnownYetPlansNothingThatItCannotKeep(t *testing.T) {
@@ -28,7 +28,7 @@ func TestRolloutTakesEvidenceOfTheFormerNameAndLocation(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.run("2", "2 1 1")
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	r.further = map[string]any{"name": "next"} // the evidence is of dev
 	r.run("2", "2 2 1")
 	r.further = map[string]any{"name": "other"}
@@ -43,7 +43,7 @@ func TestRemovalIsProvenByNoCommitBeforeIt(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	for _, cluster := range []string{"canary", "region", "rest"} {
-		r.report(cluster, observe.Ready)
+		r.report(cluster, verdict.Ready)
 	}
 	with := func() providertest.Configuration {
 		configuration := r.configuration("1")
@@ -63,7 +63,7 @@ func TestRemovalIsProvenByNoCommitBeforeIt(t *testing.T) {
 	if apply(t, r.w, with()); !has("region") {
 		t.Error("a cluster that has not followed proves the removal")
 	}
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	if apply(t, r.w, with()); has("region") || !has("rest") {
 		t.Error("a removal that is proven does not go on")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // scripted is an assignment in three stages whose evidence is a file, which the test writes before each run.
@@ -17,7 +18,7 @@ type scripted struct {
 	w        workdir
 	now      time.Time // of the evidence
 	commits  map[string]string
-	says     map[string]observe.Verdict
+	says     map[string]verdict.Verdict
 	settings string // further ones of the rollout
 }
 
@@ -25,7 +26,7 @@ func newScripted(t *testing.T, tool, settings string) *scripted {
 	t.Helper()
 	repo, _, _ := giteaWithUser(t)
 	s := &scripted{
-		t: t, repo: repo, now: time.Now().UTC().Truncate(time.Second), commits: map[string]string{}, says: map[string]observe.Verdict{}, settings: settings,
+		t: t, repo: repo, now: time.Now().UTC().Truncate(time.Second), commits: map[string]string{}, says: map[string]verdict.Verdict{}, settings: settings,
 	}
 	s.w = newWorkdir(t, tool, map[string]string{"main.tf": s.configuration("1")})
 	return s
@@ -67,7 +68,7 @@ resource "flotilla_assignment" "test" {
 }
 
 // report is what clusters say now, an hour later: those that are named have the tip.
-func (s *scripted) report(verdicts map[string]observe.Verdict) {
+func (s *scripted) report(verdicts map[string]verdict.Verdict) {
 	s.t.Helper()
 	s.now = s.now.Add(time.Hour)
 	tip := s.tip()
@@ -79,9 +80,9 @@ func (s *scripted) report(verdicts map[string]observe.Verdict) {
 		s.commits[name], s.says[name] = tip, verdict
 	}
 	for _, name := range []string{"canary", "region", "rest"} {
-		c := observe.Cluster{Type: name, Status: observe.Status{Verdict: observe.Unknown}}
+		c := observe.Cluster{Type: name, Status: verdict.Status{Verdict: verdict.Unknown}}
 		if s.says[name] != "" {
-			c.Commit, c.Status = s.commits[name], observe.Status{Verdict: s.says[name], Since: s.now.Add(-10 * time.Minute)}
+			c.Commit, c.Status = s.commits[name], verdict.Status{Verdict: s.says[name], Since: s.now.Add(-10 * time.Minute)}
 		}
 		e.Clusters[name] = c
 	}
@@ -110,7 +111,7 @@ func (s *scripted) versions() string {
 
 // run is a run of the tool, of which the plan promises rolled_out. What clusters say later, and decides nothing, makes an
 // empty plan.
-func (s *scripted) run(version string, verdicts map[string]observe.Verdict, want string, rolledOut bool) {
+func (s *scripted) run(version string, verdicts map[string]verdict.Verdict, want string, rolledOut bool) {
 	s.t.Helper()
 	writeFile(s.t, filepath.Join(s.w.path, "main.tf"), s.configuration(version))
 	s.report(verdicts)
@@ -132,8 +133,8 @@ func got(after any, name string) string { return fmt.Sprint(field(after, name)) 
 
 func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 	t.Parallel()
-	const ready, failed = observe.Ready, observe.Failed
-	all := map[string]observe.Verdict{"canary": ready, "region": ready, "rest": ready}
+	const ready, failed = verdict.Ready, verdict.Failed
+	all := map[string]verdict.Verdict{"canary": ready, "region": ready, "rest": ready}
 	for name, tool := range oneTool(t) {
 		for _, onFailure := range []string{"halt", "roll_back"} {
 			t.Run(name+"/"+onFailure, func(t *testing.T) {
@@ -143,22 +144,22 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 				}
 				s := newScripted(t, tool, fmt.Sprintf("on_failure = %q", onFailure))
 				s.run("1", nil, "1  ", false)
-				s.run("1", map[string]observe.Verdict{"canary": ready}, "1 1 ", false)
-				s.run("1", map[string]observe.Verdict{"region": ready}, "1 1 1", false)
+				s.run("1", map[string]verdict.Verdict{"canary": ready}, "1 1 ", false)
+				s.run("1", map[string]verdict.Verdict{"region": ready}, "1 1 1", false)
 				s.run("1", all, "1 1 1", true)
 				before := s.tip()
 				s.run("2", all, "2 1 1", false)
-				s.run("2", map[string]observe.Verdict{"canary": ready}, "2 2 1", false)
+				s.run("2", map[string]verdict.Verdict{"canary": ready}, "2 2 1", false)
 				if onFailure == "halt" {
-					s.run("2", map[string]observe.Verdict{"region": failed}, "2 2 1", false)
-					s.run("3", map[string]observe.Verdict{"region": observe.Unknown}, "3 2 1", false)
-					s.run("3", map[string]observe.Verdict{"canary": ready}, "3 3 1", false)
-					s.run("3", map[string]observe.Verdict{"region": ready}, "3 3 3", false)
+					s.run("2", map[string]verdict.Verdict{"region": failed}, "2 2 1", false)
+					s.run("3", map[string]verdict.Verdict{"region": verdict.Unknown}, "3 2 1", false)
+					s.run("3", map[string]verdict.Verdict{"canary": ready}, "3 3 1", false)
+					s.run("3", map[string]verdict.Verdict{"region": ready}, "3 3 3", false)
 					s.run("3", all, "3 3 3", true)
 					return
 				}
 				forth := s.tip()
-				s.run("2", map[string]observe.Verdict{"region": failed}, "1 1 1", false)
+				s.run("2", map[string]verdict.Verdict{"region": failed}, "1 1 1", false)
 				clone := s.repo.clone(t, "dev")
 				if commits := git(t, clone, "rev-list", "--count", forth+"..dev"); commits != "1" {
 					t.Errorf("going back made %s commits", commits)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // What the guide on staged rollouts says of what proves a change.
@@ -211,7 +211,7 @@ func TestTheGuideOnStagedRolloutsGoesByTheTimeOfTheEvidence(t *testing.T) {
 	r := newRings(t)
 	r.rollout = ringRollout(map[string]any{"stages": []any{map[string]any{"name": "canary", "hosts": []any{"canary"}, "soak": "1h"}}})
 	r.run("2", "2 1 1")
-	r.report("canary", observe.Ready) // half an hour before the next evidence
+	r.report("canary", verdict.Ready) // half an hour before the next evidence
 	r.run("2", "2 1 1")
 	r.run("2", "2 2 2")
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 const (
@@ -242,11 +242,11 @@ func TestTheGuideOnStagedRolloutsShowsWhatPlansSay(t *testing.T) {
 			who, what, _ := strings.Cut(strings.ReplaceAll(happens, "the last one", "rest"), " ")
 			switch what {
 			case "is ready":
-				r.report(who, observe.Ready)
+				r.report(who, verdict.Ready)
 			case "has failed":
-				r.report(who, observe.Failed)
+				r.report(who, verdict.Failed)
 			case "restarts":
-				r.report(who, observe.Progressing)
+				r.report(who, verdict.Progressing)
 			case "is no report yet":
 			default:
 				found := regexp.MustCompile(`^(\d) is wanted$`).FindStringSubmatch(what)

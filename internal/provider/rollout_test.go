@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // ringFleet has the cluster types canary, region and rest, each with one cluster of the same name, and one
@@ -51,7 +52,7 @@ type rings struct {
 	url      string
 	w        *providertest.Workspace
 	now      time.Time
-	verdicts map[string]observe.Verdict
+	verdicts map[string]verdict.Verdict
 	commits  map[string]string // by cluster, what it has applied
 	since    map[string]time.Time
 	rollout  map[string]any
@@ -62,7 +63,7 @@ func newRings(t *testing.T) *rings {
 	t.Helper()
 	r := &rings{
 		t: t, url: bare(t), w: providertest.New(startProvider), now: time.Now().UTC().Truncate(time.Second),
-		verdicts: map[string]observe.Verdict{}, commits: map[string]string{}, since: map[string]time.Time{}, rollout: ringRollout(nil),
+		verdicts: map[string]verdict.Verdict{}, commits: map[string]string{}, since: map[string]time.Time{}, rollout: ringRollout(nil),
 	}
 	apply(t, r.w, assigned(r.url, providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, nil))
 	return r
@@ -76,11 +77,11 @@ func (r *rings) evidence() string {
 	r.now = r.now.Add(time.Hour)
 	e := &observe.Evidence{About: ringsAbout, Time: r.now, Tip: git(r.t, r.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{}}
 	for _, name := range []string{"canary", "region", "rest"} {
-		verdict := r.verdicts[name]
-		if verdict == "" {
-			verdict = observe.Unknown
+		is := r.verdicts[name]
+		if is == "" {
+			is = verdict.Unknown
 		}
-		e.Clusters[name] = observe.Cluster{Type: name, Commit: r.commits[name], Status: observe.Status{Verdict: verdict, Since: r.since[name]}}
+		e.Clusters[name] = observe.Cluster{Type: name, Commit: r.commits[name], Status: verdict.Status{Verdict: is, Since: r.since[name]}}
 		if commit := r.commits[name]; commit != "" && e.Trees[commit] == nil {
 			e.Trees[commit] = map[string]string{}
 			for _, host := range []string{"canary", "region", "rest"} { // the folders that the tip has, where they are others
@@ -102,8 +103,8 @@ func (r *rings) tree(commit, host string) string {
 }
 
 // report lets a cluster say that it has the tip, and how that is.
-func (r *rings) report(cluster string, verdict observe.Verdict) {
-	r.verdicts[cluster], r.commits[cluster], r.since[cluster] = verdict, git(r.t, r.url, "rev-parse", "dev"), r.now.Add(30*time.Minute)
+func (r *rings) report(cluster string, is verdict.Verdict) {
+	r.verdicts[cluster], r.commits[cluster], r.since[cluster] = is, git(r.t, r.url, "rev-parse", "dev"), r.now.Add(30*time.Minute)
 }
 
 func (r *rings) configuration(version string) providertest.Configuration {
@@ -161,19 +162,19 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	if plan := r.run("2", "2 1 1"); !plan.Empty() {
 		t.Errorf("evidence that decides nothing plans %s", said(plan))
 	}
-	r.report("canary", observe.Progressing)
+	r.report("canary", verdict.Progressing)
 	if plan := r.run("2", "2 1 1"); !plan.Empty() || git(t, r.url, "rev-list", "--count", "dev") != commits {
 		t.Errorf("evidence that decides nothing plans %s", said(plan))
 	}
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	plan = r.run("2", "2 2 1")
 	if want := `platform-config.yaml: data.VERSION, on region: app-core, by config container "all"`; !strings.Contains(said(plan), want) {
 		t.Errorf("the plan of a later stage does not say %q: %s", want, said(plan))
 	}
-	r.report("canary", observe.Progressing) // what was proven stays proven
-	r.report("region", observe.Ready)
+	r.report("canary", verdict.Progressing) // what was proven stays proven
+	r.report("region", verdict.Ready)
 	r.run("2", "2 2 2")
-	r.report("rest", observe.Ready)
+	r.report("rest", verdict.Ready)
 	commits = git(t, r.url, "rev-list", "--count", "dev")
 	plan = r.run("2", "2 2 2")
 	if after(plan)["rolled_out"] != true || fmt.Sprint(after(plan)["rolling_out"]) != "map[]" || git(t, r.url, "rev-list", "--count", "dev") != commits {
@@ -188,16 +189,16 @@ func TestRolloutHaltsAndNewerContentMendsIt(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.run("2", "2 1 1")
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	r.run("2", "2 2 1")
-	r.report("region", observe.Failed)
+	r.report("region", verdict.Failed)
 	if plan := r.run("2", "2 2 1"); !strings.Contains(said(plan), "failed (app-core@") {
 		t.Errorf("a halt says %s", said(plan))
 	}
 	r.run("3", "3 2 1")
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	r.run("3", "3 3 1")
-	r.report("region", observe.Ready)
+	r.report("region", verdict.Ready)
 	r.run("3", "3 3 3")
 }
 
@@ -207,9 +208,9 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	r.rollout = ringRollout(map[string]any{"on_failure": "roll_back"})
 	before := git(t, r.url, "rev-parse", "dev")
 	r.run("2", "2 1 1")
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	r.run("2", "2 2 1")
-	r.report("region", observe.Failed)
+	r.report("region", verdict.Failed)
 	failed := git(t, r.url, "rev-parse", "dev")
 	plan := r.run("2", "1 1 1")
 	if got := git(t, r.url, "rev-parse", "dev^"); got != failed {
@@ -223,8 +224,8 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 			t.Errorf("the plan does not say %q: %s", want, said(plan))
 		}
 	}
-	r.report("canary", observe.Ready)
-	r.report("region", observe.Ready)
+	r.report("canary", verdict.Ready)
+	r.report("region", verdict.Ready)
 	if plan := r.run("2", "1 1 1"); !plan.Empty() {
 		t.Errorf("what failed is tried again: %s", said(plan))
 	}
@@ -235,7 +236,7 @@ func TestRolloutGoesOnAfterALostState(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.run("2", "2 1 1")
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	r.run("2", "2 2 1")
 	r.w.Lose(assignment)
 	plan := r.run("2", "2 2 1")
@@ -244,8 +245,8 @@ func TestRolloutGoesOnAfterALostState(t *testing.T) {
 			t.Errorf("without a state, the plan does not say %q: %s", want, said(plan))
 		}
 	}
-	r.report("region", observe.Ready)
-	r.report("canary", observe.Ready)
+	r.report("region", verdict.Ready)
+	r.report("canary", verdict.Ready)
 	r.run("2", "2 2 2")
 }
 
@@ -289,7 +290,7 @@ func TestWindowThatClosesBetweenPlanAndApplyWritesNothing(t *testing.T) {
 	r.now = r.now.Add(-time.Hour)
 	r.run("2", "2 1 1")
 	r.now = r.now.Add(12 * time.Hour)
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	if plan := r.run("2", "2 1 1"); !strings.Contains(said(plan), "waits for a window") {
 		t.Errorf("behind closed windows: %s", said(plan))
 	}
@@ -329,7 +330,7 @@ func TestDriftWaitsForAWindow(t *testing.T) {
 func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 	t.Parallel()
 	evidence := func(change func(*observe.Evidence)) string {
-		e := &observe.Evidence{About: ringsAbout, Time: time.Now().UTC(), Clusters: map[string]observe.Cluster{"canary": {Type: "canary", Status: observe.Status{Verdict: observe.Unknown}}}, Trees: map[string]map[string]string{}}
+		e := &observe.Evidence{About: ringsAbout, Time: time.Now().UTC(), Clusters: map[string]observe.Cluster{"canary": {Type: "canary", Status: verdict.Status{Verdict: verdict.Unknown}}}, Trees: map[string]map[string]string{}}
 		change(e)
 		return string(e.Marshal())
 	}
@@ -412,7 +413,7 @@ func TestAClockThatGoesBackwardsProvesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.run("2", "2 1 1")
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	now := r.now
 	r.now = now.Add(-48 * time.Hour)
 	r.run("2", "2 1 1")
@@ -450,7 +451,7 @@ func TestRolloutGoesOnWhileOthersCommit(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
 	r.run("2", "2 1 1")
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	configuration := r.configuration("2") // with the evidence of before what others commit
 	var pushed atomic.Int64
 	others(t, r.url, 3, &pushed)

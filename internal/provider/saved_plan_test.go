@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // pushes are what a person, or another assignment, does to the branch between a plan and its apply.
@@ -263,7 +263,7 @@ func TestAPushWhileARolloutIsUnderWayIsNoBug(t *testing.T) {
 			t.Parallel()
 			r := newRings(t)
 			r.run("2", "2 1 1")
-			r.report("canary", observe.Ready)
+			r.report("canary", verdict.Ready)
 			plan, said := r.w.Plan(t.Context(), r.configuration("2"))
 			if said.Err() != nil {
 				t.Fatal(said.Err())
@@ -301,11 +301,11 @@ func TestARefreshAloneFindsNothingWhileARolloutIsUnderWay(t *testing.T) {
 	expect("at the first stage")
 	repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "elsewhere/x.yaml"), "kind: Other\n") })
 	expect("after a commit of others")
-	r.report("canary", observe.Ready)
+	r.report("canary", verdict.Ready)
 	r.run("2", "2 2 1")
 	expect("at the second stage")
-	r.report("canary", observe.Ready)
-	r.report("region", observe.Ready)
+	r.report("canary", verdict.Ready)
+	r.report("region", verdict.Ready)
 	r.run("2", "2 2 2")
 	expect("at the last stage")
 }

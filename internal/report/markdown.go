@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 const (
@@ -22,14 +24,14 @@ func Markdown(p *Page, limit int) string {
 	m := &markdown{page: p}
 	m.counts(summarize(p))
 	m.rules()
-	m.assignments(Failed)
+	m.assignments(verdict.Failed)
 	m.rollouts()
 	m.promotions()
-	m.assignments(Behind)
+	m.assignments(verdict.Behind)
 	m.clusters()
 	m.unscheduled()
-	m.assignments(Progressing)
-	m.assignments(Unknown)
+	m.assignments(verdict.Progressing)
+	m.assignments(verdict.Unknown)
 	m.idle()
 	return cut(m.lines, limit)
 }
@@ -225,12 +227,12 @@ func (m *markdown) rules() {
 	m.table("Constraints broken ("+number(all)+")", all, []string{"Constraint", "Mode", "Where", "Why"}, rows)
 }
 
-func (m *markdown) assignments(verdict Verdict) {
+func (m *markdown) assignments(of verdict.Verdict) {
 	var rows [][]string
 	all := 0
 	for i := range m.page.Assignments {
 		a := &m.page.Assignments[i]
-		if verdicts[rank(a.Verdict)] != verdict {
+		if verdicts[rank(a.Verdict)] != of {
 			continue
 		}
 		all++
@@ -242,7 +244,7 @@ func (m *markdown) assignments(verdict Verdict) {
 			rows = append(rows, []string{code(a.Target), code(a.Host), m.since(a.Since), why})
 		}
 	}
-	name := string(verdict)
+	name := string(of)
 	title := strings.ToUpper(name[:1]) + name[1:] + " (" + number(all) + ")"
 	m.table(title, all, []string{"Deployment target", "Host", "Since", "Why"}, rows)
 }

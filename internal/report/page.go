@@ -2,7 +2,11 @@
 // neither Terraform nor Git, and reads no clock: the same page gives the same bytes.
 package report
 
-import "time"
+import (
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
+)
 
 // Page is all that is shown of one owner's fleet. Lists are shown in the order that
 // they have here, so the caller sorts them; the matrix has cluster types before
@@ -49,18 +53,6 @@ type Repository struct {
 	// URL has no credentials in it.
 	URL, Branch, Path string
 }
-
-// Verdict is what reports say of an assignment, or of a cluster.
-type Verdict string
-
-// The verdicts. "" is none: no cluster was asked, or no cluster follows the host.
-const (
-	Failed      Verdict = "failed"
-	Behind      Verdict = "behind"
-	Progressing Verdict = "progressing"
-	Unknown     Verdict = "unknown"
-	Ready       Verdict = "ready"
-)
 
 // Kind is what a host is.
 type Kind string
@@ -115,7 +107,7 @@ type Assignment struct {
 	Policies []string
 
 	// Verdict is the worst that its clusters report, Since from when on, and Message the reason.
-	Verdict Verdict
+	Verdict verdict.Verdict
 	Since   time.Time
 	Message string
 	// Clusters counts the clusters that follow its host, by what they report of it.
@@ -157,7 +149,7 @@ type Value struct {
 type Cluster struct {
 	Name, Type string
 	// Verdict is the worst of its assignments, Since from when on, and Message the reason.
-	Verdict Verdict
+	Verdict verdict.Verdict
 	Since   time.Time
 	Message string
 	// Commit is the one that it has applied. Behind is how many commits the tip is ahead of that, and

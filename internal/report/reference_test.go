@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 var evidence = time.Date(2026, 3, 14, 9, 30, 0, 0, time.UTC)
@@ -81,33 +82,33 @@ func (g *generator) before(most time.Duration) time.Time {
 	return evidence.Add(-time.Duration(g.random.Int64N(int64(most)))).Truncate(time.Second)
 }
 
-var messages = map[report.Verdict][]string{
-	report.Failed: {
+var messages = map[verdict.Verdict][]string{
+	verdict.Failed: {
 		"Kustomization build failed: kustomize build failed: accumulating resources: missing file",
 		"Deployment web: progress deadline exceeded, 0 of 3 replicas are available",
 		"HelmRelease: upgrade retries exhausted",
 	},
-	report.Behind:      {"has the content of an older commit", "the source cannot be fetched: connection timed out"},
-	report.Progressing: {"Deployment web: 2 of 3 replicas are updated", "reconciliation in progress"},
-	report.Unknown:     {"no report since 26 h", "the cluster cannot be reached"},
-	report.Ready:       {""},
+	verdict.Behind:      {"has the content of an older commit", "the source cannot be fetched: connection timed out"},
+	verdict.Progressing: {"Deployment web: 2 of 3 replicas are updated", "reconciliation in progress"},
+	verdict.Unknown:     {"no report since 26 h", "the cluster cannot be reached"},
+	verdict.Ready:       {""},
 }
 
-func (g *generator) verdict() report.Verdict {
+func (g *generator) verdict() verdict.Verdict {
 	switch n := g.random.IntN(1000); {
 	case n < 8:
-		return report.Failed
+		return verdict.Failed
 	case n < 22:
-		return report.Behind
+		return verdict.Behind
 	case n < 50:
-		return report.Progressing
+		return verdict.Progressing
 	case n < 60:
-		return report.Unknown
+		return verdict.Unknown
 	}
-	return report.Ready
+	return verdict.Ready
 }
 
-func (g *generator) message(v report.Verdict) string {
+func (g *generator) message(v verdict.Verdict) string {
 	return messages[v][g.random.IntN(len(messages[v]))]
 }
 
@@ -115,9 +116,9 @@ func (g *generator) cluster(name, clusterType string) {
 	c := report.Cluster{Name: name, Type: clusterType, Verdict: g.verdict(), Commit: g.page.Commit, Since: g.before(72 * time.Hour)}
 	c.Message = g.message(c.Verdict)
 	switch c.Verdict {
-	case report.Behind:
+	case verdict.Behind:
 		c.Behind, c.BehindSince, c.Commit = 1+g.random.IntN(40), c.Since, g.commit()
-	case report.Unknown:
+	case verdict.Unknown:
 		c.Behind, c.Commit = -1, ""
 	}
 	g.page.Clusters = append(g.page.Clusters, c)
@@ -136,11 +137,11 @@ func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
 		clusters = 1
 	}
 	assignment.Clusters.Ready = clusters
-	if assignment.Verdict != report.Ready {
+	if assignment.Verdict != verdict.Ready {
 		assignment.Clusters.Ready--
-		*map[report.Verdict]*int{
-			report.Failed: &assignment.Clusters.Failed, report.Behind: &assignment.Clusters.Behind,
-			report.Progressing: &assignment.Clusters.Progressing, report.Unknown: &assignment.Clusters.Unknown,
+		*map[verdict.Verdict]*int{
+			verdict.Failed: &assignment.Clusters.Failed, verdict.Behind: &assignment.Clusters.Behind,
+			verdict.Progressing: &assignment.Clusters.Progressing, verdict.Unknown: &assignment.Clusters.Unknown,
 		}[assignment.Verdict] = 1
 	}
 	switch g.random.IntN(100) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // smallPage has one of each thing that a page can hold.
@@ -30,22 +31,22 @@ func smallPage() *report.Page {
 		},
 		Assignments: []report.Assignment{
 			{
-				Host: "large", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-east", "payments-large"}, Verdict: report.Ready,
+				Host: "large", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-east", "payments-large"}, Verdict: verdict.Ready,
 				Since: hour(30), Clusters: report.Counts{Ready: 12}, State: report.Changed, Tree: "aaaaaaaaaaaaaaaa", Deployed: "bbbbbbbbbbbbbbbb",
 				Commit: "1234567890abcdef", Changed: hour(31), WaitsFor: "the window to open", Snapshot: values,
 			},
 			{
-				Host: "clusters/factory-7", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-factories"}, Verdict: report.Failed,
+				Host: "clusters/factory-7", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-factories"}, Verdict: verdict.Failed,
 				Since: hour(2), Message: "Deployment web: progress deadline exceeded", Clusters: report.Counts{Failed: 1}, State: report.UpToDate,
 				Tree: "cccccccccccccccc", Deployed: "cccccccccccccccc", Commit: "fedcba0987654321", Changed: hour(3), Snapshot: hidden,
 			},
 			{Host: "gone", Target: "telemetry-agent", Verdict: "", State: report.Removed, Deployed: "dddddddddddddddd"},
 		},
 		Clusters: []report.Cluster{
-			{Name: "factory-7", Type: "small", Verdict: report.Failed, Since: hour(2), Message: "Deployment web: progress deadline exceeded", Commit: "4c1ff0a96d0f8e5b"},
-			{Name: "large-01", Type: "large", Verdict: report.Behind, Since: hour(5), Message: "the source cannot be fetched", Commit: "00112233445566778899", Behind: 3, BehindSince: hour(5)},
-			{Name: "large-02", Type: "large", Verdict: report.Unknown, Behind: -1},
-			{Name: "large-03", Type: "large", Verdict: report.Ready, Since: hour(30), Commit: "4c1ff0a96d0f8e5b"},
+			{Name: "factory-7", Type: "small", Verdict: verdict.Failed, Since: hour(2), Message: "Deployment web: progress deadline exceeded", Commit: "4c1ff0a96d0f8e5b"},
+			{Name: "large-01", Type: "large", Verdict: verdict.Behind, Since: hour(5), Message: "the source cannot be fetched", Commit: "00112233445566778899", Behind: 3, BehindSince: hour(5)},
+			{Name: "large-02", Type: "large", Verdict: verdict.Unknown, Behind: -1},
+			{Name: "large-03", Type: "large", Verdict: verdict.Ready, Since: hour(30), Commit: "4c1ff0a96d0f8e5b"},
 		},
 		Rollouts: []report.Rollout{
 			{Target: "payments-app-live", Content: "payments-app-live@1f0c9a7b", Stage: 2, Stages: 3, Name: "factories", Done: 1, Hosts: 4, Since: hour(2), WaitsFor: "newer content, or an approval", Failed: true},

@@ -3,17 +3,19 @@ package report
 import (
 	"cmp"
 	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // verdicts are in the order in which they are shown, the worst first; "" is none.
-var verdicts = []Verdict{Failed, Behind, Progressing, Unknown, Ready, ""}
+var verdicts = append(slices.Clone(verdict.All), "")
 
 // rank is the place of a verdict among verdicts.
-func rank(v Verdict) int {
+func rank(v verdict.Verdict) int {
 	if at := slices.Index(verdicts, v); at >= 0 {
 		return at
 	}
-	return slices.Index(verdicts, Unknown)
+	return slices.Index(verdicts, verdict.Unknown)
 }
 
 // summary has the sums over the whole page.
@@ -86,7 +88,7 @@ func (p *Page) grade(score *Score) string {
 func notReady(clusters []Cluster) []*Cluster {
 	var found []*Cluster
 	for i := range clusters {
-		if v := clusters[i].Verdict; v != Ready && v != "" {
+		if v := clusters[i].Verdict; v != verdict.Ready && v != "" {
 			found = append(found, &clusters[i])
 		}
 	}

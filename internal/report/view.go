@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // How many entries of a list the page shows outside of the matrix.
@@ -54,11 +56,11 @@ func (v *view) Ago(t time.Time) string { return ago(t, v.Time) }
 func (v *view) Grade(score *Score) string { return v.grade(score) }
 
 // Name is a verdict as a word.
-func (v *view) Name(verdict Verdict) string { return verdictName(verdict) }
+func (v *view) Name(of verdict.Verdict) string { return verdictName(of) }
 
 // IsVerdict says that a text is the name of a verdict.
 func (v *view) IsVerdict(name string) bool {
-	return name != "" && slices.Contains(verdicts, Verdict(name))
+	return name != "" && slices.Contains(verdicts, verdict.Verdict(name))
 }
 
 // tile is a count of assignments by verdict.
@@ -100,14 +102,14 @@ func share(part, whole int) float64 {
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 // verdictName is a verdict as a word. The style sheet has a class of the same name.
-func verdictName(v Verdict) string {
+func verdictName(v verdict.Verdict) string {
 	switch {
 	case v == "":
 		return "none"
 	case slices.Contains(verdicts, v):
 		return string(v)
 	}
-	return string(Unknown)
+	return string(verdict.Unknown)
 }
 
 // Pending are assignments that are not deployed as they are wanted.

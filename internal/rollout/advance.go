@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Host is what a rollout knows of a host of the fleet.
@@ -18,28 +19,14 @@ type Host struct {
 	Clusters []string
 }
 
-// Verdict is what is known of content on a cluster.
-type Verdict string
-
-// The verdicts. Whatever is none of them is Unknown.
-const (
-	Ready       Verdict = "ready"
-	Progressing Verdict = "progressing"
-	Failed      Verdict = "failed"
-	Behind      Verdict = "behind"
-	Unknown     Verdict = "unknown"
-)
-
 // Report is what is known of one folder on one cluster.
 type Report struct {
 	// Known says that it is known what the cluster has; Tree is that, "" where it has no such folder.
-	Known   bool
-	Tree    string
-	Verdict Verdict
-	Since   time.Time // zero where it is not known
-	// OfRoot says that the verdict was said of what follows the folder of the host as a whole: a failure halts, and is
-	// no reason to take this folder back.
-	OfRoot bool
+	Known bool
+	Tree  string
+	// Status is the verdict. A failure that was said of what follows the folder of the host as a whole halts, and is no
+	// reason to take this folder back. What is none of the verdicts is unknown.
+	verdict.Status
 }
 
 // Record is what the repository says of a folder.

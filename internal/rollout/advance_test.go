@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 func number64(text string) json.Number { return json.Number(text) }
@@ -62,8 +63,8 @@ func (s *site) want(version string) {
 }
 
 // report lets a cluster say something of what it has now.
-func (s *site) report(cluster string, verdict rollout.Verdict) {
-	s.reports[cluster] = rollout.Report{Known: true, Tree: s.Deployed[cluster]["app"], Verdict: verdict, Since: s.Now}
+func (s *site) report(cluster string, is verdict.Verdict) {
+	s.reports[cluster] = rollout.Report{Known: true, Tree: s.Deployed[cluster]["app"], Status: verdict.Status{Verdict: is, Since: s.Now}}
 }
 
 // run is one run: an hour later it decides, and applies that. It returns what is deployed, by host, as
@@ -118,14 +119,14 @@ func TestAChangeGoesFromStageToStageAsItIsProven(t *testing.T) {
 		t.Errorf("%v", out.RollingOut())
 	}
 	s.expect(t, "2 1 1") // nobody has said anything
-	s.report("canary", rollout.Progressing)
+	s.report("canary", verdict.Progressing)
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
-	s.report("canary", rollout.Progressing) // what was proven stays proven
-	s.report("region", rollout.Ready)
+	s.report("canary", verdict.Progressing) // what was proven stays proven
+	s.report("region", verdict.Ready)
 	s.expect(t, "2 2 2")
-	s.report("rest", rollout.Ready)
+	s.report("rest", verdict.Ready)
 	if out := s.expect(t, "2 2 2"); !out.RolledOut || len(out.State.Targets) > 0 {
 		t.Errorf("in the end: %v", out.RollingOut())
 	}
@@ -136,8 +137,8 @@ func TestUnknownIsNeverReady(t *testing.T) {
 	s := newSite(t, nil)
 	s.expect(t, "2 1 1")
 	for _, report := range []rollout.Report{
-		{}, {Known: true, Tree: "canary-v2-tree", Verdict: rollout.Unknown}, {Verdict: rollout.Ready, Tree: "canary-v2-tree", Since: noon},
-		{Known: true, Tree: "canary-v2-tree", Verdict: "splendid"}, {Known: true, Tree: "canary-v1-tree", Verdict: rollout.Ready},
+		{}, {Known: true, Tree: "canary-v2-tree", Status: verdict.Status{Verdict: verdict.Unknown}}, {Tree: "canary-v2-tree", Status: verdict.Status{Verdict: verdict.Ready, Since: noon}},
+		{Known: true, Tree: "canary-v2-tree", Status: verdict.Status{Verdict: "splendid"}}, {Known: true, Tree: "canary-v1-tree", Status: verdict.Status{Verdict: verdict.Ready}},
 	} {
 		s.reports["canary"] = report
 		s.expect(t, "2 1 1")
@@ -148,7 +149,7 @@ func TestEvidenceOlderThanTheContentProvesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.Now = s.Now.Add(-3 * time.Hour) // a clock that goes backwards
 	s.expect(t, "2 1 1")
 	s.Now = s.Now.Add(6 * time.Hour)
@@ -159,7 +160,7 @@ func TestSoakCountsFromWhenTheContentBecameReady(t *testing.T) {
 	t.Parallel()
 	canary := with(ringStage("canary"), "soak", "3h")
 	s := newSite(t, map[string]any{"stages": []any{canary, ringStage("region")}})
-	s.reports["canary"] = rollout.Report{Known: true, Tree: "canary-v2-tree", Verdict: rollout.Ready} // since nobody knows when
+	s.reports["canary"] = rollout.Report{Known: true, Tree: "canary-v2-tree", Status: verdict.Status{Verdict: verdict.Ready}} // since nobody knows when
 	s.expect(t, "2 1 1")
 	s.expect(t, "2 1 1")
 	s.expect(t, "2 1 1")
@@ -183,31 +184,31 @@ func TestAFailureHaltsAndNewerContentMendsIt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
-	s.report("region", rollout.Failed)
+	s.report("region", verdict.Failed)
 	if out := s.expect(t, "2 2 1"); !out.Progress[0].Failed || !strings.Contains(out.RollingOut()["app"], ", failed (") {
 		t.Errorf("%v", out.RollingOut())
 	}
 	s.want("3")
 	s.expect(t, "3 2 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "3 3 1")
-	s.report("region", rollout.Ready)
+	s.report("region", verdict.Ready)
 	s.expect(t, "3 3 3")
 }
 
 func TestAClusterThatIsNotReadyInTimeHasFailed(t *testing.T) {
 	t.Parallel()
-	for verdict, fails := range map[rollout.Verdict]bool{rollout.Progressing: true, rollout.Behind: true, rollout.Unknown: true} {
+	for is, fails := range map[verdict.Verdict]bool{verdict.Progressing: true, verdict.Behind: true, verdict.Unknown: true} {
 		s := newSite(t, map[string]any{"progress_deadline": "90m"})
 		s.expect(t, "2 1 1")
-		s.reports["canary"] = rollout.Report{Known: verdict != rollout.Unknown, Tree: "canary-v2-tree", Verdict: verdict, Since: s.Now}
+		s.reports["canary"] = rollout.Report{Known: is != verdict.Unknown, Tree: "canary-v2-tree", Status: verdict.Status{Verdict: is, Since: s.Now}}
 		if out := s.expect(t, "2 1 1"); out.Progress[0].Failed {
-			t.Errorf("%s fails before the deadline", verdict)
+			t.Errorf("%s fails before the deadline", is)
 		}
 		if out := s.expect(t, "2 1 1"); out.Progress[0].Failed != fails {
-			t.Errorf("%s fails after the deadline: %v", verdict, out.Progress[0].Failed)
+			t.Errorf("%s fails after the deadline: %v", is, out.Progress[0].Failed)
 		}
 	}
 }
@@ -217,15 +218,15 @@ func TestContentThatFailedIsRolledBackAndNotTriedAgainWithoutApproval(t *testing
 	s := newSite(t, map[string]any{"on_failure": "roll_back"})
 	first := s.Deployed.Clone()
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
-	s.report("region", rollout.Failed)
+	s.report("region", verdict.Failed)
 	out := s.expect(t, "1 1 1")
 	if !reflect.DeepEqual(s.Deployed, first) || out.Windowed || out.Decisions["canary"]["app"].Action != rollout.RollBack {
 		t.Errorf("went back to %v", s.Deployed)
 	}
-	s.report("canary", rollout.Ready)
-	s.report("region", rollout.Ready)
+	s.report("canary", verdict.Ready)
+	s.report("region", verdict.Ready)
 	out = s.expect(t, "1 1 1")
 	s.expect(t, "1 1 1")
 	retry := out.Progress[0].Retry
@@ -243,7 +244,7 @@ func TestContentThatFailedStaysWhereTheContentBeforeIsNotKnown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"on_failure": "roll_back"})
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Failed)
+	s.report("canary", verdict.Failed)
 	s.State, s.Lost = nil, true
 	if out := s.expect(t, "2 1 1"); len(out.Notes) == 0 || !strings.Contains(out.Notes[0], "its content before is not known") {
 		t.Errorf("notes %q", out.Notes)
@@ -254,7 +255,7 @@ func TestApprovalIsOfTheContent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"stages": []any{ringStage("canary"), with(ringStage("region"), "approval", true)}})
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	out := s.expect(t, "2 1 1")
 	if out.Progress[0].WaitsFor != "an approval" {
 		t.Errorf("%v", out.Lines())
@@ -265,7 +266,7 @@ func TestApprovalIsOfTheContent(t *testing.T) {
 	if out := s.expect(t, "3 1 1"); !strings.Contains(strings.Join(out.Notes, "\n"), "content that is not wanted any more") {
 		t.Errorf("notes %q", out.Notes)
 	}
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	out = s.expect(t, "3 1 1")
 	s.Settings.Approvals = []string{"app@" + out.Progress[0].Content}
 	s.expect(t, "3 3 1")
@@ -285,7 +286,7 @@ func TestWindowsHoldAllThatIsWritten(t *testing.T) {
 	if out := s.expect(t, "2 1 1"); out.Closed || !out.Windowed {
 		t.Errorf("15:00 is open: %+v", out)
 	}
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 1 1")
 	s.Settings.Expedite = []string{"app"}
 	if out := s.expect(t, "2 2 2"); out.Windowed || out.RolledOut {
@@ -301,7 +302,7 @@ func TestHoldsKeepFolders(t *testing.T) {
 	s.expect(t, "1 1 1")
 	s.expect(t, "2 1 1") // the hold has ended
 	s.Holds = []rollout.Hold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 1 1")
 	s.Settings = nil
 	s.Holds = []rollout.Hold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
@@ -325,10 +326,10 @@ func TestRemovalsGoThroughTheStages(t *testing.T) {
 	for host := range s.Wanted {
 		s.Wanted[host] = map[string]string{}
 	}
-	s.reports["canary"] = rollout.Report{Known: true, Tree: "canary-v1-tree", Verdict: rollout.Ready}
+	s.reports["canary"] = rollout.Report{Known: true, Tree: "canary-v1-tree", Status: verdict.Status{Verdict: verdict.Ready}}
 	s.expect(t, " 1 1")
 	s.expect(t, " 1 1") // the cluster has it still
-	s.reports["canary"] = rollout.Report{Known: true, Verdict: rollout.Ready}
+	s.reports["canary"] = rollout.Report{Known: true, Status: verdict.Status{Verdict: verdict.Ready}}
 	s.expect(t, "  1")
 }
 
@@ -356,7 +357,7 @@ func TestARequiredTargetIsProvenFirst(t *testing.T) {
 	}
 	s.expect(t, "1 1 1")
 	for _, host := range []string{"canary", "rest"} {
-		s.reports[host] = rollout.Report{Known: true, Tree: "base-new", Verdict: rollout.Ready, Since: s.Now}
+		s.reports[host] = rollout.Report{Known: true, Tree: "base-new", Status: verdict.Status{Verdict: verdict.Ready, Since: s.Now}}
 	}
 	s.expect(t, "2 1 2")
 }
@@ -366,7 +367,7 @@ func TestAnOpenPullRequestHoldsTheNextStep(t *testing.T) {
 	s := newSite(t, nil)
 	s.Proposed = true
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 1 1")
 	s.Proposed = false
 	s.expect(t, "2 2 1")

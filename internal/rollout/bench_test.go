@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // largeInput is a change of everything in the middle of its way: a fleet of so many assignments, ten hosts
@@ -45,7 +46,7 @@ func largeInput(tb testing.TB, assignments int) rollout.Input {
 		in.Records[key] = rollout.Record{Tree: in.Deployed[host][target], Changed: noon.Add(-time.Hour)}
 	}
 	in.Reports = func(_ string, key rollout.Key) rollout.Report {
-		return rollout.Report{Known: true, Tree: in.Deployed[key.Host][key.DeploymentTarget], Verdict: rollout.Ready, Since: in.Now.Add(-2 * time.Hour)}
+		return rollout.Report{Known: true, Tree: in.Deployed[key.Host][key.DeploymentTarget], Status: verdict.Status{Verdict: verdict.Ready, Since: in.Now.Add(-2 * time.Hour)}}
 	}
 	for range 2 { // the first stage is through
 		out := rollout.Advance(in)

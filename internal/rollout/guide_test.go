@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 var update = flag.Bool("update", false, "write the timeline into the guide")
@@ -26,12 +26,12 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 	}{
 		{"version 2 is wanted", func() {}},
 		{"there is no report yet", func() {}},
-		{"canary is ready", func() { s.report("canary", rollout.Ready) }},
-		{"region has failed", func() { s.report("region", rollout.Failed) }},
+		{"canary is ready", func() { s.report("canary", verdict.Ready) }},
+		{"region has failed", func() { s.report("region", verdict.Failed) }},
 		{"version 3 is wanted", func() { s.want("3") }},
-		{"canary is ready", func() { s.report("canary", rollout.Ready) }},
-		{"canary restarts, region is ready", func() { s.report("canary", rollout.Progressing); s.report("region", rollout.Ready) }},
-		{"the last one is ready", func() { s.report("rest", rollout.Ready) }},
+		{"canary is ready", func() { s.report("canary", verdict.Ready) }},
+		{"canary restarts, region is ready", func() { s.report("canary", verdict.Progressing); s.report("region", verdict.Ready) }},
+		{"the last one is ready", func() { s.report("rest", verdict.Ready) }},
 	} {
 		run.happen()
 		out, versions := s.run(t)

@@ -6,13 +6,14 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 func TestALostStateStartsNothingAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
 	s.reports = map[string]rollout.Report{}
 	s.State, s.Lost = nil, true
@@ -20,7 +21,7 @@ func TestALostStateStartsNothingAgain(t *testing.T) {
 	if s.Lost = false; out.Progress[0].Stage != 2 {
 		t.Errorf("begins again: %v", out.RollingOut())
 	}
-	s.report("region", rollout.Ready)
+	s.report("region", verdict.Ready)
 	s.expect(t, "2 2 2")
 }
 
@@ -34,14 +35,14 @@ func TestWhatHasBeenThereForLongProvesNothingAfterALostState(t *testing.T) {
 	s.Deployed["old"] = map[string]string{"app": "old-v1-tree"}
 	s.Records[key("old")] = rollout.Record{Tree: "old-v1-tree", Changed: noon.Add(-48 * time.Hour)}
 	s.Wanted["old"] = map[string]string{"app": "old-v1-tree"} // the change does not reach it
-	s.report("old", rollout.Ready)
+	s.report("old", verdict.Ready)
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Progressing)
+	s.report("canary", verdict.Progressing)
 	s.State, s.Lost = nil, true
 	s.expect(t, "2 1 1")
 	s.Lost = false
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 2")
 }
 
@@ -49,7 +50,7 @@ func TestAShareIsNotMadeOfWhatHasBeenThereForLongAfterALostState(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"stages": []any{map[string]any{"name": "share", "percent": number64("30")}}})
 	s.Wanted["canary"] = map[string]string{"app": "canary-v1-tree"} // the change does not reach it
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.State, s.Lost = nil, true
 	if out, got := s.run(t); got != "1 2 1" && got != "1 1 2" {
 		t.Errorf("deployed %q: %v", got, out.Lines())
@@ -74,15 +75,15 @@ func TestAFailureOfAStageThatWasPassedIsNotForgottenWithTheState(t *testing.T) {
 	s.Deployed["second"] = map[string]string{"app": "second-v2-tree"}
 	s.Records[key("second")] = rollout.Record{Tree: "second-v2-tree", Changed: noon}
 	s.want("2")
-	s.report("second", rollout.Failed)
+	s.report("second", verdict.Failed)
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
 	s.Holds, s.State, s.Lost = nil, nil, true
 	s.expect(t, "2 2 1")
 	s.Lost = false
 	s.Wanted["region"] = map[string]string{"app": "region-v3-tree"} // newer content, which does not reach the second
 	s.expect(t, "2 2 1")
-	s.report("second", rollout.Ready)
+	s.report("second", verdict.Ready)
 	s.expect(t, "2 3 1")
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // passStages notes which stages are passed, and says whether one of them, or the first that is not, has failed, and
@@ -181,16 +182,16 @@ func (w *world) ofHost(target string, o *naive, host, want string, stage rollout
 			} else {
 				c.fresh++
 			}
-		case report.Verdict == rollout.Failed && report.Tree == want, report.Verdict == rollout.Failed && !report.Since.Before(changed):
+		case report.Verdict == verdict.Failed && report.Tree == want, report.Verdict == verdict.Failed && !report.Since.Before(changed):
 			w.fail(&c, since)
 		case !report.Known && late:
 			c.failed++
 			c.lasting++
 		case !report.Known:
-		case report.Tree == want && want == "" && report.Verdict != rollout.Ready && !changed.Add(stage.Soak).After(w.now),
-			report.Tree == want && report.Verdict == rollout.Ready && !since.Add(stage.Soak).After(w.now):
+		case report.Tree == want && want == "" && report.Verdict != verdict.Ready && !changed.Add(stage.Soak).After(w.now),
+			report.Tree == want && report.Verdict == verdict.Ready && !since.Add(stage.Soak).After(w.now):
 			c.ready++
-		case late && (report.Tree != want || report.Verdict != rollout.Ready && want != ""):
+		case late && (report.Tree != want || report.Verdict != verdict.Ready && want != ""):
 			c.failed++
 			c.lasting++
 		}
@@ -206,7 +207,7 @@ func (w *world) explicit(target string, o *naive, host, want string) (c clusterC
 		changed = o.gone[host]
 	}
 	for _, name := range w.hosts[host].Clusters {
-		if report := w.report(name, key); report.Verdict == rollout.Failed && report.Tree == want {
+		if report := w.report(name, key); report.Verdict == verdict.Failed && report.Tree == want {
 			w.fail(&c, later(report.Since, changed))
 		}
 	}

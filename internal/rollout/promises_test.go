@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // says expects a text among the lines and notes of a step.
@@ -22,20 +23,20 @@ func TestACanaryThatFailsAfterItsStagePassedHalts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
-	s.report("canary", rollout.Failed)
-	s.report("region", rollout.Ready)
+	s.report("canary", verdict.Failed)
+	s.report("region", verdict.Ready)
 	out := s.expect(t, "2 2 1")
 	says(t, out, `waits for newer content, since this one failed: 1 cluster has failed at stage 1 of 3 "canary"`)
-	s.report("canary", rollout.Progressing) // revokes nothing
+	s.report("canary", verdict.Progressing) // revokes nothing
 	s.expect(t, "2 2 2")
-	s.report("rest", rollout.Ready)
-	s.report("canary", rollout.Failed)
+	s.report("rest", verdict.Ready)
+	s.report("canary", verdict.Failed)
 	if out := s.expect(t, "2 2 2"); out.RolledOut || !out.Progress[0].Failed {
 		t.Errorf("with a failed canary it ends: %v", out.Lines())
 	}
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	if out := s.expect(t, "2 2 2"); !out.RolledOut {
 		t.Errorf("once it is ready again: %v", out.Lines())
 	}
@@ -45,10 +46,10 @@ func TestACanaryThatFailsAfterItsStagePassedIsRolledBackWithAll(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"on_failure": "roll_back"})
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
-	s.report("canary", rollout.Failed)
-	s.report("region", rollout.Ready)
+	s.report("canary", verdict.Failed)
+	s.report("region", verdict.Ready)
 	s.expect(t, "1 1 1")
 }
 
@@ -67,7 +68,7 @@ func TestOnlyAFailureThatLastsIsRolledBack(t *testing.T) {
 		}
 		s := newSite(t, settings)
 		s.expect(t, "2 1 1")
-		s.report("canary", rollout.Failed)
+		s.report("canary", verdict.Failed)
 		report := s.reports["canary"]
 		report.Since = s.Now.Add(time.Hour - test.lasted) // of the next run
 		s.reports["canary"] = report
@@ -77,7 +78,7 @@ func TestOnlyAFailureThatLastsIsRolledBack(t *testing.T) {
 		}
 		out := s.expect(t, "2 1 1")
 		says(t, out, "1 cluster has failed, and it is rolled back if that lasts until 2026-01-01T14:")
-		s.report("canary", rollout.Ready)
+		s.report("canary", verdict.Ready)
 		s.expect(t, "2 2 1")
 	}
 }
@@ -87,7 +88,7 @@ func TestAFailureHaltsAtOnceUnlessItMayPass(t *testing.T) {
 	for failedFor, halts := range map[string]bool{"0s": true, "30m": false} {
 		s := newSite(t, map[string]any{"failed_for": failedFor})
 		s.expect(t, "2 1 1")
-		s.report("canary", rollout.Failed)
+		s.report("canary", verdict.Failed)
 		report := s.reports["canary"]
 		report.Since = s.Now.Add(time.Hour)
 		s.reports["canary"] = report
@@ -105,7 +106,7 @@ func TestWhatOnlyTheRootSaysIsStuckHaltsAndRollsNothingBack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"on_failure": "roll_back", "progress_deadline": "30m"})
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Progressing)
+	s.report("canary", verdict.Progressing)
 	report := s.reports["canary"]
 	report.OfRoot = true
 	s.reports["canary"] = report
@@ -119,7 +120,7 @@ func TestStuckAndFailedAreTwoWords(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"progress_deadline": "30m"})
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Progressing)
+	s.report("canary", verdict.Progressing)
 	out := s.expect(t, "2 1 1")
 	says(t, out, "waits for newer content, since this one is stuck: 1 cluster is not ready in time")
 	if said := out.RollingOut()["app"]; !strings.Contains(said, ", stuck (") || strings.Contains(said, "failed") {
@@ -143,7 +144,7 @@ func TestARolloutWhoseNumbersAllowItEnds(t *testing.T) {
 		says    string
 	}{
 		"its only cluster has failed, and may": {
-			map[string]any{"max_failed": number64("1")}, nil, func(s *site) { s.report("canary", rollout.Failed) },
+			map[string]any{"max_failed": number64("1")}, nil, func(s *site) { s.report("canary", verdict.Failed) },
 			`passes stage 1 of 3 "canary" without 1 cluster: 1 failed`,
 		},
 		"its only cluster is dead": {
@@ -154,7 +155,7 @@ func TestARolloutWhoseNumbersAllowItEnds(t *testing.T) {
 			`passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`,
 		},
 		"its only cluster is stuck, and may be": {
-			map[string]any{"max_failed": number64("1")}, map[string]any{"progress_deadline": "30m"}, func(s *site) { s.report("canary", rollout.Progressing) },
+			map[string]any{"max_failed": number64("1")}, map[string]any{"progress_deadline": "30m"}, func(s *site) { s.report("canary", verdict.Progressing) },
 			`passes stage 1 of 3 "canary" without 1 cluster: 1 stuck`,
 		},
 	} {
@@ -206,13 +207,13 @@ func TestAHostThatProgressesForEverHoldsNoBatch(t *testing.T) {
 			if stuck == "" {
 				stuck = host // the first that is written
 			}
-			verdict := rollout.Ready
+			is := verdict.Ready
 			if host == stuck {
-				verdict = rollout.Progressing
-			} else if s.reports[host].Verdict != rollout.Ready {
+				is = verdict.Progressing
+			} else if s.reports[host].Verdict != verdict.Ready {
 				under++
 			}
-			s.report(host, verdict)
+			s.report(host, is)
 		}
 		if under > 1 {
 			t.Errorf("run %d: %d hosts are under way besides the one that is slow", run, under)
@@ -241,7 +242,7 @@ func TestAllClustersOfAStageAreCounted(t *testing.T) {
 	if s.Deployed[first]["app"] == first+"-v1-tree" {
 		first = "pair-2"
 	}
-	s.report(first, rollout.Ready)
+	s.report(first, verdict.Ready)
 	out, _ := s.run(t)
 	says(t, out, "waits for clusters to be ready: 0 of 2 clusters are ready, 1 soaking")
 	if said := strings.Join(out.Lines(), "\n"); strings.Contains(said, "until") { // then the other one is not ready
@@ -299,7 +300,7 @@ func TestAHostThatJoinsInTheMiddleWaitsForItsStage(t *testing.T) {
 	if s.Deployed["new-region"]["app"] != "" || s.Deployed["new-canary"]["app"] == "" {
 		t.Errorf("in the middle, hosts that join get %v", s.Deployed)
 	}
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
 	if s.Deployed["new-region"]["app"] == "" {
 		t.Error("its stage has come")
@@ -311,7 +312,7 @@ func TestExpediteByABareNameIsNoted(t *testing.T) {
 	s := newSite(t, map[string]any{"expedite": []any{"app"}})
 	says(t, s.expect(t, "2 2 2"), `expedite "app" is for whatever that gets later, too; write "app@`)
 	for host := range s.Hosts {
-		s.report(host, rollout.Ready)
+		s.report(host, verdict.Ready)
 	}
 	s.expect(t, "2 2 2")
 	says(t, s.expect(t, "2 2 2"), `expedite "app" is for whatever that gets next, too`)
@@ -321,12 +322,12 @@ func TestAFailureOfTheRootHaltsAndRollsNothingBack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"on_failure": "roll_back"})
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Failed)
+	s.report("canary", verdict.Failed)
 	report := s.reports["canary"]
 	report.OfRoot = true
 	s.reports["canary"] = report
 	says(t, s.expect(t, "2 1 1"), "1 cluster has failed; what follows the folders of the host says so, and names no assignment, so it is not rolled back")
 	s.expect(t, "2 1 1")
-	s.report("canary", rollout.Ready)
+	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -222,15 +223,15 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 		switch {
 		case r.Now.Before(changed):
 			c.waiting++ // the evidence is older than the content
-		case report.Verdict == Failed && (has || !report.Since.Before(changed)):
+		case report.Verdict == verdict.Failed && (has || !report.Since.Before(changed)):
 			r.fail(c, report, changed)
-		case report.Verdict == Ready && has:
+		case report.Verdict == verdict.Ready && has:
 			c.soak(latest(report.Since, changed), r.Now, stage.Soak)
-		case has && !m.wanted && report.Verdict != Unknown:
+		case has && !m.wanted && report.Verdict != verdict.Unknown:
 			c.soak(changed, r.Now, stage.Soak) // a removed folder cannot become ready
 		case r.isLate(changed, report):
 			c.fallBehind(report)
-		case report.Known && report.Verdict != Unknown && report.Verdict != "":
+		case report.Known && report.Verdict != verdict.Unknown && report.Verdict != "":
 			c.waiting++
 		case r.Settings.SkipUnknown || !r.isOverdue(changed):
 			if c.unknown++; r.Settings.SkipUnknown && r.isForLong(changed) {
@@ -251,7 +252,7 @@ func (r *run) countFailed(m *member, changed time.Time, c *counts) int {
 	before := c.failed
 	waiting := c.waiting
 	for _, cluster := range m.info.Clusters {
-		if report := r.Reports(cluster, m.key); report.Verdict == Failed && report.Known && report.Tree == m.want {
+		if report := r.Reports(cluster, m.key); report.Verdict == verdict.Failed && report.Known && report.Tree == m.want {
 			r.fail(c, report, changed)
 		}
 	}
@@ -310,7 +311,7 @@ func (c *counts) soak(since, now time.Time, soak time.Duration) {
 // isLate reports whether a cluster with a report has not become ready within the deadline: neither since the
 // change, nor since it stopped being ready.
 func (r *run) isLate(changed time.Time, report Report) bool {
-	return report.Known && report.Verdict != Unknown && report.Verdict != "" && r.isOverdue(latest(changed, report.Since))
+	return report.Known && report.Verdict != verdict.Unknown && report.Verdict != "" && r.isOverdue(latest(changed, report.Since))
 }
 
 func (r *run) isOverdue(since time.Time) bool {
@@ -330,7 +331,7 @@ func (in Input) IsReady() bool {
 		}
 		for _, cluster := range host.Clusters {
 			report := in.Reports(cluster, key)
-			if !report.Known || report.Tree != in.Wanted[key.Host][key.DeploymentTarget] || report.Verdict != Ready {
+			if !report.Known || report.Tree != in.Wanted[key.Host][key.DeploymentTarget] || report.Verdict != verdict.Ready {
 				return false
 			}
 		}

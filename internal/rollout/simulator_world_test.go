@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // simCluster is a cluster of a host.
@@ -20,7 +21,7 @@ type simCluster struct {
 	silent bool
 	// by key: what it has, since when it is as it is, and how it is
 	tree    map[rollout.Key]string
-	verdict map[rollout.Key]rollout.Verdict
+	verdict map[rollout.Key]verdict.Verdict
 	since   map[rollout.Key]time.Time
 }
 
@@ -147,7 +148,7 @@ func (w *world) join() {
 		name := fmt.Sprintf("%s-%d", host, i)
 		info.Clusters = append(info.Clusters, name)
 		w.clusters[name] = &simCluster{
-			host: host, tree: map[rollout.Key]string{}, verdict: map[rollout.Key]rollout.Verdict{}, since: map[rollout.Key]time.Time{},
+			host: host, tree: map[rollout.Key]string{}, verdict: map[rollout.Key]verdict.Verdict{}, since: map[rollout.Key]time.Time{},
 		}
 	}
 	w.hosts[host], w.wanted[host] = info, map[string]string{}
@@ -264,14 +265,14 @@ func (w *world) pass() {
 		for _, target := range w.targets {
 			key := rollout.Key{Host: c.host, DeploymentTarget: target}
 			tree := w.repo[c.host][target]
-			become := rollout.Ready
+			become := verdict.Ready
 			switch {
 			case w.bad[tree]:
-				become = rollout.Failed
+				become = verdict.Failed
 			case !w.quiet && w.chance(8):
-				become = rollout.Progressing
+				become = verdict.Progressing
 			case !w.quiet && w.chance(25):
-				become = rollout.Failed
+				become = verdict.Failed
 			}
 			if c.tree[key] != tree || c.verdict[key] != become {
 				c.since[key] = w.now.Add(-10 * time.Minute)
@@ -287,7 +288,7 @@ func (w *world) pass() {
 func (w *world) report(cluster string, key rollout.Key) rollout.Report {
 	c := w.clusters[cluster]
 	if c == nil || c.silent || c.verdict[key] == "" {
-		return rollout.Report{Verdict: rollout.Unknown}
+		return rollout.Report{Status: verdict.Status{Verdict: verdict.Unknown}}
 	}
-	return rollout.Report{Known: true, Tree: c.tree[key], Verdict: c.verdict[key], Since: c.since[key]}
+	return rollout.Report{Known: true, Tree: c.tree[key], Status: verdict.Status{Verdict: c.verdict[key], Since: c.since[key]}}
 }

@@ -100,9 +100,7 @@ func (t *task) reports(
 	}
 	return func(cluster string, key rollout.Key) rollout.Report {
 		content := evidence.Assignment(cluster, key.String())
-		report := rollout.Report{
-			Known: content.Known, Tree: content.Tree, Verdict: rollout.Verdict(content.Verdict), Since: content.Since, OfRoot: content.OfRoot,
-		}
+		report := rollout.Report{Known: content.Known, Tree: content.Tree, Status: content.Status}
 		if content.AtTip {
 			report.Tree = past[evidence.Tip][key.Host][key.DeploymentTarget]
 			if trees, ok := past[content.Commit]; ok && report.Tree == "" {

@@ -25,6 +25,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -295,8 +296,8 @@ func (d *complianceDataSource) ask(ctx context.Context, q compliance.Question, g
 	}
 	return compliance.Wait(ctx, clock, *goal, once, func(s observe.Summary) {
 		tflog.Info(ctx, "waiting for clusters", map[string]any{
-			"ready": s.ByVerdict[observe.Ready], "progressing": s.ByVerdict[observe.Progressing], "failed": s.ByVerdict[observe.Failed],
-			"behind": s.ByVerdict[observe.Behind], "unknown": s.ByVerdict[observe.Unknown],
+			"ready": s.ByVerdict[verdict.Ready], "progressing": s.ByVerdict[verdict.Progressing], "failed": s.ByVerdict[verdict.Failed],
+			"behind": s.ByVerdict[verdict.Behind], "unknown": s.ByVerdict[verdict.Unknown],
 		})
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -92,7 +93,7 @@ func decodeStatuses(o *attributes.Object) *statusFeedback {
 
 func decodeReport(o *attributes.Object) compliance.Report {
 	report := compliance.Report{Cluster: o.Required("cluster"), Said: observe.Said{
-		Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: observe.Verdict(o.Text("verdict")),
+		Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
 		Since: o.Time("since").UTC().Truncate(time.Second),
 	}}
 	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) && !slices.Contains(reportVerdicts, report.Verdict) {
@@ -102,9 +103,9 @@ func decodeReport(o *attributes.Object) compliance.Report {
 		if report.Verdict != "" {
 			o.Report("ready", "cannot be set together with verdict, which says more")
 		}
-		report.Verdict = observe.Progressing
+		report.Verdict = verdict.Progressing
 		if o.Bool("ready") {
-			report.Verdict = observe.Ready
+			report.Verdict = verdict.Ready
 		}
 	}
 	o.Finish()
@@ -112,7 +113,7 @@ func decodeReport(o *attributes.Object) compliance.Report {
 }
 
 // reportVerdicts are what a report can say.
-var reportVerdicts = []observe.Verdict{observe.Ready, observe.Progressing, observe.Failed, observe.Unknown}
+var reportVerdicts = []verdict.Verdict{verdict.Ready, verdict.Progressing, verdict.Failed, verdict.Unknown}
 
 // contexts returns the contexts of commit statuses that are read.
 func (f *statusFeedback) contexts(environment string) observe.Contexts {

@@ -7,9 +7,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -97,9 +97,9 @@ func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Res
 	m.Evidence = types.StringValue(string(result.Evidence().Marshal()))
 	summary := result.Summary()
 	m.Summary = &complianceSummaryModel{
-		Clusters: int64(summary.Clusters), Ready: int64(summary.ByVerdict[observe.Ready]), Progressing: int64(summary.ByVerdict[observe.Progressing]),
-		Failed: int64(summary.ByVerdict[observe.Failed]), Behind: int64(summary.ByVerdict[observe.Behind]),
-		Unknown: int64(summary.ByVerdict[observe.Unknown]), ReadyPercent: int64(summary.ReadyPercent), BehindSince: wording.OrNil(tfvalue.TimeText(summary.BehindSince)),
+		Clusters: int64(summary.Clusters), Ready: int64(summary.ByVerdict[verdict.Ready]), Progressing: int64(summary.ByVerdict[verdict.Progressing]),
+		Failed: int64(summary.ByVerdict[verdict.Failed]), Behind: int64(summary.ByVerdict[verdict.Behind]),
+		Unknown: int64(summary.ByVerdict[verdict.Unknown]), ReadyPercent: int64(summary.ReadyPercent), BehindSince: wording.OrNil(tfvalue.TimeText(summary.BehindSince)),
 	}
 	m.Clusters = make(map[string]complianceClusterModel, len(result.Clusters))
 	for i := range result.Clusters {
@@ -111,7 +111,7 @@ func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Res
 		if behind := int64(c.Behind); behind >= 0 {
 			is.CommitsBehind = &behind
 		}
-		if c.Verdict == observe.Ready && c.Message == "" {
+		if c.Verdict == verdict.Ready && c.Message == "" {
 			is.Message = fmt.Sprintf("%s ready", wording.Count(len(c.Assignments), "assignment is", "assignments are"))
 		}
 		m.Clusters[c.Name] = is

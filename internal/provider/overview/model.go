@@ -22,6 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 type overviewModel struct {
@@ -237,11 +238,11 @@ func (m *overviewModel) set(result *overview.Result, q *overviewQuestion) error 
 }
 
 func summaryOf(c overview.Counts, rules audit.Summary) *overviewSummaryModel {
-	of := func(verdict observe.Verdict) int64 { return int64(c.Verdicts[verdict]) }
+	of := func(verdict verdict.Verdict) int64 { return int64(c.Verdicts[verdict]) }
 	return &overviewSummaryModel{
 		Hosts: int64(c.Hosts), Clusters: int64(c.Clusters), DeploymentTargets: int64(c.DeploymentTargets), Assignments: int64(c.Assignments),
-		Ready: of(observe.Ready), Progressing: of(observe.Progressing), Behind: of(observe.Behind), Failed: of(observe.Failed),
-		Unknown: of(observe.Unknown), NotAsked: int64(c.NotAsked), UpToDate: int64(c.UpToDate), New: int64(c.New), Changed: int64(c.Changed),
+		Ready: of(verdict.Ready), Progressing: of(verdict.Progressing), Behind: of(verdict.Behind), Failed: of(verdict.Failed),
+		Unknown: of(verdict.Unknown), NotAsked: int64(c.NotAsked), UpToDate: int64(c.UpToDate), New: int64(c.New), Changed: int64(c.Changed),
 		Removed: int64(c.Removed), Unscheduled: int64(c.Unscheduled), Rules: int64(rules.Rules), RulesBroken: int64(rules.Broken),
 	}
 }

@@ -1,0 +1,56 @@
+// Package verdict has the words for what is known of an assignment on a cluster. It is pure, and imports no other package
+// of the provider.
+package verdict
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Verdict is what is known of an assignment on a cluster, or of a cluster.
+type Verdict string
+
+// The verdicts.
+const (
+	Ready       Verdict = "ready"       // has the wanted content, and its objects are ready
+	Progressing Verdict = "progressing" // has the wanted content, and its objects are not ready yet
+	Failed      Verdict = "failed"      // tried the wanted content, and failed
+	Behind      Verdict = "behind"      // has other content than wanted
+	Unknown     Verdict = "unknown"     // nothing is known
+)
+
+// All are all verdicts, the worst first: a cluster has the worst of its assignments.
+var All = []Verdict{Failed, Behind, Progressing, Unknown, Ready}
+
+// Status is a verdict with its reason.
+type Status struct {
+	Verdict Verdict
+	// Since is the time since which this holds; zero when it is not known. For Ready it is when this content
+	// became ready, never before its commit.
+	Since time.Time
+	// Message is the reason, in one line; the cluster's own text where there is one.
+	Message string
+	// OfRoot says that this was said of what follows the folder of the host as a whole, and not of one assignment: it is
+	// not known whose fault a failure is.
+	OfRoot bool
+}
+
+// Compare orders verdicts: negative when a is worse than b.
+func Compare(a, b Verdict) int {
+	return cmp.Compare(slices.Index(All, a), slices.Index(All, b))
+}
+
+// Worst is the worse one of two; of equally bad ones the one that is not of a root, else the first, with the later time.
+func Worst(a, b Status) Status {
+	order := Compare(a.Verdict, b.Verdict)
+	if order == 0 && a.OfRoot && !b.OfRoot {
+		a, b = b, a
+	}
+	if order > 0 {
+		return b
+	} else if order == 0 && b.Since.After(a.Since) {
+		a.Since = b.Since
+	}
+	return a
+}
