@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,7 +16,8 @@ import (
 // Object is one object that has to be on the cluster or on its hub.
 type Object struct {
 	*unstructured.Unstructured
-	Where Where
+	// OnHub says that the object has to be on the hub, as all objects of its agent.
+	OnHub bool
 	Stage Stage
 	Part  Part
 	// Shared says that the agents of other clusters need the object, too: it is removed with the last of them.
@@ -35,15 +35,6 @@ type Object struct {
 	// Reports says that the status of the object shows when it is ready.
 	Reports bool
 }
-
-// Where is a cluster on which an object has to be.
-type Where string
-
-// The clusters of an agent: the one that follows its folders, and the one whose Argo CD deploys to it.
-const (
-	OnCluster Where = "cluster"
-	OnHub     Where = "hub"
-)
 
 // Stage is when an object is applied: all objects of a stage are applied, and the API serves their kinds, before the
 // next stage.
@@ -70,15 +61,15 @@ const (
 	Root       Part = "root"       // follows a folder
 )
 
-// ID identifies an object among those on the cluster and on its hub.
+// ID identifies an object.
 type ID struct {
-	Where                        Where
+	OnHub                        bool
 	Group, Kind, Namespace, Name string
 }
 
 // ID is the identity of the object. The version of its API is no part of it.
 func (o *Object) ID() ID {
-	return ID{o.Where, o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
+	return ID{o.OnHub, o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
 // String is the name of the object in messages, as in "Kustomization flux-system/flotilla on the hub".
@@ -87,7 +78,7 @@ func (i ID) String() string {
 	if i.Namespace != "" {
 		name = i.Kind + " " + i.Namespace + "/" + i.Name
 	}
-	if i.Where == OnHub {
+	if i.OnHub {
 		name += " on the hub"
 	}
 	return name
@@ -161,7 +152,7 @@ type renderer struct {
 }
 
 // add adds an object that Flotilla renders, with the labels of Flotilla.
-func (r *renderer) add(where Where, part Part, apiVersion, kind, namespace, name string, content map[string]any) *Object {
+func (r *renderer) add(part Part, apiVersion, kind, namespace, name string, content map[string]any) *Object {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	for key, value := range content {
 		u.Object[key] = value
@@ -176,20 +167,20 @@ func (r *renderer) add(where Where, part Part, apiVersion, kind, namespace, name
 	}
 	labels["app.kubernetes.io/managed-by"] = "flotilla"
 	u.SetLabels(labels)
-	o := &Object{Unstructured: u, Where: where, Stage: Rest, Part: part}
+	o := &Object{Unstructured: u, Stage: Rest, Part: part}
 	r.objects = append(r.objects, o)
 	return o
 }
 
 // namespace adds a namespace. It has no labels, since others may have created it.
-func (r *renderer) namespace(where Where, name string) {
+func (r *renderer) namespace(name string) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	u.SetName(name)
-	r.objects = append(r.objects, &Object{Unstructured: u, Where: where, Stage: Namespaces, Part: Source})
+	r.objects = append(r.objects, &Object{Unstructured: u, Stage: Namespaces, Part: Source})
 }
 
 // secret adds a Secret of texts.
-func (r *renderer) secret(where Where, namespace, name string, labels map[string]string, texts map[string]string) *Object {
+func (r *renderer) secret(namespace, name string, labels map[string]string, texts map[string]string) *Object {
 	data := map[string]any{}
 	for key, text := range texts {
 		if text != "" {
@@ -197,7 +188,7 @@ func (r *renderer) secret(where Where, namespace, name string, labels map[string
 		}
 	}
 	content := map[string]any{"type": "Opaque", "stringData": data}
-	o := r.add(where, Credential, "v1", "Secret", namespace, name, content)
+	o := r.add(Credential, "v1", "Secret", namespace, name, content)
 	o.SetLabels(merged(o.GetLabels(), labels))
 	return o
 }
@@ -217,6 +208,7 @@ var partOrder = map[Part]int{Install: 0, Credential: 1, Source: 2, Feedback: 3, 
 func (r *renderer) arrange() {
 	installed := map[ID]*Object{}
 	for _, o := range r.objects {
+		o.OnHub = r.settings.of().OnHub()
 		if o.Part == Install {
 			installed[o.ID()] = o
 		}
@@ -237,7 +229,7 @@ func (r *renderer) arrange() {
 	}
 	r.objects = slices.DeleteFunc(r.objects, func(o *Object) bool { return o.Part != Install && fromInstall[o.ID()] })
 	slices.SortStableFunc(r.objects, func(a, b *Object) int {
-		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(partOrder[a.Part], partOrder[b.Part]), strings.Compare(string(a.Where), string(b.Where)))
+		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(partOrder[a.Part], partOrder[b.Part]))
 	})
 }
 

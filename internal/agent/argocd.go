@@ -20,11 +20,11 @@ const (
 // argocd adds a Secret for the repository, a project that may read it, and an Application for each folder.
 func (r *renderer) argocd() {
 	s := r.settings
-	r.namespace(OnCluster, s.Namespace)
-	r.argoRepository(OnCluster)
-	r.argoProject(OnCluster, map[string]any{"namespace": "*", "server": inCluster})
+	r.namespace(s.Namespace)
+	r.argoRepository()
+	r.argoProject(map[string]any{"namespace": "*", "server": inCluster})
 	for _, host := range s.hosts() {
-		root := r.application(OnCluster, s.Name+"-"+host.suffix, host, map[string]any{"recurse": true},
+		root := r.application(s.Name+"-"+host.suffix, host, map[string]any{"recurse": true},
 			map[string]any{"server": inCluster, "namespace": s.Namespace})
 		r.subscribe(root)
 	}
@@ -34,8 +34,8 @@ func (r *renderer) argocd() {
 
 // application adds an Application that follows a folder. It also syncs an empty folder, so that the last deployment
 // target is pruned, too.
-func (r *renderer) application(where Where, name string, host host, directory, destination map[string]any) *Object {
-	root := r.add(where, Root, argoAPI, "Application", r.settings.Namespace, name, map[string]any{"spec": r.applicationSpec(host, directory, destination)})
+func (r *renderer) application(name string, host host, directory, destination map[string]any) *Object {
+	root := r.add(Root, argoAPI, "Application", r.settings.Namespace, name, map[string]any{"spec": r.applicationSpec(host, directory, destination)})
 	root.SetFinalizers([]string{argoFinalizer})
 	root.Reports = true
 	r.mark(root)
@@ -56,8 +56,8 @@ func (r *renderer) applicationSpec(host host, directory, destination map[string]
 }
 
 // argoProject adds a project that may read the repository and apply everything in the folders.
-func (r *renderer) argoProject(where Where, destination map[string]any) *Object {
-	return r.add(where, Source, argoAPI, "AppProject", r.settings.Namespace, r.settings.Name, map[string]any{"spec": map[string]any{
+func (r *renderer) argoProject(destination map[string]any) *Object {
+	return r.add(Source, argoAPI, "AppProject", r.settings.Namespace, r.settings.Name, map[string]any{"spec": map[string]any{
 		"description":              "Follows the folders that Flotilla writes",
 		"sourceRepos":              []any{r.settings.Repository.URL},
 		"destinations":             []any{destination},
@@ -76,10 +76,10 @@ func (r *renderer) argoDefaultProject() {
 
 // addDefaultProject adds it once the agent's own manifests have been read.
 func (r *renderer) addDefaultProject() {
-	if !r.defaultProject || r.has(OnCluster, "Deployment", "argocd-server") || r.has(OnCluster, "AppProject", "default") {
+	if !r.defaultProject || r.has("Deployment", "argocd-server") || r.has("AppProject", "default") {
 		return
 	}
-	r.add(OnCluster, Source, argoAPI, "AppProject", r.settings.Namespace, "default", map[string]any{"spec": map[string]any{
+	r.add(Source, argoAPI, "AppProject", r.settings.Namespace, "default", map[string]any{"spec": map[string]any{
 		"sourceRepos":              []any{"*"},
 		"destinations":             []any{map[string]any{"namespace": "*", "server": "*"}},
 		"clusterResourceWhitelist": []any{map[string]any{"group": "*", "kind": "*"}},
@@ -87,13 +87,13 @@ func (r *renderer) addDefaultProject() {
 }
 
 // has says whether the agent's own manifests have an object.
-func (r *renderer) has(where Where, kind, name string) bool {
-	return r.find(where, kind, name) != nil
+func (r *renderer) has(kind, name string) bool {
+	return r.find(kind, name) != nil
 }
 
-func (r *renderer) find(where Where, kind, name string) *Object {
+func (r *renderer) find(kind, name string) *Object {
 	for _, o := range r.objects {
-		if o.Part == Install && o.Where == where && o.GetKind() == kind && o.GetName() == name {
+		if o.Part == Install && o.GetKind() == kind && o.GetName() == name {
 			return o
 		}
 	}
@@ -101,11 +101,11 @@ func (r *renderer) find(where Where, kind, name string) *Object {
 }
 
 // argoRepository adds the Secret with which Argo CD reads the repository.
-func (r *renderer) argoRepository(where Where) {
+func (r *renderer) argoRepository() {
 	s, c := r.settings, &r.settings.Credentials
 	if host := repositoryHost(s.Repository.URL); c.CACertificates != "" {
-		certificates := r.addFields(where, Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates})
-		certificates.Shared, certificates.FromCredentials = where == OnHub, [][]string{{"data", host}}
+		certificates := r.addFields(Source, "ConfigMap", "argocd-tls-certs-cm", "data", map[string]any{host: c.CACertificates})
+		certificates.Shared, certificates.FromCredentials = r.settings.of().OnHub(), [][]string{{"data", host}}
 	}
 	texts := map[string]string{"type": "git", "url": s.Repository.URL}
 	switch {
@@ -123,16 +123,16 @@ func (r *renderer) argoRepository(where Where) {
 	default:
 		return
 	}
-	secret := r.secret(where, s.Namespace, s.Name+"-repository", map[string]string{argoSecret: "repository"}, texts)
-	secret.Shared = where == OnHub
+	secret := r.secret(s.Namespace, s.Name+"-repository", map[string]string{argoSecret: "repository"}, texts)
+	secret.Shared = r.settings.of().OnHub()
 }
 
 // addFields adds fields to an object that belongs to others. It sets none of its labels.
-func (r *renderer) addFields(where Where, part Part, kind, name, field string, values map[string]any) *Object {
+func (r *renderer) addFields(part Part, kind, name, field string, values map[string]any) *Object {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, field: values}}
 	u.SetNamespace(r.settings.Namespace)
 	u.SetName(name)
-	o := &Object{Unstructured: u, Where: where, Stage: Rest, Part: part, Partial: true}
+	o := &Object{Unstructured: u, Stage: Rest, Part: part, Partial: true}
 	r.objects = append(r.objects, o)
 	return o
 }

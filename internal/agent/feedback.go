@@ -126,11 +126,11 @@ func (r *renderer) fluxFeedback() {
 				"githubAppPrivateKey": f.App.PrivateKey, "githubAppBaseURL": f.App.URL,
 			}
 		}
-		r.mark(r.secret(OnCluster, s.Namespace, secret, nil, texts))
+		r.mark(r.secret(s.Namespace, secret, nil, texts))
 	}
 	hosts := s.hosts()
 	ofType, own := hosts[0], hosts[1]
-	r.mark(r.add(OnCluster, Feedback, api, "Provider", s.Namespace, name, map[string]any{"spec": map[string]any{
+	r.mark(r.add(Feedback, api, "Provider", s.Namespace, name, map[string]any{"spec": map[string]any{
 		"type":      fluxForge(f.Forge),
 		"address":   f.URL,
 		"secretRef": map[string]any{"name": secret},
@@ -141,7 +141,7 @@ func (r *renderer) fluxFeedback() {
 	for i, host := range hosts {
 		sources[i] = map[string]any{"kind": "Kustomization", "name": s.Name + "-" + host.suffix}
 	}
-	r.mark(r.add(OnCluster, Feedback, api, "Alert", s.Namespace, name, map[string]any{"spec": map[string]any{
+	r.mark(r.add(Feedback, api, "Alert", s.Namespace, name, map[string]any{"spec": map[string]any{
 		"providerRef": map[string]any{"name": name}, "eventSeverity": "info", "eventSources": sources,
 		// As long as nothing is assigned to a cluster, it may have no folder of its own.
 		"exclusionList": []any{observe.NoFolderFlux},

@@ -29,7 +29,7 @@ func (s *Settings) folder(h host) string { return path.Join(s.Repository.Path, h
 // cluster gets another type, the same object follows the other folder, and prunes what was in the first.
 func (r *renderer) flux() {
 	s := r.settings
-	r.namespace(OnCluster, s.Namespace)
+	r.namespace(s.Namespace)
 	spec := map[string]any{
 		"interval": duration(s.Interval),
 		"url":      s.Repository.URL,
@@ -41,11 +41,11 @@ func (r *renderer) flux() {
 	if name := r.fluxSecret(); name != "" {
 		spec["secretRef"] = map[string]any{"name": name}
 	}
-	source := r.add(OnCluster, Source, "source.toolkit.fluxcd.io/v1", "GitRepository", s.Namespace, s.Name, map[string]any{"spec": spec})
+	source := r.add(Source, "source.toolkit.fluxcd.io/v1", "GitRepository", s.Namespace, s.Name, map[string]any{"spec": spec})
 	source.Reports = true
 	r.mark(source)
 	for _, host := range s.hosts() {
-		root := r.add(OnCluster, Root, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", s.Namespace, s.Name+"-"+host.suffix, map[string]any{
+		root := r.add(Root, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", s.Namespace, s.Name+"-"+host.suffix, map[string]any{
 			"spec": map[string]any{
 				"interval":      "10m0s",
 				"retryInterval": duration(s.Interval),
@@ -94,7 +94,7 @@ func (r *renderer) fluxSecret() string {
 		texts["username"], texts["password"] = c.Username, c.Password
 	}
 	name := s.Name + "-repository"
-	r.mark(r.secret(OnCluster, s.Namespace, name, nil, texts))
+	r.mark(r.secret(s.Namespace, name, nil, texts))
 	return name
 }
 

@@ -20,17 +20,17 @@ const (
 // folder of the type.
 func (r *renderer) hub() {
 	s := r.settings
-	r.namespace(OnHub, s.Namespace)
+	r.namespace(s.Namespace)
 	r.registration()
-	r.argoRepository(OnHub)
-	r.argoProject(OnHub, map[string]any{"namespace": "*", "server": "*"}).Shared = true
+	r.argoRepository()
+	r.argoProject(map[string]any{"namespace": "*", "server": "*"}).Shared = true
 	hosts := s.hosts()
 	hub := map[string]any{"server": inCluster, "namespace": s.Namespace}
 
 	ofType, name := hosts[0], r.hubName(s.ClusterType)
 	for _, root := range []*Object{
 		r.applicationSet(name, ofType),
-		r.application(OnHub, name+"-hub", ofType, map[string]any{"recurse": true, "include": forHub}, hub),
+		r.application(name+"-hub", ofType, map[string]any{"recurse": true, "include": forHub}, hub),
 	} {
 		root.Shared, root.Environment = true, render.LabelValue(s.Environment)
 		labels := root.GetLabels()
@@ -38,9 +38,9 @@ func (r *renderer) hub() {
 		root.SetLabels(labels)
 	}
 	own, name := hosts[1], r.hubName("clusters-"+s.Cluster)
-	r.subscribe(r.application(OnHub, name, own, map[string]any{"recurse": true, "exclude": forHub},
+	r.subscribe(r.application(name, own, map[string]any{"recurse": true, "exclude": forHub},
 		map[string]any{"name": s.Cluster, "namespace": "default"}))
-	r.application(OnHub, name+"-hub", own, map[string]any{"recurse": true, "include": forHub}, hub)
+	r.application(name+"-hub", own, map[string]any{"recurse": true, "include": forHub}, hub)
 }
 
 // hubName is the name of an object on a hub that is for a host. It has the environment in it, since a hub may have
@@ -66,7 +66,7 @@ func (r *renderer) applicationSet(name string, host host) *Object {
 	if annotations := r.subscription(); annotations != nil {
 		template["metadata"].(map[string]any)["annotations"] = annotations
 	}
-	o := r.add(OnHub, Root, argoAPI, "ApplicationSet", s.Namespace, name, map[string]any{"spec": map[string]any{
+	o := r.add(Root, argoAPI, "ApplicationSet", s.Namespace, name, map[string]any{"spec": map[string]any{
 		"goTemplate": true, "goTemplateOptions": []any{"missingkey=error"},
 		"generators": []any{map[string]any{"clusters": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{
 			environmentLabel: render.LabelValue(s.Environment), clusterTypeLabel: render.LabelValue(s.ClusterType),
@@ -121,7 +121,7 @@ func (r *renderer) registration() {
 	}
 	labels[argoSecret] = "cluster"
 	labels[environmentLabel] = render.LabelValue(s.Environment)
-	r.mark(r.secret(OnHub, s.Namespace, r.hubName("clusters-"+s.Cluster), labels, map[string]string{
+	r.mark(r.secret(s.Namespace, r.hubName("clusters-"+s.Cluster), labels, map[string]string{
 		"name": s.Cluster, "server": strings.TrimRight(to.Server, "/"), "config": string(encoded),
 	}))
 }

@@ -84,7 +84,7 @@ func (r *renderer) installed(path string, line int, value any, seen map[ID]strin
 		return
 	}
 	r.placeInNamespace(u, nil)
-	o := &Object{Unstructured: u, Where: OnCluster, Stage: stageOf(u), Part: Install}
+	o := &Object{Unstructured: u, Stage: stageOf(u), Part: Install}
 	id := o.ID()
 	if first, twice := seen[id]; twice {
 		r.problem(path, "line %d: %s appears twice, first in %s", line, id, first)

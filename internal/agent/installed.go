@@ -12,7 +12,7 @@ func (r *renderer) checkInstalled() {
 		return
 	}
 	for _, one := range r.settings.of().Agent.Controllers {
-		deployment := r.find(OnCluster, "Deployment", one.Name)
+		deployment := r.find("Deployment", one.Name)
 		switch {
 		case one.Reports && r.settings.Feedback == nil:
 		case deployment == nil:

@@ -40,9 +40,9 @@ func (r *renderer) argoFeedback() {
 	case f.Secret != "":
 		token = "$" + f.Secret + ":token"
 	case f.App != nil:
-		r.addFields(OnCluster, Credential, "Secret", "argocd-notifications-secret", "stringData", map[string]any{name + "-private-key": f.App.PrivateKey})
+		r.addFields(Credential, "Secret", "argocd-notifications-secret", "stringData", map[string]any{name + "-private-key": f.App.PrivateKey})
 	default:
-		r.addFields(OnCluster, Credential, "Secret", "argocd-notifications-secret", "stringData", map[string]any{name + "-token": f.Token})
+		r.addFields(Credential, "Secret", "argocd-notifications-secret", "stringData", map[string]any{name + "-token": f.Token})
 	}
 	data := map[string]any{}
 	if f.App != nil {
@@ -82,11 +82,11 @@ func (r *renderer) argoFeedback() {
 		trigger = append(trigger, map[string]any{"when": one.when, "oncePer": one.oncePer, "send": []any{template}})
 	}
 	data["trigger."+name] = yamlText(trigger)
-	settings := r.addFields(OnCluster, Feedback, "ConfigMap", "argocd-notifications-cm", "data", data)
+	settings := r.addFields(Feedback, "ConfigMap", "argocd-notifications-cm", "data", data)
 	if f.App != nil {
 		settings.FromCredentials = [][]string{{"data", "service.github"}}
 	}
-	r.addFields(OnCluster, Feedback, "ConfigMap", "argocd-cm", "data", map[string]any{"resource.customizations.health.argoproj.io_Application": argoHealth})
+	r.addFields(Feedback, "ConfigMap", "argocd-cm", "data", map[string]any{"resource.customizations.health.argoproj.io_Application": argoHealth})
 }
 
 // subscription is the annotation by which an Application's commits are reported; nil where there is no feedback.

@@ -10,7 +10,7 @@ import (
 // itself.
 func (r *renderer) rancher() {
 	s := r.settings
-	r.namespace(OnCluster, s.Namespace)
+	r.namespace(s.Namespace)
 	secret := r.rancherSecret()
 	for _, host := range s.hosts() {
 		spec := map[string]any{
@@ -27,7 +27,7 @@ func (r *renderer) rancher() {
 		if ca := s.Credentials.CACertificates; ca != "" {
 			spec["caBundle"] = base64.StdEncoding.EncodeToString([]byte(ca))
 		}
-		root := r.add(OnCluster, Root, "fleet.cattle.io/v1alpha1", "GitRepo", s.Namespace, s.Name+"-"+host.suffix, map[string]any{"spec": spec})
+		root := r.add(Root, "fleet.cattle.io/v1alpha1", "GitRepo", s.Namespace, s.Name+"-"+host.suffix, map[string]any{"spec": spec})
 		root.Reports = true
 		if s.Credentials.CACertificates != "" {
 			root.FromCredentials = [][]string{{"spec", "caBundle"}}
@@ -60,7 +60,7 @@ func (r *renderer) rancherSecret() string {
 	default:
 		return ""
 	}
-	secret := r.secret(OnCluster, s.Namespace, name, nil, texts)
+	secret := r.secret(s.Namespace, name, nil, texts)
 	secret.Object["type"] = kind
 	r.mark(secret)
 	return name

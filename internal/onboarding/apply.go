@@ -14,18 +14,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// Clusters are the clusters that an agent's objects are for: one, or one and its hub.
-type Clusters map[agent.Where]Cluster
-
-// applyOrder is the order in which clusters are written: the hub last, since it reaches the cluster by what is applied there.
-var applyOrder = []agent.Where{agent.OnCluster, agent.OnHub}
-
-// Wanted says what should be on the clusters of an agent.
+// Wanted says what should be on the cluster of an agent, or on its hub.
 type Wanted struct {
 	Objects []agent.Object
-	// Records are the objects of the last apply, and UIDs the uids of the clusters that they were applied to.
+	// Records are the objects of the last apply, and UID is the uid of the cluster that they were applied to.
 	Records []Record
-	UIDs    map[agent.Where]string
+	UID     string
 	// Force takes over fields that others manage.
 	Force bool
 	// Following says what to wait for after the apply; nil to wait for nothing.
@@ -35,77 +29,53 @@ type Wanted struct {
 // Result is what an apply has done. Where Apply fails, it has what was applied until then.
 type Result struct {
 	Records []Record
-	UIDs    map[agent.Where]string
+	UID     string // of the cluster
 	// Notes are sentences about objects that were not removed, and why.
 	Notes []string
 }
 
-// Apply applies objects to their clusters. It looks at all of them first, and writes nothing where one of them cannot be
+// Apply applies objects to a cluster. It looks at all of them first, and writes nothing where one of them cannot be
 // applied. Then it works stage by stage: definitions, until the API serves their kinds; namespaces; the rest, with the
 // objects that follow the folders last. An object that is as wanted is not written. Objects of the last apply that are
 // not wanted any more are removed at the end.
-func Apply(ctx context.Context, clusters Clusters, wanted Wanted) (Result, error) {
-	result := Result{UIDs: map[agent.Where]string{}}
-	looks := map[agent.Where]Look{}
-	var failures Failures
-	for _, where := range applyOrder {
-		objects := objectsOn(wanted.Objects, where)
-		cluster := clusters[where]
-		if cluster == nil || len(objects) == 0 && wanted.UIDs[where] == "" {
-			continue
-		}
-		look, found, err := lookForKinds(ctx, cluster, where, objects, LookOptions{Force: wanted.Force, Known: wanted.UIDs[where], Records: wanted.Records})
-		if err != nil {
-			return result, err
-		}
-		looks[where], result.UIDs[where] = look, look.UID
-		failures = append(failures, found...)
-	}
-	if err := failures.orNil(); err != nil {
+func Apply(ctx context.Context, cluster Cluster, wanted Wanted) (Result, error) {
+	var result Result
+	look, err := lookForKinds(ctx, cluster, wanted.Objects, LookOptions{Force: wanted.Force, Known: wanted.UID, Records: wanted.Records})
+	if err != nil {
 		return result, err
 	}
-	defined := definedKinds(wanted.Objects)
-	for _, where := range applyOrder {
-		objects := objectsOn(wanted.Objects, where)
-		for len(objects) > 0 {
-			count := sameStep(objects)
-			a := &applier{cluster: clusters[where], look: looks[where], force: wanted.Force, defined: defined}
-			records, err := a.step(ctx, objects[:count])
-			if result.Records = append(result.Records, records...); err != nil {
-				return result, err
-			}
-			objects = objects[count:]
+	result.UID = look.UID
+	a := &applier{cluster: cluster, look: look, force: wanted.Force, defined: definedKinds(wanted.Objects)}
+	for objects := wanted.Objects; len(objects) > 0; {
+		count := sameStep(objects)
+		records, err := a.step(ctx, objects[:count])
+		if result.Records = append(result.Records, records...); err != nil {
+			return result, err
 		}
+		objects = objects[count:]
 	}
-	for where, uid := range result.UIDs {
-		result.UIDs[where] = identifiedBy(uid, recordsOn(result.Records, where))
-	}
+	result.UID = identifiedBy(look.UID, result.Records)
 	if wanted.Following != nil {
-		if err := wanted.Following.wait(ctx, clusters, wanted.Objects); err != nil {
+		if err := wanted.Following.wait(ctx, cluster, wanted.Objects); err != nil {
 			return result, err
 		}
 	}
-	notes, err := removeFormer(ctx, clusters, wanted, looks)
-	result.Notes = notes
+	result.Notes, err = removeFormer(ctx, cluster, wanted, look)
 	return result, err
 }
 
-// lookForKinds looks at the objects. Where all that is wrong is a kind that the API does not serve, it looks again: the
-// definition of the kind may have been applied a moment ago.
-func lookForKinds(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, Failures, error) {
+// lookForKinds looks at the objects, and fails where one of them cannot be applied. Where all that is wrong is a kind that
+// the API does not serve, it looks again: the definition of the kind may have been applied a moment ago.
+func lookForKinds(ctx context.Context, cluster Cluster, objects []agent.Object, options LookOptions) (Look, error) {
 	for try := 1; ; try++ {
-		look, err := LookAt(ctx, cluster, where, objects, options)
+		look, err := LookAt(ctx, cluster, objects, options)
 		if err != nil {
-			return Look{}, nil, err
+			return Look{}, err
 		}
-		failures := FindFailures(where, objects, look)
-		isMissing := slices.ContainsFunc(failures, func(f *Failure) bool { return f.Cause == CauseNoKind })
+		failures := FindFailures(objects, look)
 		others := slices.ContainsFunc(failures, func(f *Failure) bool { return f.Cause != CauseNoKind })
-		if !isMissing || others || try == kindAttempts {
-			return look, failures, nil
-		}
-		if wait.For(ctx, time.Second) != nil {
-			return look, failures, nil
+		if len(failures) == 0 || others || try == kindAttempts || wait.For(ctx, time.Second) != nil {
+			return look, failures.orNil()
 		}
 	}
 }
@@ -147,7 +117,7 @@ func (a *applier) step(ctx context.Context, objects []agent.Object) ([]Record, e
 }
 
 func failureOn(object *agent.Object, err error) *Failure {
-	if failure, ok := asFailure(object.Where, err).(*Failure); ok && failure.Cause != CauseCluster { //nolint:errorlint // made here, never wrapped
+	if failure, ok := asFailure(err).(*Failure); ok && failure.Cause != CauseCluster { //nolint:errorlint // made here, never wrapped
 		return failure
 	}
 	return failureOf(object, err)
@@ -216,7 +186,7 @@ func (a *applier) patch(ctx context.Context, object *agent.Object, created bool,
 		return err == nil, err
 	})
 	if err != nil && ctx.Err() != nil {
-		return applied, overdue(ctx, object.Where, object.ID().String(), fmt.Sprintf("%s was not applied in time", object.ID()), nil)
+		return applied, overdue(ctx, object.ID().String(), fmt.Sprintf("%s was not applied in time", object.ID()), nil)
 	}
 	return applied, err
 }
@@ -233,7 +203,7 @@ func (a *applier) untilGone(ctx context.Context, object *agent.Object, uid strin
 		return false, nil
 	})
 	if err != nil {
-		return overdue(ctx, object.Where, object.ID().String(), fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker), err)
+		return overdue(ctx, object.ID().String(), fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker), err)
 	}
 	return nil
 }
@@ -275,7 +245,7 @@ func (a *applier) untilEstablished(ctx context.Context, object *agent.Object, li
 		return isEstablished(live), nil
 	})
 	if err != nil {
-		return overdue(ctx, object.Where, object.ID().String(), fmt.Sprintf("%s is not established%s", object.ID(), reason), err)
+		return overdue(ctx, object.ID().String(), fmt.Sprintf("%s is not established%s", object.ID(), reason), err)
 	}
 	return nil
 }

@@ -23,18 +23,17 @@ var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxc
 // drift is how objects are, as lines.
 func drift(ctx context.Context, t *testing.T, cluster onboarding.Cluster, objects []agent.Object) string {
 	t.Helper()
-	look, err := onboarding.LookAt(ctx, cluster, agent.OnCluster, objects, onboarding.LookOptions{SecretsUnknown: true})
+	look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{SecretsUnknown: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found onboarding.Drift
-	found.FindDrift(agent.OnCluster, objects, look)
+	found := onboarding.FindDrift(objects, look)
 	return strings.Join(onboarding.Changes(objects, objects, found.Findings, nil), "\n")
 }
 
 func apply(ctx context.Context, t *testing.T, cluster onboarding.Cluster, wanted onboarding.Wanted) onboarding.Result {
 	t.Helper()
-	result, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
+	result, err := onboarding.Apply(ctx, cluster, wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +189,7 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 	objects := rendered(t, settings("disputed"))
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		wanted := onboarding.Wanted{Objects: objects}
-		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
+		_, err := onboarding.Apply(ctx, cluster, wanted)
 		failures := onboarding.FailuresOf(err)
 		want := `Kustomization disputed/flotilla-cluster: spec.interval, spec.path, spec.sourceRef.name are managed by "kubetest"`
 		if len(failures) != 1 || failures[0].Cause != onboarding.CauseForeign || failures[0].Text != want {
@@ -213,7 +212,7 @@ spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository,
 		if !reflect.DeepEqual(again.Records, result.Records) {
 			t.Errorf("the records are\n%+v\nnot\n%+v", again.Records, result.Records)
 		}
-		if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Removal{Records: again.Records, UIDs: again.UIDs, Delete: true}); err != nil {
+		if _, err := onboarding.Remove(ctx, cluster, onboarding.Removal{Records: again.Records, UID: again.UID, Delete: true}); err != nil {
 			t.Error(err)
 		}
 		if server.Get(t, "v1", "Namespace", "", "disputed") == nil || server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "disputed", "flotilla-cluster") == nil {
@@ -247,8 +246,8 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + definition("staged.flotilla.example")}}
 	objects := rendered(t, with)
 	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		look, err := onboarding.LookAt(ctx, cluster, agent.OnCluster, objects, onboarding.LookOptions{})
-		if failures := onboarding.FindFailures(agent.OnCluster, objects, look); err != nil || len(failures) > 0 {
+		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{})
+		if failures := onboarding.FindFailures(objects, look); err != nil || len(failures) > 0 {
 			t.Errorf("what comes in stages cannot be applied: %v, %v", failures, err)
 		}
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
@@ -257,8 +256,8 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		}
 		boat := server.Apply(t, "apiVersion: staged.flotilla.example/v1\nkind: Boat\nmetadata: {name: theirs, namespace: default}\n")[0]
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: staged}\n")
-		removal := onboarding.Removal{Records: result.Records, UIDs: result.UIDs, Delete: true}
-		notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal)
+		removal := onboarding.Removal{Records: result.Records, UID: result.UID, Delete: true}
+		notes, err := onboarding.Remove(ctx, cluster, removal)
 		want := []string{
 			"Namespace staged stays: it has objects of others, which would be removed with it: ConfigMap staged/theirs",
 			"CustomResourceDefinition boats.staged.flotilla.example stays: it has objects of others, which would be removed with it: Boat default/theirs",
@@ -271,7 +270,7 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 		}
 		server.Delete(t, "staged.flotilla.example/v1", "Boat", "default", "theirs")
 		server.Delete(t, "v1", "ConfigMap", "staged", "theirs")
-		if notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal); err != nil || len(notes) > 0 {
+		if notes, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		for _, object := range objects {
@@ -290,7 +289,7 @@ func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
 		objects[i].SetAPIVersion(strings.Replace(objects[i].GetAPIVersion(), "toolkit.fluxcd.io/v1", "toolkit.fluxcd.io/v0", 1))
 	}
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Wanted{Objects: objects})
+		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 		want := "the cluster has no kind GitRepository of source.toolkit.fluxcd.io/v0, which GitRepository bare/flotilla needs: " +
 			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it\n" +
 			"the cluster has no kind Kustomization of kustomize.toolkit.fluxcd.io/v0, which Kustomization bare/flotilla-cluster-type needs: " +
@@ -311,7 +310,7 @@ func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
 	server.Delete(t, "v1", "Namespace", "", "ending")
 	objects := rendered(t, settings("ending"))
 	within(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.Cluster) {
-		_, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Wanted{Objects: objects})
+		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 		failures := onboarding.FailuresOf(err)
 		if len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "Namespace ending is still being deleted") || !strings.HasSuffix(err.Error(), ": it can be applied once it has gone") {
 			t.Errorf("the error is %v", err)

@@ -120,25 +120,22 @@ func quoted(words []string) []string {
 
 // Drift has the findings about an agent's objects, without those that are as they were applied.
 type Drift struct {
-	// Clusters are the uids of the clusters that were looked at.
-	Clusters map[agent.Where]string `json:"clusters,omitempty"`
+	// UID is that of the cluster.
+	UID string `json:"uid,omitempty"`
 	// Findings are by the name of the object.
 	Findings map[string]Finding `json:"findings,omitempty"`
 }
 
-// FindDrift adds the findings about the objects on one cluster.
-func (d *Drift) FindDrift(where agent.Where, objects []agent.Object, look Look) {
-	if d.Clusters == nil {
-		d.Clusters, d.Findings = map[agent.Where]string{}, map[string]Finding{}
-	}
-	d.Clusters[where] = look.UID
+// FindDrift returns the findings about the objects on a cluster.
+func FindDrift(objects []agent.Object, look Look) Drift {
+	drift := Drift{UID: look.UID, Findings: map[string]Finding{}}
 	for i := range objects {
-		if id := objects[i].ID(); id.Where == where {
-			if finding := Find(&objects[i], look.Seen[id]); finding.State != Same {
-				d.Findings[id.String()] = finding
-			}
+		id := objects[i].ID()
+		if finding := Find(&objects[i], look.Seen[id]); finding.State != Same {
+			drift.Findings[id.String()] = finding
 		}
 	}
+	return drift
 }
 
 // Changes returns the lines about what an apply does: removals first, then what the configuration adds and changes,

@@ -32,7 +32,6 @@ const (
 // Failure says why an object cannot be applied to a cluster, or not be removed from it. It has no secret in it.
 type Failure struct {
 	Cause Cause
-	Where agent.Where
 	Part  agent.Part
 	Name  string // of the object; "" for the cluster as a whole
 	Text  string // a sentence without a full stop
@@ -80,18 +79,15 @@ func FailuresOf(err error) Failures {
 	return Failures{{Cause: CauseCluster, Text: err.Error(), err: err}}
 }
 
-// FindFailures finds what prevents objects from being applied to one cluster, from what was seen there. Where it finds
+// FindFailures finds what prevents objects from being applied, from what was seen there. Where it finds
 // anything, nothing may be written.
-func FindFailures(where agent.Where, objects []agent.Object, look Look) Failures {
+func FindFailures(objects []agent.Object, look Look) Failures {
 	defined := definedKinds(objects)
 	var found Failures
 	missing := map[string][]string{}
 	for i := range objects {
 		object := &objects[i]
 		id := object.ID()
-		if id.Where != where {
-			continue
-		}
 		seen := look.Seen[id]
 		if seen.Err != nil {
 			found = append(found, failureOf(object, seen.Err))
@@ -100,7 +96,7 @@ func FindFailures(where agent.Where, objects []agent.Object, look Look) Failures
 			missing[kind.String()] = append(missing[kind.String()], id.String())
 			if len(missing[kind.String()]) == 1 {
 				found = append(found, &Failure{
-					Cause: CauseNoKind, Where: where, Part: object.Part, Name: id.String(),
+					Cause: CauseNoKind, Part: object.Part, Name: id.String(),
 					Text: fmt.Sprintf("the cluster has no kind %s of %s, which %s needs: %s", object.GetKind(), object.GetAPIVersion(), id, installHint(kind.Group)),
 				})
 			}
@@ -112,7 +108,7 @@ func FindFailures(where agent.Where, objects []agent.Object, look Look) Failures
 // failureOf is the failure of an object.
 func failureOf(object *agent.Object, err error) *Failure {
 	id := object.ID()
-	failure := &Failure{Cause: CauseCluster, Where: id.Where, Part: object.Part, Name: id.String(), Text: err.Error(), err: err}
+	failure := &Failure{Cause: CauseCluster, Part: object.Part, Name: id.String(), Text: err.Error(), err: err}
 	switch kube.ReasonOf(err) {
 	case kube.ReasonConflict:
 		managers, fields := split(kube.ConflictsOf(err))
@@ -152,23 +148,23 @@ func installHint(group string) string {
 }
 
 // asFailure makes a failure of an error. An error that is a failure, or several, is returned as it is.
-func asFailure(where agent.Where, err error) error {
+func asFailure(err error) error {
 	var several Failures
 	var one *Failure
 	switch {
 	case err == nil || errors.As(err, &several) || errors.As(err, &one):
 		return err
 	case errors.Is(err, context.DeadlineExceeded) && kube.ReasonOf(err) == kube.ReasonOther:
-		return &Failure{Cause: CauseTime, Where: where, Text: "the time for it ran out", err: err}
+		return &Failure{Cause: CauseTime, Text: "the time for it ran out", err: err}
 	case errors.Is(err, context.Canceled) && kube.ReasonOf(err) == kube.ReasonOther:
-		return &Failure{Cause: CauseTime, Where: where, Text: "it was interrupted", err: err}
+		return &Failure{Cause: CauseTime, Text: "it was interrupted", err: err}
 	}
-	return NewFailure(where, err)
+	return NewFailure(err)
 }
 
 // NewFailure is the failure of a cluster as a whole.
-func NewFailure(where agent.Where, err error) *Failure {
-	return &Failure{Cause: CauseCluster, Where: where, Text: err.Error(), err: err}
+func NewFailure(err error) *Failure {
+	return &Failure{Cause: CauseCluster, Text: err.Error(), err: err}
 }
 
 // Reason is the reason in the cluster's answer; kube.ReasonOther where the failure is not about an answer.
@@ -176,9 +172,9 @@ func (f *Failure) Reason() kube.Reason { return kube.ReasonOf(f.err) }
 
 // overdue is the failure after waiting until the time ran out, with a text about what was waited for. Where the time has
 // not run out, it is the failure of err.
-func overdue(ctx context.Context, where agent.Where, name, text string, err error) error {
+func overdue(ctx context.Context, name, text string, err error) error {
 	if err != nil && ctx.Err() == nil {
-		return asFailure(where, err)
+		return asFailure(err)
 	}
-	return &Failure{Cause: CauseTime, Where: where, Name: name, Text: text, err: ctx.Err()}
+	return &Failure{Cause: CauseTime, Name: name, Text: text, err: ctx.Err()}
 }

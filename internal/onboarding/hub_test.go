@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
@@ -17,10 +16,9 @@ func TestAClusterThatChangesItsTypeLeavesWhatOthersShareOnAHub(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		clusters := onboarding.Clusters{agent.OnHub: cluster}
 		done := map[string]onboarding.Result{}
 		for _, name := range []string{"eu-1", "eu-2"} {
-			of, err := onboarding.Apply(ctx, clusters, onboarding.Wanted{Objects: rendered(t, hubSettings("moved-hub", name))})
+			of, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings("moved-hub", name))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +35,7 @@ func TestAClusterThatChangesItsTypeLeavesWhatOthersShareOnAHub(t *testing.T) {
 			t.Helper()
 			of := hubSettings("moved-hub", name)
 			of.ClusterType = "another"
-			_, err := onboarding.Apply(ctx, clusters, onboarding.Wanted{Objects: rendered(t, of), Records: done[name].Records, UIDs: done[name].UIDs})
+			_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, of), Records: done[name].Records, UID: done[name].UID})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +100,7 @@ func TestADestroyThatDeletesWaitsForWhatAHubHasApplied(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: deleting-hub}\n") // no controller would end it
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		result, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnHub: cluster}, onboarding.Wanted{Objects: rendered(t, hubSettings("deleting-hub", "eu-1"))})
+		result, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings("deleting-hub", "eu-1"))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +128,7 @@ spec: {generators: [], template: {metadata: {}, spec: {project: flotilla, destin
 			"of-type": {"flotilla.dev/environment", "flotilla.dev/cluster-type"},
 			"own":     {"flotilla.dev/environment", "flotilla.dev/cluster"},
 		}}
-		_, err = onboarding.Remove(ctx, onboarding.Clusters{agent.OnHub: hub}, onboarding.Removal{Name: "eu-1", Records: result.Records, UIDs: result.UIDs, Delete: true})
+		_, err = onboarding.Remove(ctx, hub, onboarding.Removal{Name: "eu-1", Records: result.Records, UID: result.UID, Delete: true})
 		if err != nil {
 			t.Error(err)
 		}
@@ -152,14 +150,14 @@ func TestACertificateOnAHubGoesWithTheLastCluster(t *testing.T) {
 		for _, name := range []string{"eu-1", "eu-2"} {
 			of := hubSettings("certificate-hub", name)
 			of.Credentials.CACertificates = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
-			result, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnHub: cluster}, onboarding.Wanted{Objects: rendered(t, of)})
+			result, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, of)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UIDs: result.UIDs, Delete: true}
+			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UID: result.UID, Delete: true}
 		}
 		for i, name := range []string{"eu-1", "eu-2"} {
-			if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnHub: generating{Cluster: cluster}}, removals[name]); err != nil {
+			if _, err := onboarding.Remove(ctx, generating{Cluster: cluster}, removals[name]); err != nil {
 				t.Error(err)
 			}
 			data, _ := server.Get(t, "v1", "ConfigMap", "certificate-hub", "argocd-tls-certs-cm").Object["data"].(map[string]any)

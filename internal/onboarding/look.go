@@ -46,20 +46,19 @@ type LookOptions struct {
 	Records []Record
 }
 
-// LookAt reads the objects that are for one cluster and applies them as a dry run. It changes nothing. An error is one
+// LookAt reads objects and applies them as a dry run. It changes nothing. An error is one
 // of the cluster as a whole; what the cluster says about one object is in Seen.Err.
-func LookAt(ctx context.Context, cluster Cluster, where agent.Where, objects []agent.Object, options LookOptions) (Look, error) {
-	objects = objectsOn(objects, where)
-	identity, err := Identify(ctx, cluster, options.Known, recordsOn(options.Records, where))
+func LookAt(ctx context.Context, cluster Cluster, objects []agent.Object, options LookOptions) (Look, error) {
+	identity, err := Identify(ctx, cluster, options.Known, options.Records)
 	if err != nil {
-		return Look{}, asFailure(where, err)
+		return Look{}, asFailure(err)
 	}
 	seen, errs := make([]Seen, len(objects)), make([]error, len(objects))
 	kube.Each(len(objects), func(i int) { seen[i], errs[i] = lookAt(ctx, cluster, &objects[i], identity.Mark, options) })
 	look := Look{Identity: identity, Seen: make(map[agent.ID]Seen, len(objects))}
 	for i := range objects {
 		if errs[i] != nil {
-			return Look{}, asFailure(where, errs[i])
+			return Look{}, asFailure(errs[i])
 		}
 		look.Seen[objects[i].ID()] = seen[i]
 	}
@@ -143,15 +142,4 @@ func isDrift(live *unstructured.Unstructured, conflicts []kube.Conflict) bool {
 		return false
 	}
 	return !slices.ContainsFunc(conflicts, func(c kube.Conflict) bool { return !c.Updated && c.Manager != kube.FieldManager })
-}
-
-// objectsOn returns the objects that are for one cluster.
-func objectsOn(objects []agent.Object, where agent.Where) []agent.Object {
-	var there []agent.Object
-	for _, object := range objects {
-		if object.Where == where {
-			there = append(there, object)
-		}
-	}
-	return there
 }

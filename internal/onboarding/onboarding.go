@@ -27,7 +27,7 @@ type Cluster interface {
 
 // Record is an object that was applied to a cluster, in the form in which the state keeps it.
 type Record struct {
-	Where      agent.Where `json:"where"`
+	OnHub      bool        `json:"on_hub,omitempty"`
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
 	Namespace  string      `json:"namespace,omitempty"`
@@ -53,16 +53,16 @@ func (r *Record) Ref() kube.Ref {
 	return kube.Ref{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// ID is the identity of the object among those on all clusters.
+// ID is the identity of the object.
 func (r *Record) ID() agent.ID {
-	return agent.ID{Where: r.Where, Group: r.Ref().Group(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	return agent.ID{OnHub: r.OnHub, Group: r.Ref().Group(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // RecordOf is the record of an object that has not been applied yet: without UID and Created.
 func RecordOf(object *agent.Object) Record {
 	ref := kube.RefOf(object.Unstructured)
 	return Record{
-		Where: object.Where, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+		OnHub: object.OnHub, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
 		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Merged: object.Merged, Type: object.GetLabels()[typeLabel], Environment: object.Environment,
 	}
 }

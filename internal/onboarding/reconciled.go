@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
@@ -36,7 +35,7 @@ func withGroup(ref kube.Ref) kube.Ref {
 func (r *remover) collect(ctx context.Context, roots []liveRecord) (*reconciled, error) {
 	b := &reconciled{all: map[kube.Ref]bool{}}
 	for _, root := range roots {
-		if root.Where != agent.OnCluster {
+		if root.OnHub {
 			continue
 		}
 		if err := r.follow(ctx, root.live, b, 0); err != nil {
@@ -265,7 +264,7 @@ func (r *remover) untilAllGone(ctx context.Context, b *reconciled) error {
 		for i := range left {
 			names[i] = left[i].String()
 		}
-		return overdue(ctx, agent.OnCluster, names[0], "what the agent had applied is still there: "+wording.List(names, wording.Named), err)
+		return overdue(ctx, names[0], "what the agent had applied is still there: "+wording.List(names, wording.Named), err)
 	}
 	return nil
 }

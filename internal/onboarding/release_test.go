@@ -37,8 +37,8 @@ stringData: {others: theirs}
 		if data()["flotilla-token"] == nil {
 			t.Fatalf("the Secret has %v", data())
 		}
-		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs}
-		if notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal); err != nil || len(notes) > 0 {
+		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
+		if notes, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		if left := data(); len(left) != 1 || left["others"] == nil {
@@ -68,8 +68,8 @@ stringData: {others: theirs}
 		if len(data()) != 2 {
 			t.Fatalf("the Secret has %d entries", len(data()))
 		}
-		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs}
-		if notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal); err != nil || len(notes) > 0 {
+		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
+		if notes, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		if left := data(); len(left) != 1 || left["others"] == nil {

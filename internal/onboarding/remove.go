@@ -23,73 +23,38 @@ type Removal struct {
 	Name string
 
 	Records []Record
-	// UIDs identify the clusters that the records are about. A cluster with another uid is not touched.
-	UIDs map[agent.Where]string
+	// UID identifies the cluster that the records are about. A cluster with another uid is left as it is.
+	UID string
 	// Delete also removes the agent itself, and all that it has applied. Otherwise everything keeps running, and only
 	// the objects that follow the folders and the credentials are removed.
 	Delete bool
 }
 
-// Remove removes an agent's objects, those on the hub first. The notes are sentences about what was not removed, and why.
-func Remove(ctx context.Context, clusters Clusters, removal Removal) (notes []string, err error) {
-	for _, where := range slices.Backward(applyOrder) {
-		cluster := clusters[where]
-		if cluster == nil {
-			continue
-		}
-		records := recordsOn(removal.Records, where)
-		identity, err := Identify(ctx, cluster, removal.UIDs[where], records)
-		if err != nil {
-			return notes, asFailure(where, err)
-		}
-		if known := removal.UIDs[where]; known != "" && known != identity.UID {
-			notes = append(notes, "another cluster has taken its place, and nothing on that one is touched")
-			continue
-		}
-		r := &remover{cluster: cluster, mark: identity.Mark, name: removal.Name, removeAll: removal.Delete}
-		if err := r.remove(ctx, records); err != nil {
-			return append(notes, r.notes...), asFailure(where, err)
-		}
-		notes = append(notes, r.notes...)
+// Remove removes an agent's objects. The notes are sentences about what was not removed, and why.
+func Remove(ctx context.Context, cluster Cluster, removal Removal) (notes []string, err error) {
+	identity, err := Identify(ctx, cluster, removal.UID, removal.Records)
+	if err != nil {
+		return nil, asFailure(err)
 	}
-	return notes, nil
-}
-
-func recordsOn(records []Record, where agent.Where) []Record {
-	var found []Record
-	for i := range records {
-		if records[i].Where == where {
-			found = append(found, records[i])
-		}
+	if removal.UID != "" && removal.UID != identity.UID {
+		return []string{"another cluster has taken its place, and nothing on that one is touched"}, nil
 	}
-	return found
+	r := &remover{cluster: cluster, mark: identity.Mark, name: removal.Name, removeAll: removal.Delete}
+	err = r.remove(ctx, removal.Records)
+	return r.notes, asFailure(err)
 }
 
 // removeFormer removes the objects of the last apply that are not wanted any more. What they have applied on the
 // cluster stays, since another object may follow the same folders now.
-func removeFormer(ctx context.Context, clusters Clusters, wanted Wanted, looks map[agent.Where]Look) (notes []string, err error) {
-	objects := byID(wanted.Objects)
-	for _, where := range applyOrder {
-		cluster := clusters[where]
-		if cluster == nil || wanted.UIDs[where] == "" || wanted.UIDs[where] != looks[where].UID {
-			continue
-		}
-		var former []Record
-		for _, record := range recordsOn(wanted.Records, where) {
-			if _, stays := objects[record.ID()]; !stays {
-				former = append(former, record)
-			}
-		}
-		if len(former) == 0 {
-			continue
-		}
-		r := &remover{cluster: cluster, mark: looks[where].Mark, name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
-		err := r.remove(ctx, former)
-		if notes = append(notes, r.notes...); err != nil {
-			return notes, asFailure(where, err)
-		}
+func removeFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look) (notes []string, err error) {
+	if wanted.UID == "" || wanted.UID != look.UID {
+		return nil, nil
 	}
-	return notes, nil
+	objects := byID(wanted.Objects)
+	former := slices.DeleteFunc(slices.Clone(wanted.Records), func(record Record) bool { return objects[record.ID()] != nil })
+	r := &remover{cluster: cluster, mark: look.Mark, name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
+	err = r.remove(ctx, former)
+	return r.notes, asFailure(err)
 }
 
 // nameOf is the label of the cluster that objects are of; "" where none of them has it.
@@ -253,7 +218,7 @@ func (r *remover) releases(record *Record) bool {
 // by its type nor by itself. What ApplicationSets of others apply to it is theirs.
 func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	for _, one := range rest {
-		if one.Where != agent.OnHub || one.live.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || isTerminating(one.live) {
+		if !one.OnHub || one.live.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || isTerminating(one.live) {
 			continue
 		}
 		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{typeLabel: nil, environmentLabel: nil}}}); err != nil {
@@ -273,7 +238,7 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			return len(left) == 0, err
 		})
 		if err != nil {
-			return overdue(ctx, agent.OnHub, "", "what the hub has applied to the cluster is still there: "+wording.List(left, wording.Named), err)
+			return overdue(ctx, "", "what the hub has applied to the cluster is still there: "+wording.List(left, wording.Named), err)
 		}
 	}
 	return nil
@@ -327,7 +292,7 @@ func (r *remover) prepare(ctx context.Context, roots []liveRecord) (*reconciled,
 			err = poll(ctx, func() (bool, error) { return r.generated(ctx, root, change) })
 		}
 		if err != nil {
-			return nil, overdue(ctx, root.Where, id, id+": "+what, err)
+			return nil, overdue(ctx, id, id+": "+what, err)
 		}
 	}
 	return left, nil
@@ -412,7 +377,7 @@ func (r *remover) deleteOne(ctx context.Context, one liveRecord) error {
 		return false, nil
 	})
 	if err != nil {
-		return overdue(ctx, one.Where, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
+		return overdue(ctx, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
 	}
 	return nil
 }

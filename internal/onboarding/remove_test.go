@@ -55,8 +55,8 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 				var did []string
 				short, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
-				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs}
-				_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, removal)
+				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
+				_, err := onboarding.Remove(short, watched{cluster, &did}, removal)
 				if err == nil || !strings.Contains(err.Error(), "was deleted, and is still there (it waits for what has set its finalizers: flotilla.dev/held)") {
 					t.Errorf("the error is %v", err)
 				}
@@ -76,7 +76,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: watched{cluster, &did}}, removal)
+				notes, err := onboarding.Remove(ctx, watched{cluster, &did}, removal)
 				if err != nil || len(notes) > 0 {
 					t.Errorf("the notes are %q: %v", notes, err)
 				}
@@ -89,7 +89,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 				if got := slices.Compact(did); !slices.Equal(got, want) {
 					t.Errorf("it did %q, want %q", got, want)
 				}
-				if again, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, removal); err != nil || len(again) > 0 {
+				if again, err := onboarding.Remove(ctx, cluster, removal); err != nil || len(again) > 0 {
 					t.Errorf("what is gone is %q: %v", again, err)
 				}
 			})
@@ -149,7 +149,7 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 						time.Sleep(100 * time.Millisecond)
 					}
 				}()
-				notes, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs, Delete: true})
+				notes, err := onboarding.Remove(ctx, cluster, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true})
 				<-done
 				if err != nil {
 					t.Fatal(err)
@@ -190,10 +190,10 @@ status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
 `)
 		root := server.Get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", "brought", "flotilla-cluster")
 		server.SetStatus(t, root, map[string]any{"inventory": map[string]any{"entries": []any{map[string]any{"id": "brought_child_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}}}})
-		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UIDs: result.UIDs, Delete: true}
+		removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID, Delete: true}
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		_, err := onboarding.Remove(short, onboarding.Clusters{agent.OnCluster: cluster}, removal)
+		_, err := onboarding.Remove(short, cluster, removal)
 		if want := "what the agent had applied is still there: ConfigMap brought/brought, Kustomization brought/child"; err == nil || err.Error() != want {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
@@ -215,12 +215,11 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		clusters := onboarding.Clusters{agent.OnHub: cluster}
 		removals := map[string]onboarding.Removal{}
 		var shared []kube.Ref
 		for _, name := range []string{"eu-1", "eu-2"} {
 			objects := rendered(t, hubSettings("shared-hub", name))
-			result, err := onboarding.Apply(ctx, clusters, onboarding.Wanted{Objects: objects})
+			result, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +230,7 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 					}
 				}
 			}
-			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UIDs: result.UIDs, Delete: true}
+			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UID: result.UID, Delete: true}
 		}
 		there := func() (count int) {
 			for _, ref := range shared {
@@ -258,12 +257,12 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 		}
 		first := removals["eu-1"]
 		first.Delete = false
-		if notes, err := onboarding.Remove(ctx, clusters, first); err != nil || len(notes) > 0 || there() != len(shared) {
+		if notes, err := onboarding.Remove(ctx, cluster, first); err != nil || len(notes) > 0 || there() != len(shared) {
 			t.Errorf("after the first, of %d shared objects are there %d: %q, %v", len(shared), there(), notes, err)
 		}
 		last := removals["eu-2"]
 		last.Delete = false
-		if notes, err := onboarding.Remove(ctx, clusters, last); err != nil || len(notes) > 0 {
+		if notes, err := onboarding.Remove(ctx, cluster, last); err != nil || len(notes) > 0 {
 			t.Errorf("the notes are %q: %v", notes, err)
 		}
 		free("eu-2")

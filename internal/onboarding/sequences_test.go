@@ -74,7 +74,7 @@ type sequence struct {
 
 	settings agent.Settings
 	records  []onboarding.Record
-	uids     map[agent.Where]string
+	uid      string
 
 	taken   map[kube.Ref]bool   // objects of which another manager has a field with another value
 	foreign map[kube.Ref]string // objects of others, and their versions
@@ -126,7 +126,7 @@ func (s *sequence) run(ctx context.Context) error {
 			s.replace()
 		case 6:
 			s.say("the state is lost")
-			s.records, s.uids = nil, nil
+			s.records, s.uid = nil, ""
 		case 7, 8:
 			s.change()
 		case 9:
@@ -296,7 +296,7 @@ func (s *sequence) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	result, err := onboarding.Apply(ctx, onboarding.Clusters{agent.OnCluster: s.world}, onboarding.Wanted{Objects: objects, Records: s.records, UIDs: s.uids, Force: force})
+	result, err := onboarding.Apply(ctx, s.world, onboarding.Wanted{Objects: objects, Records: s.records, UID: s.uid, Force: force})
 	if inTheWay && !force {
 		s.conflicts++
 		for _, failure := range onboarding.FailuresOf(err) {
@@ -313,7 +313,7 @@ func (s *sequence) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.records, s.uids = result.Records, result.UIDs
+	s.records, s.uid = result.Records, result.UID
 	if force {
 		s.taken = map[kube.Ref]bool{}
 	}
@@ -326,12 +326,11 @@ func (s *sequence) apply(ctx context.Context) error {
 			delete(s.taken, ref)
 		}
 	}
-	look, err := onboarding.LookAt(ctx, s.world, agent.OnCluster, objects, onboarding.LookOptions{})
+	look, err := onboarding.LookAt(ctx, s.world, objects, onboarding.LookOptions{})
 	if err != nil {
 		return err
 	}
-	var drift onboarding.Drift
-	drift.FindDrift(agent.OnCluster, objects, look)
+	drift := onboarding.FindDrift(objects, look)
 	if len(drift.Findings) > 0 {
 		return fmt.Errorf("it has not converged: %v", drift.Findings)
 	}
@@ -364,12 +363,12 @@ func (s *sequence) destroy(ctx context.Context) error {
 	defer cancel()
 	all := s.random.IntN(2) == 0
 	s.say("destroy, with what it brought: %v", all)
-	records, uids := s.records, s.uids
-	s.records, s.uids = nil, nil
-	if _, err := onboarding.Remove(ctx, onboarding.Clusters{agent.OnCluster: s.world}, onboarding.Removal{Name: "store-17", Records: records, UIDs: uids, Delete: all}); err != nil {
+	records, uid := s.records, s.uid
+	s.records, s.uid = nil, ""
+	if _, err := onboarding.Remove(ctx, s.world, onboarding.Removal{Name: "store-17", Records: records, UID: uid, Delete: all}); err != nil {
 		return err
 	}
-	if uids[agent.OnCluster] != s.world.uid {
+	if uid != s.world.uid {
 		return nil // another cluster by now
 	}
 	for i := range records {

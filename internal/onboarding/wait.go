@@ -26,10 +26,10 @@ type Following struct {
 }
 
 // wait waits until the agent runs, has applied the branch's commit, and what is in the folders is ready.
-func (f *Following) wait(ctx context.Context, clusters Clusters, objects []agent.Object) error {
+func (f *Following) wait(ctx context.Context, cluster Cluster, objects []agent.Object) error {
 	var pending []string
 	err := poll(ctx, func() (bool, error) {
-		lives, err := f.lives(ctx, clusters, objects)
+		lives, err := lives(ctx, cluster, objects)
 		if err != nil {
 			return false, err
 		}
@@ -41,7 +41,7 @@ func (f *Following) wait(ctx context.Context, clusters Clusters, objects []agent
 		if err != nil {
 			return false, err
 		}
-		waiting, err := f.behind(ctx, clusters, lives, tip)
+		waiting, err := f.behind(ctx, cluster, objects, lives, tip)
 		if err != nil {
 			return false, err // where the time has run out, pending has what was not ready before
 		}
@@ -49,17 +49,17 @@ func (f *Following) wait(ctx context.Context, clusters Clusters, objects []agent
 		return len(pending) == 0, nil
 	})
 	if err != nil {
-		return overdue(ctx, agent.OnCluster, "", "not ready in time: "+wording.List(pending, wording.Named), err)
+		return overdue(ctx, "", "not ready in time: "+wording.List(pending, wording.Named), err)
 	}
 	return nil
 }
 
 // lives reads the objects, in their order; nil for those that the cluster does not have.
-func (f *Following) lives(ctx context.Context, clusters Clusters, objects []agent.Object) ([]*unstructured.Unstructured, error) {
+func lives(ctx context.Context, cluster Cluster, objects []agent.Object) ([]*unstructured.Unstructured, error) {
 	lives, errs := make([]*unstructured.Unstructured, len(objects)), make([]error, len(objects))
 	kube.Each(len(objects), func(i int) {
 		if object := &objects[i]; object.Reports || object.Part == agent.Root || object.Part == agent.Source {
-			lives[i], errs[i] = clusters[object.Where].Read(ctx, kube.RefOf(object.Unstructured))
+			lives[i], errs[i] = cluster.Read(ctx, kube.RefOf(object.Unstructured))
 		}
 	})
 	for _, err := range errs {
@@ -100,11 +100,11 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 }
 
 // behind says for which folders the cluster has not applied the tip yet, or not with everything ready.
-func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured, tip string) ([]string, error) {
+func (f *Following) behind(ctx context.Context, cluster Cluster, objects []agent.Object, lives []*unstructured.Unstructured, tip string) ([]string, error) {
 	if tip == "" {
 		return []string{"the branch " + f.Location.Branch + " does not exist yet"}, nil
 	}
-	report, contents, err := f.read(ctx, clusters, lives)
+	report, contents, err := f.read(ctx, cluster, objects[0].OnHub, lives)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +134,9 @@ func (f *Following) behind(ctx context.Context, clusters Clusters, lives []*unst
 // read reads two reports: of the objects that follow the folders, and of what is in the folders. Flux needs no second
 // report, since a Kustomization waits for all that it has applied; an Application of Argo CD is healthy before the
 // Applications in its folder are.
-func (f *Following) read(ctx context.Context, clusters Clusters, lives []*unstructured.Unstructured) (report, contents observe.Report, err error) {
-	if hub := clusters[agent.OnHub]; hub != nil {
-		listed, err := listApplications(ctx, hub)
+func (f *Following) read(ctx context.Context, cluster Cluster, onHub bool, lives []*unstructured.Unstructured) (report, contents observe.Report, err error) {
+	if onHub {
+		listed, err := listApplications(ctx, cluster)
 		if err != nil {
 			return report, contents, err
 		}
@@ -146,7 +146,7 @@ func (f *Following) read(ctx context.Context, clusters Clusters, lives []*unstru
 	there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
 	report = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, observe.Listed{Objects: there})
 	if slices.ContainsFunc(there, func(live *unstructured.Unstructured) bool { return live.GetKind() == "Application" }) {
-		listed, err := listApplications(ctx, clusters[agent.OnCluster])
+		listed, err := listApplications(ctx, cluster)
 		if err != nil {
 			return report, contents, err
 		}

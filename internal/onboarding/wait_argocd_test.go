@@ -30,9 +30,8 @@ func TestWaitingForArgoCDIsWaitingForWhatItHasBrought(t *testing.T) {
 		})
 	}
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		clusters := onboarding.Clusters{agent.OnCluster: cluster}
 		wanted := onboarding.Wanted{Objects: objects}
-		if _, err := onboarding.Apply(ctx, clusters, wanted); err != nil {
+		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
 			t.Error(err)
 		}
 		server.Apply(t, `
@@ -58,18 +57,17 @@ spec: {project: default, destination: {namespace: web}, source: {repoURL: "https
 			}
 			return commit, nil
 		}
-		_, err := onboarding.Apply(limited, clusters, wanted)
+		_, err := onboarding.Apply(limited, cluster, wanted)
 		if err == nil || !strings.Contains(err.Error(), "Application waited-for/web is progressing") {
 			t.Errorf("what is not ready is not waited for: %v", err)
 		}
 		health("web", "Healthy")
-		if _, err := onboarding.Apply(ctx, clusters, wanted); err != nil {
+		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
 			t.Errorf("what is ready is waited for: %v", err)
 		}
 		// Nothing makes these Applications, so that rights on what makes some are not needed; those on Applications are.
 		for denied, isEnough := range map[string]bool{"applicationsets": true, "applications": false} {
-			clusters[agent.OnCluster] = deniedList{cluster, denied}
-			if _, err := onboarding.Apply(ctx, clusters, wanted); (err == nil) != isEnough {
+			if _, err := onboarding.Apply(ctx, deniedList{cluster, denied}, wanted); (err == nil) != isEnough {
 				t.Errorf("without the right to list %s: %v", denied, err)
 			}
 		}

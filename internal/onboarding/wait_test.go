@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
@@ -29,7 +28,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		_, err := onboarding.Apply(short, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
+		_, err := onboarding.Apply(short, cluster, wanted)
 		if failures := onboarding.FailuresOf(err); len(failures) != 1 || failures[0].Cause != onboarding.CauseTime || !strings.HasPrefix(err.Error(), "not ready in time: GitRepository followed/flotilla ") {
 			t.Errorf("the error is %v", err)
 		}
@@ -56,7 +55,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 		revision("2222222222222222222222222222222222222222")
 		short, cancel = context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		_, err = onboarding.Apply(short, onboarding.Clusters{agent.OnCluster: cluster}, wanted)
+		_, err = onboarding.Apply(short, cluster, wanted)
 		if err == nil || !strings.Contains(err.Error(), "folder store: commit 1111111 has not been applied yet") {
 			t.Errorf("at another commit the error is %v", err)
 		}

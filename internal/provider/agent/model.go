@@ -28,8 +28,9 @@ import (
 
 // agentPrivate is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
 type agentPrivate struct {
-	Records []onboarding.Record    `json:"records,omitempty"`
-	UIDs    map[agent.Where]string `json:"uids,omitempty"`
+	Records []onboarding.Record `json:"records,omitempty"`
+	// UID is that of the cluster that has the objects.
+	UID string `json:"uid,omitempty"`
 	// Shape lists the credentials that were given, by their paths: never a value.
 	Shape []string         `json:"shape,omitempty"`
 	Drift onboarding.Drift `json:"drift,omitzero"`
@@ -44,7 +45,7 @@ type appliedObject struct {
 }
 
 func (m *agentPrivate) identityOf(record *onboarding.Record) appliedObject {
-	return appliedObject{m.UIDs[record.Where], record.ID()}
+	return appliedObject{m.UID, record.ID()}
 }
 
 // clusterAccess says how a cluster is reached, without credentials.
@@ -365,11 +366,4 @@ func credentialsIn(secrets map[string]any) []string {
 	walk("", secrets)
 	slices.Sort(hidden)
 	return slices.Compact(hidden)
-}
-
-// target is a cluster that an agent's objects are for.
-type target struct {
-	where   agent.Where
-	name    string
-	cluster kube.Cluster
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -58,68 +59,49 @@ func (t *agentTask) render(settings agent.Settings) ([]agent.Object, []agent.Pro
 	return t.connection.Agents.Render(settings)
 }
 
-// names returns the names of the cluster and of its hub, with the attributes that have them.
-func (t *agentTask) names() []struct {
-	where     agent.Where
-	attribute string
-	name      types.String
-} {
-	type named = struct {
-		where     agent.Where
-		attribute string
-		name      types.String
-	}
+// target is the cluster that has the objects, or is to have them: the cluster itself, or its hub. It also returns the
+// attribute with its name.
+func (t *agentTask) target() (attribute string, name types.String) {
 	if t.model.isOnHub() {
-		return []named{{agent.OnHub, "hub", t.model.Hub}}
+		return "hub", t.model.Hub
 	}
-	return []named{{agent.OnCluster, "cluster", t.model.Cluster}}
+	return "cluster", t.model.Cluster
 }
 
-// targets returns the clusters. waits is true where one of them cannot be asked yet; missing are the attributes with a
-// cluster that the provider does not have.
-func (t *agentTask) targets() (targets []target, waits bool, missing []string) {
-	settings := t.clusters()
-	for _, one := range t.names() {
-		name := one.name.ValueString()
-		switch {
-		case settings == nil || settings.Unknown || one.name.IsUnknown() || settings.Waiting[name]:
-			waits = true
-		default:
-			cluster, known := settings.Known[name]
-			if !known {
-				missing = append(missing, one.attribute)
-				continue
-			}
-			targets = append(targets, target{one.where, name, cluster})
-		}
+func (t *agentTask) targetName() string {
+	_, name := t.target()
+	return name.ValueString()
+}
+
+func (t *agentTask) targetPath() path.Path {
+	attribute, _ := t.target()
+	return path.Root(attribute)
+}
+
+// access says whether the target can be asked: not where it is not known yet how, nor where the provider's clusters do
+// not have it.
+func (t *agentTask) access() (waits, missing bool) {
+	settings, name := t.clusters(), t.targetName()
+	if _, isUnknown := t.target(); settings == nil || settings.Unknown || isUnknown.IsUnknown() || settings.Waiting[name] {
+		return true, false
 	}
-	return targets, waits, missing
+	_, known := settings.Known[name]
+	return false, !known
 }
 
 // addMissing reports that the provider does not have a cluster.
-func (t *agentTask) addMissing(attributes []string) {
+func (t *agentTask) addMissing() {
 	known := slices.Sorted(maps.Keys(t.clusters().Known))
-	for _, one := range t.names() {
-		if name := one.name.ValueString(); slices.Contains(attributes, one.attribute) {
-			t.diagnostics.AddAttributeError(path.Root(one.attribute), "Provider does not know this cluster", fmt.Sprintf(
-				"The provider's clusters has no entry %q%s", name, orFullStop(fleet.DidYouMean(name, known))))
-		}
-	}
-}
-
-func orFullStop(text string) string {
-	if text == "" {
-		return "."
-	}
-	return text
+	t.diagnostics.AddAttributeError(t.targetPath(), "Provider does not know this cluster", fmt.Sprintf(
+		"The provider's clusters has no entry %q%s", t.targetName(), cmp.Or(fleet.DidYouMean(t.targetName(), known), ".")))
 }
 
 // plan sets the computed attributes.
 func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentPrivate) {
 	m := t.model
-	targets, waits, missing := t.targets()
-	if len(missing) > 0 && !waits {
-		t.addMissing(missing)
+	waits, missing := t.access()
+	if missing {
+		t.addMissing()
 	}
 	secrets := m.secrets(t.diagnostics)
 	given, known := m.settingsWith(secrets, t.clusters(), t.diagnostics)
@@ -148,10 +130,8 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentPr
 		before = &agentPrivate{}
 	}
 	lines := onboarding.Changes(former, after, before.Drift.Findings, before.Records)
-	for _, where := range slices.Sorted(maps.Keys(before.Drift.Clusters)) {
-		if known := before.UIDs[where]; known != "" && known != before.Drift.Clusters[where] {
-			lines = []string{fmt.Sprintf("cluster %q was replaced by another one: everything is applied again", t.nameOf(where))}
-		}
+	if seen := before.Drift.UID; seen != "" && before.UID != "" && seen != before.UID {
+		lines = []string{fmt.Sprintf("cluster %q was replaced by another one: everything is applied again", t.targetName())}
 	}
 	if former != nil && !m.SecretsVersion.Equal(prior.SecretsVersion) {
 		lines = append(lines, "credentials_wo is applied again")
@@ -162,7 +142,7 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentPr
 	}
 	m.Changes, m.Found, m.Objects = tfvalue.Texts(lines), types.ListUnknown(types.StringType), objectsValue(after, nil)
 	if !waits {
-		t.try(ctx, targets, tried, secrets)
+		t.try(ctx, tried, secrets)
 	}
 }
 
@@ -184,22 +164,13 @@ func (t *agentTask) checkTwice(objects []agent.Object) {
 			continue
 		}
 		id := object.ID()
-		if _, isPlanned := t.connection.PlannedRoots.LoadOrStore(plannedRoot{t.nameOf(id.Where), id}, nil); isPlanned {
+		if _, isPlanned := t.connection.PlannedRoots.LoadOrStore(plannedRoot{t.targetName(), id}, nil); isPlanned {
 			t.diagnostics.AddAttributeError(path.Root("name"), "Two agents have the same name", fmt.Sprintf(
 				"Another flotilla_agent of this configuration has the same cluster, namespace and name, and with them %s on cluster %q. "+
-					"Remove one of the two, or give it another name.", id, t.nameOf(id.Where)))
+					"Remove one of the two, or give it another name.", id, t.targetName()))
 			return
 		}
 	}
-}
-
-func (t *agentTask) nameOf(where agent.Where) string {
-	for _, one := range t.names() {
-		if one.where == where {
-			return one.name.ValueString()
-		}
-	}
-	return ""
 }
 
 // rendered returns the objects of a model, with placeholders for its credentials; nil where they cannot be rendered.
@@ -225,20 +196,15 @@ func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding
 	return types.MapValueMust(types.StringType, values)
 }
 
-// try tries the objects on the clusters by a dry run, and reports what would be refused. It sets no attribute.
-func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.Object, secrets map[string]any) {
+// try tries the objects on the cluster by a dry run, and reports what would be refused. It sets no attribute.
+func (t *agentTask) try(ctx context.Context, objects []agent.Object, secrets map[string]any) {
 	ctx, cancel := timeouts.Decode(t.model.Timeouts, t.diagnostics).During(ctx, timeouts.Read)
 	defer cancel()
 	var failures onboarding.Failures
-	err := connect(ctx, targets, t.asking(lookDeadline), hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
-		for _, one := range targets {
-			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{Force: t.model.Force.ValueBool()})
-			if err != nil {
-				return err
-			}
-			failures = append(failures, onboarding.FindFailures(one.where, objects, look)...)
-		}
-		return nil
+	err := t.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) error {
+		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{Force: t.model.Force.ValueBool()})
+		failures = onboarding.FindFailures(objects, look)
+		return err
 	})
 	for _, failure := range append(failures, onboarding.FailuresOf(err)...) {
 		switch {
@@ -247,7 +213,7 @@ func (t *agentTask) try(ctx context.Context, targets []target, objects []agent.O
 			t.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
 				t.sentence(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
 		case isAway(failure):
-			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be reached", t.sentence(failure)+" The plan was not tried on the cluster.")
+			t.diagnostics.AddAttributeWarning(t.targetPath(), "Cluster cannot be reached", t.sentence(failure)+" The plan was not tried on the cluster.")
 		default:
 			t.addFailure(failure)
 		}
@@ -263,16 +229,9 @@ func isAway(failure *onboarding.Failure) bool {
 	return failure.Cause == onboarding.CauseTime
 }
 
-func (t *agentTask) attributeOf(failure *onboarding.Failure) string {
-	if failure.Where == agent.OnHub {
-		return "hub"
-	}
-	return "cluster"
-}
-
 // sentence is the text of a failure as a sentence, with the name of the cluster.
 func (t *agentTask) sentence(failure *onboarding.Failure) string {
-	return fmt.Sprintf("Cluster %q: %s", t.nameOf(failure.Where), fullStop(failure.Text))
+	return fmt.Sprintf("Cluster %q: %s", t.targetName(), fullStop(failure.Text))
 }
 
 func fullStop(text string) string {
@@ -284,7 +243,7 @@ func fullStop(text string) string {
 
 // addFailure reports a failure at its attribute.
 func (t *agentTask) addFailure(failure *onboarding.Failure) {
-	at, text := path.Root(t.attributeOf(failure)), t.sentence(failure)
+	at, text := t.targetPath(), t.sentence(failure)
 	switch failure.Cause {
 	case onboarding.CauseForeign:
 		t.diagnostics.AddAttributeError(path.Root("force"), "Object has another manager",
@@ -315,33 +274,19 @@ func (t *agentTask) addError(err error) {
 	}
 }
 
-// asking returns the options for asking clusters within a deadline.
-func (t *agentTask) asking(deadline time.Duration) kube.Options {
-	options := kube.Options{Deadline: deadline}
-	if t.connection != nil {
-		options.UserAgent = connection.UserAgent(t.connection.Release)
-	}
-	return options
-}
-
-// connect connects to the clusters, one after the other, and removes the hidden texts from all errors.
-func connect(
-	ctx context.Context, targets []target, options kube.Options, hidden []string, clusters onboarding.Clusters, do func(ctx context.Context, clusters onboarding.Clusters) error,
-) error {
-	if len(targets) == 0 {
-		return do(ctx, clusters)
-	}
-	first := targets[0]
+// connect connects to the target, and removes the hidden texts from all errors.
+func (t *agentTask) connect(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, cluster onboarding.Cluster) error) error {
 	var inner error
-	answer := kube.Ask(ctx, map[string]kube.Cluster{first.name: first.cluster}, options,
+	name := t.targetName()
+	options := kube.Options{Deadline: deadline, UserAgent: connection.UserAgent(t.connection.Release)}
+	answer := kube.Ask(ctx, map[string]kube.Cluster{name: t.connection.Clusters.Known[name]}, options,
 		func(ctx context.Context, _ string, client *kube.Client) (struct{}, error) {
 			client.Hide(hidden...)
-			clusters[first.where] = client
-			inner = connect(ctx, targets[1:], options, hidden, clusters, do)
+			inner = do(ctx, client)
 			return struct{}{}, nil
-		})[first.name]
+		})[name]
 	if answer.Err != nil {
-		return onboarding.NewFailure(first.where, answer.Err)
+		return onboarding.NewFailure(answer.Err)
 	}
 	return inner
 }
@@ -354,15 +299,15 @@ func remaining(ctx context.Context) time.Duration {
 	return time.Hour
 }
 
-// apply applies the objects to the clusters, and sets the computed attributes.
+// apply applies the objects to the cluster, and sets the computed attributes.
 func (t *agentTask) apply(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := t.model
 	secrets := m.secrets(t.diagnostics)
 	settings, known := m.settingsWith(secrets, t.clusters(), t.diagnostics)
-	targets, waits, missing := t.targets()
+	waits, missing := t.access()
 	switch {
-	case len(missing) > 0:
-		t.addMissing(missing)
+	case missing:
+		t.addMissing()
 	case waits:
 		t.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known",
 			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created before this resource.")
@@ -378,14 +323,14 @@ func (t *agentTask) apply(ctx context.Context, before *agentPrivate) *agentPriva
 	}
 	order := onboarding.Wanted{Objects: objects, Force: m.Force.ValueBool()}
 	if before != nil {
-		order.Records, order.UIDs = before.Records, before.UIDs
+		order.Records, order.UID = before.Records, before.UID
 	}
 	if m.Wait.ValueBool() {
 		order.Following = t.following(settings)
 	}
 	var done onboarding.Result
-	err := connect(ctx, targets, t.asking(remaining(ctx)), hiddenIn(secrets, objects), onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
-		done, err = onboarding.Apply(ctx, clusters, order)
+	err := t.connect(ctx, remaining(ctx), hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) (err error) {
+		done, err = onboarding.Apply(ctx, cluster, order)
 		return err
 	})
 	if err != nil {
@@ -393,7 +338,7 @@ func (t *agentTask) apply(ctx context.Context, before *agentPrivate) *agentPriva
 		return nil
 	}
 	t.warnOf(done.Notes)
-	after := &agentPrivate{Records: done.Records, UIDs: done.UIDs, Shape: shapeOf(secrets)}
+	after := &agentPrivate{Records: done.Records, UID: done.UID, Shape: shapeOf(secrets)}
 	if m.isOnHub() {
 		after.Reached = accessOf(t.clusters(), m.Cluster.ValueString())
 	}
@@ -446,8 +391,7 @@ func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 func (t *agentTask) refresh(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := t.model
 	after := *before
-	targets, waits, missing := t.targets()
-	if waits || len(missing) > 0 || len(before.Records) == 0 {
+	if waits, missing := t.access(); waits || missing || len(before.Records) == 0 {
 		return &after
 	}
 	objects := t.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
@@ -455,31 +399,24 @@ func (t *agentTask) refresh(ctx context.Context, before *agentPrivate) *agentPri
 		return &after
 	}
 	var drift onboarding.Drift
-	err := connect(ctx, targets, t.asking(min(lookDeadline, remaining(ctx))), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) error {
-		for _, one := range targets {
-			look, err := onboarding.LookAt(ctx, clusters[one.where], one.where, objects, onboarding.LookOptions{
-				Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UIDs[one.where], Records: before.Records,
-			})
-			if err != nil {
-				return err
-			}
-			drift.FindDrift(one.where, objects, look)
-		}
-		return nil
+	err := t.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, cluster onboarding.Cluster) error {
+		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{
+			Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UID, Records: before.Records,
+		})
+		drift = onboarding.FindDrift(objects, look)
+		return err
 	})
 	if err != nil {
 		for _, failure := range onboarding.FailuresOf(err) {
-			t.diagnostics.AddAttributeWarning(path.Root(t.attributeOf(failure)), "Cluster cannot be reached",
+			t.diagnostics.AddAttributeWarning(t.targetPath(), "Cluster cannot be reached",
 				t.sentence(failure)+" The state keeps what was applied last.")
 		}
 		return &after
 	}
-	// What is as it was applied is not kept: the state stays what it is, and a refresh reports nothing.
-	maps.DeleteFunc(drift.Clusters, func(where agent.Where, uid string) bool { return uid == before.UIDs[where] })
-	after.Drift = onboarding.Drift{}
-	if len(drift.Clusters) > 0 || len(drift.Findings) > 0 {
-		after.Drift = drift
-	}
 	m.Objects = objectsValue(objects, drift.Findings)
+	if drift.UID == before.UID && len(drift.Findings) == 0 {
+		drift = onboarding.Drift{} // what is as it was applied is not kept: the state stays what it is, and a refresh reports nothing
+	}
+	after.Drift = drift
 	return &after
 }

@@ -5,20 +5,18 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/path"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// remove removes the applied objects from the clusters. A cluster that the provider's clusters do not name any more is
+// remove removes the applied objects from the cluster. A cluster that the provider's clusters do not name any more is
 // gone; one that cannot be reached may be there with its agent and its credentials, so that is an error, unless
 // on_unreachable says to forget it.
 func (t *agentTask) remove(ctx context.Context, before *agentPrivate) {
 	m := t.model
-	targets, waits, missing := t.targets()
+	waits, missing := t.access()
 	records := before.Records
 	if len(records) == 0 {
 		objects := t.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
@@ -26,22 +24,21 @@ func (t *agentTask) remove(ctx context.Context, before *agentPrivate) {
 			records = append(records, onboarding.RecordOf(&objects[i]))
 		}
 	}
-	named := t.names()[0]
 	switch {
-	case len(missing) > 0:
-		t.warnForgotten(fmt.Sprintf("The provider's clusters do not name cluster %q any more.", named.name.ValueString()), records)
+	case missing:
+		t.warnForgotten(fmt.Sprintf("The provider's clusters do not name cluster %q any more.", t.targetName()), records)
 		return
 	case waits && t.forgets():
-		t.warnForgotten(fmt.Sprintf("It is not known yet how cluster %q is reached.", named.name.ValueString()), records)
+		t.warnForgotten(fmt.Sprintf("It is not known yet how cluster %q is reached.", t.targetName()), records)
 		return
 	case waits:
-		t.addUnreachable(named.attribute, fmt.Sprintf("It is not known yet how cluster %q is reached.", named.name.ValueString()))
+		t.addUnreachable(fmt.Sprintf("It is not known yet how cluster %q is reached.", t.targetName()))
 		return
 	}
-	removal := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UIDs: before.UIDs, Delete: m.OnDestroy.ValueString() == "delete"}
+	removal := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UID: before.UID, Delete: m.OnDestroy.ValueString() == "delete"}
 	var notes []string
-	err := connect(ctx, targets, t.asking(remaining(ctx)), nil, onboarding.Clusters{}, func(ctx context.Context, clusters onboarding.Clusters) (err error) {
-		notes, err = onboarding.Remove(ctx, clusters, removal)
+	err := t.connect(ctx, remaining(ctx), nil, func(ctx context.Context, cluster onboarding.Cluster) (err error) {
+		notes, err = onboarding.Remove(ctx, cluster, removal)
 		return err
 	})
 	t.warnOf(notes)
@@ -52,7 +49,7 @@ func (t *agentTask) remove(ctx context.Context, before *agentPrivate) {
 		case t.forgets() && (failure.Reason() == kube.ReasonUnreachable || failure.Reason() == kube.ReasonTimeout):
 			t.warnForgotten(t.sentence(failure), records)
 		default:
-			t.addUnreachable(t.attributeOf(failure), t.sentence(failure))
+			t.addUnreachable(t.sentence(failure))
 		}
 	}
 }
@@ -61,8 +58,8 @@ func (t *agentTask) remove(ctx context.Context, before *agentPrivate) {
 func (t *agentTask) forgets() bool { return t.model.OnUnreachable.ValueString() == forgetCluster }
 
 // addUnreachable reports that a destroy has not reached a cluster, and what to do about it.
-func (t *agentTask) addUnreachable(attribute, why string) {
-	t.diagnostics.AddAttributeError(path.Root(attribute), "Cluster cannot be reached", why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
+func (t *agentTask) addUnreachable(why string) {
+	t.diagnostics.AddAttributeError(t.targetPath(), "Cluster cannot be reached", why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
 		"there nor from the state. Try again when the cluster can be reached. If it does not exist any more, take it out of the provider's clusters. To give up its agent as "+
 		"it is, use `terraform state rm`, or a removed block with destroy = false. For clusters that come and go, apply on_unreachable = \"forget\" before the destroy.")
 }
@@ -84,5 +81,5 @@ func (t *agentTask) warnForgotten(why string, records []onboarding.Record) {
 	if len(credentials) > 0 {
 		text += " Revoke the credentials in " + wording.List(credentials, wording.Named) + "."
 	}
-	t.diagnostics.AddAttributeWarning(path.Root(t.names()[0].attribute), "Cluster is given up", text)
+	t.diagnostics.AddAttributeWarning(t.targetPath(), "Cluster is given up", text)
 }
