@@ -8,6 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // The kinds of Git hosts that agents can report to.
@@ -144,7 +145,7 @@ func (r *renderer) fluxFeedback() {
 	r.mark(r.add(Feedback, api, "Alert", s.Namespace, name, map[string]any{"spec": map[string]any{
 		"providerRef": map[string]any{"name": name}, "eventSeverity": "info", "eventSources": sources,
 		// As long as nothing is assigned to a cluster, it may have no folder of its own.
-		"exclusionList": []any{observe.NoFolderFlux},
+		"exclusionList": []any{reconciler.NoFolderFlux},
 	}}))
 }
 

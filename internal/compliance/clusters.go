@@ -21,7 +21,7 @@ func kindsOf(name string) []reconciler.Kind {
 }
 
 // askClusters asks every cluster of the fleet that the provider knows.
-func askClusters(ctx context.Context, from *Clusters, at observe.Location, q *Question, answer *Answer) map[string]observe.Report {
+func askClusters(ctx context.Context, from *Clusters, at reconciler.Location, q *Question, answer *Answer) map[string]observe.Report {
 	clusters := q.Clusters
 	found := map[string]observe.Report{}
 	reach := map[string]kube.Cluster{}
@@ -59,7 +59,7 @@ func askClusters(ctx context.Context, from *Clusters, at observe.Location, q *Qu
 }
 
 // askHub asks one cluster about all others.
-func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[string]Cluster) map[string]observe.Report {
+func askHub(ctx context.Context, from *Hub, at reconciler.Location, clusters map[string]Cluster) map[string]observe.Report {
 	found := map[string]observe.Report{}
 	all := func(reason string) map[string]observe.Report {
 		for name := range clusters {
@@ -71,7 +71,7 @@ func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[st
 		return all(fmt.Sprintf("the connection to the hub %q is not known yet", from.Name))
 	}
 	answers := kube.Ask(ctx, map[string]kube.Cluster{from.Name: from.Reach}, from.Options,
-		func(ctx context.Context, _ string, client *kube.Client) (observe.Listed, error) {
+		func(ctx context.Context, _ string, client *kube.Client) (reconciler.Answer, error) {
 			return list(ctx, client, reconciler.Hub().Listed())
 		})
 	answered := answers[from.Name]
@@ -87,8 +87,8 @@ func askHub(ctx context.Context, from *Hub, at observe.Location, clusters map[st
 
 // list reads all objects of an agent. Kinds that the cluster does not have, or does not let us read, are in
 // Unlisted.
-func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (observe.Listed, error) {
-	listed := observe.Listed{Unlisted: map[string]string{}}
+func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (reconciler.Answer, error) {
+	listed := reconciler.Answer{Unlisted: map[string]string{}}
 	var forbidden error
 	asked := make([]kube.Kind, len(kinds))
 	for i, kind := range kinds {
@@ -101,14 +101,14 @@ func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (ob
 			forbidden = err
 			listed.Unlisted[kind.Kind] = err.Error()
 		case err != nil:
-			return observe.Listed{}, err
+			return reconciler.Answer{}, err
 		case !found.Served:
 			listed.Unlisted[kind.Kind] = "the cluster has no " + kind.Resource + "." + kind.Group
 		}
 		listed.Objects = append(listed.Objects, found.Items...)
 	}
 	if len(listed.Unlisted) == len(kinds) && forbidden != nil {
-		return observe.Listed{}, forbidden
+		return reconciler.Answer{}, forbidden
 	}
 	return listed, nil
 }

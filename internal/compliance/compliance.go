@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -187,7 +188,7 @@ func folders(q *Question, written delivery.Written) []observe.Folder {
 			folder.Changed = record.Changed.UTC()
 		}
 		for _, object := range record.Objects {
-			folder.Objects = append(folder.Objects, observe.ObjectName(object))
+			folder.Objects = append(folder.Objects, reconciler.ObjectName(object))
 		}
 		all = append(all, folder)
 	}
@@ -258,7 +259,7 @@ func collect(ctx context.Context, repository Repository, q *Question, answer *An
 			}
 		}
 	}
-	location := observe.Location(q.Owner.Location)
+	location := reconciler.Location(q.Owner.Location)
 	if from := q.Feedback.Clusters; from != nil {
 		take(askClusters(ctx, from, location, q, answer))
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
@@ -124,7 +123,7 @@ func checkLink(t *testing.T, kind *reconciler.Kind, reference reconciler.Referen
 		t.Helper()
 		changed := slices.Clone(listed)
 		changed = slices.Replace(changed, at, at+1, change(listed[at].DeepCopy())...)
-		if got := judgedListed(t, observe.Listed{Objects: changed, Unlisted: unlisted}); got.Verdict != want || !strings.Contains(got.Message, reason) {
+		if got := judgedListed(t, reconciler.Answer{Objects: changed, Unlisted: unlisted}); got.Verdict != want || !strings.Contains(got.Message, reason) {
 			t.Errorf("%s: %s: %s, want %s: %s", what, got.Verdict, got.Message, want, reason)
 		}
 	}
@@ -157,7 +156,7 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 	for _, kind := range reconciler.Kinds() {
 		for _, made := range kind.Makes {
 			makers++
-			documents, unlisted := map[string]string{"GitRepo": readyRepo, "HelmOp": readyHelmOp, "Bundle": readyRepo, "ApplicationSet": hubSet}[kind.Kind], observe.Listed{}
+			documents, unlisted := map[string]string{"GitRepo": readyRepo, "HelmOp": readyHelmOp, "Bundle": readyRepo, "ApplicationSet": hubSet}[kind.Kind], reconciler.Answer{}
 			for _, one := range objectsOf(t, strings.TrimSpace(documents)) {
 				if one.GetKind() != made {
 					unlisted.Objects = append(unlisted.Objects, one)
@@ -173,7 +172,7 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 		t.Errorf("%d kinds make others", makers)
 	}
 	application := replaced(t, readyApplication, "name: web,", "name: web, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x}],")
-	got := judgedListed(t, observe.Listed{Objects: objectsOf(t, application[1:]), Unlisted: map[string]string{"ApplicationSet": "Forbidden"}})
+	got := judgedListed(t, reconciler.Answer{Objects: objectsOf(t, application[1:]), Unlisted: map[string]string{"ApplicationSet": "Forbidden"}})
 	if got.Verdict != verdict.Unknown || got.Message != "Application argocd/web depends on ApplicationSet argocd/web, which cannot be read: Forbidden" {
 		t.Errorf("%s: %s", got.Verdict, got.Message)
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Difference is a difference between what the fleet wants, what Git has and what clusters have.
@@ -83,7 +85,7 @@ func (r *Result) Drift(wanted map[string]bool) []Difference {
 	return differences
 }
 
-func texts(names []ObjectName) []string {
+func texts(names []reconciler.ObjectName) []string {
 	all := make([]string, len(names))
 	for i, name := range names {
 		all[i] = name.String()

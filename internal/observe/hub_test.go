@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -80,8 +81,8 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		if !strings.Contains(test.objects, "kind: ApplicationSet\nmeta") {
 			test.objects += "\n---" + hubSet
 		}
-		listed := observe.Listed{Objects: objectsOf(t, test.objects[1:])}
-		reports := observe.ReadHub(observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)
+		listed := reconciler.Answer{Objects: objectsOf(t, test.objects[1:])}
+		reports := observe.ReadHub(reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)
 		result := observe.Observe(observe.Input{
 			Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: reports,
 			OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
@@ -90,7 +91,7 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 				tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}},
 			},
 			Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
-				Objects: []observe.ObjectName{{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"}}}},
+				Objects: []reconciler.ObjectName{{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"}}}},
 		})
 		got := result.Clusters[0].Assignments[0]
 		if got.Verdict != test.verdict || got.Message != test.message || len(result.Clusters[0].Leftover) > 0 {
@@ -117,7 +118,7 @@ status:
 		"none of its own": {readySource + "\n---" + strings.NewReplacer("name: web}", "name: web}", "name: web", "name: flotilla-cluster-type", "path: ./web", "path: ./drone").Replace(readyKustomization) + "\n---" + missing, verdict.Ready},
 		"none at all":     {missing, verdict.Failed},
 	} {
-		report := observe.ReadCluster(observe.Location{Branch: "dev"}, "drone", "drone-1", observe.Listed{Objects: objectsOf(t, test.objects[1:])})
+		report := observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", reconciler.Answer{Objects: objectsOf(t, test.objects[1:])})
 		if !report.Applied["clusters/drone-1"].NoFolder || report.Applied["drone"].NoFolder {
 			t.Errorf("%s: %+v", name, report.Applied)
 		}
@@ -150,8 +151,8 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 		"what was made is not":   {replaced(t, made, "status: Healthy", "status: Progressing"), []string{"Application argocd/web-drone-1 is progressing"}},
 		"another host's are not": {made + "\n---" + replaced(t, hubApplication("own", other, "name: drone-1", web, older), "status: Healthy", "status: Degraded"), nil},
 	} {
-		listed := observe.Listed{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + hubSet + "\n---" + test.objects)[1:])}
-		report := observe.ReadHub(observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
+		listed := reconciler.Answer{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + hubSet + "\n---" + test.objects)[1:])}
+		report := observe.ReadHub(reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 		if got := report.NotReady("drone", "drone"); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -53,14 +54,14 @@ status:
 			if test.own != "" {
 				documents += "\n---" + test.own
 			}
-			listed := observe.Listed{Objects: objectsOf(t, documents)}
+			listed := reconciler.Answer{Objects: objectsOf(t, documents)}
 			result := observe.Observe(observe.Input{
 				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
-				Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(observe.Location{Branch: "dev"}, "drone", "drone-1", listed)},
+				Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 				OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
 				Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 				Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
-					Objects: []observe.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
+					Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
 			})
 			cluster := result.Clusters[0]
 			if got := cluster.Assignments[0]; got.Verdict != test.want {
@@ -78,7 +79,7 @@ status:
 func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 	t.Parallel()
 	const labels = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone, flotilla.dev/deployment-target: web}"
-	at := observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
+	at := reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 	inFolder := `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev`
 	ofWeb := `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`
 	failingArgo := func(text string) string {
@@ -91,48 +92,52 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 		return labels + ", ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: " + set + ", uid: x, controller: true}]"
 	}
 	for name, of := range map[string]struct {
-		read    func(observe.Listed) observe.Report
+		read    func(reconciler.Answer) observe.Report
 		root    string
 		own     string
 		foreign string
 		failing func(string) string
-		object  observe.ObjectName
+		object  reconciler.ObjectName
 	}{
 		"Argo CD": {
-			read:    func(listed observe.Listed) observe.Report { return observe.ReadCluster(at, "drone", "drone-1", listed) },
+			read: func(listed reconciler.Answer) observe.Report {
+				return observe.ReadCluster(at, "drone", "drone-1", listed)
+			},
 			root:    hubApplication("root", "labels: {a: b}", "namespace: argocd", inFolder, older),
 			own:     hubApplication("web", labels, "namespace: web", ofWeb, older),
 			foreign: hubApplication("intruder", labels, "namespace: web", ofWeb, older),
-			failing: failingArgo, object: observe.ObjectName{Kind: "Application", Namespace: "argocd", Name: "web"},
+			failing: failingArgo, object: reconciler.ObjectName{Kind: "Application", Namespace: "argocd", Name: "web"},
 		},
 		"Rancher Fleet": {
-			read: func(listed observe.Listed) observe.Report { return observe.ReadCluster(at, "drone", "drone-1", listed) },
+			read: func(listed reconciler.Answer) observe.Report {
+				return observe.ReadCluster(at, "drone", "drone-1", listed)
+			},
 			root: strings.NewReplacer("effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", `"`+older+`"`, "git.example.com/web", "git.example.com/gitops", "branch: main, paths: [web]", "branch: dev, paths: [drone]").
 				Replace(repo("root", "")),
 			own: repo("web", labels+", "), foreign: repo("intruder", labels+", "),
 			failing: func(text string) string {
 				return replaced(t, text, `{type: Accepted, status: "True"}`, `{type: Accepted, status: "False", message: no such branch}`)
 			},
-			object: observe.ObjectName{Kind: "GitRepo", Namespace: "fleet-local", Name: "web"},
+			object: reconciler.ObjectName{Kind: "GitRepo", Namespace: "fleet-local", Name: "web"},
 		},
 		"Argo CD on a hub": {
-			read: func(listed observe.Listed) observe.Report {
+			read: func(listed reconciler.Answer) observe.Report {
 				return observe.ReadHub(at, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 			},
 			root: hubApplication("root", "labels: {a: b}", "name: drone-1", inFolder, older) + "\n---" + hubSet + "\n---" +
 				strings.Replace(hubSet, "name: web,", "name: intruder,", 1),
 			own:     hubApplication("web-drone-1", bySet("web"), "name: drone-1", ofWeb, older),
 			foreign: hubApplication("intruder", bySet("intruder"), "name: drone-1", ofWeb, older),
-			failing: failingArgo, object: observe.ObjectName{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"},
+			failing: failingArgo, object: reconciler.ObjectName{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"},
 		},
 		"Argo CD on a hub, by labels alone": {
-			read: func(listed observe.Listed) observe.Report {
+			read: func(listed reconciler.Answer) observe.Report {
 				return observe.ReadHub(at, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 			},
 			root:    hubApplication("root", "labels: {a: b}", "name: drone-1", inFolder, older) + "\n---" + hubSet,
 			own:     hubApplication("web-drone-1", bySet("web"), "name: drone-1", ofWeb, older),
 			foreign: hubApplication("intruder", labels, "name: drone-1", ofWeb, older),
-			failing: failingArgo, object: observe.ObjectName{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"},
+			failing: failingArgo, object: reconciler.ObjectName{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"},
 		},
 	} {
 		for what, test := range map[string]struct {
@@ -152,10 +157,10 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 				}
 				result := observe.Observe(observe.Input{
 					Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
-					Reports:     map[string]observe.Report{"drone-1": of.read(observe.Listed{Objects: objectsOf(t, documents)})},
+					Reports:     map[string]observe.Report{"drone-1": of.read(reconciler.Answer{Objects: objectsOf(t, documents)})},
 					OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
 					Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
-					Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []observe.ObjectName{of.object}}},
+					Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []reconciler.ObjectName{of.object}}},
 				})
 				cluster := result.Clusters[0]
 				if got := cluster.Assignments[0]; got.Verdict != test.want {

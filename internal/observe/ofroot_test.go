@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -28,7 +29,7 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 		return replaced(t, root, "message: successfully synced", "message: one or more objects failed to apply, syncResult: {revision: \""+tip+"\", resources: ["+resource+"]}")
 	}
 	read := func(documents string) observe.Report {
-		return observe.ReadCluster(observe.Location{Branch: "dev"}, "drone", "drone-1", observe.Listed{Objects: objectsOf(t, strings.TrimSpace(documents))})
+		return observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(documents))})
 	}
 	statuses := func(said ...observe.CommitStatus) observe.Report {
 		return observe.ReadStatuses("drone", "drone-1", map[string][]observe.CommitStatus{"": said})
@@ -65,7 +66,7 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 			}
 			for _, target := range []string{"api", "web"} {
 				in.Folders = append(in.Folders, observe.Folder{Host: "drone", DeploymentTarget: target, Tree: treeA, Namespace: target,
-					Objects: []observe.ObjectName{{Kind: "HelmRelease", Namespace: "flux-system", Name: target}}})
+					Objects: []reconciler.ObjectName{{Kind: "HelmRelease", Namespace: "flux-system", Name: target}}})
 			}
 			text := observe.Observe(in).Evidence().Marshal()
 			evidence, err := observe.Parse(text)

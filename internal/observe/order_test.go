@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -36,7 +37,7 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 				in.Reports[cluster] = observe.Given(observe.Said{Commit: c2529, Verdict: verdict.Progressing})
 			case 7:
 			default:
-				in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, observe.Listed{Objects: slices.Clone(listed)})
+				in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, reconciler.Answer{Objects: slices.Clone(listed)})
 			}
 		}
 		result := observe.Observe(in)
@@ -98,15 +99,15 @@ func FuzzObjects(f *testing.F) {
 		if len(text) > 1<<16 || object.UnmarshalJSON(text) != nil {
 			return
 		}
-		said := observe.StatusOf(object)
+		said := reconciler.StatusOf(object)
 		if !slices.Contains(verdict.All, said.Verdict) || len(said.Message) > 1000 || said.Message != wording.Visible(said.Message) {
 			t.Fatalf("%+v", said)
 		}
 		if result, err := status.Compute(object); said.Verdict == verdict.Ready && object.GetKind() != "Application" && (err != nil || result.Status != status.CurrentStatus) {
 			t.Fatalf("ready, and kstatus says %v, %v", result, err)
 		}
-		at := observe.Location{URL: "https://git.example.com/web", Branch: "main"}
-		report := observe.ReadCluster(at, "web", "web-1", observe.Listed{Objects: []*unstructured.Unstructured{object, object}})
+		at := reconciler.Location{URL: "https://git.example.com/web", Branch: "main"}
+		report := observe.ReadCluster(at, "web", "web-1", reconciler.Answer{Objects: []*unstructured.Unstructured{object, object}})
 		result := observe.Observe(observe.Input{
 			Time: time.Unix(1e9, 0), Types: map[string]string{"web-1": "web"}, Reports: map[string]observe.Report{"web-1": report},
 			Folders: []observe.Folder{{Host: "web", DeploymentTarget: "a", Tree: treeA}},

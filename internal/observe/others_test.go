@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -47,13 +48,15 @@ status:
 			"effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", `"`+commit+`"`, "git.example.com/web", "git.example.com/gitops", "branch: main, paths: [web]", "branch: dev, paths: [drone]")
 		return repo.Replace(readyRepo)
 	}
-	at := observe.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
-	cluster := func(listed observe.Listed) observe.Report { return observe.ReadCluster(at, "drone", "drone-1", listed) }
-	hub := func(listed observe.Listed) observe.Report {
+	at := reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
+	cluster := func(listed reconciler.Answer) observe.Report {
+		return observe.ReadCluster(at, "drone", "drone-1", listed)
+	}
+	hub := func(listed reconciler.Answer) observe.Report {
 		return observe.ReadHub(at, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 	}
 	for name, test := range map[string]struct {
-		read          func(observe.Listed) observe.Report
+		read          func(reconciler.Answer) observe.Report
 		first, second string
 		want          verdict.Verdict
 		message       string
@@ -75,7 +78,7 @@ status:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := test.read(observe.Listed{Objects: objectsOf(t, strings.TrimSpace(test.first)+"\n---"+test.second)})
+			report := test.read(reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(test.first)+"\n---"+test.second)})
 			result := observe.Observe(observe.Input{
 				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": report},
 				Commits: map[string]observe.Commit{

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -48,7 +49,7 @@ const (
 	c7a33 = "7a33f4a4ff0941f885c441fbcb729522b7af0ead"
 )
 
-var recordedPlace = observe.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
+var recordedPlace = reconciler.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
 
 // recordedInput is the recorded clusters argo and flux, with the trees of both targets at each commit.
 func recordedInput(t *testing.T, moment, tip string, trees map[string]string) observe.Input {
@@ -74,12 +75,12 @@ func recordedInput(t *testing.T, moment, tip string, trees map[string]string) ob
 		}
 		in.Folders = append(in.Folders,
 			observe.Folder{Host: "argo", DeploymentTarget: target, Tree: trees[tip], Namespace: "dev-argo-" + target,
-				Objects: []observe.ObjectName{{Kind: "Application", Namespace: "argocd", Name: "dev-argo-" + target}}},
+				Objects: []reconciler.ObjectName{{Kind: "Application", Namespace: "argocd", Name: "dev-argo-" + target}}},
 			observe.Folder{Host: "flux", DeploymentTarget: target, Tree: trees[tip], Namespace: "dev-flux-" + target,
-				Objects: []observe.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "dev-flux-" + target}}})
+				Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "dev-flux-" + target}}})
 	}
 	for cluster, clusterType := range in.Types {
-		in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, observe.Listed{Objects: listed})
+		in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, reconciler.Answer{Objects: listed})
 	}
 	return in
 }
@@ -234,8 +235,8 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := observe.Location{URL: "http://127.0.0.1:18080/gitops2.git", Branch: test.branch, Path: test.path}
-			report := observe.ReadCluster(at, test.host, "one", observe.Listed{Objects: recorded(t, "errors/"+test.file+".json")})
+			at := reconciler.Location{URL: "http://127.0.0.1:18080/gitops2.git", Branch: test.branch, Path: test.path}
+			report := observe.ReadCluster(at, test.host, "one", reconciler.Answer{Objects: recorded(t, "errors/"+test.file+".json")})
 			in := observe.Input{
 				Time: time.Now(), Tip: test.commit, Types: map[string]string{"one": test.host}, Reports: map[string]observe.Report{"one": report},
 				Folders: []observe.Folder{{Host: test.host, DeploymentTarget: "web-main", Tree: treeA}},
@@ -247,8 +248,8 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 			check(t, observe.Observe(in), map[string]said{"one": test.want, "one " + test.host + "/web-main": test.want})
 		})
 	}
-	at := observe.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
-	report := observe.ReadCluster(at, "argo", "one", observe.Listed{Objects: recorded(t, "errors/argocd-host-folder-gone.json")})
+	at := reconciler.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
+	report := observe.ReadCluster(at, "argo", "one", reconciler.Answer{Objects: recorded(t, "errors/argocd-host-folder-gone.json")})
 	result := observe.Observe(observe.Input{
 		Time: time.Now(), Tip: tip, Types: map[string]string{"one": "argo"}, Reports: map[string]observe.Report{"one": report},
 		Commits: map[string]observe.Commit{c7a33: {ID: c7a33}},
@@ -263,7 +264,7 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 func TestNothingIsReadyThatItsAgentDoesNotTakeForReady(t *testing.T) {
 	t.Parallel()
 	for _, object := range append(recorded(t, "[1-5]*/*.json"), recorded(t, "errors/*.json")...) {
-		is := observe.StatusOf(object).Verdict
+		is := reconciler.StatusOf(object).Verdict
 		if object.GetKind() == "Application" {
 			health, _, _ := unstructured.NestedString(object.Object, "status", "health", "status")
 			sync, _, _ := unstructured.NestedString(object.Object, "status", "sync", "status")

@@ -2,11 +2,10 @@ package observe
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
@@ -18,15 +17,15 @@ type Report struct {
 	Unknown string
 	// Applied is what the cluster has applied of the folders that it follows, by host; "" is the cluster as a
 	// whole.
-	Applied map[string]Applied
+	Applied map[string]reconciler.Applied
 	// own is what was said of assignments by name, by key. It counts more than what was said of their host.
-	own map[string]Applied
+	own map[string]reconciler.Applied
 	// said has the status of the objects that reconcile assignments; nil where only Applied is known.
-	said map[ObjectName]verdict.Status
+	said map[reconciler.ObjectName]verdict.Status
 	// labelled are those of them that have the labels of an owner.
 	labelled []labelled
 	// makers has the status of objects that make others, each by itself.
-	makers map[ObjectName]verdict.Status
+	makers map[reconciler.ObjectName]verdict.Status
 	// isHub says that some of them may be on a cluster that was not read.
 	isHub bool
 	// unserved are kinds that the cluster does not have, by the error or the reason.
@@ -35,7 +34,7 @@ type Report struct {
 
 // labelled is an object with the labels of an owner and a host.
 type labelled struct {
-	ObjectName
+	reconciler.ObjectName
 	owner, host string // labels
 }
 
@@ -45,26 +44,18 @@ const (
 	hostLabel  = "flotilla.dev/host"
 )
 
-// Listed is a cluster's answer to listing its agent's objects.
-type Listed struct {
-	// Objects are of the kinds that reconcilers have, in any order.
-	Objects []*unstructured.Unstructured
-	// Unlisted are kinds that could not be listed, by the reason: not served, or forbidden.
-	Unlisted map[string]string
-}
-
 // Hosts are the hosts whose folders a cluster follows: its type and itself.
 func Hosts(clusterType, cluster string) []string {
 	return []string{clusterType, "clusters/" + cluster}
 }
 
 // ReadCluster makes a report from a cluster's own answer. It keeps nothing of the answer.
-func ReadCluster(at Location, clusterType, cluster string, listed Listed) Report {
-	found := index(listed)
-	report := newReport(found)
+func ReadCluster(at reconciler.Location, clusterType, cluster string, listed reconciler.Answer) Report {
+	found := reconciler.Index(listed)
+	report := newReport(found, listed.Unlisted)
 	for _, host := range Hosts(clusterType, cluster) {
-		if chosen, ok := choose(slices.Concat(found.argoRoots(at, host), found.fluxRoots(at, host), found.fleetRoots(at, host))); ok {
-			report.Applied[host] = chosen.applied
+		if chosen, ok := reconciler.Choose(found.Roots(at, host)); ok {
+			report.Applied[host] = chosen.Applied
 		}
 	}
 	if len(report.Applied) == 0 {
@@ -73,34 +64,28 @@ func ReadCluster(at Location, clusterType, cluster string, listed Listed) Report
 	return report
 }
 
-// ReadHub makes reports from a hub's answer, for clusters that are given by name with their types: an
-// Application is about the cluster in its destination.
-func ReadHub(at Location, types map[string]string, listed Listed) map[string]Report {
-	byCluster := map[string]*objects{}
-	onHub := index(listed)
-	for _, one := range onHub.all {
-		name := one.text("spec", "destination", "name")
-		if _, ours := types[name]; !ours || one.Kind != "Application" {
-			continue
-		}
-		if byCluster[name] == nil {
-			byCluster[name] = &objects{byName: onHub.byName, unlisted: listed.Unlisted}
-		}
-		byCluster[name].all = append(byCluster[name].all, one)
-	}
-	makers := onHub.makers()
+// ReadHub makes reports from a hub's answer, for clusters that are given by name with their types: an object is about the
+// cluster in its destination.
+func ReadHub(at reconciler.Location, types map[string]string, listed reconciler.Answer) map[string]Report {
+	onHub := reconciler.Index(listed)
+	byCluster, makers := onHub.ByDestination(), onHub.Makers()
 	reports := make(map[string]Report, len(types))
 	for name, clusterType := range types {
 		found := byCluster[name]
 		if found == nil {
-			found = &objects{unlisted: listed.Unlisted}
+			found = reconciler.Index(reconciler.Answer{})
 		}
-		report := newReport(found)
+		report := newReport(found, listed.Unlisted)
 		report.isHub, report.makers = true, makers
 		for _, host := range Hosts(clusterType, name) {
-			if chosen, ok := choose(found.argoRoots(at, host)); ok {
-				chosen.applied.Besides, chosen.applied.Makers = onHub.besides(at, host, chosen.sameRepository)
-				report.Applied[host] = chosen.applied
+			if chosen, ok := reconciler.Choose(found.Roots(at, host)); ok {
+				for _, root := range onHub.Roots(at, host) {
+					if root.ToHub && root.SameRepository == chosen.SameRepository {
+						chosen.Besides = append(chosen.Besides, root.Applied)
+						chosen.Makers = append(chosen.Makers, root.Makers...)
+					}
+				}
+				report.Applied[host] = chosen.Applied
 			}
 		}
 		if len(report.Applied) == 0 {
@@ -112,16 +97,16 @@ func ReadHub(at Location, types map[string]string, listed Listed) map[string]Rep
 }
 
 // newReport is a report of the status of objects.
-func newReport(found *objects) Report {
-	report := Report{Applied: map[string]Applied{}, said: map[ObjectName]verdict.Status{}, makers: found.makers(), unserved: found.unlisted}
-	for _, one := range found.all {
-		if !reconciler.IsReconciled(one.group, one.Kind) || reconciler.IsTemplated(one.Kind) {
+func newReport(found *reconciler.Listing, unserved map[string]string) Report {
+	report := Report{Applied: map[string]reconciler.Applied{}, said: map[reconciler.ObjectName]verdict.Status{}, makers: found.Makers(), unserved: unserved}
+	for _, one := range found.All {
+		if !one.IsReconciled() {
 			continue
 		}
-		said := found.statusOf(one)
-		name, generated := one.maker()
+		said := found.Status(one)
+		name, generated := one.Maker()
 		if generated {
-			said = verdict.Worst(said, found.made(one, name))
+			said = verdict.Worst(said, found.Made(one, name))
 		}
 		report.said[one.ObjectName] = said
 		if generated {
@@ -130,7 +115,7 @@ func newReport(found *objects) Report {
 			}
 			report.said[name] = said
 		}
-		labels := one.from.GetLabels()
+		labels := one.Labels()
 		if owner, host := labels[ownerLabel], labels[hostLabel]; owner != "" && host != "" {
 			report.labelled = append(report.labelled, labelled{name, owner, host})
 		}
@@ -138,39 +123,30 @@ func newReport(found *objects) Report {
 	return report
 }
 
-// maker is the ApplicationSet that has made an Application, which is what a folder has; else the object itself.
-func (o *object) maker() (name ObjectName, generated bool) {
-	for _, owner := range o.from.GetOwnerReferences() {
-		if reconciler.IsTemplated(owner.Kind) && slices.Contains(reconciler.KindNamed(owner.Kind).Makes, o.Kind) {
-			return ObjectName{owner.Kind, o.Namespace, owner.Name}, true
-		}
+// unmade is why there is nothing for the cluster that an object makes by a template.
+func (r *Report) unmade(maker reconciler.ObjectName) verdict.Status {
+	made := reconciler.KindNamed(maker.Kind).Makes[0]
+	status, found := r.makers[maker]
+	if reason, unlisted := r.unserved[maker.Kind]; unlisted {
+		return verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", maker, reason)}
 	}
-	return o.ObjectName, false
-}
-
-// besides are the Applications that apply a host's folder to the hub itself, where its content says what is deployed
-// to the cluster, and the ApplicationSets in that folder.
-func (o *objects) besides(at Location, host string, sameRepository bool) (onHub []Applied, makers []ObjectName) {
-	for _, one := range o.argoRoots(at, host) {
-		directory, _ := one.object.value("spec", "source", "directory").(map[string]any)
-		if name := one.object.text("spec", "destination", "name"); name != "" && name != "in-cluster" || entry(directory).text("include") == "" || one.sameRepository != sameRepository {
-			continue
-		}
-		onHub = append(onHub, one.applied)
-		for _, resource := range one.object.list("status", "resources") {
-			if name := resourceName(resource); reconciler.IsTemplated(name.Kind) {
-				makers = append(makers, name)
-			}
-		}
+	if reason, unlisted := r.unserved[made]; unlisted {
+		return verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("what %s makes cannot be read: %s", maker, reason)}
 	}
-	return onHub, makers
+	switch {
+	case !found:
+		return verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s does not exist", maker)}
+	case status.Verdict == verdict.Ready:
+		status.Verdict, status.Message = verdict.Progressing, fmt.Sprintf("%s has made no %s for the cluster yet", maker, made)
+	}
+	return status
 }
 
 // NotReady lists the objects that reconcile assignments of a host and are not ready. It finds them by the host's
 // label, for callers without records. The root itself is not among them.
 func (r *Report) NotReady(host, label string) []string {
 	var pending []string
-	made := map[ObjectName]bool{}
+	made := map[reconciler.ObjectName]bool{}
 	for _, one := range r.labelled {
 		if one.host != label || made[one.ObjectName] {
 			continue
@@ -189,7 +165,7 @@ func (r *Report) NotReady(host, label string) []string {
 }
 
 // noRoot says that nothing follows a cluster's folders.
-func noRoot(at Location, clusterType, cluster string, unlisted map[string]string) string {
+func noRoot(at reconciler.Location, clusterType, cluster string, unlisted map[string]string) string {
 	for _, kind := range reconciler.Kinds() {
 		if reason, ok := unlisted[kind.Kind]; ok && kind.Is(reconciler.Follows) {
 			return "it cannot be read what follows the cluster's folders: " + reason
@@ -215,7 +191,7 @@ type Said struct {
 // Given makes a report from what another source says, with at most one entry about each assignment and one about the
 // cluster.
 func Given(said ...Said) Report {
-	report := Report{own: map[string]Applied{}}
+	report := Report{own: map[string]reconciler.Applied{}}
 	var whole Said
 	for _, one := range said {
 		if one.Assignment == "" {
@@ -230,9 +206,9 @@ func Given(said ...Said) Report {
 		case one.Commit == "":
 			report.Unknown = cmp.Or(one.Message, "the report names no commit")
 		case one.Assignment == "":
-			report.Applied = map[string]Applied{"": {Commit: one.Commit, Status: one.status()}}
+			report.Applied = map[string]reconciler.Applied{"": {Commit: one.Commit, Status: one.status()}}
 		default:
-			report.own[one.Assignment] = Applied{Commit: one.Commit, Status: one.status()}
+			report.own[one.Assignment] = reconciler.Applied{Commit: one.Commit, Status: one.status()}
 		}
 	}
 	if len(report.Applied)+len(report.own) > 0 {
@@ -265,7 +241,7 @@ type CommitStatus struct {
 // ReadStatuses makes a report from the commit statuses of a cluster, the newest commit first, by the kind of host
 // that they are about, "" for all. A folder without a status counts as one that the cluster does not follow.
 func ReadStatuses(clusterType, cluster string, told map[string][]CommitStatus) Report {
-	report := Report{Applied: map[string]Applied{}}
+	report := Report{Applied: map[string]reconciler.Applied{}}
 	hosts := Hosts(clusterType, cluster)
 	for kind, host := range map[string]string{"": "", ClusterTypeHost: hosts[0], ClusterHost: hosts[1]} {
 		if statuses := told[kind]; len(statuses) > 0 {
@@ -277,8 +253,8 @@ func ReadStatuses(clusterType, cluster string, told map[string][]CommitStatus) R
 
 // readStatuses is what was applied. A status of a newer commit than the last success means that this commit is
 // being applied, or could not be.
-func readStatuses(told []CommitStatus) Applied {
-	applied := Applied{Status: verdict.Status{Verdict: verdict.Unknown}}
+func readStatuses(told []CommitStatus) reconciler.Applied {
+	applied := reconciler.Applied{Status: verdict.Status{Verdict: verdict.Unknown}}
 	for _, one := range told {
 		switch {
 		case one.Verdict == verdict.Ready:
@@ -311,7 +287,7 @@ func (r *Report) Commits(folders []Folder) []string {
 		for _, onHub := range chosen.Besides {
 			all = append(all, onHub.Commit, onHub.Attempted)
 		}
-		for _, applied := range chosen.all() {
+		for _, applied := range chosen.All() {
 			all = append(all, applied.Commit, applied.Attempted, applied.Compared)
 			for i, moment := range applied.History {
 				if !moment.Time.Before(oldest) || i+1 < len(applied.History) && !applied.History[i+1].Time.Before(oldest) {
@@ -325,7 +301,7 @@ func (r *Report) Commits(folders []Folder) []string {
 }
 
 // applied is what the cluster has applied of a host's folder.
-func (r *Report) applied(host string) (Applied, bool) {
+func (r *Report) applied(host string) (reconciler.Applied, bool) {
 	if applied, ok := r.Applied[host]; ok {
 		return applied, true
 	}
@@ -334,7 +310,7 @@ func (r *Report) applied(host string) (Applied, bool) {
 }
 
 // find returns the status of an object. A name without a namespace finds the only object of that name.
-func (r *Report) find(name ObjectName) (verdict.Status, bool) {
+func (r *Report) find(name reconciler.ObjectName) (verdict.Status, bool) {
 	said, ok := r.said[name]
 	if ok || name.Namespace != "" {
 		return said, ok
@@ -347,33 +323,4 @@ func (r *Report) find(name ObjectName) (verdict.Status, bool) {
 		}
 	}
 	return said, count == 1
-}
-
-// statusOf is the status of an object, with the objects that belong to it.
-func (o *objects) statusOf(one *object) verdict.Status {
-	switch {
-	case one.group == groupKustomize:
-		return o.kustomization(one)
-	case one.group == groupHelm:
-		return o.helmRelease(one)
-	case one.group == groupArgo:
-		return o.application(one)
-	case one.Kind == "GitRepo" || one.Kind == "HelmOp":
-		return o.gitRepo(one)
-	case one.Kind == "Bundle":
-		return o.bundle(one)
-	case one.Kind == "BundleDeployment":
-		return o.bundleDeployment(one)
-	}
-	return one.ready(nil)
-}
-
-// StatusOf is the status of a single object, whatever it depends on.
-func StatusOf(one *unstructured.Unstructured) verdict.Status {
-	found := index(Listed{Objects: []*unstructured.Unstructured{one}})
-	found.alone = true
-	if len(found.all) == 0 {
-		return verdict.Status{Verdict: verdict.Unknown, Message: "the status of objects of this kind cannot be read"}
-	}
-	return found.statusOf(found.all[0])
 }

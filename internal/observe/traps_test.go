@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -163,11 +164,11 @@ func judged(t *testing.T, documents string) observe.AssignmentResult {
 			documents += "\n---" + ready
 		}
 	}
-	return judgedListed(t, observe.Listed{Objects: objectsOf(t, strings.TrimSpace(documents))})
+	return judgedListed(t, reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(documents))})
 }
 
 // judgedListed does so with what a cluster has listed besides the object that follows the folder.
-func judgedListed(t *testing.T, listed observe.Listed) observe.AssignmentResult {
+func judgedListed(t *testing.T, listed reconciler.Answer) observe.AssignmentResult {
 	t.Helper()
 	const rootOf = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -188,13 +189,13 @@ spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
 `
 	of := listed.Objects[0]
 	listed.Objects = append(objectsOf(t, strings.TrimSuffix(strings.TrimPrefix(rootOf, "\n"), "\n---\n")), listed.Objects...)
-	at := observe.Location{URL: "git@git.example.com:gitops", Branch: "dev"}
+	at := reconciler.Location{URL: "git@git.example.com:gitops", Branch: "dev"}
 	in := observe.Input{
 		Time: listed.Objects[0].GetCreationTimestamp().Time, Tip: tip, Types: map[string]string{"drone-1": "drone"},
 		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
 		Commits: map[string]observe.Commit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
-			Objects: []observe.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}}}},
+			Objects: []reconciler.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}}}},
 	}
 	return observe.Observe(in).Clusters[0].Assignments[0]
 }
@@ -393,7 +394,7 @@ func TestAnObjectThatIsNotThereIsNotReady(t *testing.T) {
 // A target that was removed is still on the cluster until its agent has pruned it.
 func TestWhatWasRemovedAndIsStillThereIsReported(t *testing.T) {
 	t.Parallel()
-	listed := observe.Listed{Objects: objectsOf(t, strings.TrimSpace(`
+	listed := reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(`
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: root, namespace: flux-system, generation: 1}
@@ -408,11 +409,11 @@ status:
 ---`+strings.NewReplacer("name: web, namespace", "name: gone, namespace", "generation: 2}", "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}}").Replace(readyKustomization)))}
 	in := observe.Input{
 		Tip: tip, Types: map[string]string{"drone-1": "drone"},
-		Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(observe.Location{Branch: "dev"}, "drone", "drone-1", listed)},
+		Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 		OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
 		Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA, "gone": treeB}}}},
 		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
-			Objects: []observe.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
+			Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
 	}
 	result := observe.Observe(in)
 	cluster := result.Clusters[0]

@@ -37,7 +37,7 @@ type Folder struct {
 	// Namespace is what the workload has on the cluster; "" where that is not known.
 	Namespace string
 	// Objects are what reconciles it.
-	Objects []ObjectName
+	Objects []reconciler.ObjectName
 }
 
 // Key is the key of the assignment.
@@ -88,7 +88,7 @@ type ClusterResult struct {
 	// Assignments are in the order of their keys.
 	Assignments []AssignmentResult
 	// Leftover are objects that the cluster still has and Git does not have any more.
-	Leftover []ObjectName
+	Leftover []reconciler.ObjectName
 }
 
 // AssignmentResult is what is known of one assignment on one cluster.
@@ -101,7 +101,7 @@ type AssignmentResult struct {
 	Known bool
 	verdict.Status
 	// Edited are objects that differ from Git although the cluster has applied the wanted commit.
-	Edited []ObjectName
+	Edited []reconciler.ObjectName
 }
 
 // Observe derives the verdict of every assignment on every cluster.
@@ -137,7 +137,7 @@ func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Fold
 	for _, host := range Hosts(clusterType, name) {
 		applied, known := e.report.applied(host)
 		isFirst := c.Commit == ""
-		for _, one := range applied.all() {
+		for _, one := range applied.All() {
 			c.Leftover = append(c.Leftover, one.ToPrune...)
 			commit := e.in.Commits[one.Commit]
 			if !known || !isFirst || one.Commit == "" || c.Commit != "" && commit.Behind <= c.Behind {
@@ -158,15 +158,15 @@ func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Fold
 		}
 	}
 	slices.SortFunc(c.Assignments, func(a, b AssignmentResult) int { return cmp.Compare(a.Key, b.Key) })
-	slices.SortFunc(c.Leftover, compareNames)
+	slices.SortFunc(c.Leftover, reconciler.CompareNames)
 	c.Leftover = slices.Compact(c.Leftover)
 	c.Status = e.overall(&c)
 	return c
 }
 
 // leftover are the owner's objects that a host has, and that are in none of its folders.
-func (e *evaluation) leftover(host string, folders []*Folder) []ObjectName {
-	var left []ObjectName
+func (e *evaluation) leftover(host string, folders []*Folder) []reconciler.ObjectName {
+	var left []reconciler.ObjectName
 	for _, one := range e.report.labelled {
 		if one.host == e.in.HostLabels[host] && slices.Contains(e.in.OwnerLabels, one.owner) &&
 			!slices.ContainsFunc(folders, func(f *Folder) bool { return slices.Contains(f.Objects, one.ObjectName) }) {
@@ -188,7 +188,7 @@ func (e *evaluation) overall(c *ClusterResult) verdict.Status {
 	if len(c.Assignments) == 0 { // only the objects that follow its folders have a status
 		for _, host := range slices.Sorted(maps.Keys(e.report.Applied)) {
 			if applied := e.report.Applied[host]; !applied.NoFolder || len(e.report.Applied) == 1 {
-				for _, one := range applied.all() {
+				for _, one := range applied.All() {
 					status = verdict.Worst(status, one.Status)
 				}
 			}
@@ -213,7 +213,7 @@ func (e *evaluation) status(is verdict.Verdict, since time.Time, message string)
 }
 
 // nameList names some objects.
-func nameList(names []ObjectName) string {
+func nameList(names []reconciler.ObjectName) string {
 	texts := make([]string, len(names))
 	for i, name := range names {
 		texts[i] = name.String()
@@ -235,8 +235,8 @@ func (e *evaluation) treeAt(name string, folder *Folder) (tree string, known boo
 
 // worstOf derives the verdict of one assignment from all that follows its folder. Where they differ, the worst counts,
 // and it is not known whose fault a failure is: any of them may have nothing to do with the assignment.
-func (e *evaluation) worstOf(folder *Folder, applied Applied, follows bool) AssignmentResult {
-	roots := applied.all()
+func (e *evaluation) worstOf(folder *Folder, applied reconciler.Applied, follows bool) AssignmentResult {
+	roots := applied.All()
 	results := make([]AssignmentResult, len(roots))
 	for i := range roots {
 		results[i] = e.assignment(folder, roots[i], follows)
@@ -260,7 +260,7 @@ func (e *evaluation) worstOf(folder *Folder, applied Applied, follows bool) Assi
 }
 
 // assignment derives the verdict of one assignment on the cluster by one object that follows its folder.
-func (e *evaluation) assignment(folder *Folder, applied Applied, follows bool) AssignmentResult {
+func (e *evaluation) assignment(folder *Folder, applied reconciler.Applied, follows bool) AssignmentResult {
 	a := AssignmentResult{Key: folder.Key(), Folder: folder}
 	switch {
 	case !follows:
@@ -299,14 +299,14 @@ func (e *evaluation) assignment(folder *Folder, applied Applied, follows bool) A
 }
 
 // lateOnHub is the status of an assignment of which the hub itself does not have the wanted content.
-func (e *evaluation) lateOnHub(folder *Folder, onHub *Applied) (verdict.Status, bool) {
+func (e *evaluation) lateOnHub(folder *Folder, onHub *reconciler.Applied) (verdict.Status, bool) {
 	if tree, known := e.treeAt(onHub.Commit, folder); known && tree == folder.Tree {
 		return verdict.Status{}, false
 	}
 	if tree, known := e.treeAt(onHub.Attempted, folder); known && tree == folder.Tree && onHub.Verdict == verdict.Failed {
 		late := e.status(verdict.Failed, latest(onHub.Since, folder.Changed),
 			fmt.Sprintf("commit %s cannot be applied to the hub itself: %s", short(onHub.Attempted), onHub.Message))
-		late.OfRoot = !onHub.blames(folder)
+		late.OfRoot = !blames(onHub, folder)
 		return late, true
 	}
 	reason := "the hub itself has applied nothing of the folder yet"
@@ -320,7 +320,7 @@ func (e *evaluation) lateOnHub(folder *Folder, onHub *Applied) (verdict.Status, 
 }
 
 // whyBehind says what a cluster has applied, and why it has not applied more, where that is known.
-func (e *evaluation) whyBehind(applied Applied) string {
+func (e *evaluation) whyBehind(applied reconciler.Applied) string {
 	text := "has applied nothing yet"
 	if applied.Commit != "" {
 		text = "has commit " + short(applied.Commit)
@@ -332,7 +332,7 @@ func (e *evaluation) whyBehind(applied Applied) string {
 }
 
 // arriving derives the verdict of an assignment whose wanted content is being applied, or could not be.
-func (e *evaluation) arriving(a *AssignmentResult, applied Applied) {
+func (e *evaluation) arriving(a *AssignmentResult, applied reconciler.Applied) {
 	commit := e.in.Commits[applied.Attempted].ID
 	message := fmt.Sprintf("commit %s is being applied: %s", short(commit), applied.Message)
 	wanted := func() { a.Commit, a.Tree, a.Known = commit, a.Folder.Tree, true }
@@ -340,13 +340,13 @@ func (e *evaluation) arriving(a *AssignmentResult, applied Applied) {
 		wanted()
 		a.Status = e.status(verdict.Failed, latest(applied.Since, a.Folder.Changed),
 			fmt.Sprintf("commit %s cannot be applied: %s", short(commit), applied.Message))
-		a.OfRoot = !applied.blames(a.Folder)
+		a.OfRoot = !blames(&applied, a.Folder)
 		return
 	}
 	// Some objects come before others, and others wait for these.
 	said, all := e.objects(a.Folder, applied)
-	if !all || len(a.Folder.Objects) == 0 || slices.ContainsFunc(a.Folder.Objects, func(name ObjectName) bool {
-		_, arrived := slices.BinarySearchFunc(applied.Arrived, name, compareNames)
+	if !all || len(a.Folder.Objects) == 0 || slices.ContainsFunc(a.Folder.Objects, func(name reconciler.ObjectName) bool {
+		_, arrived := slices.BinarySearchFunc(applied.Arrived, name, reconciler.CompareNames)
 		return !arrived
 	}) {
 		a.Status = e.status(verdict.Behind, a.Folder.Changed, message)
@@ -361,7 +361,7 @@ func (e *evaluation) arriving(a *AssignmentResult, applied Applied) {
 }
 
 // upToDate derives the verdict of an assignment whose wanted content the cluster has.
-func (e *evaluation) upToDate(a *AssignmentResult, applied Applied) {
+func (e *evaluation) upToDate(a *AssignmentResult, applied reconciler.Applied) {
 	said, _ := e.objects(a.Folder, applied)
 	if tree, known := e.treeAt(applied.Compared, a.Folder); known && tree == a.Tree {
 		a.Edited = belonging(a.Folder, applied.OutOfSync)
@@ -378,15 +378,17 @@ func (e *evaluation) upToDate(a *AssignmentResult, applied Applied) {
 }
 
 // blames says whether what follows a folder names something of an assignment as what has failed.
-func (a *Applied) blames(folder *Folder) bool { return len(belonging(folder, a.Failing)) > 0 }
+func blames(applied *reconciler.Applied, folder *Folder) bool {
+	return len(belonging(folder, applied.Failing)) > 0
+}
 
 // objects is the worst status of the objects that reconcile an assignment; where there are none, the status of
 // the root. all is whether every one of them was found.
-func (e *evaluation) objects(folder *Folder, applied Applied) (said verdict.Status, all bool) {
+func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said verdict.Status, all bool) {
 	if e.report.said == nil || len(folder.Objects) == 0 {
 		said = applied.Status
 		_, own := e.report.own[folder.Key()]
-		said.OfRoot = !own && !applied.blames(folder)
+		said.OfRoot = !own && !blames(&applied, folder)
 		return said, true
 	}
 	said, all = verdict.Status{Verdict: verdict.Ready}, true
@@ -411,8 +413,8 @@ func (e *evaluation) objects(folder *Folder, applied Applied) (said verdict.Stat
 }
 
 // belonging are those objects that are of an assignment.
-func belonging(folder *Folder, names []ObjectName) []ObjectName {
-	var own []ObjectName
+func belonging(folder *Folder, names []reconciler.ObjectName) []reconciler.ObjectName {
+	var own []reconciler.ObjectName
 	for _, name := range names {
 		if slices.Contains(folder.Objects, name) || folder.Namespace != "" &&
 			(name.Namespace == folder.Namespace || name.Kind == "Namespace" && name.Name == folder.Namespace) {
@@ -424,7 +426,7 @@ func belonging(folder *Folder, names []ObjectName) []ObjectName {
 
 // arrived is when the content of an assignment came to the cluster, where the history shows one commit
 // without it and a later one that has it; else zero.
-func (e *evaluation) arrived(a *AssignmentResult, applied Applied) time.Time {
+func (e *evaluation) arrived(a *AssignmentResult, applied reconciler.Applied) time.Time {
 	var at time.Time
 	for i := 1; i < len(applied.History); i++ {
 		before, known := e.treeAt(applied.History[i-1].Commit, a.Folder)
@@ -442,7 +444,7 @@ func (r *Result) Evidence() *Evidence {
 	for i := range r.Clusters {
 		from := &r.Clusters[i]
 		c := Cluster{Type: from.Type, Commit: from.Commit, Status: from.Status}
-		if !isID(c.Commit) {
+		if !reconciler.IsID(c.Commit) {
 			c.Commit = ""
 		}
 		for k := range from.Assignments {
@@ -496,4 +498,11 @@ func (in *Input) trees(result *Result, byHost map[string][]*Folder) map[string]m
 func ofRoot(s verdict.Status) verdict.Status {
 	s.OfRoot = true
 	return s
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -19,7 +19,7 @@ import (
 
 // Following says what Apply waits for: that the cluster follows its folders at a location.
 type Following struct {
-	Location             observe.Location
+	Location             reconciler.Location
 	Cluster, ClusterType string
 	// Tip returns the newest commit of the branch; "" where there is no branch yet.
 	Tip func(ctx context.Context) (string, error)
@@ -83,7 +83,7 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 			continue
 		}
 		if objects[i].Part != agent.Install {
-			if status := observe.StatusOf(lives[i]); status.Verdict != verdict.Ready {
+			if status := reconciler.StatusOf(lives[i]); status.Verdict != verdict.Ready {
 				pending = append(pending, status.Message)
 			}
 			continue
@@ -120,7 +120,7 @@ func (f *Following) behind(ctx context.Context, cluster Cluster, objects []agent
 		case applied.NoFolder && host != f.ClusterType: // as long as nothing is assigned to it, a cluster may have none
 		case applied.Commit != tip:
 			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
-		case slices.ContainsFunc(applied.Besides, func(onHub observe.Applied) bool { return onHub.Commit != tip }):
+		case slices.ContainsFunc(applied.Besides, func(onHub reconciler.Applied) bool { return onHub.Commit != tip }):
 			pending = append(pending, fmt.Sprintf("folder %s: the hub itself has not applied commit %.7s yet", host, tip))
 		case applied.Verdict != verdict.Ready:
 			pending = append(pending, "folder "+host+": "+applied.Message)
@@ -144,7 +144,7 @@ func (f *Following) read(ctx context.Context, cluster Cluster, onHub bool, lives
 		return report, report, nil
 	}
 	there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
-	report = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, observe.Listed{Objects: there})
+	report = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, reconciler.Answer{Objects: there})
 	if slices.ContainsFunc(there, func(live *unstructured.Unstructured) bool { return live.GetKind() == "Application" }) {
 		listed, err := listApplications(ctx, cluster)
 		if err != nil {
@@ -157,7 +157,7 @@ func (f *Following) read(ctx context.Context, cluster Cluster, onHub bool, lives
 
 // listApplications lists the Applications, and what makes them. Credentials that may list the Applications alone are
 // enough where nothing makes them.
-func listApplications(ctx context.Context, on Cluster) (listed observe.Listed, err error) {
+func listApplications(ctx context.Context, on Cluster) (listed reconciler.Answer, err error) {
 	listed.Unlisted = map[string]string{}
 	for _, kind := range reconciler.Named(agent.ArgoCD).Listed() {
 		found, err := on.List(ctx, listedAs(&kind), kube.ListOptions{})

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // An Application that follows a folder is healthy before the Applications in the folder are.
@@ -45,7 +45,7 @@ spec: {project: default, destination: {namespace: web}, source: {repoURL: "https
 		}
 		health("web", "Progressing")
 		wanted.Following = &onboarding.Following{
-			Location: observe.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
+			Location: reconciler.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
 			Cluster:  with.Cluster, ClusterType: with.ClusterType,
 		}
 		limited, end := context.WithCancel(ctx)

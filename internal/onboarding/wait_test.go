@@ -10,8 +10,8 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
@@ -21,7 +21,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 	objects := rendered(t, of)
 	const tip = "1111111111111111111111111111111111111111"
 	wanted := onboarding.Wanted{Objects: objects, Following: &onboarding.Following{
-		Location: observe.Location{URL: of.Repository.URL, Branch: of.Repository.Branch},
+		Location: reconciler.Location{URL: of.Repository.URL, Branch: of.Repository.Branch},
 		Cluster:  of.Cluster, ClusterType: of.ClusterType,
 		Tip: func(context.Context) (string, error) { return tip, nil },
 	}}

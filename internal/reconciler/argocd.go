@@ -42,11 +42,11 @@ var argoKinds = []Kind{
 	{
 		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Role: Follows | Consumer,
 		Parameter: "application", Settings: applicationSettings, For: Any, Project: "project",
-		Removal: applicationRemoval,
+		Removal: applicationRemoval, Status: (*Listing).application, Root: (*Listing).applicationRoot, Destination: "spec.destination.name",
 	},
 	{
 		Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker, Makes: []string{"Application"},
-		For: Any, Template: "template", Removal: applicationSetRemoval,
+		For: Any, Template: "template", Removal: applicationSetRemoval, Status: (*Listing).applicationSet, Made: (*Object).applicationMade,
 	},
 	{Group: argoGroup, Kind: "AppProject", Versions: "v1alpha1", Resource: "appprojects"},
 }

@@ -80,14 +80,14 @@ func applicationRemoves(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetFinalizers(), isArgoFinalizer) && (server == "https://kubernetes.default.svc" || name == "in-cluster")
 }
 
-func applicationInventory(live *unstructured.Unstructured) []Applied {
+func applicationInventory(live *unstructured.Unstructured) []InventoryEntry {
 	resources, _, _ := unstructured.NestedSlice(live.Object, "status", "resources")
-	var found []Applied
+	var found []InventoryEntry
 	for _, one := range resources {
 		fields, _ := one.(map[string]any)
 		text := func(key string) string { value, _ := fields[key].(string); return value }
 		if text("version") != "" && text("kind") != "" && text("name") != "" {
-			found = append(found, Applied{text("group"), text("version"), text("kind"), text("namespace"), text("name")})
+			found = append(found, InventoryEntry{text("group"), text("version"), text("kind"), text("namespace"), text("name")})
 		}
 	}
 	return found

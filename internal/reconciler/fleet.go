@@ -24,18 +24,21 @@ var fleet = Reconciler{
 			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos",
 			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"}, Label: repoLabel,
 			Parameter: "git_repo", Settings: gitRepoSettings, For: Git, Account: "serviceAccount", Removal: fleetRemoval,
+			Status: (*Listing).gitRepo, Root: (*Listing).gitRepoRoot,
 		},
 		{
 			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops",
 			Role: Consumer | Maker, Makes: []string{"Bundle"}, Label: "fleet.cattle.io/fleet-helm-name",
 			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: "dependsOn",
+			Status: (*Listing).gitRepo,
 		},
 		{
 			Group: fleetGroup, Kind: "Bundle", Versions: "v1alpha1", Resource: "bundles",
 			Role: Consumer | Maker, Makes: []string{"BundleDeployment"},
 			Label: "fleet.cattle.io/bundle-name", NamespaceLabel: "fleet.cattle.io/bundle-namespace", Removal: fleetRemoval,
+			Status: (*Listing).bundle,
 		},
-		{Group: fleetGroup, Kind: "BundleDeployment", Versions: "v1alpha1", Resource: "bundledeployments", Role: Consumer},
+		{Group: fleetGroup, Kind: "BundleDeployment", Versions: "v1alpha1", Resource: "bundledeployments", Role: Consumer, Status: (*Listing).bundleDeployment},
 	},
 }
 

@@ -36,39 +36,40 @@ var flux = Reconciler{
 		{
 			Group: "kustomize" + ofFlux, Kind: "Kustomization", Versions: "v1,v1beta2", Resource: "kustomizations",
 			Role:      Follows | Consumer,
-			Sources:   []Reference{{"spec.sourceRef", []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
+			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
 			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: "dependsOn",
-			Removal: fluxRemoval,
+			Removal: fluxRemoval, Status: (*Listing).kustomization, Root: (*Listing).kustomizationRoot,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",
 			Role: Consumer,
 			Sources: []Reference{
-				{"spec.chartRef", []string{"OCIRepository", "HelmChart", "ExternalArtifact"}},
-				{"status.helmChart", []string{"HelmChart"}}, // which it makes of spec.chart
+				{Field: "spec.chartRef", Kinds: []string{"OCIRepository", "HelmChart", "ExternalArtifact"}},
+				{Field: "status.helmChart", Kinds: []string{"HelmChart"}}, // which it makes of spec.chart
 			},
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: "dependsOn",
+			Status: (*Listing).helmRelease,
 		},
 		{
-			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact,
-			Sources: []Reference{{"spec.sourceRef", []string{"HelmRepository", "GitRepository", "Bucket"}}},
+			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: (*Object).hasVersion,
+			Sources: []Reference{{Field: "spec.sourceRef", Kinds: []string{"HelmRepository", "GitRepository", "Bucket"}}},
 			Has:     []string{"status.observedSourceArtifactRevision"},
 		},
 		{
-			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Role: Source, Gives: artifact,
-			Sources:   []Reference{{"spec.include[].repository", []string{"GitRepository"}}},
+			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
+			Sources:   []Reference{{Field: "spec.include[].repository", Kinds: []string{"GitRepository"}, Optional: true}},
 			Has:       []string{"status.includedArtifacts[].revision"},
 			Parameter: "git_repository", Settings: gitRepositorySettings, For: Git,
 		},
 		{
-			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Role: Source, Gives: artifact,
+			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
 			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI,
 		},
 		{
-			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Role: Source, Gives: artifact,
+			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Role: Source, Gives: artifact, Silent: (*Object).isOCI,
 			Parameter: "helm_repository", Settings: helmRepositorySettings, For: Helm,
 		},
 		{Group: fluxSources, Kind: "Bucket", Versions: "v1,v1beta2", Resource: "buckets", Role: Source, Gives: artifact},

@@ -47,9 +47,9 @@ func fluxRemoves(live *unstructured.Unstructured) bool {
 	}
 }
 
-func fluxInventory(live *unstructured.Unstructured) []Applied {
+func fluxInventory(live *unstructured.Unstructured) []InventoryEntry {
 	entries, _, _ := unstructured.NestedSlice(live.Object, "status", "inventory", "entries")
-	var found []Applied
+	var found []InventoryEntry
 	for _, one := range entries {
 		fields, _ := one.(map[string]any)
 		id, _ := fields["id"].(string)
@@ -62,20 +62,20 @@ func fluxInventory(live *unstructured.Unstructured) []Applied {
 }
 
 // parseEntry reads <namespace>_<name>_<group>_<kind>. A colon in the name is written as two underscores.
-func parseEntry(id, version string) (Applied, bool) {
+func parseEntry(id, version string) (InventoryEntry, bool) {
 	namespace, rest, ok := strings.Cut(id, "_")
 	if !ok {
-		return Applied{}, false
+		return InventoryEntry{}, false
 	}
 	rest, kind, ok := cutLast(rest)
 	if !ok {
-		return Applied{}, false
+		return InventoryEntry{}, false
 	}
 	name, group, ok := cutLast(rest)
 	if !ok || name == "" || kind == "" || version == "" {
-		return Applied{}, false
+		return InventoryEntry{}, false
 	}
-	return Applied{group, version, kind, namespace, strings.ReplaceAll(name, "__", ":")}, true
+	return InventoryEntry{group, version, kind, namespace, strings.ReplaceAll(name, "__", ":")}, true
 }
 
 func cutLast(text string) (before, after string, ok bool) {

@@ -1,7 +1,7 @@
 // Package reconciler is what is known of each reconciler: the kinds of its objects, what they are for, and how they
-// belong together; its template and parameters; what its agent needs; and what is removed with its objects. What has to
-// know that asks this package, so that no list of kinds can differ from another. It is pure, and imports no other package
-// of the provider.
+// belong together; its template and parameters; what its agent needs; how the status of its objects becomes a verdict; and
+// what is removed with its objects. What has to know that asks this package, so that no list of kinds can differ from
+// another. It is pure.
 package reconciler
 
 import (
@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // Reconciler is what is known of one reconciler.
@@ -75,6 +77,17 @@ type Kind struct {
 	// the maker's namespace; where it is "", they are in the same one.
 	Makes                 []string
 	Label, NamespaceLabel string
+	// Status makes a verdict of the status of an object, with what belongs to it; where it is nil, the condition Ready does.
+	Status func(all *Listing, one *Object) verdict.Status
+	// Root says what an object has applied of a folder that it follows; it is nil for kinds that follow none.
+	Root func(all *Listing, one *Object, at Location, folder string) (root Root, follows bool)
+	// Made says whether an object is as its maker wants it, where Template says of what that makes it.
+	Made func(maker, made *Object) verdict.Status
+	// Destination is the field that names the cluster to which a hub applies an object's content; "" where there is none.
+	Destination string
+	// Wanted says whether what a source has is certainly what its spec asks for: then it does not matter whether the source
+	// can be reached. Silent says whether it never has a status.
+	Wanted, Silent func(source *Object) bool
 }
 
 // Role is a set of what objects do.
@@ -99,6 +112,8 @@ type Reference struct {
 	Field string
 	// Kinds are those that it can name. Where the object does not say which, it is the first.
 	Kinds []string
+	// Optional says that an object may have none, and yet has content.
+	Optional bool
 }
 
 // Agent is what Flotilla asks of an agent, and what the agent can be asked for.
@@ -126,8 +141,23 @@ type Controller struct {
 // Is says whether the objects of a kind do something.
 func (k *Kind) Is(role Role) bool { return k.Role&role != 0 }
 
-// all are the reconcilers, in the order of their names.
-var all = []*Reconciler{&argocd, &argocdHub, &fleet, &flux, &zarf}
+// all are the reconcilers, in the order of their names, and kinds those of all, each once.
+var (
+	all   []*Reconciler
+	kinds []*Kind
+)
+
+// The tables have functions that look up other kinds in the tables, so they are no initial values.
+func init() {
+	all = []*Reconciler{&argocd, &argocdHub, &fleet, &flux, &zarf}
+	for _, one := range all {
+		for i := range one.Kinds {
+			if kind := &one.Kinds[i]; KindOf(kind.Group, kind.Kind) == nil {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+}
 
 // Named returns the built-in reconciler of a name; nil where there is none.
 func Named(name string) *Reconciler {
@@ -235,18 +265,6 @@ func Listed() []Kind {
 	}
 	return listed
 }
-
-var kinds = func() []*Kind {
-	var found []*Kind
-	for _, one := range all {
-		for i := range one.Kinds {
-			if kind := &one.Kinds[i]; !slices.ContainsFunc(found, func(other *Kind) bool { return other.Group == kind.Group && other.Kind == kind.Kind }) {
-				found = append(found, kind)
-			}
-		}
-	}
-	return found
-}()
 
 // IsTemplated says whether the objects of a kind make others by a template that these can be compared with.
 func IsTemplated(kind string) bool {

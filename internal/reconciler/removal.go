@@ -9,13 +9,13 @@ type Removal struct {
 	// Removes says whether the deletion removes, on this cluster, what is in the inventory of an object.
 	Removes func(live *unstructured.Unstructured) bool
 	// Inventory has what an object has applied, as its status lists it; it is nil for kinds that have none.
-	Inventory func(live *unstructured.Unstructured) []Applied
+	Inventory func(live *unstructured.Unstructured) []InventoryEntry
 	// Waits says that an object is gone only when what it has applied is.
 	Waits bool
 }
 
-// Applied is an object that another one has applied.
-type Applied struct{ Group, Version, Kind, Namespace, Name string }
+// InventoryEntry is an object that another one has applied, as its status names it.
+type InventoryEntry struct{ Group, Version, Kind, Namespace, Name string }
 
 // RemovalOf is that of a kind, by its name; it has nothing where deleting its objects removes nothing else.
 func RemovalOf(kind string) Removal {

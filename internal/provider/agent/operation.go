@@ -17,11 +17,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
-	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -374,7 +374,7 @@ func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 	}
 	tip, asked := "", time.Time{}
 	return &onboarding.Following{
-		Location: observe.Location{URL: location.URL, Branch: location.Branch, Path: location.Path},
+		Location: reconciler.Location{URL: location.URL, Branch: location.Branch, Path: location.Path},
 		Cluster:  settings.Cluster, ClusterType: settings.ClusterType,
 		Tip: func(ctx context.Context) (_ string, err error) {
 			if time.Since(asked) > tipFor {

@@ -1,4 +1,4 @@
-package observe
+package reconciler
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ type condition struct {
 }
 
 // condition finds a condition; one without a status is none.
-func (o *object) condition(of string) (condition, bool) {
+func (o *Object) condition(of string) (condition, bool) {
 	for _, one := range o.list("status", "conditions") {
 		if one.text("type") == of && one.text("status") != "" {
 			generation, _ := number(one["observedGeneration"])
@@ -36,7 +36,7 @@ func (o *object) condition(of string) (condition, bool) {
 
 // say makes a status of an object from a verdict and a message. The object's name is the cluster's to choose, too: it may be
 // longer than Kubernetes allows, or steer a terminal.
-func (o *object) say(is verdict.Verdict, since time.Time, format string, arguments ...any) verdict.Status {
+func (o *Object) say(is verdict.Verdict, since time.Time, format string, arguments ...any) verdict.Status {
 	return verdict.Status{Verdict: is, Since: since, Message: wording.OneLine(o.String()) + " " + wording.OneLine(fmt.Sprintf(format, arguments...))}
 }
 
@@ -49,7 +49,7 @@ var waitingReasons = []string{
 // ready is the status of an object by its conditions, as kstatus reads them but more strictly: without the
 // condition Ready an object is not ready, and an error of the latest generation is a failure at once, also one
 // that will be tried again. waits reports whether a condition waits for something else.
-func (o *object) ready(waits func(condition) bool) verdict.Status {
+func (o *Object) ready(waits func(condition) bool) verdict.Status {
 	ready, ok := o.condition("Ready")
 	if o.text("metadata", "deletionTimestamp") != "" {
 		return o.say(verdict.Progressing, o.time("metadata", "deletionTimestamp"), "is being deleted")
@@ -85,7 +85,7 @@ func (o *object) ready(waits func(condition) bool) verdict.Status {
 }
 
 // isCurrent reports whether a condition is about the present spec of the object.
-func (o *object) isCurrent(c condition) bool {
+func (o *Object) isCurrent(c condition) bool {
 	generation, known := o.number("metadata", "generation")
 	observed, has := o.number("status", "observedGeneration")
 	switch {
@@ -100,7 +100,7 @@ func (o *object) isCurrent(c condition) bool {
 }
 
 // progress is what an object that is not ready is doing.
-func (o *object) progress(ready condition) string {
+func (o *Object) progress(ready condition) string {
 	if doing, ok := o.condition("Reconciling"); ok && doing.status == "True" && doing.message != "" {
 		return doing.message
 	}

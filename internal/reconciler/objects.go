@@ -1,4 +1,4 @@
-package observe
+package reconciler
 
 import (
 	"cmp"
@@ -6,15 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
-)
-
-// The API groups whose objects are read in ways of their own.
-const (
-	groupKustomize = "kustomize.toolkit.fluxcd.io"
-	groupHelm      = "helm.toolkit.fluxcd.io"
-	groupArgo      = "argoproj.io"
 )
 
 // ObjectName names an object of a kind that a reconciler has.
@@ -27,69 +18,83 @@ func (n ObjectName) String() string {
 	return n.Kind + " " + n.Namespace + "/" + n.Name
 }
 
-func compareNames(a, b ObjectName) int {
+// CompareNames orders names by kind, namespace and name.
+func CompareNames(a, b ObjectName) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// objects are those of one cluster, in order, each once.
-type objects struct {
-	all    []*object
-	byName map[ObjectName]*object
+// Answer is a cluster's answer to listing its agent's objects.
+type Answer struct {
+	// Objects are of the kinds that reconcilers have, in any order.
+	Objects []*unstructured.Unstructured
+	// Unlisted are kinds that could not be listed, by the reason: not served, or forbidden.
+	Unlisted map[string]string
+}
+
+// Listing has the objects of one cluster, in order, each once.
+type Listing struct {
+	All    []*Object
+	byName map[ObjectName]*Object
 	// unlisted are kinds of which nothing is known, by the reason.
 	unlisted map[string]string
 	// alone says that one object was read by itself, without those that it depends on.
 	alone bool
 }
 
-// object is one of a cluster's objects. Fields with an unexpected type read as absent.
-type object struct {
+// Object is one of a cluster's objects. Fields with an unexpected type read as absent.
+type Object struct {
 	ObjectName
-	group string
-	from  *unstructured.Unstructured
+	of   *Kind
+	from *unstructured.Unstructured
 }
 
-// index puts what a cluster listed in order. Objects of other kinds are left out.
-func index(listed Listed) *objects {
-	o := &objects{byName: map[ObjectName]*object{}, unlisted: listed.Unlisted}
+// Index puts what a cluster listed in order. Objects of other kinds are left out.
+func Index(listed Answer) *Listing {
+	o := &Listing{byName: map[ObjectName]*Object{}, unlisted: listed.Unlisted}
 	sorted := slices.DeleteFunc(slices.Clone(listed.Objects), func(u *unstructured.Unstructured) bool {
-		return u == nil || u.GetName() == "" || !isRead(u)
+		return u == nil || u.GetName() == "" || kindOf(u) == nil
 	})
 	// Of an object in two versions either says the same.
 	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int {
-		return cmp.Or(compareNames(nameOf(a), nameOf(b)), cmp.Compare(b.GetAPIVersion(), a.GetAPIVersion()))
+		return cmp.Or(CompareNames(nameOf(a), nameOf(b)), cmp.Compare(b.GetAPIVersion(), a.GetAPIVersion()))
 	})
 	for _, u := range sorted {
 		name := nameOf(u)
 		if o.byName[name] == nil {
-			o.byName[name] = &object{name, u.GroupVersionKind().Group, u}
-			o.all = append(o.all, o.byName[name])
+			o.byName[name] = &Object{name, kindOf(u), u}
+			o.All = append(o.All, o.byName[name])
 		}
 	}
 	return o
 }
 
-// isRead says whether objects of a kind say something about what runs.
-func isRead(u *unstructured.Unstructured) bool {
+// kindOf is the kind of an object; nil where objects of its kind say nothing about what runs.
+func kindOf(u *unstructured.Unstructured) *Kind {
 	of := u.GroupVersionKind()
-	kind := reconciler.KindOf(of.Group, of.Kind)
-	return kind != nil && kind.Role != 0
+	if kind := KindOf(of.Group, of.Kind); kind != nil && kind.Role != 0 {
+		return kind
+	}
+	return nil
 }
 
 func nameOf(u *unstructured.Unstructured) ObjectName {
 	return ObjectName{u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
-func (o *object) text(fields ...string) string {
+func (o *Object) text(fields ...string) string {
 	text, _, _ := unstructured.NestedString(o.from.Object, fields...)
 	return text
 }
 
-func (o *object) flag(fields ...string) bool {
+func (o *Object) flag(fields ...string) bool {
 	flag, _, _ := unstructured.NestedBool(o.from.Object, fields...)
 	return flag
 }
 
-func (o *object) number(fields ...string) (int64, bool) { return number(o.value(fields...)) }
+func (o *Object) number(fields ...string) (int64, bool) { return number(o.value(fields...)) }
+
+// Labels are the labels of an object.
+func (o *Object) Labels() map[string]string { return o.from.GetLabels() }
 
 // number reads a whole number, however it was decoded.
 func number(value any) (int64, bool) {
@@ -102,7 +107,7 @@ func number(value any) (int64, bool) {
 	return 0, false
 }
 
-func (o *object) value(fields ...string) any {
+func (o *Object) value(fields ...string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(o.from.Object, fields...)
 	if err != nil {
 		return nil
@@ -110,7 +115,7 @@ func (o *object) value(fields ...string) any {
 	return value
 }
 
-func (o *object) has(fields ...string) bool { return o.value(fields...) != nil }
+func (o *Object) has(fields ...string) bool { return o.value(fields...) != nil }
 
 // entry is an object in a list.
 type entry map[string]any
@@ -123,7 +128,7 @@ func (e entry) text(fields ...string) string {
 func (e entry) time(fields ...string) time.Time { return parseTime(e.text(fields...)) }
 
 // list reads a list of objects; what else is in it is left out.
-func (o *object) list(fields ...string) []entry {
+func (o *Object) list(fields ...string) []entry {
 	list, _ := o.value(fields...).([]any)
 	entries := make([]entry, 0, len(list))
 	for _, one := range list {
@@ -134,7 +139,7 @@ func (o *object) list(fields ...string) []entry {
 	return entries
 }
 
-func (o *object) time(fields ...string) time.Time { return parseTime(o.text(fields...)) }
+func (o *Object) time(fields ...string) time.Time { return parseTime(o.text(fields...)) }
 
 // parseTime reads a time in whole seconds; zero when it is none.
 func parseTime(text string) time.Time {

@@ -1,32 +1,21 @@
-package observe
+package reconciler
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
 // An ApplicationSet makes Applications. What it says of itself is about all that it makes, and not of which version of
 // it: so an Application is compared with the template that it was made of.
 
-// makers has the status of each ApplicationSet by itself.
-func (o *objects) makers() map[ObjectName]verdict.Status {
-	makers := map[ObjectName]verdict.Status{}
-	for _, one := range o.all {
-		if reconciler.IsTemplated(one.Kind) {
-			makers[one.ObjectName] = one.makes()
-		}
-	}
-	return makers
-}
+// applicationSet says whether an ApplicationSet could make what it has to.
+func (*Listing) applicationSet(set *Object) verdict.Status { return set.makes() }
 
-// makes says whether an ApplicationSet could make what it has to.
-func (o *object) makes() verdict.Status {
+func (o *Object) makes() verdict.Status {
 	if at := o.time("metadata", "deletionTimestamp"); !at.IsZero() {
 		return o.say(verdict.Progressing, at, "is being deleted")
 	}
@@ -43,47 +32,25 @@ func (o *object) makes() verdict.Status {
 	return o.say(verdict.Ready, done.changed, "has made its Applications")
 }
 
-// unmade is why there is no Application of an ApplicationSet for the cluster.
-func (r *Report) unmade(maker ObjectName) verdict.Status {
-	status, found := r.makers[maker]
-	if reason, unlisted := r.unserved[maker.Kind]; unlisted {
-		return verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("%s cannot be read: %s", maker, reason)}
-	}
-	if reason, unlisted := r.unserved["Application"]; unlisted {
-		return verdict.Status{Verdict: verdict.Unknown, Message: fmt.Sprintf("what %s makes cannot be read: %s", maker, reason)}
-	}
-	switch {
-	case !found:
-		return verdict.Status{Verdict: verdict.Progressing, Message: fmt.Sprintf("%s does not exist", maker)}
-	case status.Verdict == verdict.Ready:
-		status.Verdict, status.Message = verdict.Progressing, fmt.Sprintf("%s has made no Application for the cluster yet", maker)
-	}
-	return status
-}
-
-// made says whether an Application is as the ApplicationSet wants it that has made it.
-func (o *objects) made(application *object, by ObjectName) verdict.Status {
-	set := o.byName[by]
-	if set == nil {
-		return o.absent(application, by)
-	}
-	status := set.makes()
-	same, exact := set.gave(application)
+// applicationMade says whether an Application is as the ApplicationSet wants it that has made it.
+func (o *Object) applicationMade(application *Object) verdict.Status {
+	status := o.makes()
+	same, exact := o.gave(application)
 	switch {
 	case status.Verdict == verdict.Failed && same && exact: // what it could not make is another one
 		return verdict.Status{Verdict: verdict.Ready}
 	case status.Verdict == verdict.Failed:
 		return status
-	case set.isPatching():
-		return set.say(verdict.Unknown, time.Time{}, "changes what it makes by more than its template, so %s cannot be compared with it", application)
+	case o.isPatching():
+		return o.say(verdict.Unknown, time.Time{}, "changes what it makes by more than its template, so %s cannot be compared with it", application)
 	case !same:
-		return set.say(verdict.Progressing, time.Time{}, "has not given %s its present content yet", application)
+		return o.say(verdict.Progressing, time.Time{}, "has not given %s its present content yet", application)
 	}
 	return status
 }
 
 // isPatching says whether what an ApplicationSet makes may differ from its template.
-func (o *object) isPatching() bool {
+func (o *Object) isPatching() bool {
 	return o.has("spec", "templatePatch") || o.has("spec", "ignoreApplicationDifferences") || hasTemplate(o.value("spec", "generators"))
 }
 
@@ -113,7 +80,7 @@ func (e entry) object(field string) map[string]any {
 
 // gave says whether an Application has the content that the template of an ApplicationSet gives it. exact says that
 // no parameters are in there, but in its destination.
-func (o *object) gave(application *object) (same, exact bool) {
+func (o *Object) gave(application *Object) (same, exact bool) {
 	same, exact = !o.isPatching(), true
 	for _, field := range []string{"project", "source", "sources", "sourceHydrator", "destination"} {
 		wanted, is := withoutDefaults(o.value("spec", "template", "spec", field)), withoutDefaults(application.value("spec", field))

@@ -1,7 +1,6 @@
-package observe
+package reconciler
 
 import (
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 
 // kustomization is the status of a Flux Kustomization. Without a health check, ready means only that it has
 // applied its manifests.
-func (o *objects) kustomization(k *object) verdict.Status {
+func (o *Listing) kustomization(k *Object) verdict.Status {
 	own := k.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && (strings.HasPrefix(c.message, "Source artifact not found") ||
 			strings.HasPrefix(c.message, "Source is not ready"))
@@ -28,7 +27,7 @@ func (o *objects) kustomization(k *object) verdict.Status {
 }
 
 // reconciled is when a Kustomization first applied its present revision.
-func (o *object) reconciled() time.Time {
+func (o *Object) reconciled() time.Time {
 	for _, one := range o.list("status", "history") {
 		if one.text("metadata", "revision") == o.text("status", "lastAppliedRevision") {
 			return one.time("firstReconciled")
@@ -41,7 +40,7 @@ func (o *object) reconciled() time.Time {
 // and later say. Flux never gives up: what could not be applied once is tried again, and has failed when that fails,
 // too. A health check that has failed has waited for its timeout, so it counts at once. What has failed stays so while
 // it is tried again.
-func (o *object) tried(own verdict.Status) verdict.Status {
+func (o *Object) tried(own verdict.Status) verdict.Status {
 	history := o.list("status", "history")
 	if own.Verdict != verdict.Failed && own.Verdict != verdict.Progressing || len(history) == 0 {
 		return own
@@ -66,12 +65,12 @@ func (o *object) tried(own verdict.Status) verdict.Status {
 	return own
 }
 
-func checksHealth(k *object) bool {
+func checksHealth(k *Object) bool {
 	return k.flag("spec", "wait") || len(k.list("spec", "healthChecks")) > 0
 }
 
 // helmRelease is the status of a Flux HelmRelease. Its revision is the version of a chart.
-func (o *objects) helmRelease(h *object) verdict.Status {
+func (o *Listing) helmRelease(h *Object) verdict.Status {
 	own := h.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && strings.HasSuffix(c.message, "is not ready")
 	})
@@ -89,7 +88,7 @@ func (o *objects) helmRelease(h *object) verdict.Status {
 // retried is the status of a HelmRelease that could not be installed or upgraded, as long as Flux tries again. Where it
 // has a number of retries, it says when it gives up: it has stalled. Where it has none, it has failed when the first
 // retry has.
-func (o *object) retried(own verdict.Status) verdict.Status {
+func (o *Object) retried(own verdict.Status) verdict.Status {
 	ready, _ := o.condition("Ready")
 	again, is := o.condition("Reconciling")
 	stalled, gaveUp := o.condition("Stalled")
@@ -104,18 +103,21 @@ func (o *object) retried(own verdict.Status) verdict.Status {
 	return o.say(verdict.Progressing, ready.changed, "could not be installed, and is tried again: %s", whyOf(ready.message, ready.reason))
 }
 
-// hasWanted reports whether the artifact of a source is certainly of the ref in its present spec.
-func (o *object) hasWanted() bool {
+// hasVersion says whether the artifact of a HelmChart is certainly of the version in its present spec.
+func (o *Object) hasVersion() bool {
+	version := o.text("spec", "version")
+	return isExact(version) && strings.TrimPrefix(o.text("status", "artifact", "revision"), "v") == strings.TrimPrefix(version, "v") &&
+		o.text("status", "observedChartName") == o.text("spec", "chart")
+}
+
+// hasRef says whether the artifact of a source is certainly of the ref in its present spec.
+func (o *Object) hasRef() bool {
 	revision := o.text("status", "artifact", "revision")
 	name, digest, _ := strings.Cut(revision, "@")
 	ref := func(field string) string { return o.text("spec", "ref", field) }
 	switch {
 	case revision == "":
 		return false
-	case o.Kind == "HelmChart":
-		version := o.text("spec", "version")
-		return isExact(version) && strings.TrimPrefix(revision, "v") == strings.TrimPrefix(version, "v") &&
-			o.text("status", "observedChartName") == o.text("spec", "chart")
 	case ref("digest") != "":
 		return digest == ref("digest")
 	case ref("commit") != "":
@@ -130,6 +132,10 @@ func (o *object) hasWanted() bool {
 	return false
 }
 
+// isOCI says whether a HelmRepository has neither a status nor an artifact: charts in an OCI registry are found without an
+// index.
+func (o *Object) isOCI() bool { return o.text("spec", "type") == "oci" }
+
 // commitOf is the commit in a revision of Flux, as in main@sha1:<commit>, or in the older main/<commit>; ""
 // where it names none, which the version of a chart and the digest of an image do not.
 func commitOf(revision string) string {
@@ -137,35 +143,33 @@ func commitOf(revision string) string {
 		return ""
 	}
 	revision = revision[strings.LastIndexAny(revision, ":/")+1:]
-	if len(revision) != 40 || !isID(revision) {
+	if len(revision) != 40 || !IsID(revision) {
 		return ""
 	}
 	return revision
 }
 
-// fluxRoots finds the Kustomizations that follow a folder of the location, and their status.
-func (o *objects) fluxRoots(at Location, host string) []root {
-	var roots []root
-	for _, k := range o.all {
-		if k.Kind != "Kustomization" || k.group != groupKustomize || clean(k.text("spec", "path")) != path.Join(at.Path, host) {
-			continue
-		}
-		source := o.source(k)
-		r := root{object: k, applied: o.fluxApplied(k, source)}
-		if source != nil && source.Kind == "GitRepository" {
-			if branch := source.text("spec", "ref", "branch"); branch != "" && branch != at.Branch {
-				continue
-			}
-			r.sameRepository = sameRepository(source.text("spec", "url"), at.URL)
-		}
-		roots = append(roots, r)
+// NoFolderFlux is the message of Flux about a folder that does not exist.
+const NoFolderFlux = "kustomization path not found"
+
+// kustomizationRoot is a Kustomization that follows a folder.
+func (o *Listing) kustomizationRoot(k *Object, at Location, folder string) (Root, bool) {
+	if clean(k.text("spec", "path")) != folder {
+		return Root{}, false
 	}
-	return roots
+	source := o.source(k)
+	if source == nil || source.Kind != "GitRepository" {
+		return Root{Applied: o.fluxApplied(k, source)}, true
+	}
+	if branch := source.text("spec", "ref", "branch"); branch != "" && branch != at.Branch {
+		return Root{}, false
+	}
+	return Root{Applied: o.fluxApplied(k, source), SameRepository: sameRepository(source.text("spec", "url"), at.URL)}, true
 }
 
 // fluxApplied is what a root Kustomization has applied. Its status names a revision as applied only when all that
 // it waits for is ready, which is later than it was applied.
-func (o *objects) fluxApplied(k, source *object) Applied {
+func (o *Listing) fluxApplied(k, source *Object) Applied {
 	revision := func(field, origin string) string {
 		commit := commitOf(k.text("status", field))
 		if source != nil && source.Kind != "GitRepository" { // whose revisions are digests
@@ -220,8 +224,13 @@ func namedIn(message string) []ObjectName {
 	return names
 }
 
-// clean is a path in a repository without "." segments and slashes around it.
-func clean(p string) string {
-	p = strings.Trim(path.Clean("/"+p), "/")
-	return p
+// isExact says whether the version of a chart is one version, and not a range of them.
+func isExact(version string) bool {
+	version = strings.TrimPrefix(version, "v")
+	core, _, _ := strings.Cut(version, "-")
+	core, _, _ = strings.Cut(core, "+")
+	parts := strings.Split(core, ".")
+	return len(parts) == 3 && !slices.ContainsFunc(parts, func(part string) bool {
+		return part == "" || strings.Trim(part, "0123456789") != ""
+	})
 }

@@ -1,11 +1,9 @@
-package observe
+package reconciler
 
 import (
 	"maps"
-	"path"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -14,7 +12,7 @@ const fleetCommitLabel = "fleet.cattle.io/commit"
 
 // gitRepo is the status of a Rancher Fleet GitRepo or HelmOp and of the Bundles that were made of it. A GitRepo
 // names a commit before its Bundles have it, and a Bundle is ready before its BundleDeployments are.
-func (o *objects) gitRepo(g *object) verdict.Status {
+func (o *Listing) gitRepo(g *Object) verdict.Status {
 	own := g.ready(func(condition) bool { return !g.isRefused() })
 	for _, name := range []string{"Accepted", "GitPolling"} {
 		if c, ok := g.condition(name); ok && c.status == "False" && g.isCurrent(c) {
@@ -30,7 +28,7 @@ func (o *objects) gitRepo(g *object) verdict.Status {
 	bundles := 0
 	for _, b := range o.madeBy(g) {
 		bundles++
-		commit, has := g.text("status", "commit"), b.from.GetLabels()[fleetCommitLabel]
+		commit, has := g.text("status", "commit"), b.Labels()[fleetCommitLabel]
 		if commit != "" && has != "" && commit != has {
 			own = verdict.Worst(own, b.say(verdict.Progressing, own.Since, "has commit %s, and its GitRepo has %s", has, commit))
 			continue
@@ -49,8 +47,8 @@ func (o *objects) gitRepo(g *object) verdict.Status {
 
 // isOf says whether a Bundle has the chart and the values that its HelmOp has. A HelmOp does not say which generation of
 // it that is. Its version may be a range, and then its status has the version.
-func (o *object) isOf(helmOp *object) bool {
-	chart := func(of *object) map[string]any {
+func (o *Object) isOf(helmOp *Object) bool {
+	chart := func(of *Object) map[string]any {
 		fields, _ := of.value("spec", "helm").(map[string]any)
 		fields = maps.Clone(fields)
 		delete(fields, "version")
@@ -64,7 +62,7 @@ func (o *object) isOf(helmOp *object) bool {
 }
 
 // bundle is the status of a Bundle and its BundleDeployments.
-func (o *objects) bundle(b *object) verdict.Status {
+func (o *Listing) bundle(b *Object) verdict.Status {
 	own := b.ready(func(condition) bool { return !b.isRefused() })
 	ready, _ := b.number("status", "summary", "ready")
 	desired, known := b.number("status", "summary", "desiredReady")
@@ -80,33 +78,14 @@ func (o *objects) bundle(b *object) verdict.Status {
 	return own
 }
 
-// madeBy are the objects that a GitRepo, a HelmOp or a Bundle has made. Makers of one name can be in several namespaces.
-func (o *objects) madeBy(maker *object) []*object {
-	kind := reconciler.KindOf(maker.group, maker.Kind)
-	var made []*object
-	for _, one := range o.all {
-		if !slices.Contains(kind.Makes, one.Kind) {
-			continue
-		}
-		labels, namespace := one.from.GetLabels(), one.Namespace
-		if kind.NamespaceLabel != "" {
-			namespace = labels[kind.NamespaceLabel]
-		}
-		if labels[kind.Label] == maker.Name && namespace == maker.Namespace {
-			made = append(made, one)
-		}
-	}
-	return made
-}
-
 // isRefused reports whether a Bundle, or one of a GitRepo, could not be applied somewhere.
-func (o *object) isRefused() bool {
+func (o *Object) isRefused() bool {
 	refused, _ := o.number("status", "summary", "errApplied")
 	return refused > 0
 }
 
 // bundleDeployment is the status of a Bundle on one cluster.
-func (o *objects) bundleDeployment(d *object) verdict.Status {
+func (o *Listing) bundleDeployment(d *Object) verdict.Status {
 	deployed, known := d.condition("Deployed")
 	if known && deployed.status == "False" {
 		return d.say(verdict.Failed, deployed.changed, "cannot be deployed: %s", whyOf(deployed.message, deployed.reason))
@@ -128,37 +107,29 @@ func (o *objects) bundleDeployment(d *object) verdict.Status {
 	return own
 }
 
-// fleetRoots finds the GitRepos that follow a folder of the location, and their status.
-func (o *objects) fleetRoots(at Location, host string) []root {
-	var roots []root
-	for _, g := range o.all {
-		if g.Kind != "GitRepo" || g.text("spec", "branch") != "" && g.text("spec", "branch") != at.Branch {
-			continue
-		}
-		paths, _ := g.value("spec", "paths").([]any)
-		if !slices.ContainsFunc(paths, func(p any) bool {
-			text, ok := p.(string)
-			return ok && clean(text) == path.Join(at.Path, host)
-		}) {
-			continue
-		}
-		roots = append(roots, root{
-			object: g, applied: o.fleetApplied(g), sameRepository: sameRepository(g.text("spec", "repo"), at.URL),
-		})
+// gitRepoRoot is a GitRepo that follows a folder.
+func (o *Listing) gitRepoRoot(g *Object, at Location, folder string) (Root, bool) {
+	paths, _ := g.value("spec", "paths").([]any)
+	branch := g.text("spec", "branch")
+	if branch != "" && branch != at.Branch || !slices.ContainsFunc(paths, func(p any) bool {
+		text, ok := p.(string)
+		return ok && clean(text) == folder
+	}) {
+		return Root{}, false
 	}
-	return roots
+	return Root{Applied: o.fleetApplied(g), SameRepository: sameRepository(g.text("spec", "repo"), at.URL)}, true
 }
 
 // fleetApplied is what a root GitRepo has applied. It names the commit that it has read; what it has applied
 // is what its Bundles are deployed of.
-func (o *objects) fleetApplied(g *object) Applied {
+func (o *Listing) fleetApplied(g *Object) Applied {
 	is := Applied{Root: g.ObjectName, Status: o.gitRepo(g)}
 	read := g.text("status", "commit")
-	if !isID(read) {
+	if !IsID(read) {
 		return is
 	}
 	for _, b := range o.madeBy(g) {
-		has := b.from.GetLabels()[fleetCommitLabel]
+		has := b.Labels()[fleetCommitLabel]
 		deployed := has == read && b.isCurrent(condition{})
 		for _, d := range o.madeBy(b) {
 			deployed = deployed && d.text("status", "appliedDeploymentID") == d.text("spec", "deploymentID")

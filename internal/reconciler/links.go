@@ -1,4 +1,4 @@
-package observe
+package reconciler
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
@@ -14,12 +13,8 @@ import (
 // the link before gives. A link that could not be read makes it unknown.
 
 // sources are the names of the objects that an object gets its content from.
-func (o *object) sources() []ObjectName {
-	kind := reconciler.KindOf(o.group, o.Kind)
-	if kind == nil {
-		return nil
-	}
-	for _, reference := range kind.Sources {
+func (o *Object) sources() []ObjectName {
+	for _, reference := range o.of.Sources {
 		var names []ObjectName
 		for _, value := range valuesAt(o.from.Object, strings.Split(reference.Field, ".")) {
 			name := ObjectName{Kind: reference.Kinds[0], Namespace: o.Namespace}
@@ -68,7 +63,7 @@ func valuesAt(value any, path []string) []any {
 }
 
 // source is what an object gets its content from, where it is one object that was listed; else nil.
-func (o *objects) source(of *object) *object {
+func (o *Listing) source(of *Object) *Object {
 	if names := of.sources(); len(names) == 1 {
 		return o.byName[names[0]]
 	}
@@ -81,7 +76,7 @@ const longestChain = 8
 
 // linked is the status of an object together with what it gets its content from. before is how many objects get
 // theirs from it, in a row.
-func (o *objects) linked(of *object, own verdict.Status, before int) verdict.Status {
+func (o *Listing) linked(of *Object, own verdict.Status, before int) verdict.Status {
 	switch {
 	case o.alone:
 		return own
@@ -107,15 +102,14 @@ func (o *objects) linked(of *object, own verdict.Status, before int) verdict.Sta
 }
 
 // needsSource says whether an object is nothing without a source.
-func (o *object) needsSource() bool {
-	kind := reconciler.KindOf(o.group, o.Kind)
-	return kind != nil && len(kind.Sources) > 0 && (!kind.Is(reconciler.Source) || o.Kind == "HelmChart")
+func (o *Object) needsSource() bool {
+	return slices.ContainsFunc(o.of.Sources, func(reference Reference) bool { return !reference.Optional })
 }
 
 // absent says what it means that an object that another one needs was not listed.
-func (o *objects) absent(of *object, name ObjectName) verdict.Status {
+func (o *Listing) absent(of *Object, name ObjectName) verdict.Status {
 	reason, unlisted := o.unlisted[name.Kind]
-	switch kind := reconciler.KindNamed(name.Kind); {
+	switch kind := KindNamed(name.Kind); {
 	case unlisted:
 		return of.say(verdict.Unknown, time.Time{}, "depends on %s, which cannot be read: %s", name, reason)
 	case kind == nil || kind.Role == 0:
@@ -125,13 +119,13 @@ func (o *objects) absent(of *object, name ObjectName) verdict.Status {
 }
 
 // compared says whether an object has what its source gives.
-func (o *object) compared(source *object) verdict.Status {
+func (o *Object) compared(source *Object) verdict.Status {
 	gives := source.gives()
 	if gives == "" {
 		return verdict.Status{Verdict: verdict.Ready} // the source's own status says that it has nothing yet
 	}
 	var has []string
-	for _, field := range reconciler.KindOf(o.group, o.Kind).Has {
+	for _, field := range o.of.Has {
 		for _, value := range valuesAt(o.from.Object, strings.Split(field, ".")) {
 			if text, ok := value.(string); ok && text != "" {
 				has = append(has, text)
@@ -149,31 +143,24 @@ func (o *object) compared(source *object) verdict.Status {
 }
 
 // gives is the revision that others get of a source; "" where it has none.
-func (o *object) gives() string {
-	kind := reconciler.KindOf(o.group, o.Kind)
-	if kind == nil || kind.Gives == "" {
+func (o *Object) gives() string {
+	if o.of.Gives == "" {
 		return ""
 	}
-	return o.text(strings.Split(kind.Gives, ".")...)
-}
-
-// isIndexOnly reports whether a source has neither a status nor an artifact: charts in an OCI registry are found
-// without an index.
-func (o *object) isIndexOnly() bool {
-	return o.Kind == "HelmRepository" && o.text("spec", "type") == "oci"
+	return o.text(strings.Split(o.of.Gives, ".")...)
 }
 
 // sourceStatus is the effect of a source on the status of what is reconciled from it. A source that cannot be
 // reached has no effect as long as it has an artifact of the wanted ref.
-func (o *objects) sourceStatus(source *object, otherwise verdict.Status, before int) verdict.Status {
-	if source.isIndexOnly() {
+func (o *Listing) sourceStatus(source *Object, otherwise verdict.Status, before int) verdict.Status {
+	if source.of.Silent != nil && source.of.Silent(source) {
 		return otherwise
 	}
-	own, hasWanted := source.ready(nil), source.hasWanted()
+	own, hasWanted := source.ready(nil), source.of.Wanted != nil && source.of.Wanted(source)
 	if hasWanted && own.Verdict == verdict.Failed {
 		own.Verdict = verdict.Ready
 	}
-	if source.Kind != "HelmChart" || !hasWanted { // which version of a chart is newest matters only where none is wanted
+	if !source.needsSource() || !hasWanted { // which version of a chart is newest matters only where none is wanted
 		own = o.linked(source, own, before)
 	}
 	if own.Verdict == verdict.Ready && source.gives() == "" {
@@ -185,13 +172,20 @@ func (o *objects) sourceStatus(source *object, otherwise verdict.Status, before 
 	return own
 }
 
-// isExact says whether the version of a chart is one version, and not a range of them.
-func isExact(version string) bool {
-	version = strings.TrimPrefix(version, "v")
-	core, _, _ := strings.Cut(version, "-")
-	core, _, _ = strings.Cut(core, "+")
-	parts := strings.Split(core, ".")
-	return len(parts) == 3 && !slices.ContainsFunc(parts, func(part string) bool {
-		return part == "" || strings.Trim(part, "0123456789") != ""
-	})
+// madeBy are the objects that an object has made, as their labels say. Makers of one name can be in several namespaces.
+func (o *Listing) madeBy(maker *Object) []*Object {
+	var made []*Object
+	for _, one := range o.All {
+		if !slices.Contains(maker.of.Makes, one.Kind) {
+			continue
+		}
+		labels, namespace := one.Labels(), one.Namespace
+		if key := maker.of.NamespaceLabel; key != "" {
+			namespace = labels[key]
+		}
+		if labels[maker.of.Label] == maker.Name && namespace == maker.Namespace {
+			made = append(made, one)
+		}
+	}
+	return made
 }

@@ -1,8 +1,7 @@
-package observe
+package reconciler
 
 import (
 	"fmt"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 
 // application is the status of an Argo CD Application: it is ready when it is healthy and synced, both for its
 // present spec, and both determined after the last sync.
-func (o *objects) application(a *object) verdict.Status {
+func (o *Listing) application(a *Object) verdict.Status {
 	since := a.time("status", "health", "lastTransitionTime")
 	if since.IsZero() {
 		since = a.time("metadata", "creationTimestamp")
@@ -43,7 +42,7 @@ func (o *objects) application(a *object) verdict.Status {
 		return a.say(verdict.Unknown, a.time("status", "reconciledAt"), "does not know whether it is in sync")
 	}
 	if reconciled, finished := a.time("status", "reconciledAt"), a.time("status", "operationState", "finishedAt"); reconciled.Before(finished) {
-		return a.say(verdict.Progressing, finished, "was synced at %s, and its health was determined before that", formatTime(finished))
+		return a.say(verdict.Progressing, finished, "was synced at %s, and its health was determined before that", finished.UTC().Format(time.RFC3339))
 	}
 	message := a.text("status", "health", "message")
 	if message != "" {
@@ -66,7 +65,7 @@ func (o *objects) application(a *object) verdict.Status {
 
 // applicationError is the error among an Application's conditions; warnings do not count, nor does the message
 // that a sync would remove everything, since what runs has no error then.
-func (o *object) applicationError() (string, time.Time) {
+func (o *Object) applicationError() (string, time.Time) {
 	for _, one := range o.list("status", "conditions") {
 		if kind := one.text("type"); strings.HasSuffix(kind, "Error") && !strings.Contains(one.text("message"), "auto-sync will wipe out") {
 			return whyOf(one.text("message"), kind), one.time("lastTransitionTime")
@@ -76,7 +75,7 @@ func (o *object) applicationError() (string, time.Time) {
 }
 
 // operation is the status of the last sync, unless it has succeeded.
-func (o *object) operation() (verdict.Status, bool) {
+func (o *Object) operation() (verdict.Status, bool) {
 	started, message := o.time("status", "operationState", "startedAt"), o.text("status", "operationState", "message")
 	phase := o.text("status", "operationState", "phase")
 	retries, _ := o.number("status", "operationState", "retryCount")
@@ -99,7 +98,7 @@ func (o *object) operation() (verdict.Status, bool) {
 }
 
 // isCompared reports whether the status is about the present spec of the Application.
-func (o *object) isCompared() bool {
+func (o *Object) isCompared() bool {
 	compared := o.value("status", "sync", "comparedTo")
 	if compared == nil {
 		return true // older versions do not say
@@ -153,7 +152,7 @@ func withoutDefaults(value any) any {
 func sameValue(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 // which names the objects of an Application that are in a state, where it says so.
-func (o *object) which(field, state string) string {
+func (o *Object) which(field, state string) string {
 	var names []string
 	for _, resource := range o.list("status", "resources") {
 		is := resource.text(field)
@@ -180,7 +179,7 @@ func resourceName(resource entry) ObjectName {
 }
 
 // deployed is when an Application was synced last with something new.
-func (o *object) deployed() time.Time {
+func (o *Object) deployed() time.Time {
 	var last time.Time
 	for _, one := range o.list("status", "history") {
 		last = latest(last, one.time("deployedAt"))
@@ -188,44 +187,38 @@ func (o *object) deployed() time.Time {
 	return last
 }
 
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
+// applicationRoot is an Application that follows a folder.
+func (o *Listing) applicationRoot(a *Object, at Location, folder string) (Root, bool) {
+	sources, several := a.list("spec", "sources"), true
+	if len(sources) == 0 {
+		source, _ := a.value("spec", "source").(map[string]any)
+		sources, several = []entry{source}, false
 	}
-	return a
-}
-
-// argoRoots finds the Applications that follow a folder of the location, and their status.
-func (o *objects) argoRoots(at Location, host string) []root {
-	var roots []root
-	for _, a := range o.all {
-		if a.Kind != "Application" || a.group != groupArgo {
+	for i, source := range sources {
+		branch := source.text("targetRevision")
+		if source.text("chart") != "" || clean(source.text("path")) != folder ||
+			branch != "" && branch != "HEAD" && strings.TrimPrefix(branch, "refs/heads/") != at.Branch {
 			continue
 		}
-		sources, several := a.list("spec", "sources"), true
-		if len(sources) == 0 {
-			source, _ := a.value("spec", "source").(map[string]any)
-			sources, several = []entry{source}, false
-		}
-		for i, source := range sources {
-			branch := source.text("targetRevision")
-			if source.text("chart") != "" || clean(source.text("path")) != path.Join(at.Path, host) ||
-				branch != "" && branch != "HEAD" && strings.TrimPrefix(branch, "refs/heads/") != at.Branch {
-				continue
+		r := Root{Applied: o.argoApplied(a, i, several), SameRepository: sameRepository(source.text("repoURL"), at.URL)}
+		destination := a.text("spec", "destination", "name")
+		r.ToHub = (destination == "" || destination == "in-cluster") && a.text("spec", "source", "directory", "include") != ""
+		for _, resource := range a.list("status", "resources") {
+			if name := resourceName(resource); r.ToHub && IsTemplated(name.Kind) {
+				r.Applied.Makers = append(r.Applied.Makers, name)
 			}
-			roots = append(roots, root{
-				object: a, sameRepository: sameRepository(source.text("repoURL"), at.URL),
-				applied: o.argoApplied(a, i, several),
-			})
-			break
 		}
+		return r, true
 	}
-	return roots
+	return Root{}, false
 }
+
+// noFolderArgo is the message of Argo CD about a folder that does not exist.
+const noFolderArgo = "app path does not exist"
 
 // argoApplied is what a root Application has applied. Its sync status is about a commit that may be newer
 // than the one that it has applied.
-func (o *objects) argoApplied(a *object, source int, several bool) Applied {
+func (o *Listing) argoApplied(a *Object, source int, several bool) Applied {
 	revision := func(of entry) string {
 		text := of.text("revision")
 		if several {
@@ -235,7 +228,7 @@ func (o *objects) argoApplied(a *object, source int, several bool) Applied {
 				text, _ = list[source].(string)
 			}
 		}
-		if !isID(text) {
+		if !IsID(text) {
 			return ""
 		}
 		return text
@@ -286,8 +279,8 @@ func (o *objects) argoApplied(a *object, source int, several bool) Applied {
 			is.Failing = append(is.Failing, resourceName(resource))
 		}
 	}
-	slices.SortFunc(is.OutOfSync, compareNames)
-	slices.SortFunc(is.ToPrune, compareNames)
-	slices.SortFunc(is.Arrived, compareNames)
+	slices.SortFunc(is.OutOfSync, CompareNames)
+	slices.SortFunc(is.ToPrune, CompareNames)
+	slices.SortFunc(is.Arrived, CompareNames)
 	return is
 }

@@ -1,7 +1,8 @@
-package observe
+package reconciler
 
 import (
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -51,26 +52,35 @@ type Moment struct {
 	Time   time.Time
 }
 
-// root is an object that follows a folder.
-type root struct {
-	object         *object
-	applied        Applied
-	sameRepository bool
+// Root is an object that follows a folder.
+type Root struct {
+	Applied
+	// SameRepository says that its repository is certainly that of the location.
+	SameRepository bool
+	// ToHub says that it applies to the hub itself what says what is deployed to clusters.
+	ToHub bool
 }
 
-// The messages of agents about a folder that does not exist.
-const (
-	NoFolderFlux = "kustomization path not found"
-	noFolderArgo = "app path does not exist"
-)
+// Roots are the objects that follow the folder of a host at a location, in the order of their names.
+func (o *Listing) Roots(at Location, host string) []Root {
+	var roots []Root
+	for _, one := range o.All {
+		if one.of.Root != nil {
+			if root, follows := one.of.Root(o, one, at, path.Join(at.Path, host)); follows {
+				roots = append(roots, root)
+			}
+		}
+	}
+	return roots
+}
 
-// choose finds the roots of our repository, or else the only root. Clusters may know the repository by another
+// Choose finds the roots of our repository, or else the only root. Clusters may know the repository by another
 // address; if it is a different repository, our branch does not have its commits. Of several roots the first, in the
 // order of names, has the others.
-func choose(roots []root) (root, bool) {
-	var ours []root
+func Choose(roots []Root) (Root, bool) {
+	var ours []Root
 	for _, r := range roots {
-		if r.sameRepository {
+		if r.SameRepository {
 			ours = append(ours, r)
 		}
 	}
@@ -78,17 +88,17 @@ func choose(roots []root) (root, bool) {
 		ours = roots
 	}
 	if len(ours) == 0 {
-		return root{}, false
+		return Root{}, false
 	}
 	first := ours[0]
 	for _, r := range ours[1:] {
-		first.applied.Others = append(first.applied.Others, r.applied)
+		first.Others = append(first.Others, r.Applied)
 	}
 	return first, true
 }
 
-// all are what follows a folder: the root and the others.
-func (a *Applied) all() []Applied { return append([]Applied{*a}, a.Others...) }
+// All are what follows a folder: the root and the others.
+func (a *Applied) All() []Applied { return append([]Applied{*a}, a.Others...) }
 
 // sameRepository reports whether two addresses are certainly of one repository, whatever their spelling.
 func sameRepository(a, b string) bool {
@@ -108,4 +118,20 @@ func plainURL(address string) string {
 	}
 	path := strings.TrimSuffix(strings.Trim(parsed.Path, "/"), ".git")
 	return strings.ToLower(parsed.Hostname()) + "/" + path
+}
+
+// clean is a path in a repository without "." segments and slashes around it.
+func clean(p string) string { return strings.Trim(path.Clean("/"+p), "/") }
+
+// IsID reports whether text is the whole id of an object of Git.
+func IsID(text string) bool {
+	if len(text) != 40 && len(text) != 64 {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
 }
