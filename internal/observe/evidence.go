@@ -4,15 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
-
-// evidenceFormat is the format of evidence that is written and read.
-const evidenceFormat = "2"
 
 // Evidence is what was known of the clusters of a fleet at one moment. A rollout has no other input about time
 // and clusters, so the same evidence always leads to the same decisions.
@@ -110,139 +105,4 @@ func (e *Evidence) ClustersByType() map[string][]string {
 		byType[of] = append(byType[of], name)
 	}
 	return byType
-}
-
-// Marshal returns the evidence as text: the same evidence gives the same bytes. What an assignment has in common
-// with its cluster is left out.
-func (e *Evidence) Marshal() []byte {
-	w := evidenceWriter{text: make([]byte, 0, 1024+256*len(e.Clusters)+128*len(e.Trees))}
-	w.open()
-	w.member("format", evidenceFormat)
-	w.member("owner", e.About.Owner)
-	w.member("environment", e.About.Environment)
-	w.member("branch", e.About.Branch)
-	w.member("path", e.About.Path)
-	w.member("time", formatTime(e.Time))
-	w.member("tip", e.Tip)
-	w.object("clusters", slices.Sorted(maps.Keys(e.Clusters)), func(name string) {
-		of := e.Clusters[name]
-		w.member("type", of.Type)
-		w.member("commit", of.Commit)
-		w.member("verdict", string(of.Verdict))
-		w.other("since", formatTime(of.Since), "")
-		w.other("message", of.Message, "")
-		w.other("of", subject(of.OfRoot), ofAssignment)
-		keys := make([]string, 0, len(of.Assignments))
-		for key, own := range of.Assignments {
-			if own.Commit != of.Commit || own.Status != of.Status {
-				keys = append(keys, key)
-			}
-		}
-		slices.Sort(keys)
-		if len(keys) == 0 {
-			return
-		}
-		w.object("assignments", keys, func(key string) {
-			own := of.Assignments[key]
-			w.other("commit", own.Commit, of.Commit)
-			w.other("verdict", string(own.Verdict), string(of.Verdict))
-			w.other("since", formatTime(own.Since), formatTime(of.Since))
-			w.other("message", own.Message, of.Message)
-			w.other("of", subject(own.OfRoot), subject(of.OfRoot))
-		})
-	})
-	w.object("trees", slices.Sorted(maps.Keys(e.Trees)), func(commit string) {
-		for _, key := range slices.Sorted(maps.Keys(e.Trees[commit])) {
-			w.member(key, e.Trees[commit][key])
-		}
-	})
-	w.close()
-	return w.text
-}
-
-// What a verdict was said of: one assignment, or what follows the folder of its host, with all that is in there.
-const (
-	ofAssignment = "assignment"
-	ofTheRoot    = "root"
-)
-
-func subject(isRoot bool) string {
-	if isRoot {
-		return ofTheRoot
-	}
-	return ofAssignment
-}
-
-func formatTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// evidenceWriter writes objects whose values are text or such objects.
-type evidenceWriter struct{ text []byte }
-
-func (w *evidenceWriter) open() { w.text = append(w.text, '{') }
-
-func (w *evidenceWriter) close() {
-	if last := len(w.text) - 1; w.text[last] == ',' {
-		w.text = w.text[:last]
-	}
-	w.text = append(w.text, '}')
-}
-
-func (w *evidenceWriter) member(name, value string) {
-	w.text = append(appendQuoted(w.text, name), ':')
-	w.text = append(appendQuoted(w.text, value), ',')
-}
-
-// other writes a value that differs from the one that is read without it.
-func (w *evidenceWriter) other(name, value, instead string) {
-	if value != instead {
-		w.member(name, value)
-	}
-}
-
-func (w *evidenceWriter) object(name string, names []string, members func(name string)) {
-	w.text = append(appendQuoted(w.text, name), ':')
-	w.open()
-	for _, name := range names {
-		w.text = append(appendQuoted(w.text, name), ':')
-		w.open()
-		members(name)
-		w.close()
-		w.text = append(w.text, ',')
-	}
-	w.close()
-	w.text = append(w.text, ',')
-}
-
-// appendQuoted appends text as JSON. What is not UTF-8 becomes the sign for that.
-func appendQuoted(b []byte, text string) []byte {
-	const digits = "0123456789abcdef"
-	b = append(b, '"')
-	if isPlain(text) {
-		return append(append(b, text...), '"')
-	}
-	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r < ' ':
-			b = append(b, '\\', 'u', '0', '0', digits[r>>4], digits[r&0xf])
-		default:
-			b = append(b, string(r)...)
-		}
-	}
-	return append(b, '"')
-}
-
-func isPlain(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }

@@ -1,17 +1,122 @@
 package observe
 
 import (
+	"bytes"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
+
+	"sigs.k8s.io/json"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
+
+// evidenceFormat is the format of evidence that is written and read.
+const evidenceFormat = "2"
 
 // Evidence is bounded in all that it has.
 const (
 	maxEvidence = 64 << 20 // bytes: 100,000 assignments on 10,000 clusters are a quarter of that
 	maxText     = 4096     // bytes of one text
 )
+
+// document is evidence as text.
+type document struct {
+	Format      *string                      `json:"format"`
+	Owner       *string                      `json:"owner"`
+	Environment *string                      `json:"environment"`
+	Branch      *string                      `json:"branch"`
+	Path        *string                      `json:"path"`
+	Time        *string                      `json:"time"`
+	Tip         *string                      `json:"tip"`
+	Clusters    map[string]clusterDocument   `json:"clusters"`
+	Trees       map[string]map[string]string `json:"trees"`
+}
+
+type clusterDocument struct {
+	Type *string `json:"type"`
+	statusDocument
+	Assignments map[string]statusDocument `json:"assignments,omitempty"`
+}
+
+// statusDocument has what differs from what is read without it: an assignment has the rest from its cluster.
+type statusDocument struct {
+	Commit  *string          `json:"commit,omitempty"`
+	Verdict *verdict.Verdict `json:"verdict,omitempty"`
+	Since   *string          `json:"since,omitempty"`
+	Message *string          `json:"message,omitempty"`
+	Of      *string          `json:"of,omitempty"`
+}
+
+// What a verdict was said of: one assignment, or what follows the folder of its host, with all that is in there.
+const (
+	ofAssignment = "assignment"
+	ofTheRoot    = "root"
+)
+
+// Marshal returns the evidence as text: the same evidence gives the same bytes. What an assignment has in common
+// with its cluster is left out.
+func (e *Evidence) Marshal() []byte {
+	d := document{
+		Format: new(evidenceFormat), Owner: &e.About.Owner, Environment: &e.About.Environment, Branch: &e.About.Branch, Path: &e.About.Path,
+		Time: new(formatTime(e.Time)), Tip: &e.Tip, Clusters: make(map[string]clusterDocument, len(e.Clusters)), Trees: e.Trees,
+	}
+	for name, of := range e.Clusters {
+		own := AssignmentStatus{Commit: of.Commit, Status: of.Status}
+		c := clusterDocument{Type: &of.Type, statusDocument: differing(own, AssignmentStatus{})}
+		c.Commit, c.Verdict = &of.Commit, &of.Verdict
+		for key, other := range of.Assignments {
+			if other != own {
+				if c.Assignments == nil {
+					c.Assignments = make(map[string]statusDocument, len(of.Assignments))
+				}
+				c.Assignments[key] = differing(other, own)
+			}
+		}
+		d.Clusters[name] = c
+	}
+	var text bytes.Buffer
+	encoder := stdjson.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(d); err != nil {
+		panic(err) // it has only texts
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}
+
+func differing(is, from AssignmentStatus) (d statusDocument) {
+	if is.Commit != from.Commit {
+		d.Commit = &is.Commit
+	}
+	if is.Verdict != from.Verdict {
+		d.Verdict = &is.Verdict
+	}
+	if !is.Since.Equal(from.Since) {
+		d.Since = new(formatTime(is.Since))
+	}
+	if is.Message != from.Message {
+		d.Message = &is.Message
+	}
+	if is.OfRoot != from.OfRoot {
+		d.Of = new(ofAssignment)
+		if is.OfRoot {
+			*d.Of = ofTheRoot
+		}
+	}
+	return d
+}
+
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
 
 // Parse reads what [Evidence.Marshal] wrote, however it is indented and in whatever order. An attribute
 // that does not belong there, or comes twice, is an error.
@@ -24,252 +129,170 @@ func Parse(text []byte) (*Evidence, error) {
 }
 
 func parseEvidence(text []byte) (*Evidence, error) {
-	if len(text) > maxEvidence {
+	switch {
+	case len(text) > maxEvidence:
 		return nil, fmt.Errorf("it is longer than %d MiB", maxEvidence>>20)
+	case !utf8.Valid(text):
+		return nil, errors.New("it is not UTF-8")
 	}
-	r := newEvidenceReader(text)
-	e := &Evidence{Clusters: map[string]Cluster{}, Trees: map[string]map[string]string{}}
-	var has members
-	var format string
-	err := r.object(func(name string) (err error) {
-		if err := has.once(name, "format", "owner", "environment", "branch", "path", "time", "tip", "clusters", "trees"); err != nil {
-			return err
-		}
-		switch name {
-		case "format":
-			format, err = r.string()
-		case "owner":
-			e.About.Owner, err = r.string()
-		case "environment":
-			e.About.Environment, err = r.string()
-		case "branch":
-			e.About.Branch, err = r.string()
-		case "path":
-			e.About.Path, err = r.string()
-		case "time":
-			e.Time, err = r.time()
-		case "tip":
-			e.Tip, err = r.commit()
-		case "clusters":
-			err = each(r, e.Clusters, r.cluster)
-		case "trees":
-			err = each(r, e.Trees, r.trees)
-		}
-		return err
-	})
-	if err == nil && r.space() < len(text) {
-		err = fmt.Errorf("text follows it at byte %d", r.at)
-	}
+	var d document
+	// encoding/json would take an attribute that comes twice.
+	strict, err := json.UnmarshalStrict(text, &d, json.DisallowDuplicateFields, json.DisallowUnknownFields)
 	// Errors of another format would mislead: only the format is reported.
-	if format != "" && format != evidenceFormat {
-		return nil, fmt.Errorf("it has the format %q, and this version of the provider reads %q; use one version everywhere", format, evidenceFormat)
+	if d.Format != nil && *d.Format != "" && *d.Format != evidenceFormat {
+		return nil, fmt.Errorf("it has the format %q, and this version of the provider reads %q; use one version everywhere", *d.Format, evidenceFormat)
+	}
+	if len(strict) > 0 {
+		err = strict[0]
+	}
+	if typed, ok := errors.AsType[*stdjson.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s is not what belongs there at byte %d", typed.Value, typed.Offset)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if missing := has.missing("format", "owner", "environment", "branch", "path", "time", "tip", "clusters", "trees"); missing != "" {
-		return nil, fmt.Errorf("it has no %q", missing)
+	r := evidenceReader{times: map[string]time.Time{}}
+	e := &Evidence{Clusters: make(map[string]Cluster, len(d.Clusters)), Trees: d.Trees}
+	if r.required("format", d.Format) == "" {
+		r.fail(`it has no "format"`)
 	}
-	return e, nil
+	e.About.Owner = r.required("owner", d.Owner)
+	e.About.Environment = r.required("environment", d.Environment)
+	e.About.Branch = r.required("branch", d.Branch)
+	e.About.Path = r.required("path", d.Path)
+	e.Time = r.time(r.required("time", d.Time))
+	e.Tip = r.id("a commit", r.required("tip", d.Tip))
+	if d.Clusters == nil || d.Trees == nil {
+		r.fail(`it has no "clusters", or no "trees"`)
+	}
+	for name, one := range d.Clusters {
+		e.Clusters[name] = r.cluster(name, one)
+	}
+	for commit, trees := range d.Trees {
+		if r.at = [2]string{commit}; !reconciler.IsID(commit) {
+			r.fail("it is not the id of a commit")
+		}
+		for key, tree := range trees {
+			r.at[1] = key
+			r.key(key)
+			r.id("a tree", tree)
+		}
+	}
+	return e, r.err
 }
 
-// each reads an object with an entry for each name.
-func each[T any](r *evidenceReader, into map[string]T, read func(name string) (T, error)) error {
-	return r.object(func(name string) error {
-		if _, twice := into[name]; twice {
-			return fmt.Errorf("%q comes twice", name)
-		}
-		value, err := read(name)
-		if err != nil {
-			return fmt.Errorf("%q: %w", name, err)
-		}
-		into[name] = value
-		return nil
-	})
+// evidenceReader checks what evidence says. err is the first thing that is wrong, in the order of names.
+type evidenceReader struct {
+	at, wrong [2]string // a cluster or a commit, and a key
+	err       error
+	times     map[string]time.Time // by what was read: most come many times
 }
 
-func (r *evidenceReader) cluster(name string) (c Cluster, err error) {
-	if name == "" {
-		return c, errors.New("a cluster needs a name")
+func (r *evidenceReader) fail(format string, arguments ...any) {
+	if r.err != nil && slices.Compare(r.at[:], r.wrong[:]) >= 0 {
+		return
 	}
-	var has members
-	var assignments []assignmentMembers
-	err = r.object(func(name string) (err error) {
-		if err := has.once(name, "type", "commit", "verdict", "since", "message", "of", "assignments"); err != nil {
-			return err
+	r.err, r.wrong = fmt.Errorf(format, arguments...), r.at
+	for _, name := range []string{r.at[1], r.at[0]} {
+		if name != "" {
+			r.err = fmt.Errorf("%q: %w", name, r.err)
 		}
-		switch name {
-		case "type":
-			c.Type, err = r.string()
-		case "commit":
-			c.Commit, err = r.commit()
-		case "verdict":
-			c.Verdict, err = r.verdict()
-		case "since":
-			c.Since, err = r.sinceTime()
-		case "message":
-			c.Message, err = r.string()
-		case "of":
-			c.OfRoot, err = r.subject()
-		case "assignments":
-			assignments, err = r.assignments()
-		}
-		return err
-	})
-	if err != nil {
-		return c, err
 	}
-	if missing := has.missing("type", "commit", "verdict"); missing != "" {
-		return c, fmt.Errorf("it has no %q", missing)
-	}
-	return c, c.take(assignments)
 }
 
-// assignmentMembers are the attributes that an assignment has of its own.
-type assignmentMembers struct {
-	key string
-	AssignmentStatus
-	commit, verdict, since, message, of bool
+func (r *evidenceReader) required(name string, value *string) string {
+	if value == nil {
+		r.fail("it has no %q", name)
+		return ""
+	}
+	return r.text(*value)
 }
 
-func (r *evidenceReader) assignments() (all []assignmentMembers, err error) {
-	err = r.object(func(key string) error {
-		a := assignmentMembers{key: key}
-		err := checkKey(key)
-		if err == nil {
-			err = r.assignment(&a)
-		}
-		if err != nil {
-			return fmt.Errorf("%q: %w", key, err)
-		}
-		all = append(all, a)
-		return nil
-	})
-	return all, err
+func (r *evidenceReader) text(text string) string {
+	if len(text) > maxText {
+		r.fail("a text is longer than %d bytes", maxText)
+	}
+	return text
 }
 
-func (r *evidenceReader) assignment(a *assignmentMembers) error {
-	once := func(has *bool, name string) error {
-		if *has {
-			return fmt.Errorf("%q comes twice", name)
-		}
-		*has = true
-		return nil
+func (r *evidenceReader) id(of, text string) string {
+	if text != "" && !reconciler.IsID(text) {
+		r.fail("%q is not the id of %s", text, of)
 	}
-	return r.object(func(name string) (err error) {
-		switch name {
-		case "commit":
-			if err = once(&a.commit, name); err == nil {
-				a.Commit, err = r.commit()
-			}
-		case "verdict":
-			if err = once(&a.verdict, name); err == nil {
-				a.Verdict, err = r.verdict()
-			}
-		case "since":
-			if err = once(&a.since, name); err == nil {
-				a.Since, err = r.sinceTime()
-			}
-		case "message":
-			if err = once(&a.message, name); err == nil {
-				a.Message, err = r.string()
-			}
-		case "of":
-			if err = once(&a.of, name); err == nil {
-				a.OfRoot, err = r.subject()
-			}
-		default:
-			err = fmt.Errorf("%q does not belong here", name)
-		}
-		return err
-	})
+	return text
 }
 
-// take gives the assignments to their cluster, with what they have from it.
-func (c *Cluster) take(assignments []assignmentMembers) error {
-	if len(assignments) == 0 {
-		return nil
+func (r *evidenceReader) time(text string) time.Time {
+	if at, ok := r.times[text]; ok {
+		return at
 	}
-	c.Assignments = make(map[string]AssignmentStatus, len(assignments))
-	for _, a := range assignments {
-		if _, twice := c.Assignments[a.key]; twice {
-			return fmt.Errorf("%q comes twice", a.key)
-		}
-		own := AssignmentStatus{Commit: c.Commit, Status: c.Status}
-		if a.commit {
-			own.Commit = a.Commit
-		}
-		if a.verdict {
-			own.Verdict = a.Verdict
-		}
-		if a.since {
-			own.Since = a.Since
-		}
-		if a.message {
-			own.Message = a.Message
-		}
-		if a.of {
-			own.OfRoot = a.OfRoot
-		}
-		c.Assignments[a.key] = own
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.IsZero() {
+		r.fail("%q is not a time as in 2026-01-31T00:00:00Z (RFC 3339)", text)
+		return time.Time{}
 	}
-	return nil
+	at = at.UTC().Truncate(time.Second)
+	r.times[text] = at
+	return at
 }
 
-func (r *evidenceReader) trees(commit string) (map[string]string, error) {
-	if !isID(commit) {
-		return nil, errors.New("it is not the id of a commit")
+// key checks the key of an assignment: a host and a deployment target.
+func (r *evidenceReader) key(key string) {
+	if at := strings.LastIndexByte(r.text(key), '/'); at < 1 || at == len(key)-1 {
+		r.fail("it is not the key of an assignment, as in <host>/<deployment target>")
 	}
-	trees := map[string]string{}
-	return trees, each(r, trees, func(key string) (string, error) {
-		if err := checkKey(key); err != nil {
-			return "", err
-		}
-		return r.id("a tree")
-	})
 }
 
-// checkKey checks the key of an assignment: a host and a deployment target.
-func checkKey(key string) error {
-	if at := strings.LastIndexByte(key, '/'); at < 1 || at == len(key)-1 {
-		return errors.New("it is not the key of an assignment, as in <host>/<deployment target>")
+func (r *evidenceReader) cluster(name string, d clusterDocument) Cluster {
+	if r.at = [2]string{name}; name == "" {
+		r.fail("a cluster needs a name")
 	}
-	return nil
-}
-
-// isID reports whether text is the whole id of an object of Git.
-func isID(text string) bool {
-	if len(text) != 40 && len(text) != 64 {
-		return false
-	}
-	for i := range len(text) {
-		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
+	for _, missing := range []struct {
+		name string
+		is   bool
+	}{{"type", d.Type == nil}, {"commit", d.Commit == nil}, {"verdict", d.Verdict == nil}} {
+		if missing.is {
+			r.fail("it has no %q", missing.name)
+			return Cluster{}
 		}
 	}
-	return true
+	r.text(name)
+	own := r.status(d.statusDocument, AssignmentStatus{})
+	c := Cluster{Type: r.text(*d.Type), Commit: own.Commit, Status: own.Status}
+	if len(d.Assignments) > 0 {
+		c.Assignments = make(map[string]AssignmentStatus, len(d.Assignments))
+	}
+	for key, one := range d.Assignments {
+		r.at[1] = key
+		r.key(key)
+		c.Assignments[key] = r.status(one, own)
+	}
+	return c
 }
 
-// members are the attributes that an object has.
-type members []string
-
-func (m *members) once(name string, known ...string) error {
-	if !slices.Contains(known, name) {
-		return fmt.Errorf("%q does not belong here", name)
+// status is what a document says, and the rest of what it is read with.
+func (r *evidenceReader) status(d statusDocument, is AssignmentStatus) AssignmentStatus {
+	if d.Commit != nil {
+		is.Commit = r.id("a commit", *d.Commit)
 	}
-	if slices.Contains(*m, name) {
-		return fmt.Errorf("%q comes twice", name)
-	}
-	*m = append(*m, name)
-	return nil
-}
-
-// missing returns the first name that the object does not have.
-func (m *members) missing(names ...string) string {
-	for _, name := range names {
-		if !slices.Contains(*m, name) {
-			return name
+	if d.Verdict != nil {
+		if is.Verdict = *d.Verdict; !slices.Contains(verdict.All, is.Verdict) {
+			r.fail("the verdict %q is none of failed, behind, progressing, unknown, ready", is.Verdict)
 		}
 	}
-	return ""
+	if d.Since != nil {
+		is.Since = time.Time{}
+		if *d.Since != "" {
+			is.Since = r.time(*d.Since)
+		}
+	}
+	if d.Message != nil {
+		is.Message = r.text(*d.Message)
+	}
+	if d.Of != nil {
+		if is.OfRoot = *d.Of == ofTheRoot; !is.OfRoot && *d.Of != ofAssignment {
+			r.fail("%q is neither assignment nor root", *d.Of)
+		}
+	}
+	return is
 }
