@@ -87,23 +87,29 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 		b.Fatal(err)
 	}
 	edit.Previously, edit.Records = first.Deployed, first.Records // as the state has them
-	b.Run("apply", func(b *testing.B) {
-		b.ReportAllocs()
-		var spent time.Duration
-		for b.Loop() {
-			version++
-			host := edit.Hosts["type-250"]
-			host.Folders["workload-20-main"] = bigFolder(b, 250, 20, version)
-			before := processorTime(b)
-			result, err := gitops.NewClient().Apply(context.Background(), remote, edit)
-			spent += processorTime(b) - before
-			if err != nil || len(result.Changed) != 1 {
-				b.Fatalf("%+v, %v", result, err)
+	for _, known := range []bool{true, false} {
+		b.Run(map[bool]string{true: "apply", false: "apply-without-records"}[known], func(b *testing.B) {
+			b.ReportAllocs()
+			var spent time.Duration
+			for b.Loop() {
+				version++
+				host := edit.Hosts["type-250"]
+				host.Folders["workload-20-main"] = bigFolder(b, 250, 20, version)
+				asked := edit
+				if !known {
+					asked.Records = nil
+				}
+				before := processorTime(b)
+				result, err := gitops.NewClient().Apply(context.Background(), remote, asked)
+				spent += processorTime(b) - before
+				if err != nil || len(result.Changed) != 1 {
+					b.Fatalf("%+v, %v", result, err)
+				}
+				edit.Previously, edit.Records = result.Deployed, result.Records
 			}
-			edit.Previously, edit.Records = result.Deployed, result.Records
-		}
-		b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
-	})
+			b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
+		})
+	}
 	b.Run("inspect", func(b *testing.B) {
 		b.ReportAllocs()
 		want := wanted(edit)

@@ -83,8 +83,15 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 		_, known := s.edit.Previously[k.host][k.target]
 		_, there := s.folderAt(k)
 		_, keeps := s.edit.Hosts[k.host].Folders[k.target]
-		if there && !s.asLeft[k.host] && (wanted && !known || !wanted && !keeps) {
+		if there && (wanted && !known || !wanted && !keeps) {
 			keys = append(keys, k)
+		}
+	}
+	for host, targets := range s.want {
+		for target := range targets {
+			if _, known := s.edit.Previously[host][target]; s.asLeft[host] && !known {
+				keys = append(keys, key{host, target})
+			}
 		}
 	}
 	slices.SortFunc(keys, compareKeys)

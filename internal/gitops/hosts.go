@@ -78,8 +78,8 @@ func (s *staging) wantedRecord(host string) hostRecord {
 // the record has that tree already, its time of change stays.
 func (s *staging) written(k key, folder Folder) folderRecord {
 	prior, known := s.prior(k)
-	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree), more: prior.more.unknown()}
-	record.Objects = slices.SortedFunc(slices.Values(folder.Record.Objects), compareObjects)
+	record := asWanted(folder)
+	record.more = prior.more.unknown()
 	if known && strings.EqualFold(prior.Tree, record.Tree) {
 		record.Changed, record.TreeBefore = prior.Changed, prior.TreeBefore
 		return record
@@ -91,6 +91,15 @@ func (s *staging) written(k key, folder Folder) folderRecord {
 	if proposed, ok := s.proposed[k.host].DeploymentTargets[k.target]; ok && proposed.Changed != "" &&
 		proposed.Tree == record.Tree && proposed.TreeBefore == record.TreeBefore {
 		record.Changed = proposed.Changed
+	}
+	return record
+}
+
+// asWanted is what the edit says of a folder.
+func asWanted(folder Folder) folderRecord {
+	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
+	if !slices.IsSortedFunc(record.Objects, compareObjects) {
+		record.Objects = slices.SortedFunc(slices.Values(record.Objects), compareObjects)
 	}
 	return record
 }

@@ -109,7 +109,12 @@ func (r hostRecord) sameFolders(as hostRecord) bool {
 // diff, ending in a newline. It does not use encoding/json, which takes as long
 // for the records of many hosts as everything else in an apply together.
 func (r hostRecord) encode() []byte {
-	b := make([]byte, 0, 64+400*len(r.DeploymentTargets))
+	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
+	return r.encodeFolders(make([]byte, 0, 64+400*len(targets)), targets, func(target string) folderRecord { return r.DeploymentTargets[target] })
+}
+
+// encodeFolders appends the record with these deployment targets, in order.
+func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target string) folderRecord) []byte {
 	b = fmt.Appendf(b, "{\n  \"format\": %d,\n", r.Format)
 	if r.Environment != "" {
 		b = appendMember(b, "  ", "environment", r.Environment, ",\n")
@@ -118,16 +123,16 @@ func (r hostRecord) encode() []byte {
 		b = appendMember(b, "  ", "holder", r.Holder, ",\n")
 	}
 	b = append(b, `  "deployment_targets": {`...)
-	for i, target := range slices.Sorted(maps.Keys(r.DeploymentTargets)) {
+	for i, target := range targets {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, "\n    "...)
 		b = appendText(b, target)
-		b = r.DeploymentTargets[target].encode(append(b, ": {\n"...))
+		b = folder(target).encode(append(b, ": {\n"...))
 		b = append(b, "    }"...)
 	}
-	if len(r.DeploymentTargets) > 0 {
+	if len(targets) > 0 {
 		b = append(b, "\n  "...)
 	}
 	return append(r.more.encode(append(b, '}'), "  "), "\n}\n"...)
@@ -171,6 +176,13 @@ func (f fields) encode(b []byte, indent string) []byte {
 		b = append(b, value.Bytes()...)
 	}
 	return b
+}
+
+// memberOf is the first member of this name in an encoded record; "" for none.
+func memberOf(encoded []byte, name string) string {
+	_, value, _ := bytes.Cut(encoded, []byte(`"`+name+`": "`))
+	value, _, _ = bytes.Cut(value, []byte(`"`))
+	return string(value)
 }
 
 func appendMember(b []byte, indent, name, value, end string) []byte {

@@ -1,6 +1,8 @@
 package gitops
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -136,6 +138,7 @@ type staging struct {
 	owned       map[key]bool          // by the records, or by the state and no record
 	taken       map[key]folderRecord  // what another owner's records said of folders that are taken over
 	staying     map[key]bool          // folders that are neither wanted nor to be removed
+	encoded     []byte                // what isRight uses again
 	proposed    map[string]hostRecord // records on the branch that the edit is proposed on
 }
 
@@ -154,28 +157,32 @@ func (s *staging) names() []string {
 	return []string{s.edit.Owner.Name, s.edit.Formerly}
 }
 
-// readOwned reads what the owner's records list. A record that the state knows, of
-// a host whose folders are as wanted, need not be fetched: it has nothing new.
+// readOwned reads what the owner's records list. A record of a host whose folders are as wanted has nothing new where
+// the state knows it, which need not be fetched, or where it is what would be written.
 func (s *staging) readOwned(ctx context.Context) error {
 	s.owned, s.asLeft = map[key]bool{}, map[string]bool{}
-	unknown := func(entries map[string]git.Hash) map[string]git.Hash {
-		read := map[string]git.Hash{}
-		for host, id := range entries {
-			_, now := s.atTip[host]
-			_, then := s.formerAtTip[host]
-			if now && then || !s.isAsLeft(host, id) {
-				read[host] = id
-				continue
-			}
-			s.asLeft[host] = true
+	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
+		open := maps.Clone(entries)
+		leave := func(where func(host string, id git.Hash) bool) {
+			maps.DeleteFunc(open, func(host string, id git.Hash) bool {
+				_, now := s.atTip[host]
+				_, then := s.formerAtTip[host]
+				s.asLeft[host] = !(now && then) && where(host, id)
+				return s.asLeft[host]
+			})
 		}
-		return read
+		leave(s.isAsLeft)
+		if err := s.Need(ctx, slices.Collect(maps.Values(open))); err != nil {
+			return nil, err
+		}
+		leave(s.isRight)
+		return s.readRecords(ctx, open)
 	}
 	var err error
-	if s.recorded, err = s.readRecords(ctx, unknown(s.atTip)); err != nil {
+	if s.recorded, err = read(s.atTip); err != nil {
 		return err
 	}
-	if s.formerly, err = s.readRecords(ctx, unknown(s.formerAtTip)); err != nil {
+	if s.formerly, err = read(s.formerAtTip); err != nil {
 		return err
 	}
 	for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
@@ -191,19 +198,51 @@ func (s *staging) readOwned(ctx context.Context) error {
 // isAsLeft reports whether the host has the record and the folders that the
 // last apply left there, and nothing else is wanted.
 func (s *staging) isAsLeft(host string, id git.Hash) bool {
+	if !git.IsID(s.edit.Records[host], id) || !s.hasWanted(host) {
+		return false
+	}
+	for target, folder := range s.edit.Hosts[host].Folders {
+		if _, known := s.edit.Previously[host][target]; !known && folder.Action != Keep {
+			return false
+		}
+	}
+	return true
+}
+
+// isRight reports whether the host has just the folders that are wanted, and a record that would be written as it is. That
+// takes a third of the time of reading the record.
+func (s *staging) isRight(host string, id git.Hash) bool {
+	content, err := s.Blob(id)
+	if err != nil || !s.hasWanted(host) {
+		return false
+	}
+	folders := s.edit.Hosts[host].Folders
+	if len(folders) > len(s.want[host]) { // some are kept
+		return false
+	}
+	header, rest, _ := bytes.Cut(content, []byte("{\n    "))
+	record := hostRecord{Format: recordFormat, Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, memberOf(header, "holder"))}
+	s.encoded = record.encodeFolders(s.encoded[:0], slices.Sorted(maps.Keys(folders)), func(target string) folderRecord {
+		// The record says what the folder was, and since when it is as it is.
+		var history []byte
+		_, rest, _ = bytes.Cut(rest, []byte("\n      \"tree\": "))
+		history, rest, _ = bytes.Cut(rest, []byte("\n    }"))
+		wanted := asWanted(folders[target])
+		wanted.TreeBefore, wanted.Changed = memberOf(history, "tree_before"), memberOf(history, "changed")
+		return wanted
+	})
+	return bytes.Equal(s.encoded, content) && checkRecordTexts(record.Holder) == nil
+}
+
+// hasWanted reports whether a host has the folders that are wanted, and the state knows of no other.
+func (s *staging) hasWanted(host string) bool {
 	wanted, ok := s.edit.Hosts[host]
-	if !ok || !git.IsID(s.edit.Records[host], id) {
+	if !ok {
 		return false
 	}
 	d := s.hostAt(s.edit.Owner, host)
 	for target, folder := range wanted.Folders {
-		if folder.Action == Keep {
-			continue
-		}
-		if _, known := s.edit.Previously[host][target]; !known {
-			return false
-		}
-		if e, ok := d.Look(target); !ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID) {
+		if e, ok := d.Look(target); folder.Action != Keep && (!ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID)) {
 			return false
 		}
 	}
