@@ -21,6 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -30,35 +31,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-var (
-	_ datasource.DataSource                   = &complianceDataSource{}
-	_ datasource.DataSourceWithConfigure      = &complianceDataSource{}
-	_ datasource.DataSourceWithValidateConfig = &complianceDataSource{}
-)
-
-type complianceDataSource struct{ connection.DataSource }
-
-func New() datasource.DataSource { return &complianceDataSource{} }
-
-// Metadata names the data source.
-func (*complianceDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_compliance"
+// New returns the data source.
+func New() datasource.DataSource {
+	return &frame.DataSource[model]{Name: "compliance", Definition: definition, Check: check, Longer: longer, Look: look}
 }
 
-// Schema is the assignment, what to ask, and the results.
-func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	number := func(what string) schema.Int64Attribute {
-		return schema.Int64Attribute{Computed: true, MarkdownDescription: what}
-	}
+func definition() schema.Schema {
 	const verdict = "`ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`."
-	resp.Schema = schema.Schema{
+	return schema.Schema{
 		MarkdownDescription: "What clusters report of what an assignment has written: which of them have it, which are ready, and why others are not. " +
 			"A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\n" +
 			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that the " +
 			"branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by the rules of kstatus.",
 		Attributes: map[string]schema.Attribute{
 			"name":        schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."},
-			"fleet":       fleetvalue.ModelAttribute(""),
+			"fleet":       fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"gitops_repo": schema.DynamicAttribute{Required: true, MarkdownDescription: "`{url, branch, path}`, as the assignment has it."},
 			"feedback": schema.DynamicAttribute{
 				Optional: true,
@@ -84,17 +71,9 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 			},
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
-			"summary": schema.SingleNestedAttribute{
-				Computed: true, MarkdownDescription: "All clusters of the fleet in numbers.",
-				Attributes: map[string]schema.Attribute{
-					"clusters": number("How many there are."), "ready": number("How many are ready."), "progressing": number("How many are progressing."),
-					"failed": number("How many have failed."), "behind": number("How many are behind."), "unknown": number("Of how many nothing is known."),
-					"ready_percent": number("Share that is ready, from 0 to 100, rounded down; 100 where there are no clusters."),
-					"behind_since":  schemas.ComputedText("Since when the cluster that is behind for the longest time is behind; null where none is."),
-				},
-			},
+			"summary":  summary.Attribute("All clusters of the fleet in numbers."),
 			"clusters": schema.MapAttribute{
-				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceClusterTypes},
+				Computed: true, ElementType: clusters.Type(),
 				MarkdownDescription: "What is known of each cluster of the fleet, by its name:\n\n" +
 					"* `cluster_type`: name of its type.\n" +
 					"* `verdict`: the worst of its assignments: " + verdict + "\n" +
@@ -105,7 +84,7 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"* `message`: the reason; the cluster's own text where there is one.",
 			},
 			"assignments": schema.MapAttribute{
-				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceAssignmentTypes},
+				Computed: true, ElementType: assignments.Type(),
 				MarkdownDescription: "Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
 					"something is known:\n\n" +
 					"* `verdict`: the worst of all clusters.\n" +
@@ -113,7 +92,7 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 					"* `clusters`: names of the clusters on which it is not ready.",
 			},
 			"drift": schema.ListAttribute{
-				Computed: true, ElementType: types.ObjectType{AttrTypes: complianceDriftTypes},
+				Computed: true, ElementType: drift.Type(),
 				MarkdownDescription: "Differences between what the fleet wants, what Git has and what clusters have. What an apply would change in a folder is in " +
 					"`changes` of the assignment, and in `flotilla_diff`.\n\n" +
 					"* `assignment`: key of the assignment; null for objects of none.\n" +
@@ -129,21 +108,22 @@ func (*complianceDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 	}
 }
 
-// ValidateConfig checks the attributes that Terraform does not check, without any request.
-func (*complianceDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
-	var asked, wait types.Dynamic
-	var name types.String
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("feedback"), &asked)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("wait"), &wait)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("name"), &name)...)
-	if resp.Diagnostics.HasError() {
-		return
+// check checks the attributes that Terraform does not check.
+func check(m *model, diagnostics *diag.Diagnostics) {
+	repository.CheckOwnerName(m.Name, diagnostics)
+	from := decodeFeedback(m.Feedback, diagnostics)
+	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.isEmpty() && !m.Feedback.IsUnknown() && !m.Feedback.IsUnderlyingValueUnknown() && !holdsUnknown(tfvalue.Plain(m.Feedback)) {
+		diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
 	}
-	repository.CheckOwnerName(name, &resp.Diagnostics)
-	from := decodeFeedback(asked, &resp.Diagnostics)
-	if goal := decodeWait(wait, &resp.Diagnostics); goal != nil && from.isEmpty() && !asked.IsUnknown() && !asked.IsUnderlyingValueUnknown() && !holdsUnknown(tfvalue.Plain(asked)) {
-		resp.Diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait", "`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
+}
+
+// longer is how much longer it may take because of wait.
+func longer(m *model) time.Duration {
+	var ignored diag.Diagnostics
+	if goal := decodeWait(m.Wait, &ignored); goal != nil {
+		return goal.Timeout
 	}
+	return 0
 }
 
 // holdsUnknown reports whether something in an object is not known yet.
@@ -157,43 +137,30 @@ func holdsUnknown(value any) bool {
 	return false
 }
 
-// Read asks the clusters, looks up their commits, and computes the verdicts.
-func (d *complianceDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var model complianceModel
-	diagnostics := &resp.Diagnostics
-	diagnostics.Append(req.Config.Get(ctx, &model)...)
+// look asks the clusters, looks up their commits, and computes the verdicts.
+func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	question, goal := m.question(c, diagnostics)
 	if diagnostics.HasError() {
 		return
 	}
-	question, goal := d.question(&model, diagnostics)
-	deadlines := timeouts.DecodeRead(model.Timeouts, diagnostics)
-	if diagnostics.HasError() {
-		return
-	}
-	if goal != nil && model.Timeouts.IsNull() {
-		deadlines[timeouts.Read] += goal.Timeout
-	}
-	ctx, cancel := deadlines.During(ctx, timeouts.Read)
-	defer cancel()
-	answer, err := d.ask(ctx, question, goal)
+	answer, err := ask(ctx, c, question, goal)
 	if answer == nil {
 		if err != nil {
 			repository.AddError(ctx, diagnostics, err, false)
 		}
 		return
 	}
-	d.warn(answer, diagnostics)
+	warn(answer, diagnostics)
 	if err != nil {
 		diagnostics.AddAttributeError(path.Root("wait"), "Clusters are not ready", tfvalue.Sentence(err.Error()))
 		return
 	}
-	model.set(answer, question.Schedule)
-	if asksNoCluster(model.Feedback) { // such evidence has no clusters, and a rollout then counts only time
+	m.set(answer, question.Schedule)
+	if asksNoCluster(m.Feedback) { // such evidence has no clusters, and a rollout then counts only time
 		evidence := answer.Result.Evidence()
 		evidence.Clusters, evidence.Trees = nil, nil
-		model.Evidence = types.StringValue(string(evidence.Marshal()))
+		m.Evidence = types.StringValue(string(evidence.Marshal()))
 	}
-	diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
 // asksNoCluster says whether the feedback is absent or {}. A feedback of clusters that has none of them is another thing.
@@ -206,15 +173,13 @@ func asksNoCluster(feedback types.Dynamic) bool {
 }
 
 // question decodes the configuration.
-func (d *complianceDataSource) question(model *complianceModel, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
-	repository.CheckOwnerName(model.Name, diagnostics)
-	location, _ := repository.DecodeLocation(model.GitopsRepo, diagnostics)
-	q.Owner = delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString(), Location: location}
-	from := decodeFeedback(model.Feedback, diagnostics)
-	goal = decodeWait(model.Wait, diagnostics)
-	value := fleet.Value{
-		Format: model.Fleet.Format.ValueString(), Environment: model.Fleet.Environment.ValueString(), Model: model.Fleet.Model.ValueString(),
-	}
+func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
+	repository.CheckOwnerName(m.Name, diagnostics)
+	location, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
+	value := fleetvalue.Of(m.Fleet, diagnostics)
+	q.Owner = delivery.Owner{Name: m.Name.ValueString(), Environment: value.Environment, Location: location}
+	from := decodeFeedback(m.Feedback, diagnostics)
+	goal = decodeWait(m.Wait, diagnostics)
 	result, _, found := pipeline.Schedule(value)
 	fleetvalue.AddErrors(diagnostics, found)
 	parsed, err := fleet.ParseModel(value.Model)
@@ -224,11 +189,11 @@ func (d *complianceDataSource) question(model *complianceModel, diagnostics *dia
 	q.Schedule, q.Clusters = result, clustersOf(parsed)
 	checkReports(from.reports, q.Clusters, result, diagnostics)
 	q.Feedback.Reports = from.reports
-	if !d.Connection.CanAsk() {
+	if !c.CanAsk() {
 		q.Offline, goal = "the credentials of the GitOps repository are not known yet", nil
 		return q, goal
 	}
-	d.feedback(&q, from, diagnostics)
+	from.ask(&q, c, diagnostics)
 	if from := q.Feedback.Clusters; goal != nil && from != nil && (from.Unknown || len(from.Waiting) > 0) {
 		goal = nil // nothing is deployed yet, so there is nothing to wait for
 	}
@@ -247,44 +212,44 @@ func clustersOf(f *fleet.Fleet) map[string]compliance.Cluster {
 	return clusters
 }
 
-// feedback returns what to ask, and how.
-func (d *complianceDataSource) feedback(q *compliance.Question, from feedback, diagnostics *diag.Diagnostics) {
-	known := d.Connection.Clusters
-	from.options.UserAgent = connection.UserAgent(d.Connection.Release)
-	if from.clusters {
-		q.Feedback.Clusters = &compliance.Clusters{Reach: known.Known, Waiting: known.Waiting, Unknown: known.Unknown, Options: from.options}
+// ask says in the question what to ask, and how.
+func (f *feedback) ask(q *compliance.Question, c *connection.Connection, diagnostics *diag.Diagnostics) {
+	known := c.Clusters
+	f.options.UserAgent = connection.UserAgent(c.Release)
+	if f.clusters {
+		q.Feedback.Clusters = &compliance.Clusters{Reach: known.Known, Waiting: known.Waiting, Unknown: known.Unknown, Options: f.options}
 	}
-	if from.hub != "" {
-		reach, ok := known.Known[from.hub]
-		if !ok && !known.Unknown && !known.Waiting[from.hub] {
+	if f.hub != "" {
+		reach, ok := known.Known[f.hub]
+		if !ok && !known.Unknown && !known.Waiting[f.hub] {
 			names := make([]string, 0, len(known.Known))
 			for name := range known.Known {
 				names = append(names, name)
 			}
 			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback",
-				tfvalue.Sentence(fmt.Sprintf("hub: the provider's clusters have no entry %q%s", from.hub, fleet.DidYouMean(from.hub, names))))
+				tfvalue.Sentence(fmt.Sprintf("hub: the provider's clusters have no entry %q%s", f.hub, fleet.DidYouMean(f.hub, names))))
 		}
-		q.Feedback.Hub = &compliance.Hub{Name: from.hub, Reach: reach, Known: ok, Options: from.options}
+		q.Feedback.Hub = &compliance.Hub{Name: f.hub, Reach: reach, Known: ok, Options: f.options}
 	}
-	if from.statuses == nil {
+	if f.statuses == nil {
 		return
 	}
-	if err := d.Connection.Delivery.CheckStatuses(from.statuses.settings, q.Owner.Location); err != nil {
+	if err := c.Delivery.CheckStatuses(f.statuses.settings, q.Owner.Location); err != nil {
 		diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence("commit_statuses: "+err.Error()))
 	}
 	q.Feedback.Statuses = &compliance.Statuses{
-		Contexts: from.statuses.contexts(q.Owner.Environment), Limit: from.statuses.commits, Settings: from.statuses.settings,
+		Contexts: f.statuses.contexts(q.Owner.Environment), Limit: f.statuses.commits, Settings: f.statuses.settings,
 	}
 }
 
 // ask asks once, or until enough is ready. Where the time runs out, it returns an error and the last answer.
-func (d *complianceDataSource) ask(ctx context.Context, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
+func ask(ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
 	var repository compliance.Repository
 	clock := compliance.Clock(wallClock{})
-	if d.Connection != nil {
-		repository = d.Connection.Delivery
-		if d.Connection.Clock != nil {
-			clock = d.Connection.Clock
+	if c != nil {
+		repository = c.Delivery
+		if c.Clock != nil {
+			clock = c.Clock
 		}
 	}
 	once := func(ctx context.Context, now time.Time) (*compliance.Answer, error) {
@@ -312,7 +277,7 @@ func (wallClock) Sleep(ctx context.Context, d time.Duration) {
 }
 
 // warn reports problems that the verdicts do not show.
-func (*complianceDataSource) warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
+func warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
 	if names := answer.NotAsked; len(names) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("feedback"), "Clusters cannot be asked", fmt.Sprintf(
 			"The provider's clusters have no entry for %s of the fleet, which stay unknown: %s.",

@@ -2,10 +2,8 @@
 package connection
 
 import (
-	"context"
 	"sync"
 
-	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
@@ -49,14 +47,4 @@ func (c *Connection) Compute(value fleet.Value, diagnostics *diag.Diagnostics) *
 	result, found := compute(value)
 	fleetvalue.AddErrors(diagnostics, found)
 	return result
-}
-
-// DataSource is what data sources have of the provider; the connection is nil before that is configured.
-type DataSource struct {
-	Connection *Connection
-}
-
-// Configure takes over the provider's connection.
-func (d *DataSource) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
-	d.Connection, _ = req.ProviderData.(*Connection)
 }

@@ -17,20 +17,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-var (
-	_ datasource.DataSource              = &diffDataSource{}
-	_ datasource.DataSourceWithConfigure = &diffDataSource{}
-)
-
-type diffDataSource struct{ connection.DataSource }
-
-func New() datasource.DataSource { return &diffDataSource{} }
+// New returns the data source.
+func New() datasource.DataSource {
+	return &frame.DataSource[model]{Name: "diff", Definition: definition, Look: look}
+}
 
 // The length of the text, in bytes: the default, and the maximum.
 const (
@@ -38,13 +35,7 @@ const (
 	maxDiff     = 16 << 20
 )
 
-// Metadata names the data source.
-func (*diffDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_diff"
-}
-
-// Schema is the assignment, what to narrow it by, and the text.
-func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func definition() schema.Schema {
 	attributes := fleetvalue.NarrowingAttributes()
 	attributes["name"] = schema.StringAttribute{Required: true, MarkdownDescription: "Name of the assignment."}
 	attributes["fleet"] = fleetvalue.RenderedAttribute()
@@ -62,7 +53,7 @@ func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, res
 		MarkdownDescription: "Unified diff, as `git diff` writes it and `git apply` takes it; empty where nothing changes. Of a file with characters " +
 			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
 	}
-	resp.Schema = schema.Schema{
+	return schema.Schema{
 		MarkdownDescription: "What an apply of a `flotilla_assignment` would change in the files on the branch, as text, values included: for those " +
 			"who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it " +
 			"down where the fleet is large. It does not look at `delivery`: what an open pull request proposes is part of the difference.",
@@ -70,60 +61,48 @@ func (*diffDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, res
 	}
 }
 
-type diffModel struct {
-	Name             types.String        `tfsdk:"name"`
-	Fleet            fleetvalue.Rendered `tfsdk:"fleet"`
-	GitopsRepo       types.Dynamic       `tfsdk:"gitops_repo"`
-	ClusterType      types.String        `tfsdk:"cluster_type"`
-	Cluster          types.String        `tfsdk:"cluster"`
-	DeploymentTarget types.String        `tfsdk:"deployment_target"`
-	Limit            types.Int64         `tfsdk:"limit"`
-	Timeouts         types.Dynamic       `tfsdk:"timeouts"`
-	Diff             types.String        `tfsdk:"diff"`
+type model struct {
+	fleetvalue.Narrowing
+	Name       types.String  `tfsdk:"name"`
+	Fleet      types.Object  `tfsdk:"fleet"`
+	GitopsRepo types.Dynamic `tfsdk:"gitops_repo"`
+	Limit      types.Int64   `tfsdk:"limit"`
+	Timeouts   types.Dynamic `tfsdk:"timeouts"`
+	Diff       types.String  `tfsdk:"diff"`
 }
 
-// Read renders the fleet, and compares it with what the assignment has on the branch.
-func (d *diffDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var model diffModel
-	diagnostics := &resp.Diagnostics
-	diagnostics.Append(req.Config.Get(ctx, &model)...)
-	if diagnostics.HasError() {
-		return
-	}
-	repository.CheckOwnerName(model.Name, diagnostics)
-	owner := delivery.Owner{Name: model.Name.ValueString(), Environment: model.Fleet.Environment.ValueString()}
-	owner.Location, _ = repository.DecodeLocation(model.GitopsRepo, diagnostics)
+// look renders the fleet, and compares it with what the assignment has on the branch.
+func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	repository.CheckOwnerName(m.Name, diagnostics)
+	value := fleetvalue.Of(m.Fleet, diagnostics)
+	owner := delivery.Owner{Name: m.Name.ValueString(), Environment: value.Environment}
+	owner.Location, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	limit := int64(defaultDiff)
-	if !model.Limit.IsNull() {
-		limit = model.Limit.ValueInt64()
+	if !m.Limit.IsNull() {
+		limit = m.Limit.ValueInt64()
 	}
 	if limit < 1 || limit > maxDiff {
 		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", fmt.Sprintf("The limit must be from 1 to %d.", maxDiff))
 	}
-	deadlines := timeouts.DecodeRead(model.Timeouts, diagnostics)
-	result := d.Connection.Compute(model.Fleet.Value(diagnostics), diagnostics)
+	result := c.Compute(value, diagnostics)
 	if result == nil || diagnostics.HasError() {
 		return
 	}
-	wanted := fleetvalue.Narrowing{ClusterType: model.ClusterType, Cluster: model.Cluster, DeploymentTarget: model.DeploymentTarget}
-	if wanted.Check(result.Fleet, diagnostics); diagnostics.HasError() {
+	if m.Check(result.Fleet, diagnostics); diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := deadlines.During(ctx, timeouts.Read)
-	defer cancel()
-	folders := d.folders(ctx, owner, result, wanted, diagnostics)
+	folders := folders(ctx, c, owner, result, m.Narrowing, diagnostics)
 	if diagnostics.HasError() {
 		return
 	}
-	model.Diff = types.StringValue(changes.Unified(folders, owner.Location.Path, int(limit)))
-	diagnostics.Append(resp.State.Set(ctx, &model)...)
+	m.Diff = types.StringValue(changes.Unified(folders, owner.Location.Path, int(limit)))
 }
 
 // folders returns the folders that differ from what the assignment has, with their files.
-func (d *diffDataSource) folders(
-	ctx context.Context, owner delivery.Owner, result *pipeline.Result, narrowed fleetvalue.Narrowing, diagnostics *diag.Diagnostics,
+func folders(
+	ctx context.Context, c *connection.Connection, owner delivery.Owner, result *pipeline.Result, narrowed fleetvalue.Narrowing, diagnostics *diag.Diagnostics,
 ) []changes.Folder {
-	label, err := d.Connection.Delivery.Label(ctx, owner)
+	label, err := c.Delivery.Label(ctx, owner)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return nil
@@ -135,7 +114,7 @@ func (d *diffDataSource) folders(
 	rendering := result.Render(pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: label}, nil)
 	fleetvalue.AddErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
-	outlook, err := d.Connection.Delivery.Plan(ctx, intent)
+	outlook, err := c.Delivery.Plan(ctx, intent)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 	}
@@ -164,7 +143,7 @@ func (d *diffDataSource) folders(
 		folders = append(folders, folder)
 	}
 	for _, key := range outlook.Found.Keys() {
-		if !intent.After.Has(key.Host, key.DeploymentTarget) && narrowed.IncludesGone(key, result) {
+		if !intent.After.Has(key.Host, key.DeploymentTarget) && narrowed.IncludesGone(key, result.Fleet) {
 			folders = append(folders, changes.Folder{Host: key.Host, DeploymentTarget: key.DeploymentTarget, Removed: true})
 			wanted[key] = nil
 		}
@@ -178,7 +157,7 @@ func (d *diffDataSource) folders(
 			there[key.Host][key.DeploymentTarget] = tree
 		}
 	}
-	present, err := d.Connection.Delivery.Files(ctx, owner, there, wanted)
+	present, err := c.Delivery.Files(ctx, owner, there, wanted)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return nil

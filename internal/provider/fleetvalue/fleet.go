@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -84,32 +83,6 @@ func EntriesOf(known map[string]string, pending []string, complete bool) (types.
 	return types.ObjectValueMust(EntriesTypes, map[string]attr.Value{"known": text, "pending": types.MapValueMust(types.StringType, unknown)}), nil
 }
 
-// Entries are the entries of one kind, as a data source takes them.
-type Entries struct {
-	Known   types.String            `tfsdk:"known"`
-	Pending map[string]types.String `tfsdk:"pending"`
-}
-
-// EntriesAttribute is that object as an attribute of a fleet. Without pending, a data source would be read before all
-// of it is known.
-func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
-	return schema.SingleNestedAttribute{
-		Required: required, Optional: !required, MarkdownDescription: what,
-		Attributes: map[string]schema.Attribute{
-			"known":   schema.StringAttribute{Required: true, MarkdownDescription: "JSON of those that are known, by name."},
-			"pending": schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Those that are not known yet, by name."},
-		},
-	}
-}
-
-// Read returns the entries that are known.
-func (m *Entries) Read(diagnostics *diag.Diagnostics) map[string]string {
-	if m == nil {
-		return nil
-	}
-	return knownEntries(m.Known.ValueString(), diagnostics)
-}
-
 // knownEntries parses the text of entries of a fleet.
 func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string {
 	entries, err := fleet.ParseEntries(text)
@@ -122,7 +95,7 @@ func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string 
 
 // Decode reads what provider::flotilla::fleet or control_plane returned. known is false while its
 // model is not known.
-func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value fleet.Value, known bool) {
+func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (_ fleet.Value, known bool) {
 	given := tfvalue.Plain(attribute)
 	if !tfvalue.IsItselfKnown(given) {
 		return fleet.Value{}, false
@@ -135,13 +108,7 @@ func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value fleet
 			"This must be what provider::flotilla::fleet or provider::flotilla::control_plane returned, through a local.")
 		return fleet.Value{}, false
 	}
-	value.Format, _ = object["format"].(string)
-	value.Environment, _ = object["environment"].(string)
-	value.Model, _ = object["model"].(string)
-	var configUnknown bool
-	value.Config, _, configUnknown = entriesIn(object["config"], diagnostics)
-	value.Manifests, _, _ = entriesIn(object["manifests"], diagnostics)
-	value.Constraints, _, _ = entriesIn(object["constraints"], diagnostics)
+	value, configUnknown := fields(object, diagnostics)
 	if format := object["format"]; tfvalue.IsItselfKnown(format) {
 		if err := fleet.CheckFormat(value.Format); err != nil {
 			diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet", tfvalue.Sentence(err.Error()))
@@ -149,6 +116,22 @@ func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (value fleet
 		}
 	}
 	return value, value.Known() && !configUnknown
+}
+
+// Of is the value of the attribute fleet of a data source.
+func Of(attribute types.Object, diagnostics *diag.Diagnostics) fleet.Value {
+	value, _ := fields(tfvalue.PlainMap(attribute.Attributes()), diagnostics)
+	return value
+}
+
+func fields(object map[string]any, diagnostics *diag.Diagnostics) (value fleet.Value, configUnknown bool) {
+	value.Format, _ = object["format"].(string)
+	value.Environment, _ = object["environment"].(string)
+	value.Model, _ = object["model"].(string)
+	value.Config, _, configUnknown = entriesIn(object["config"], diagnostics)
+	value.Manifests, _, _ = entriesIn(object["manifests"], diagnostics)
+	value.Constraints, _, _ = entriesIn(object["constraints"], diagnostics)
+	return value, configUnknown
 }
 
 // entriesIn returns the entries of one kind that are known, and the names of those that are not, sorted. all is true where

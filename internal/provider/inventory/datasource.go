@@ -7,9 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -21,38 +19,30 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-var (
-	_ datasource.DataSource              = &inventoryDataSource{}
-	_ datasource.DataSourceWithConfigure = &inventoryDataSource{}
-)
-
-type inventoryDataSource struct{ connection.DataSource }
-
-func New() datasource.DataSource { return &inventoryDataSource{} }
+// New returns the data source.
+func New() datasource.DataSource {
+	return &frame.DataSource[model]{Name: "inventory", Definition: definition, Look: look}
+}
 
 // defaultInventory is how many assignments are listed: more than the reference fleet has.
 const defaultInventory = 25_000
 
-// Metadata names the data source.
-func (d *inventoryDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_inventory"
-}
-
-// Schema is the location, what to narrow it by, and the assignments.
-func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func definition() schema.Schema {
 	only := func(what string) schema.StringAttribute {
 		return schema.StringAttribute{Optional: true, MarkdownDescription: what}
 	}
-	resp.Schema = schema.Schema{
+	return schema.Schema{
 		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` resources, in whichever " +
 			"state), read from their records: what runs on a cluster, where a workload runs, since when; and " +
 			"which clusters are claimed. No cluster is asked, and only the records are read. With `git.allowed_signers` of the provider, records that none of " +
@@ -76,179 +66,117 @@ func (d *inventoryDataSource) Schema(_ context.Context, _ datasource.SchemaReque
 			"timeouts": timeouts.ReadAttribute(),
 			"commit":   schemas.ComputedText("Id of the commit at which the branch was read; null where there is no such branch."),
 			"complete": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether `assignments` is complete, or was cut at `limit`."},
-			"owners": schema.ListNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "All owners that were found, by path and name, whatever the filters are.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"path": schemas.ComputedText("Path of the owner in the repository; null for the root."),
-					"name": schemas.ComputedText("Name of the owner."),
-				}},
-			},
-			"claims": schema.ListNestedAttribute{
-				Computed: true,
-				MarkdownDescription: "All claims (`flotilla_cluster_claim` resources, in whichever state) that were found, by path and name, " +
-					"whatever the filters are. A cluster that two of them list at one path is reported in a warning.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"path":        schemas.ComputedText("Path of the claim in the repository; null for the root."),
-					"name":        schemas.ComputedText("Name of the claim."),
-					"environment": schemas.ComputedText("Name of the environment; null where the record does not say."),
-					"clusters": schema.ListAttribute{
-						Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of its clusters, in the order in which they were taken.",
-					},
-				}},
-			},
-			"assignments": schema.ListNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "Assignments, ordered by path, owner, host and deployment target.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"path":              schemas.ComputedText("Path of the owner in the repository; null for the root."),
-					"owner":             schemas.ComputedText("Name of the owner."),
-					"environment":       schemas.ComputedText("Name of the environment; null where the record does not say."),
-					"host":              schemas.ComputedText("The host: a cluster type, or `clusters/<cluster>`."),
-					"cluster_type":      schemas.ComputedText("Name of the cluster type; null where the host is a cluster whose type its record does not say."),
-					"cluster":           schemas.ComputedText("Name of the cluster; null where the host is a cluster type."),
-					"deployment_target": schemas.ComputedText("Full name of the deployment target."),
-					"workload":          schemas.ComputedText("Name of the workload."),
-					"workspace":         schemas.ComputedText("Name of the workspace; null where the record does not say."),
-					"policies": schema.ListAttribute{
-						Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the target policies that decided it.",
-					},
-					"config_version": schemas.ComputedText("Version of the configuration; null where the record does not say."),
-					"tree":           schemas.ComputedText("Id of the tree that the folder has, as its owner wrote it."),
-					"changed":        schemas.ComputedText("When the folder changed last, RFC 3339; null where the record does not say."),
-					"commit": schemas.ComputedText("Id of the commit that changed it then; null where it is not among the newest commits of the branch, as after a " +
-						"pull request that was squashed."),
-					"objects": schema.ListNestedAttribute{
-						Computed:            true,
-						MarkdownDescription: "The objects that the agent reconciles it by.",
-						NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-							"kind":      schemas.ComputedText("Kind of the object."),
-							"namespace": schemas.ComputedText("Namespace of the object; null where it has none."),
-							"name":      schemas.ComputedText("Name of the object."),
-						}},
-					},
-				}},
-			},
+			"owners":   owners.ListAttribute("All owners that were found, by path and name, whatever the filters are."),
+			"claims": claims.ListAttribute("All claims (`flotilla_cluster_claim` resources, in whichever state) that were found, by path and name, " +
+				"whatever the filters are. A cluster that two of them list at one path is reported in a warning."),
+			"assignments": assignments.ListAttribute("Assignments, ordered by path, owner, host and deployment target."),
 		},
 	}
 }
 
-type inventoryModel struct {
-	GitopsRepo  types.Dynamic         `tfsdk:"gitops_repo"`
-	Owner       types.String          `tfsdk:"owner"`
-	Host        types.String          `tfsdk:"host"`
-	Cluster     types.String          `tfsdk:"cluster"`
-	ClusterType types.String          `tfsdk:"cluster_type"`
-	Workload    types.String          `tfsdk:"workload"`
-	Workspace   types.String          `tfsdk:"workspace"`
-	Limit       types.Int64           `tfsdk:"limit"`
-	Timeouts    types.Dynamic         `tfsdk:"timeouts"`
-	Commit      types.String          `tfsdk:"commit"`
-	Complete    types.Bool            `tfsdk:"complete"`
-	Owners      []inventoryOwnerModel `tfsdk:"owners"`
-	Claims      []inventoryClaimModel `tfsdk:"claims"`
-	Assignments types.List            `tfsdk:"assignments"`
+type model struct {
+	GitopsRepo  types.Dynamic `tfsdk:"gitops_repo"`
+	Owner       types.String  `tfsdk:"owner"`
+	Host        types.String  `tfsdk:"host"`
+	Cluster     types.String  `tfsdk:"cluster"`
+	ClusterType types.String  `tfsdk:"cluster_type"`
+	Workload    types.String  `tfsdk:"workload"`
+	Workspace   types.String  `tfsdk:"workspace"`
+	Limit       types.Int64   `tfsdk:"limit"`
+	Timeouts    types.Dynamic `tfsdk:"timeouts"`
+	Commit      types.String  `tfsdk:"commit"`
+	Complete    types.Bool    `tfsdk:"complete"`
+	Owners      types.List    `tfsdk:"owners"`
+	Claims      types.List    `tfsdk:"claims"`
+	Assignments types.List    `tfsdk:"assignments"`
 }
 
-type inventoryClaimModel struct {
-	Path        *string  `tfsdk:"path"`
-	Name        string   `tfsdk:"name"`
-	Environment *string  `tfsdk:"environment"`
-	Clusters    []string `tfsdk:"clusters"`
+var owners = table.Object[gitops.Owner]{
+	table.TextOrNull("path", "Path of the owner in the repository; null for the root.", func(o gitops.Owner) string { return o.Path }),
+	table.Text("name", "Name of the owner.", func(o gitops.Owner) string { return o.Name }),
 }
 
-type inventoryOwnerModel struct {
-	Path *string `tfsdk:"path"`
-	Name string  `tfsdk:"name"`
+var claims = table.Object[gitops.Claim]{
+	table.TextOrNull("path", "Path of the claim in the repository; null for the root.", func(c gitops.Claim) string { return c.Path }),
+	table.Text("name", "Name of the claim.", func(c gitops.Claim) string { return c.Name }),
+	table.TextOrNull("environment", "Name of the environment; null where the record does not say.", func(c gitops.Claim) string { return c.Environment }),
+	table.Texts("clusters", "Names of its clusters, in the order in which they were taken.", gitops.Claim.Names),
 }
 
-type inventoryAssignmentModel struct {
-	Path             *string                `tfsdk:"path"`
-	Owner            string                 `tfsdk:"owner"`
-	Environment      *string                `tfsdk:"environment"`
-	Host             string                 `tfsdk:"host"`
-	ClusterType      *string                `tfsdk:"cluster_type"`
-	Cluster          *string                `tfsdk:"cluster"`
-	DeploymentTarget string                 `tfsdk:"deployment_target"`
-	Workload         string                 `tfsdk:"workload"`
-	Workspace        *string                `tfsdk:"workspace"`
-	Policies         []string               `tfsdk:"policies"`
-	ConfigVersion    *string                `tfsdk:"config_version"`
-	Tree             string                 `tfsdk:"tree"`
-	Changed          *string                `tfsdk:"changed"`
-	Commit           *string                `tfsdk:"commit"`
-	Objects          []inventoryObjectModel `tfsdk:"objects"`
+type assignment = *gitops.InventoryAssignment
+
+var assignments = table.Object[assignment]{
+	table.TextOrNull("path", "Path of the owner in the repository; null for the root.", func(a assignment) string { return a.Owner.Path }),
+	table.Text("owner", "Name of the owner.", func(a assignment) string { return a.Owner.Name }),
+	table.TextOrNull("environment", "Name of the environment; null where the record does not say.", func(a assignment) string { return a.Owner.Environment }),
+	table.Text("host", "The host: a cluster type, or `clusters/<cluster>`.", func(a assignment) string { return a.Host }),
+	table.TextOrNull("cluster_type", "Name of the cluster type; null where the host is a cluster whose type its record does not say.", func(a assignment) string {
+		if strings.HasPrefix(a.Host, clusterHosts) {
+			return a.ClusterType
+		}
+		return a.Host
+	}),
+	table.TextOrNull("cluster", "Name of the cluster; null where the host is a cluster type.", func(a assignment) string {
+		cluster, _ := strings.CutPrefix(a.Host, clusterHosts)
+		if cluster == a.Host {
+			return ""
+		}
+		return cluster
+	}),
+	table.Text("deployment_target", "Full name of the deployment target.", func(a assignment) string { return a.DeploymentTarget }),
+	table.Text("workload", "Name of the workload.", func(a assignment) string { return a.Workload }),
+	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.", func(a assignment) string { return a.Workspace }),
+	table.Texts("policies", "Names of the target policies that decided it.", func(a assignment) []string { return a.Policies }),
+	table.TextOrNull("config_version", "Version of the configuration; null where the record does not say.", func(a assignment) string { return a.ConfigVersion }),
+	table.Text("tree", "Id of the tree that the folder has, as its owner wrote it.", func(a assignment) string { return a.Tree }),
+	table.TextOrNull("changed", "When the folder changed last, RFC 3339; null where the record does not say.", func(a assignment) string { return tfvalue.TimeText(a.Changed) }),
+	table.TextOrNull("commit", "Id of the commit that changed it then; null where it is not among the newest commits of the branch, as after a "+
+		"pull request that was squashed.", func(a assignment) string { return a.Commit }),
+	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []gitops.Object { return a.Objects }),
 }
 
-type inventoryObjectModel struct {
-	Kind      string  `tfsdk:"kind"`
-	Namespace *string `tfsdk:"namespace"`
-	Name      string  `tfsdk:"name"`
+// clusterHosts is what the names of hosts begin with that are clusters.
+const clusterHosts = "clusters/"
+
+var objects = table.Object[gitops.Object]{
+	table.Text("kind", "Kind of the object.", func(o gitops.Object) string { return o.Kind }),
+	table.TextOrNull("namespace", "Namespace of the object; null where it has none.", func(o gitops.Object) string { return o.Namespace }),
+	table.Text("name", "Name of the object.", func(o gitops.Object) string { return o.Name }),
 }
 
-var inventoryAssignmentType = types.ObjectType{AttrTypes: map[string]attr.Type{
-	"path": types.StringType, "owner": types.StringType, "environment": types.StringType, "host": types.StringType,
-	"cluster_type": types.StringType, "cluster": types.StringType, "deployment_target": types.StringType, "workload": types.StringType,
-	"workspace": types.StringType, "policies": types.ListType{ElemType: types.StringType}, "config_version": types.StringType,
-	"tree": types.StringType, "changed": types.StringType, "commit": types.StringType,
-	"objects": types.ListType{ElemType: types.ObjectType{AttrTypes: map[string]attr.Type{
-		"kind": types.StringType, "namespace": types.StringType, "name": types.StringType,
-	}}},
-}}
-
-// Read reads the records.
-func (d *inventoryDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var model inventoryModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
-	if resp.Diagnostics.HasError() {
+// look reads the records.
+func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	at := m.decode(diagnostics)
+	if diagnostics.HasError() {
 		return
 	}
-	at, deadlines := model.decode(&resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	bounded, cancel := deadlines.During(ctx, timeouts.Read)
-	defer cancel()
-	found, err := d.Connection.Delivery.Inventory(bounded, at, gitops.InventoryFilter{
-		Owner: model.Owner.ValueString(), Host: model.Host.ValueString(), Cluster: model.Cluster.ValueString(),
-		ClusterType: model.ClusterType.ValueString(), Workload: model.Workload.ValueString(), Workspace: model.Workspace.ValueString(),
+	found, err := c.Delivery.Inventory(ctx, at, gitops.InventoryFilter{
+		Owner: m.Owner.ValueString(), Host: m.Host.ValueString(), Cluster: m.Cluster.ValueString(),
+		ClusterType: m.ClusterType.ValueString(), Workload: m.Workload.ValueString(), Workspace: m.Workspace.ValueString(),
 	})
 	if err != nil {
-		repository.AddError(bounded, &resp.Diagnostics, err, false)
+		repository.AddError(ctx, diagnostics, err, false)
 		return
 	}
-	model.warn(found, &resp.Diagnostics)
+	m.warn(found, diagnostics)
 	limit := defaultInventory
-	if !model.Limit.IsNull() {
-		limit = int(min(model.Limit.ValueInt64(), int64(len(found.Assignments)))) //nolint:gosec // a slice has so many
+	if !m.Limit.IsNull() {
+		limit = int(min(m.Limit.ValueInt64(), int64(len(found.Assignments)))) //nolint:gosec // a slice has so many
 	}
-	listed := found.Assignments[:min(limit, len(found.Assignments))]
-	model.Commit, model.Complete = types.StringPointerValue(wording.OrNil(found.Commit)), types.BoolValue(len(listed) == len(found.Assignments))
-	model.Owners = make([]inventoryOwnerModel, len(found.Owners))
-	for i, owner := range found.Owners {
-		model.Owners[i] = inventoryOwnerModel{Path: wording.OrNil(owner.Path), Name: owner.Name}
+	listed := make([]assignment, min(limit, len(found.Assignments)))
+	for i := range listed {
+		listed[i] = &found.Assignments[i]
 	}
-	model.Claims = make([]inventoryClaimModel, len(found.Claims))
-	for i, claim := range found.Claims {
-		model.Claims[i] = inventoryClaimModel{
-			Path: wording.OrNil(claim.Path), Name: claim.Name, Environment: wording.OrNil(claim.Environment), Clusters: claim.Names(),
-		}
+	m.Commit, m.Complete = types.StringPointerValue(wording.OrNil(found.Commit)), types.BoolValue(len(listed) == len(found.Assignments))
+	m.Owners, m.Claims = owners.List(found.Owners), claims.List(found.Claims)
+	m.Assignments = types.ListNull(assignments.Type())
+	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteList(w, listed) }) {
+		m.Assignments = assignments.List(listed)
 	}
-	assignments := make([]inventoryAssignmentModel, len(listed))
-	for i, assignment := range listed {
-		assignments[i] = inventoryAssignment(assignment)
-	}
-	model.Assignments = types.ListNull(inventoryAssignmentType)
-	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { writeInventory(w, assignments) }) {
-		list, problems := types.ListValueFrom(ctx, inventoryAssignmentType, assignments)
-		resp.Diagnostics.Append(problems...)
-		model.Assignments = list
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
 // decode reads the configuration, strictly.
-func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Location, timeouts.Timeouts) {
+func (m *model) decode(diagnostics *diag.Diagnostics) delivery.Location {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	tfvalue.CheckLimit(m.Limit, diagnostics)
 	narrowing := m.narrowing()
@@ -261,10 +189,10 @@ func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) (delivery.Locatio
 		diagnostics.AddAttributeError(path.Root("host"), "Host is given twice",
 			"A host is a cluster type or a cluster: set either host, or cluster and cluster_type.")
 	}
-	return at, timeouts.DecodeRead(m.Timeouts, diagnostics)
+	return at
 }
 
-func (m *inventoryModel) narrowing() map[string]types.String {
+func (m *model) narrowing() map[string]types.String {
 	return map[string]types.String{
 		"owner": m.Owner, "host": m.Host, "cluster": m.Cluster, "cluster_type": m.ClusterType, "workload": m.Workload, "workspace": m.Workspace,
 	}
@@ -272,7 +200,7 @@ func (m *inventoryModel) narrowing() map[string]types.String {
 
 // warn reports names that the inventory is narrowed to and that are in no record, since they may be misspelt; records
 // that could not be read, or that no allowed key has signed; and clusters of two claims.
-func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
+func (m *model) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 	if len(found.Unreadable) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read",
 			fmt.Sprintf("The inventory lacks what these files record: %s. The next apply of their owners writes them again.",
@@ -329,68 +257,6 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 		if name := by.value.ValueString(); name != "" && !slices.Contains(by.names, name) {
 			diagnostics.AddAttributeWarning(path.Root(by.attribute), "No record of this "+by.kind,
 				tfvalue.Sentence(fmt.Sprintf("no record that was read is of %s %q%s", by.kind, name, fleet.DidYouMean(name, by.names))))
-		}
-	}
-}
-
-func inventoryAssignment(of gitops.InventoryAssignment) inventoryAssignmentModel {
-	assignment := inventoryAssignmentModel{
-		Path: wording.OrNil(of.Owner.Path), Owner: of.Owner.Name, Environment: wording.OrNil(of.Owner.Environment), Host: of.Host, ClusterType: &of.Host,
-		DeploymentTarget: of.DeploymentTarget, Workload: of.Workload, Workspace: wording.OrNil(of.Workspace), Policies: tfvalue.OrEmpty(of.Policies),
-		ConfigVersion: wording.OrNil(of.ConfigVersion), Tree: of.Tree, Commit: wording.OrNil(of.Commit), Objects: make([]inventoryObjectModel, len(of.Objects)),
-	}
-	if cluster, ok := strings.CutPrefix(of.Host, "clusters/"); ok {
-		assignment.Cluster, assignment.ClusterType = &cluster, wording.OrNil(of.ClusterType)
-	}
-	if !of.Changed.IsZero() {
-		changed := of.Changed.UTC().Format(time.RFC3339)
-		assignment.Changed = &changed
-	}
-	for i, object := range of.Objects {
-		assignment.Objects[i] = inventoryObjectModel{Kind: object.Kind, Namespace: wording.OrNil(object.Namespace), Name: object.Name}
-	}
-	return assignment
-}
-
-// textField is an attribute that is a text, null where there is no value.
-type textField struct {
-	name  string
-	value *string
-}
-
-func writeTexts(w *wire.Writer, fields ...textField) {
-	for _, field := range fields {
-		w.Text(field.name)
-		if field.value == nil {
-			w.Null()
-			continue
-		}
-		w.Text(*field.value)
-	}
-}
-
-// writeInventory writes what types.ListValueFrom makes.
-func writeInventory(w *wire.Writer, assignments []inventoryAssignmentModel) {
-	w.List(len(assignments))
-	for i := range assignments {
-		a := &assignments[i]
-		w.Map(len(inventoryAssignmentType.AttrTypes))
-		writeTexts(w,
-			textField{"path", a.Path}, textField{"owner", &a.Owner}, textField{"environment", a.Environment}, textField{"host", &a.Host},
-			textField{"cluster_type", a.ClusterType}, textField{"cluster", a.Cluster}, textField{"deployment_target", &a.DeploymentTarget},
-			textField{"workload", &a.Workload}, textField{"workspace", a.Workspace}, textField{"config_version", a.ConfigVersion},
-			textField{"tree", &a.Tree}, textField{"changed", a.Changed}, textField{"commit", a.Commit})
-		w.Text("policies")
-		w.List(len(a.Policies))
-		for _, policy := range a.Policies {
-			w.Text(policy)
-		}
-		w.Text("objects")
-		w.List(len(a.Objects))
-		for j := range a.Objects {
-			object := &a.Objects[j]
-			w.Map(3)
-			writeTexts(w, textField{"kind", &object.Kind}, textField{"namespace", object.Namespace}, textField{"name", &object.Name})
 		}
 	}
 }

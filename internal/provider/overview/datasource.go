@@ -17,33 +17,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 )
 
-var (
-	_ datasource.DataSource                   = &overviewDataSource{}
-	_ datasource.DataSourceWithConfigure      = &overviewDataSource{}
-	_ datasource.DataSourceWithValidateConfig = &overviewDataSource{}
-)
-
-type overviewDataSource struct{ connection.DataSource }
-
-func New() datasource.DataSource { return &overviewDataSource{} }
-
-// Metadata names the data source.
-func (*overviewDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_overview"
+// New returns the data source.
+func New() datasource.DataSource {
+	return &frame.DataSource[model]{Name: "overview", Definition: definition, Check: check, Look: look}
 }
 
-// Schema is the assignment, what is known of it, and the page.
-func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	number := func(what string) schema.Int64Attribute {
-		return schema.Int64Attribute{Computed: true, MarkdownDescription: what}
-	}
-	resp.Schema = schema.Schema{
+func definition() schema.Schema {
+	return schema.Schema{
 		MarkdownDescription: "The page that people look at: what runs where and why, with which values, since which commit, whether it is healthy, " +
 			"what waits, and which rules it follows. As one file of HTML, as Markdown for a pull request, as numbers for pipelines, and as a report for " +
 			"auditors. It changes nothing. A repository that cannot be read is a warning: the page then says what the fleet alone tells.",
@@ -102,28 +89,8 @@ func (*overviewDataSource) Schema(_ context.Context, _ datasource.SchemaRequest,
 				Computed: true, ElementType: types.Int64Type,
 				MarkdownDescription: "Health of each host, by its name; null where no cluster was asked or nothing is deployed.",
 			},
-			"summary": schema.SingleNestedAttribute{
-				Computed: true, MarkdownDescription: "The page in numbers.",
-				Attributes: map[string]schema.Attribute{
-					"hosts": number("Hosts that have a folder."), "clusters": number("Clusters of the fleet."),
-					"deployment_targets": number("Deployment targets of the environment."), "assignments": number("Assignments of the fleet."),
-					"ready": number("Assignments that are ready on every cluster."), "progressing": number("Assignments whose worst verdict is `progressing`."),
-					"behind": number("Assignments whose worst verdict is `behind`."), "failed": number("Assignments whose worst verdict is `failed`."),
-					"unknown": number("Assignments whose worst verdict is `unknown`."), "not_asked": number("Assignments without a verdict."),
-					"up_to_date": number("Assignments that the branch has as they are wanted."), "new": number("Assignments that the branch does not have yet."),
-					"changed":     number("Assignments that the branch has with other content."),
-					"removed":     number("Folders of the assignment on the branch that the fleet does not want any more."),
-					"unscheduled": number("Deployment targets that have no host."),
-					"rules":       number("Constraints of the fleet."), "rules_broken": number("Constraints that do not hold."),
-				},
-			},
-			"audit": schema.SingleNestedAttribute{
-				Computed: true, MarkdownDescription: "Report for auditors: rule by rule what was looked at, what passed and what did not, when, and at which commit.",
-				Attributes: map[string]schema.Attribute{
-					"json":     schemas.ComputedText("The report as JSON, of the format `\"1\"`, which the guide to alerts describes."),
-					"markdown": schemas.ComputedText("The report as Markdown."),
-				},
-			},
+			"summary": summary.Attribute("The page in numbers."),
+			"audit":   auditors.Attribute("Report for auditors: rule by rule what was looked at, what passed and what did not, when, and at which commit."),
 		},
 	}
 }
@@ -145,19 +112,11 @@ const (
 	defaultRegionLabel     = "region"
 )
 
-// Read gathers what is known, and builds the page.
-func (d *overviewDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var model overviewModel
-	diagnostics := &resp.Diagnostics
-	diagnostics.Append(req.Config.Get(ctx, &model)...)
-	if diagnostics.HasError() {
-		return
-	}
-	question := model.decode(diagnostics)
-	question.in.Owner.Environment = model.Fleet.Environment.ValueString()
-	deadlines := timeouts.DecodeRead(model.Timeouts, diagnostics)
-	value := model.Fleet.value(diagnostics)
-	computed := d.Connection.Compute(value, diagnostics)
+// look gathers what is known, and builds the page.
+func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	question, value := m.decode(diagnostics), fleetvalue.Of(m.Fleet, diagnostics)
+	question.in.Owner.Environment = value.Environment
+	computed := c.Compute(value, diagnostics)
 	if computed == nil || diagnostics.HasError() {
 		return
 	}
@@ -165,53 +124,35 @@ func (d *overviewDataSource) Read(ctx context.Context, req datasource.ReadReques
 	if question.checkEvidence(diagnostics); diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := deadlines.During(ctx, timeouts.Read)
-	defer cancel()
-	if d.look(ctx, &question, diagnostics); diagnostics.HasError() {
+	if question.lookAtBranch(ctx, c, diagnostics); diagnostics.HasError() {
 		return
 	}
-	if d.rules(ctx, &question, value, diagnostics); diagnostics.HasError() {
+	if question.rules(ctx, value, diagnostics); diagnostics.HasError() {
 		return
 	}
-	if err := model.set(overview.Build(question.in), &question); err != nil {
+	if err := m.set(overview.Build(question.in), &question); err != nil {
 		diagnostics.AddError("Cannot write the page", tfvalue.Sentence(err.Error()))
-		return
 	}
-	diagnostics.Append(resp.State.Set(ctx, &model)...)
 }
 
-// ValidateConfig checks the attributes that Terraform does not check, without any request.
-func (*overviewDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
-	var name types.String
-	var bounds, promotions types.Dynamic
-	var history, limit types.Int64
-	for attribute, into := range map[string]any{
-		"name": &name, "health": &bounds, "promotions": &promotions, "history": &history, "markdown_limit": &limit,
-	} {
-		resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root(attribute), into)...)
-	}
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	repository.CheckOwnerName(name, &resp.Diagnostics)
-	decodeBounds(bounds, &resp.Diagnostics)
-	decodePromotions(promotions, &resp.Diagnostics)
-	wholeWithin("history", history, defaultOverviewHistory, 0, maxOverviewHistory, &resp.Diagnostics)
-	wholeWithin("markdown_limit", limit, defaultMarkdownLimit, minMarkdownLimit, maxMarkdownLimit, &resp.Diagnostics)
+// check checks the attributes that Terraform does not check.
+func check(m *model, diagnostics *diag.Diagnostics) {
+	repository.CheckOwnerName(m.Name, diagnostics)
+	m.decodeNumbers(diagnostics)
 }
 
-// look reads the branch, and renders the fleet to compare both. A branch that cannot be read is only a warning: a page
+// lookAtBranch reads the branch, and renders the fleet to compare both. A branch that cannot be read is only a warning: a page
 // should not make a plan fail.
-func (d *overviewDataSource) look(ctx context.Context, q *overviewQuestion, diagnostics *diag.Diagnostics) {
+func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	warn := func(why string) {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository cannot be read", tfvalue.Sentence(why)+
 			" The page says what runs where, and nothing of what is deployed.")
 	}
-	if !d.Connection.CanAsk() {
+	if !c.CanAsk() {
 		warn("the credentials of the GitOps repository are not known yet")
 		return
 	}
-	seen, err := overview.Look(ctx, d.Connection.Delivery, q.in.Owner, q.in.Evidence, q.history)
+	seen, err := overview.Look(ctx, c.Delivery, q.in.Owner, q.in.Evidence, q.history)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		repository.AddError(ctx, diagnostics, err, false)
@@ -229,7 +170,7 @@ func (d *overviewDataSource) look(ctx context.Context, q *overviewQuestion, diag
 }
 
 // destination is the same as that of the assignment, so that the fleet is rendered only once.
-func (q *overviewQuestion) destination() pipeline.Destination {
+func (q *question) destination() pipeline.Destination {
 	to := pipeline.Destination{Repo: repository.ForTemplates(q.in.Owner.Location, true), Owner: q.in.Owner.Name}
 	if q.in.Seen != nil {
 		to.Owner = q.in.Seen.Label(to.Owner)
@@ -238,7 +179,7 @@ func (q *overviewQuestion) destination() pipeline.Destination {
 }
 
 // rules evaluates the constraints of the fleet. Violations are no errors here: they are on the page.
-func (*overviewDataSource) rules(ctx context.Context, q *overviewQuestion, value fleet.Value, diagnostics *diag.Diagnostics) {
+func (q *question) rules(ctx context.Context, value fleet.Value, diagnostics *diag.Diagnostics) {
 	rules, err := value.ParseConstraints()
 	if err != nil {
 		diagnostics.AddAttributeError(fleetvalue.Path, "Invalid constraint", tfvalue.Sentence(err.Error()))
@@ -255,7 +196,7 @@ func (*overviewDataSource) rules(ctx context.Context, q *overviewQuestion, value
 }
 
 // checkEvidence refuses evidence of another assignment, or of another fleet.
-func (q *overviewQuestion) checkEvidence(diagnostics *diag.Diagnostics) {
+func (q *question) checkEvidence(diagnostics *diag.Diagnostics) {
 	evidence := q.in.Evidence
 	if evidence == nil {
 		return
@@ -277,7 +218,7 @@ func (q *overviewQuestion) checkEvidence(diagnostics *diag.Diagnostics) {
 }
 
 // checkTip refuses evidence that was gathered at a commit which the branch does not have.
-func (q *overviewQuestion) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) {
+func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) {
 	evidence := q.in.Evidence
 	if evidence == nil || len(evidence.Clusters) == 0 || evidence.Tip == "" || seen.Written.Tip == "" {
 		return

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -19,78 +20,92 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/promotion"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/report"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/verdict"
 )
 
-type overviewModel struct {
-	Name          types.String          `tfsdk:"name"`
-	Fleet         overviewFleetModel    `tfsdk:"fleet"`
-	GitopsRepo    types.Dynamic         `tfsdk:"gitops_repo"`
-	Evidence      types.String          `tfsdk:"evidence"`
-	RollingOut    map[string]string     `tfsdk:"rolling_out"`
-	Promotions    types.Dynamic         `tfsdk:"promotions"`
-	ShowValues    types.Bool            `tfsdk:"show_values"`
-	Health        types.Dynamic         `tfsdk:"health"`
-	RegionLabel   types.String          `tfsdk:"region_label"`
-	History       types.Int64           `tfsdk:"history"`
-	MarkdownLimit types.Int64           `tfsdk:"markdown_limit"`
-	Timeouts      types.Dynamic         `tfsdk:"timeouts"`
-	HTML          types.String          `tfsdk:"html"`
-	Markdown      types.String          `tfsdk:"markdown"`
-	HealthScore   types.Int64           `tfsdk:"health_score"`
-	HealthGrade   types.String          `tfsdk:"health_grade"`
-	HealthScores  map[string]*int64     `tfsdk:"health_scores"`
-	Summary       *overviewSummaryModel `tfsdk:"summary"`
-	Audit         *overviewAuditModel   `tfsdk:"audit"`
+type model struct {
+	Name          types.String  `tfsdk:"name"`
+	Fleet         types.Object  `tfsdk:"fleet"`
+	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
+	Evidence      types.String  `tfsdk:"evidence"`
+	RollingOut    types.Map     `tfsdk:"rolling_out"`
+	Promotions    types.Dynamic `tfsdk:"promotions"`
+	ShowValues    types.Bool    `tfsdk:"show_values"`
+	Health        types.Dynamic `tfsdk:"health"`
+	RegionLabel   types.String  `tfsdk:"region_label"`
+	History       types.Int64   `tfsdk:"history"`
+	MarkdownLimit types.Int64   `tfsdk:"markdown_limit"`
+	Timeouts      types.Dynamic `tfsdk:"timeouts"`
+	HTML          types.String  `tfsdk:"html"`
+	Markdown      types.String  `tfsdk:"markdown"`
+	HealthScore   types.Int64   `tfsdk:"health_score"`
+	HealthGrade   types.String  `tfsdk:"health_grade"`
+	HealthScores  types.Map     `tfsdk:"health_scores"`
+	Summary       types.Object  `tfsdk:"summary"`
+	Audit         types.Object  `tfsdk:"audit"`
 }
 
-type overviewSummaryModel struct {
-	Hosts             int64 `tfsdk:"hosts"`
-	Clusters          int64 `tfsdk:"clusters"`
-	DeploymentTargets int64 `tfsdk:"deployment_targets"`
-	Assignments       int64 `tfsdk:"assignments"`
-	Ready             int64 `tfsdk:"ready"`
-	Progressing       int64 `tfsdk:"progressing"`
-	Behind            int64 `tfsdk:"behind"`
-	Failed            int64 `tfsdk:"failed"`
-	Unknown           int64 `tfsdk:"unknown"`
-	NotAsked          int64 `tfsdk:"not_asked"`
-	UpToDate          int64 `tfsdk:"up_to_date"`
-	New               int64 `tfsdk:"new"`
-	Changed           int64 `tfsdk:"changed"`
-	Removed           int64 `tfsdk:"removed"`
-	Unscheduled       int64 `tfsdk:"unscheduled"`
-	Rules             int64 `tfsdk:"rules"`
-	RulesBroken       int64 `tfsdk:"rules_broken"`
+// numbers are what the attribute summary is made of.
+type numbers struct {
+	overview.Counts
+	audit.Summary
 }
 
-type overviewAuditModel struct {
-	JSON     string `tfsdk:"json"`
-	Markdown string `tfsdk:"markdown"`
+func verdicts(name, what string, of verdict.Verdict) table.Attribute[numbers] {
+	return table.Number(name, what, func(n numbers) int { return n.Verdicts[of] })
 }
 
-// overviewQuestion is the decoded configuration.
-type overviewQuestion struct {
+var summary = table.Object[numbers]{
+	table.Number("hosts", "Hosts that have a folder.", func(n numbers) int { return n.Hosts }),
+	table.Number("clusters", "Clusters of the fleet.", func(n numbers) int { return n.Clusters }),
+	table.Number("deployment_targets", "Deployment targets of the environment.", func(n numbers) int { return n.DeploymentTargets }),
+	table.Number("assignments", "Assignments of the fleet.", func(n numbers) int { return n.Assignments }),
+	verdicts("ready", "Assignments that are ready on every cluster.", verdict.Ready),
+	verdicts("progressing", "Assignments whose worst verdict is `progressing`.", verdict.Progressing),
+	verdicts("behind", "Assignments whose worst verdict is `behind`.", verdict.Behind),
+	verdicts("failed", "Assignments whose worst verdict is `failed`.", verdict.Failed),
+	verdicts("unknown", "Assignments whose worst verdict is `unknown`.", verdict.Unknown),
+	table.Number("not_asked", "Assignments without a verdict.", func(n numbers) int { return n.NotAsked }),
+	table.Number("up_to_date", "Assignments that the branch has as they are wanted.", func(n numbers) int { return n.UpToDate }),
+	table.Number("new", "Assignments that the branch does not have yet.", func(n numbers) int { return n.New }),
+	table.Number("changed", "Assignments that the branch has with other content.", func(n numbers) int { return n.Changed }),
+	table.Number("removed", "Folders of the assignment on the branch that the fleet does not want any more.", func(n numbers) int { return n.Removed }),
+	table.Number("unscheduled", "Deployment targets that have no host.", func(n numbers) int { return n.Unscheduled }),
+	table.Number("rules", "Constraints of the fleet.", func(n numbers) int { return n.Rules }),
+	table.Number("rules_broken", "Constraints that do not hold.", func(n numbers) int { return n.Broken }),
+}
+
+// reports are the audit in both forms.
+type reports struct{ json, markdown string }
+
+var auditors = table.Object[reports]{
+	table.Text("json", "The report as JSON, of the format `\"1\"`, which the guide to alerts describes.", func(r reports) string { return r.json }),
+	table.Text("markdown", "The report as Markdown.", func(r reports) string { return r.markdown }),
+}
+
+// question is the decoded configuration.
+type question struct {
 	in            overview.Input
 	history       int
 	markdownLimit int
 }
 
 // decode reads the configuration, strictly.
-func (m *overviewModel) decode(diagnostics *diag.Diagnostics) overviewQuestion {
+func (m *model) decode(diagnostics *diag.Diagnostics) question {
 	repository.CheckOwnerName(m.Name, diagnostics)
-	var q overviewQuestion
+	q := m.decodeNumbers(diagnostics)
 	q.in.Owner.Name = m.Name.ValueString()
 	q.in.Owner.Location, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	q.in.ShowValues = m.ShowValues.ValueBool()
 	q.in.RegionLabel = cmp.Or(m.RegionLabel.ValueString(), defaultRegionLabel)
-	q.in.Bounds = decodeBounds(m.Health, diagnostics)
-	q.in.Promotions = decodePromotions(m.Promotions, diagnostics)
-	for _, name := range slices.Sorted(maps.Keys(m.RollingOut)) {
-		progress, err := rollout.ParseProgress(name, m.RollingOut[name])
+	rollingOut := tfvalue.PlainMap(m.RollingOut.Elements())
+	for _, name := range slices.Sorted(maps.Keys(rollingOut)) {
+		text, _ := rollingOut[name].(string)
+		progress, err := rollout.ParseProgress(name, text)
 		if err != nil {
 			diagnostics.AddAttributeError(path.Root("rolling_out").AtMapKey(name), "Invalid rolling_out",
 				tfvalue.Sentence(err.Error())+" Set it to rolling_out of the assignment.")
@@ -104,6 +119,12 @@ func (m *overviewModel) decode(diagnostics *diag.Diagnostics) overviewQuestion {
 		}
 		q.in.Evidence = evidence
 	}
+	return q
+}
+
+// decodeNumbers reads the part of the configuration that is checked before all of it is known.
+func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
+	q.in.Bounds, q.in.Promotions = decodeBounds(m.Health, diagnostics), decodePromotions(m.Promotions, diagnostics)
 	q.history = wholeWithin("history", m.History, defaultOverviewHistory, 0, maxOverviewHistory, diagnostics)
 	q.markdownLimit = wholeWithin("markdown_limit", m.MarkdownLimit, defaultMarkdownLimit, minMarkdownLimit, maxMarkdownLimit, diagnostics)
 	return q
@@ -182,30 +203,8 @@ func wholeWithin(attribute string, value types.Int64, instead, least, most int, 
 	return int(value.ValueInt64())
 }
 
-type overviewFleetModel struct {
-	Format      types.String        `tfsdk:"format"`
-	Environment types.String        `tfsdk:"environment"`
-	Model       types.String        `tfsdk:"model"`
-	Config      *fleetvalue.Entries `tfsdk:"config"`
-	Manifests   *fleetvalue.Entries `tfsdk:"manifests"`
-	Constraints *fleetvalue.Entries `tfsdk:"constraints"`
-}
-
-func (m overviewFleetModel) value(diagnostics *diag.Diagnostics) fleet.Value {
-	return fleet.Value{
-		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
-		Config: m.Config.Read(diagnostics), Manifests: m.Manifests.Read(diagnostics), Constraints: m.Constraints.Read(diagnostics),
-	}
-}
-
-// forget keeps in the state only a hash of the fleet, so that another fleet is a difference.
-func (m *overviewFleetModel) forget() {
-	m.Model = types.StringValue(tfvalue.Hash(m.Model.ValueString()))
-	m.Config, m.Manifests, m.Constraints = &fleetvalue.Entries{Known: types.StringValue("{}")}, nil, nil
-}
-
 // set sets the computed attributes. The input of the page is not kept: it is large, and may have values in it.
-func (m *overviewModel) set(result *overview.Result, q *overviewQuestion) error {
+func (m *model) set(result *overview.Result, q *question) error {
 	html, err := report.HTML(result.Page)
 	if err != nil {
 		return err
@@ -216,33 +215,24 @@ func (m *overviewModel) set(result *overview.Result, q *overviewQuestion) error 
 		return err
 	}
 	m.HTML, m.Markdown = types.StringValue(string(html)), types.StringValue(report.Markdown(result.Page, q.markdownLimit))
-	m.Audit = &overviewAuditModel{JSON: string(text), Markdown: rules.Markdown()}
+	m.Audit = auditors.Value(reports{string(text), rules.Markdown()})
 	m.HealthScore, m.HealthGrade = types.Int64Null(), types.StringNull()
 	if score, ok := result.Health.Score(); ok {
 		m.HealthScore, m.HealthGrade = types.Int64Value(int64(score)), types.StringValue(string(q.in.Bounds.Grade(score)))
 	}
-	m.HealthScores = make(map[string]*int64, len(result.Page.Hosts))
+	scores := make(map[string]attr.Value, len(result.Page.Hosts))
 	for i := range result.Page.Hosts {
-		m.HealthScores[result.Page.Hosts[i].Name] = nil
-		if score, ok := result.Hosts[result.Page.Hosts[i].Name].Score(); ok {
-			number := int64(score)
-			m.HealthScores[result.Page.Hosts[i].Name] = &number
+		name := result.Page.Hosts[i].Name
+		scores[name] = types.Int64Null()
+		if score, ok := result.Hosts[name].Score(); ok {
+			scores[name] = types.Int64Value(int64(score))
 		}
 	}
-	m.Summary = summaryOf(result.Counts, rules.Summary)
-	m.Fleet.forget()
+	m.HealthScores = types.MapValueMust(types.Int64Type, scores)
+	m.Summary = summary.Value(numbers{result.Counts, rules.Summary})
+	m.Fleet = fleetvalue.Hashed(m.Fleet)
 	if !m.Evidence.IsNull() {
 		m.Evidence = types.StringValue(tfvalue.Hash(m.Evidence.ValueString()))
 	}
 	return nil
-}
-
-func summaryOf(c overview.Counts, rules audit.Summary) *overviewSummaryModel {
-	of := func(verdict verdict.Verdict) int64 { return int64(c.Verdicts[verdict]) }
-	return &overviewSummaryModel{
-		Hosts: int64(c.Hosts), Clusters: int64(c.Clusters), DeploymentTargets: int64(c.DeploymentTargets), Assignments: int64(c.Assignments),
-		Ready: of(verdict.Ready), Progressing: of(verdict.Progressing), Behind: of(verdict.Behind), Failed: of(verdict.Failed),
-		Unknown: of(verdict.Unknown), NotAsked: int64(c.NotAsked), UpToDate: int64(c.UpToDate), New: int64(c.New), Changed: int64(c.Changed),
-		Removed: int64(c.Removed), Unscheduled: int64(c.Unscheduled), Rules: int64(rules.Rules), RulesBroken: int64(rules.Broken),
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -23,27 +24,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/source"
 )
 
-var (
-	_ datasource.DataSource                   = &repositoryFilesDataSource{}
-	_ datasource.DataSourceWithConfigure      = &repositoryFilesDataSource{}
-	_ datasource.DataSourceWithValidateConfig = &repositoryFilesDataSource{}
-)
-
-type repositoryFilesDataSource struct{ connection.DataSource }
-
-func New() datasource.DataSource { return &repositoryFilesDataSource{} }
-
-// Metadata names the data source.
-func (*repositoryFilesDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_repository_files"
+// New returns the data source.
+func New() datasource.DataSource {
+	return &frame.DataSource[model]{Name: "repository_files", Definition: definition, Check: check, Look: look}
 }
 
-// Schema is the repository and ref, the patterns, and the files.
-func (*repositoryFilesDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+func definition() schema.Schema {
 	patterns := func(what string) schema.ListAttribute {
 		return schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}
 	}
-	resp.Schema = schema.Schema{
+	return schema.Schema{
 		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. Nothing is checked " +
 			"out, and nothing is kept on disk. The provider's `git` says how repositories are reached.\n\n" +
 			"Only folders below which something may match are read, and only files that match are fetched, where the server filters, as " +
@@ -81,7 +71,7 @@ func (*repositoryFilesDataSource) Schema(_ context.Context, _ datasource.SchemaR
 	}
 }
 
-type repositoryFilesModel struct {
+type model struct {
 	URL      types.String  `tfsdk:"url"`
 	Ref      types.String  `tfsdk:"ref"`
 	Path     types.String  `tfsdk:"path"`
@@ -93,17 +83,11 @@ type repositoryFilesModel struct {
 	Files    types.Map     `tfsdk:"files"`
 }
 
-// ValidateConfig checks the attributes that are known, without any request.
-func (*repositoryFilesDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
-	var model repositoryFilesModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
-	if !resp.Diagnostics.HasError() {
-		model.decode(&resp.Diagnostics)
-	}
-}
+// check checks the attributes that are known.
+func check(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the configuration, strictly.
-func (m *repositoryFilesModel) decode(diagnostics *diag.Diagnostics) (source.Query, timeouts.Timeouts) {
+func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
 	query := source.Query{URL: m.URL.ValueString(), Ref: m.Ref.ValueString(), Path: m.Path.ValueString(), Limits: source.DefaultLimits}
 	unknown := map[string]bool{"url": m.URL.IsUnknown()}
 	for _, list := range []struct {
@@ -131,39 +115,31 @@ func (m *repositoryFilesModel) decode(diagnostics *diag.Diagnostics) (source.Que
 			addSourceError(diagnostics, wrong)
 		}
 	}
-	return query, timeouts.DecodeRead(m.Timeouts, diagnostics)
+	return query
 }
 
 func addSourceError(diagnostics *diag.Diagnostics, wrong *source.Error) {
 	diagnostics.AddAttributeError(path.Root(wrong.Attribute), wrong.Summary, tfvalue.Sentence(wrong.Detail))
 }
 
-// Read reads the files.
-func (d *repositoryFilesDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var model repositoryFilesModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
-	if resp.Diagnostics.HasError() {
+// look reads the files.
+func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	query := m.decode(diagnostics)
+	if diagnostics.HasError() {
 		return
 	}
-	query, deadlines := model.decode(&resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	bounded, cancel := deadlines.During(ctx, timeouts.Read)
-	defer cancel()
-	read, err := d.Connection.Sources.Read(bounded, query)
+	read, err := c.Sources.Read(ctx, query)
 	if err != nil {
-		d.addError(bounded, &resp.Diagnostics, query.URL, err)
+		addError(ctx, c, diagnostics, query.URL, err)
 		return
 	}
 	files, problems := types.MapValueFrom(ctx, types.StringType, read.Texts)
-	resp.Diagnostics.Append(problems...)
-	model.Commit, model.Files = types.StringValue(read.Commit), files
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	diagnostics.Append(problems...)
+	m.Commit, m.Files = types.StringValue(read.Commit), files
 }
 
 // addError reports an error of a repository that is only read.
-func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *diag.Diagnostics, address string, err error) {
+func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics, address string, err error) {
 	if wrong := (*source.Error)(nil); errors.As(err, &wrong) {
 		addSourceError(diagnostics, wrong)
 		return
@@ -176,7 +152,7 @@ func (d *repositoryFilesDataSource) addError(ctx context.Context, diagnostics *d
 	if timeouts.AddEnded(ctx, diagnostics, err) {
 		return
 	}
-	if !d.Connection.CanAsk() && (errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound)) {
+	if !c.CanAsk() && (errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound)) {
 		diagnostics.AddAttributeError(at, "Credentials are not known yet", detail+" The request was made without those credentials of the provider's git that are known only "+
 			"after an apply. Apply what they come from first, with -target, or set the environment variables.")
 		return

@@ -14,82 +14,37 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
-	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-var (
-	_ datasource.DataSource              = &schedulingDataSource{}
-	_ datasource.DataSourceWithConfigure = &schedulingDataSource{}
-)
-
-type schedulingDataSource struct{ connection.DataSource }
-
-func New() datasource.DataSource { return &schedulingDataSource{} }
-
-// Metadata names the data source.
-func (*schedulingDataSource) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_scheduling"
+// New returns the data source.
+func New() datasource.DataSource {
+	return &frame.DataSource[model]{Name: "scheduling", Definition: definition, Look: look}
 }
 
-// Schema is the fleet, and its assignments.
-func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	policies := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Names of the target policies that decided it."}
-	resp.Schema = schema.Schema{
+func definition() schema.Schema {
+	return schema.Schema{
 		MarkdownDescription: "Which deployment target goes to which host, and why; which have no host, and why not. Nothing is written or " +
 			"asked of any server.",
 		Attributes: map[string]schema.Attribute{
 			"fleet":       scheduledFleetAttribute(),
 			"contents":    contentsAttribute(),
 			"constraints": constraintResultsAttribute(),
-			"assignments": schema.MapNestedAttribute{
-				Computed: true,
-				MarkdownDescription: "By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository. What all " +
-					"assignments of a deployment target or on a cluster type have in common is in `deployment_targets` and `reconcilers`.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"cluster_type":      schemas.ComputedText("Name of the cluster type."),
-					"cluster":           schemas.ComputedText("Name of the cluster; null where the host is a cluster type."),
-					"deployment_target": schemas.ComputedText("Full name of the deployment target."),
-					"namespace":         schemas.ComputedText("Namespace on the clusters."),
-					"policies":          policies,
-				}},
-			},
-			"deployment_targets": schema.MapNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "By full name, those that are assigned to any host.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"workload":  schemas.ComputedText("Name of the workload."),
-					"workspace": schemas.ComputedText("Name of the workspace that owns it."),
-				}},
-			},
+			"assignments": assignments.MapAttribute("By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository. What all " +
+				"assignments of a deployment target or on a cluster type have in common is in `deployment_targets` and `reconcilers`."),
+			"deployment_targets": targets.MapAttribute("By full name, those that are assigned to any host."),
 			"reconcilers": schema.MapAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +
 					"reconciler's template.",
 			},
-			"unscheduled": schema.ListNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "Deployment targets of the environment that have no host.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"deployment_target":  schemas.ComputedText("Full name of the deployment target."),
-					"reason":             schemas.ComputedText("Why it has no host."),
-					"nearest_host":       schemas.ComputedText("The host that came nearest; null where no policy selects the deployment target."),
-					"failed_requirement": schemas.ComputedText("The first requirement that failed; null where there is none."),
-				}},
-			},
-			"excluded": schema.ListNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "What policies of effect `exclude` took away.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"host":              schemas.ComputedText("The host, as in an assignment's key."),
-					"deployment_target": schemas.ComputedText("Full name of the deployment target."),
-					"policies":          policies,
-				}},
-			},
+			"unscheduled": unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
+			"excluded":    excluded.ListAttribute("What policies of effect `exclude` took away."),
 			"idle_hosts": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Hosts to which nothing is assigned.",
@@ -98,168 +53,87 @@ func (*schedulingDataSource) Schema(_ context.Context, _ datasource.SchemaReques
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Config containers that reach no assignment.",
 			},
-			"idle_policies": schema.ListNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "Target policies that assign nothing.",
-				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"name":   schemas.ComputedText("Name of the policy."),
-					"reason": schemas.ComputedText("What it lacks."),
-				}},
-			},
+			"idle_policies": idlePolicies.ListAttribute("Target policies that assign nothing."),
 		},
 	}
 }
 
-type schedulingModel struct {
-	Fleet                scheduledFleetModel    `tfsdk:"fleet"`
-	Contents             types.Object           `tfsdk:"contents"`
-	Constraints          types.Map              `tfsdk:"constraints"`
-	Assignments          types.Map              `tfsdk:"assignments"`
-	DeploymentTargets    map[string]targetModel `tfsdk:"deployment_targets"`
-	Reconcilers          map[string]string      `tfsdk:"reconcilers"`
-	Unscheduled          []unscheduledModel     `tfsdk:"unscheduled"`
-	Excluded             []excludedModel        `tfsdk:"excluded"`
-	IdlePolicies         []idlePolicyModel      `tfsdk:"idle_policies"`
-	IdleHosts            []string               `tfsdk:"idle_hosts"`
-	IdleConfigContainers []string               `tfsdk:"idle_config_containers"`
+type model struct {
+	Fleet                types.Object `tfsdk:"fleet"`
+	Contents             types.Object `tfsdk:"contents"`
+	Constraints          types.Map    `tfsdk:"constraints"`
+	Assignments          types.Map    `tfsdk:"assignments"`
+	DeploymentTargets    types.Map    `tfsdk:"deployment_targets"`
+	Reconcilers          types.Map    `tfsdk:"reconcilers"`
+	Unscheduled          types.List   `tfsdk:"unscheduled"`
+	Excluded             types.List   `tfsdk:"excluded"`
+	IdlePolicies         types.List   `tfsdk:"idle_policies"`
+	IdleHosts            types.List   `tfsdk:"idle_hosts"`
+	IdleConfigContainers types.List   `tfsdk:"idle_config_containers"`
 }
 
-type scheduledFleetModel struct {
-	Format      types.String        `tfsdk:"format"`
-	Environment types.String        `tfsdk:"environment"`
-	Model       types.String        `tfsdk:"model"`
-	Constraints *fleetvalue.Entries `tfsdk:"constraints"`
-}
-
-func (m scheduledFleetModel) value(diagnostics *diag.Diagnostics) fleet.Value {
-	return fleet.Value{
-		Format: m.Format.ValueString(), Environment: m.Environment.ValueString(), Model: m.Model.ValueString(),
-		Constraints: m.Constraints.Read(diagnostics),
-	}
-}
-
-// assignedTypes are the attributes of each assignment. Terraform prints each of them on its own line, so values that
-// many assignments share are not among them.
-var assignedTypes = map[string]attr.Type{
-	"cluster_type": types.StringType, "cluster": types.StringType, "deployment_target": types.StringType,
-	"namespace": types.StringType, "policies": types.ListType{ElemType: types.StringType},
-}
-
-// assignedValue is the attribute assignments.
-func assignedValue(assignments []*schedule.Assignment) types.Map {
-	values := make(map[string]attr.Value, len(assignments))
-	for _, assignment := range assignments {
-		cluster := types.StringNull()
-		if assignment.Host.Cluster != nil {
-			cluster = types.StringValue(assignment.Host.Cluster.Name)
+// assignments: Terraform prints each attribute on its own line, so values that many assignments share are not among them.
+var assignments = table.Object[*schedule.Assignment]{
+	table.Text("cluster_type", "Name of the cluster type.", func(a *schedule.Assignment) string { return a.Host.ClusterType.Name }),
+	table.TextOrNull("cluster", "Name of the cluster; null where the host is a cluster type.", func(a *schedule.Assignment) string {
+		if a.Host.Cluster == nil {
+			return ""
 		}
-		policies := make([]attr.Value, len(assignment.Policies))
-		for i, policy := range assignment.Policies {
-			policies[i] = types.StringValue(policy)
-		}
-		values[assignment.Key()] = types.ObjectValueMust(assignedTypes, map[string]attr.Value{
-			"cluster_type": types.StringValue(assignment.Host.ClusterType.Name), "cluster": cluster,
-			"deployment_target": types.StringValue(assignment.Target.Name), "namespace": types.StringValue(assignment.Namespace),
-			"policies": types.ListValueMust(types.StringType, policies),
-		})
-	}
-	return types.MapValueMust(types.ObjectType{AttrTypes: assignedTypes}, values)
+		return a.Host.Cluster.Name
+	}),
+	table.Text("deployment_target", "Full name of the deployment target.", func(a *schedule.Assignment) string { return a.Target.Name }),
+	table.Text("namespace", "Namespace on the clusters.", func(a *schedule.Assignment) string { return a.Namespace }),
+	table.Texts("policies", deciding, func(a *schedule.Assignment) []string { return a.Policies }),
 }
 
-// writeAssigned writes the value of assignedValue in the form of package wire.
-func writeAssigned(w *wire.Writer, assignments []*schedule.Assignment) {
-	w.Map(len(assignments))
-	for _, assignment := range assignments {
-		w.Text(assignment.Key())
-		w.Map(len(assignedTypes))
-		w.Text("cluster")
-		if assignment.Host.Cluster != nil {
-			w.Text(assignment.Host.Cluster.Name)
-		} else {
-			w.Null()
-		}
-		w.Text("cluster_type")
-		w.Text(assignment.Host.ClusterType.Name)
-		w.Text("deployment_target")
-		w.Text(assignment.Target.Name)
-		w.Text("namespace")
-		w.Text(assignment.Namespace)
-		w.Text("policies")
-		w.List(len(assignment.Policies))
-		for _, policy := range assignment.Policies {
-			w.Text(policy)
-		}
-	}
+const deciding = "Names of the target policies that decided it."
+
+var targets = table.Object[*fleet.Workload]{
+	table.Text("workload", "Name of the workload.", func(w *fleet.Workload) string { return w.Name }),
+	table.Text("workspace", "Name of the workspace that owns it.", func(w *fleet.Workload) string { return w.Workspace }),
 }
 
-type targetModel struct {
-	Workload  string `tfsdk:"workload"`
-	Workspace string `tfsdk:"workspace"`
+var unscheduled = table.Object[schedule.Unscheduled]{
+	table.Text("deployment_target", "Full name of the deployment target.", func(u schedule.Unscheduled) string { return u.DeploymentTarget }),
+	table.Text("reason", "Why it has no host.", func(u schedule.Unscheduled) string { return u.Reason }),
+	table.TextOrNull("nearest_host", "The host that came nearest; null where no policy selects the deployment target.",
+		func(u schedule.Unscheduled) string { return u.NearestHost }),
+	table.TextOrNull("failed_requirement", "The first requirement that failed; null where there is none.",
+		func(u schedule.Unscheduled) string { return u.FailedRequirement }),
 }
 
-type unscheduledModel struct {
-	DeploymentTarget  string  `tfsdk:"deployment_target"`
-	Reason            string  `tfsdk:"reason"`
-	NearestHost       *string `tfsdk:"nearest_host"`
-	FailedRequirement *string `tfsdk:"failed_requirement"`
+var excluded = table.Object[schedule.Excluded]{
+	table.Text("host", "The host, as in an assignment's key.", func(e schedule.Excluded) string { return e.Host }),
+	table.Text("deployment_target", "Full name of the deployment target.", func(e schedule.Excluded) string { return e.DeploymentTarget }),
+	table.Texts("policies", deciding, func(e schedule.Excluded) []string { return e.Policies }),
 }
 
-type excludedModel struct {
-	Host             string   `tfsdk:"host"`
-	DeploymentTarget string   `tfsdk:"deployment_target"`
-	Policies         []string `tfsdk:"policies"`
+var idlePolicies = table.Object[schedule.IdlePolicy]{
+	table.Text("name", "Name of the policy.", func(p schedule.IdlePolicy) string { return p.Name }),
+	table.Text("reason", "What it lacks.", func(p schedule.IdlePolicy) string { return p.Reason }),
 }
 
-type idlePolicyModel struct {
-	Name   string `tfsdk:"name"`
-	Reason string `tfsdk:"reason"`
-}
-
-// Read schedules the fleet.
-func (d *schedulingDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
-	var model schedulingModel
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, fleetvalue.Path, &model.Fleet)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	value := model.Fleet.value(&resp.Diagnostics)
+// look schedules the fleet.
+func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+	value := fleetvalue.Of(m.Fleet, diagnostics)
 	result, idle, found := pipeline.Schedule(value)
-	if fleetvalue.AddErrors(&resp.Diagnostics, found); resp.Diagnostics.HasError() {
+	if fleetvalue.AddErrors(diagnostics, found); diagnostics.HasError() {
 		return
 	}
-	model.Constraints = d.constraints(ctx, req, value, result, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+	if m.Constraints = m.evaluate(ctx, c, value, result, diagnostics); diagnostics.HasError() {
 		return
 	}
-	model.Fleet.Model = types.StringValue(tfvalue.Hash(model.Fleet.Model.ValueString()))
-	model.Fleet.Constraints = nil
-	model.Contents = types.ObjectNull(contentsTypes)
-	model.DeploymentTargets, model.Reconcilers = map[string]targetModel{}, map[string]string{}
+	m.Fleet, m.Contents = fleetvalue.Hashed(m.Fleet), types.ObjectNull(m.Contents.AttributeTypes(ctx))
+	workloads, reconcilers := map[string]*fleet.Workload{}, map[string]attr.Value{}
 	for _, assignment := range result.Assignments {
-		workload := assignment.Target.Workload
-		model.DeploymentTargets[assignment.Target.Name] = targetModel{Workload: workload.Name, Workspace: workload.Workspace}
-		model.Reconcilers[assignment.Host.ClusterType.Name] = assignment.Host.ClusterType.Reconciler
+		workloads[assignment.Target.Name] = assignment.Target.Workload
+		reconcilers[assignment.Host.ClusterType.Name] = types.StringValue(assignment.Host.ClusterType.Reconciler)
 	}
-	model.Unscheduled = make([]unscheduledModel, len(result.Unscheduled))
-	for i, unscheduled := range result.Unscheduled {
-		model.Unscheduled[i] = unscheduledModel{
-			DeploymentTarget: unscheduled.DeploymentTarget, Reason: unscheduled.Reason,
-			NearestHost: wording.OrNil(unscheduled.NearestHost), FailedRequirement: wording.OrNil(unscheduled.FailedRequirement),
-		}
+	m.DeploymentTargets, m.Reconcilers = targets.MapOf(workloads), types.MapValueMust(types.StringType, reconcilers)
+	m.Unscheduled, m.Excluded, m.IdlePolicies = unscheduled.List(result.Unscheduled), excluded.List(result.Excluded), idlePolicies.List(result.IdlePolicies)
+	m.IdleHosts, m.IdleConfigContainers = tfvalue.Texts(result.IdleHosts), tfvalue.Texts(idle)
+	m.Assignments = types.MapNull(assignments.Type())
+	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { assignments.WriteMap(w, result.Assignments, (*schedule.Assignment).Key) }) {
+		m.Assignments = assignments.Map(result.Assignments, (*schedule.Assignment).Key)
 	}
-	model.Excluded = make([]excludedModel, len(result.Excluded))
-	for i, excluded := range result.Excluded {
-		model.Excluded[i] = excludedModel(excluded)
-	}
-	model.IdleHosts = tfvalue.OrEmpty(result.IdleHosts)
-	model.IdleConfigContainers = tfvalue.OrEmpty(idle)
-	model.IdlePolicies = make([]idlePolicyModel, len(result.IdlePolicies))
-	for i, policy := range result.IdlePolicies {
-		model.IdlePolicies[i] = idlePolicyModel(policy)
-	}
-	model.Assignments = types.MapNull(types.ObjectType{AttrTypes: assignedTypes})
-	if !largevalue.SetAside(ctx, "assignments", func(w *wire.Writer) { writeAssigned(w, result.Assignments) }) {
-		model.Assignments = assignedValue(result.Assignments)
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
 }

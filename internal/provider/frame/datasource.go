@@ -1,0 +1,83 @@
+// Package frame is what all data sources and resources do alike, around what each of them does.
+package frame
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+)
+
+var (
+	_ datasource.DataSourceWithConfigure      = &DataSource[struct{}]{}
+	_ datasource.DataSourceWithValidateConfig = &DataSource[struct{}]{}
+)
+
+// DataSource is a data source. Its configuration and its result are an M.
+type DataSource[M any] struct {
+	Name       string // without the provider's
+	Definition func() schema.Schema
+	// Check checks what needs no server, while some of it may not be known yet; nil for nothing.
+	Check func(*M, *diag.Diagnostics)
+	// Look sets the computed attributes. The connection is nil before the provider is configured. Where the schema has an
+	// attribute timeouts, the context ends after its time, or after the default and what Longer adds to it.
+	Look   func(context.Context, *connection.Connection, *M, *diag.Diagnostics)
+	Longer func(*M) time.Duration // may be nil
+
+	connection *connection.Connection
+}
+
+// Metadata names the data source.
+func (d *DataSource[M]) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + d.Name
+}
+
+// Schema is the definition.
+func (d *DataSource[M]) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = d.Definition()
+}
+
+// Configure takes over the provider's connection.
+func (d *DataSource[M]) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
+	d.connection, _ = req.ProviderData.(*connection.Connection)
+}
+
+// ValidateConfig validates the configuration.
+func (d *DataSource[M]) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	if d.Check == nil {
+		return
+	}
+	model := new(M)
+	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); !resp.Diagnostics.HasError() {
+		d.Check(model, &resp.Diagnostics)
+	}
+}
+
+// Read reads the data source.
+func (d *DataSource[M]) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	model := new(M)
+	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	if _, bounded := req.Config.Schema.GetAttributes()["timeouts"]; bounded {
+		var given types.Dynamic
+		resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("timeouts"), &given)...)
+		deadlines := timeouts.DecodeRead(given, &resp.Diagnostics)
+		if given.IsNull() && d.Longer != nil {
+			deadlines[timeouts.Read] += d.Longer(model)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = deadlines.During(ctx, timeouts.Read)
+		defer cancel()
+	}
+	if d.Look(ctx, d.connection, model, &resp.Diagnostics); !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
+	}
+}

@@ -1,0 +1,239 @@
+// Package table describes the objects that data sources return, each attribute once: its name, its text in the
+// documentation, and how its value follows from a result. Schema, type and value of an object follow from that, in the form
+// of the plugin framework and in that of package wire.
+package table
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/wire"
+)
+
+// Object is an object that is made of a T, by its attributes.
+type Object[T any] []Attribute[T]
+
+// Attribute is one attribute of an object that is made of a T.
+type Attribute[T any] struct {
+	name  string
+	typ   attr.Type
+	what  schema.Attribute
+	value func(T) any // a string, an int, a bool, nil for null, a list of strings, a list, or any other as an attr.Value
+}
+
+// Text is an attribute that is a text.
+func Text[T any](name, what string, of func(T) string) Attribute[T] {
+	return Attribute[T]{name, types.StringType, schema.StringAttribute{Computed: true, MarkdownDescription: what}, func(row T) any { return of(row) }}
+}
+
+// TextOrNull is an attribute that is a text, null where the text is empty.
+func TextOrNull[T any](name, what string, of func(T) string) Attribute[T] {
+	attribute := Text(name, what, of)
+	attribute.value = func(row T) any {
+		if text := of(row); text != "" {
+			return text
+		}
+		return nil
+	}
+	return attribute
+}
+
+// Number is an attribute that is a whole number.
+func Number[T any](name, what string, of func(T) int) Attribute[T] {
+	return Attribute[T]{name, types.Int64Type, schema.Int64Attribute{Computed: true, MarkdownDescription: what}, func(row T) any { return of(row) }}
+}
+
+// Bool is an attribute that is true or false; null where of returns nil.
+func Bool[T any](name, what string, of func(T) *bool) Attribute[T] {
+	return Attribute[T]{name, types.BoolType, schema.BoolAttribute{Computed: true, MarkdownDescription: what}, func(row T) any {
+		if is := of(row); is != nil {
+			return *is
+		}
+		return nil
+	}}
+}
+
+// Texts is an attribute that is a list of texts.
+func Texts[T any](name, what string, of func(T) []string) Attribute[T] {
+	attribute := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: what}
+	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return of(row) }}
+}
+
+// Objects is an attribute that is a list of objects.
+func Objects[T, U any](name, what string, object Object[U], of func(T) []U) Attribute[T] {
+	attribute := object.ListAttribute(what)
+	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return list[U]{object, of(row)} }}
+}
+
+// ObjectsByName is an attribute that is a map of objects.
+func ObjectsByName[T, U any](name, what string, object Object[U], of func(T) map[string]U) Attribute[T] {
+	attribute := object.MapAttribute(what)
+	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return object.MapOf(of(row)) }}
+}
+
+// OrNull makes the attribute null for some rows.
+func (a Attribute[T]) OrNull(isNull func(T) bool) Attribute[T] {
+	of := a.value
+	a.value = func(row T) any {
+		if isNull(row) {
+			return nil
+		}
+		return of(row)
+	}
+	return a
+}
+
+// Attributes are the attributes in the form of a schema.
+func (o Object[T]) Attributes() map[string]schema.Attribute {
+	attributes := make(map[string]schema.Attribute, len(o))
+	for i := range o {
+		attributes[o[i].name] = o[i].what
+	}
+	return attributes
+}
+
+// ListAttribute is a list of such objects as an attribute.
+func (o Object[T]) ListAttribute(what string) schema.ListNestedAttribute {
+	return schema.ListNestedAttribute{Computed: true, MarkdownDescription: what, NestedObject: schema.NestedAttributeObject{Attributes: o.Attributes()}}
+}
+
+// MapAttribute is a map of such objects as an attribute.
+func (o Object[T]) MapAttribute(what string) schema.MapNestedAttribute {
+	return schema.MapNestedAttribute{Computed: true, MarkdownDescription: what, NestedObject: schema.NestedAttributeObject{Attributes: o.Attributes()}}
+}
+
+// Attribute is such an object as an attribute.
+func (o Object[T]) Attribute(what string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: what, Attributes: o.Attributes()}
+}
+
+// Type is the type of such an object.
+func (o Object[T]) Type() types.ObjectType {
+	attributes := make(map[string]attr.Type, len(o))
+	for i := range o {
+		attributes[o[i].name] = o[i].typ
+	}
+	return types.ObjectType{AttrTypes: attributes}
+}
+
+// Value is the object that is made of a row.
+func (o Object[T]) Value(row T) types.Object {
+	return o.valueOf(o.Type(), row)
+}
+
+func (o Object[T]) valueOf(typ types.ObjectType, row T) types.Object {
+	values := make(map[string]attr.Value, len(o))
+	for i := range o {
+		values[o[i].name] = valueOf(o[i].typ, o[i].value(row))
+	}
+	return types.ObjectValueMust(typ.AttrTypes, values)
+}
+
+// List is the list of the objects that are made of rows.
+func (o Object[T]) List(rows []T) types.List {
+	typ, values := o.Type(), make([]attr.Value, len(rows))
+	for i, row := range rows {
+		values[i] = o.valueOf(typ, row)
+	}
+	return types.ListValueMust(typ, values)
+}
+
+// Map is the map of the objects that are made of rows, by their names.
+func (o Object[T]) Map(rows []T, name func(T) string) types.Map {
+	typ, values := o.Type(), make(map[string]attr.Value, len(rows))
+	for _, row := range rows {
+		values[name(row)] = o.valueOf(typ, row)
+	}
+	return types.MapValueMust(typ, values)
+}
+
+// MapOf is the map of the objects that are made of named rows.
+func (o Object[T]) MapOf(rows map[string]T) types.Map {
+	typ, values := o.Type(), make(map[string]attr.Value, len(rows))
+	for name, row := range rows {
+		values[name] = o.valueOf(typ, row)
+	}
+	return types.MapValueMust(typ, values)
+}
+
+// WriteList writes what List returns.
+func (o Object[T]) WriteList(w *wire.Writer, rows []T) {
+	w.List(len(rows))
+	for _, row := range rows {
+		o.write(w, row)
+	}
+}
+
+// WriteMap writes what Map returns.
+func (o Object[T]) WriteMap(w *wire.Writer, rows []T, name func(T) string) {
+	w.Map(len(rows))
+	for _, row := range rows {
+		w.Text(name(row))
+		o.write(w, row)
+	}
+}
+
+func (o Object[T]) write(w *wire.Writer, row T) {
+	w.Map(len(o))
+	for i := range o {
+		w.Text(o[i].name)
+		switch value := o[i].value(row).(type) {
+		case nil:
+			w.Null()
+		case string:
+			w.Text(value)
+		case []string:
+			w.List(len(value))
+			for _, text := range value {
+				w.Text(text)
+			}
+		case writer:
+			value.write(w)
+		default:
+			panic(fmt.Sprintf("package wire writes no %T", value))
+		}
+	}
+}
+
+// list is the value of an attribute that is a list of objects.
+type list[T any] struct {
+	object Object[T]
+	rows   []T
+}
+
+type writer interface {
+	write(w *wire.Writer)
+	value() types.List
+}
+
+func (l list[T]) write(w *wire.Writer) { l.object.WriteList(w, l.rows) }
+
+func (l list[T]) value() types.List { return l.object.List(l.rows) }
+
+func valueOf(typ attr.Type, value any) attr.Value {
+	switch value := value.(type) {
+	case string:
+		return types.StringValue(value)
+	case int:
+		return types.Int64Value(int64(value))
+	case bool:
+		return types.BoolValue(value)
+	case []string:
+		return tfvalue.Texts(value)
+	case attr.Value:
+		return value
+	case writer:
+		return value.value()
+	}
+	switch typ {
+	case types.Int64Type:
+		return types.Int64Null()
+	case types.BoolType:
+		return types.BoolNull()
+	}
+	return types.StringNull()
+}
