@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
@@ -17,7 +16,7 @@ const maxDuration = 24 * time.Hour
 // Decode reads settings from an HCL value. known is false while any setting is not known yet; the types of those that
 // are known are checked. [Render] checks their values.
 func Decode(value any) (settings Settings, known bool, problems []Problem) {
-	reader := &attributes.Reader{}
+	reader := &fleet.Reader{}
 	if object := reader.Object(nil, value); object != nil {
 		settings = decodeSettings(reader, object)
 		object.Finish()
@@ -28,7 +27,7 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 	return settings, !reader.Unknown, problems
 }
 
-func decodeSettings(reader *attributes.Reader, o *attributes.Object) Settings {
+func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 	s := Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
 		Reconciler:  o.OneOf("reconciler", Flux, reconciler.Agents()...),
@@ -40,38 +39,38 @@ func decodeSettings(reader *attributes.Reader, o *attributes.Object) Settings {
 	}
 	if !o.Has("gitops_repo") {
 		o.Report("gitops_repo", "is required")
-	} else if repository := child(reader, o, "gitops_repo"); repository != nil {
+	} else if repository := o.Object("gitops_repo"); repository != nil {
 		s.Repository = Repository{URL: repository.Required("url"), Branch: repository.Required("branch"), Path: repository.Text("path")}
 		repository.Finish()
 	}
-	if credentials := child(reader, o, "credentials"); credentials != nil {
-		s.Credentials = decodeCredentials(reader, credentials)
+	if credentials := o.Object("credentials"); credentials != nil {
+		s.Credentials = decodeCredentials(credentials)
 	}
-	if feedback := child(reader, o, "feedback"); feedback != nil {
+	if feedback := o.Object("feedback"); feedback != nil {
 		s.Feedback = &Reporting{
 			Forge: feedback.Text("forge"), Context: feedback.Text("context"), URL: feedback.Text("url"), APIURL: feedback.Text("api_url"),
-			Token: feedback.Text("token"), App: decodeApp(reader, feedback), Secret: feedback.Text("secret"),
+			Token: feedback.Text("token"), App: decodeApp(feedback), Secret: feedback.Text("secret"),
 		}
 		feedback.Finish()
 	}
-	if registration := child(reader, o, "registration"); registration != nil {
-		s.Registration = decodeRegistration(reader, registration)
+	if registration := o.Object("registration"); registration != nil {
+		s.Registration = decodeRegistration(registration)
 	}
 	return s
 }
 
-func decodeCredentials(reader *attributes.Reader, o *attributes.Object) Credentials {
+func decodeCredentials(o *fleet.Object) Credentials {
 	c := Credentials{
 		Token: o.Text("token"), BearerToken: o.Text("bearer_token"), Username: o.Text("username"), Password: o.Text("password"),
 		SSHPrivateKey: o.Text("ssh_private_key"), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
-		CACertificates: o.Text("ca_certificates"), GitHubApp: decodeApp(reader, o),
+		CACertificates: o.Text("ca_certificates"), GitHubApp: decodeApp(o),
 	}
 	o.Finish()
 	return c
 }
 
-func decodeApp(reader *attributes.Reader, o *attributes.Object) *GitHubApp {
-	app := child(reader, o, "github_app")
+func decodeApp(o *fleet.Object) *GitHubApp {
+	app := o.Object("github_app")
 	if app == nil {
 		return nil
 	}
@@ -80,38 +79,29 @@ func decodeApp(reader *attributes.Reader, o *attributes.Object) *GitHubApp {
 	return decoded
 }
 
-func decodeRegistration(reader *attributes.Reader, o *attributes.Object) *Registration {
+func decodeRegistration(o *fleet.Object) *Registration {
 	r := &Registration{
 		Server: o.Text("server"), CACertificate: o.Text("cluster_ca_certificate"), Token: o.Text("token"),
 		ClientCert: o.Text("client_certificate"), ClientKey: o.Text("client_key"), TLSServerName: o.Text("tls_server_name"), Insecure: o.Bool("insecure"),
 	}
-	if exec := child(reader, o, "exec"); exec != nil {
+	if exec := o.Object("exec"); exec != nil {
 		r.Exec = &Exec{
-			Command: exec.Required("command"), Args: exec.Texts("args"), Env: textMap(reader, exec, "env"),
+			Command: exec.Required("command"), Args: exec.Texts("args"), Env: exec.TextMap("env"),
 			APIVersion: cmp.Or(exec.Text("api_version"), "client.authentication.k8s.io/v1beta1"),
 		}
 		exec.Finish()
 	}
-	if aws := child(reader, o, "aws"); aws != nil {
+	if aws := o.Object("aws"); aws != nil {
 		r.AWS = &AWS{ClusterName: aws.Required("cluster_name"), RoleARN: aws.Text("role_arn")}
 		aws.Finish()
 	}
-	r.Labels = textMap(reader, o, "labels")
+	r.Labels = o.TextMap("labels")
 	o.Finish()
 	return r
 }
 
-// child reads an object; nil where there is none.
-func child(reader *attributes.Reader, o *attributes.Object, name string) *attributes.Object {
-	value, path := o.Value(name)
-	if value == nil {
-		return nil
-	}
-	return reader.Object(path, value)
-}
-
 // texts reads one text, or a list or map of texts.
-func texts(reader *attributes.Reader, o *attributes.Object, name string) []Text {
+func texts(reader *fleet.Reader, o *fleet.Object, name string) []Text {
 	value, path := o.Value(name)
 	var all []Text
 	add := func(at *fleet.Path, value any) {
@@ -142,30 +132,4 @@ func texts(reader *attributes.Reader, o *attributes.Object, name string) []Text 
 		reader.Report(path, "must be a text of YAML documents, or a list or map of such texts")
 	}
 	return all
-}
-
-// textMap reads a map of texts.
-func textMap(reader *attributes.Reader, o *attributes.Object, name string) map[string]string {
-	value, path := o.Value(name)
-	switch value := value.(type) {
-	case nil:
-	case fleet.Unknown:
-		reader.Unknown = true
-	case map[string]any:
-		all := map[string]string{}
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			switch element := value[key].(type) {
-			case fleet.Unknown:
-				reader.Unknown = true
-			case string:
-				all[key] = element
-			default:
-				reader.Report(path.Key(key), "must be a string")
-			}
-		}
-		return all
-	default:
-		reader.Report(path, "must be a map of strings")
-	}
-	return nil
 }

@@ -3,14 +3,14 @@ package fleet
 import "fmt"
 
 // base starts from another fleet, as provider::flotilla::fleet or control_plane returned it.
-func (d *decoder) base(root *object) {
+func (d *decoder) base(root *Object) {
 	if root.fields["base"] == (Unknown{}) {
 		d.unknownObjects()
 	}
-	root.attribute("base", func(o *object) {
+	if o := root.Object("base"); o != nil {
 		format := o.text("format")
 		if err := CheckFormat(format); err != nil && format != unknownText {
-			o.report("format", "%s", err)
+			o.Report("format", "%s", err)
 			d.unknownObjects() // references to objects of the base cannot be checked
 			return
 		}
@@ -18,10 +18,10 @@ func (d *decoder) base(root *object) {
 		config, configIsUnknown := o.entries("config")
 		manifests, manifestsAreUnknown := o.entries("manifests")
 		d.adoptConstraints(o)
-		o.finish()
+		o.Finish()
 		d.checkEnvironment(o.path.Attribute("environment"), environment)
 		if d.isOtherEnvironment(environment) {
-			o.report("environment", "the base fleet is of environment %q, this one of %q", environment, d.fleet.Environment)
+			o.Report("environment", "the base fleet is of environment %q, this one of %q", environment, d.fleet.Environment)
 			return
 		}
 		if !isSet(model) {
@@ -30,11 +30,11 @@ func (d *decoder) base(root *object) {
 		}
 		base, err := ParseModel(model)
 		if err != nil {
-			o.report("model", "%s", err)
+			o.Report("model", "%s", err)
 			return
 		}
 		if d.isOtherEnvironment(base.Environment) {
-			o.report("model", "is of environment %q, this fleet of %q", base.Environment, d.fleet.Environment)
+			o.Report("model", "is of environment %q, this fleet of %q", base.Environment, d.fleet.Environment)
 			return
 		}
 		for _, workspace := range base.Workspaces {
@@ -53,7 +53,7 @@ func (d *decoder) base(root *object) {
 		for _, container := range base.ConfigContainers {
 			d.adoptConfig(o.path.Attribute("config"), container.Name, config[container.Name], configIsUnknown)
 		}
-	})
+	}
 }
 
 func (d *decoder) isOtherEnvironment(name string) bool {
@@ -62,34 +62,33 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 
 // entries reads an attribute with an entry for each object of a kind, which the caller checks one by one. An unknown
 // entry makes nothing else unknown.
-func (o *object) entries(attribute string) (entries map[string]any, isUnknown bool) {
-	if o.fields[attribute] == (Unknown{}) {
-		o.read = append(o.read, attribute)
+func (o *Object) entries(attribute string) (entries map[string]any, isUnknown bool) {
+	value, path := o.Value(attribute)
+	if o.require(attribute, "is required"); value == nil {
 		return nil, true
 	}
-	if o.fields[attribute] == nil {
-		o.report(attribute, "is required")
+	given, _ := o.reader.object(path, value)
+	if given == nil {
+		return nil, true
 	}
-	o.attribute(attribute, func(given *object) {
-		known := given.required("known")
-		pending, _ := given.fields["pending"].(map[string]any)
-		given.read = append(given.read, "pending")
-		if given.finish(); !isSet(known) {
-			return
-		}
+	known := given.required("known")
+	pending, _ := given.Value("pending")
+	given.Finish()
+	if isSet(known) {
 		texts, err := ParseEntries(known)
 		if err != nil {
-			given.report("known", "%s", err)
-			return
+			given.Report("known", "%s", err)
+			return nil, true
 		}
-		entries = make(map[string]any, len(texts)+len(pending))
+		entries = make(map[string]any, len(texts))
 		for name, text := range texts {
 			entries[name] = text
 		}
-		for name := range pending {
+		unknown, _ := pending.(map[string]any)
+		for name := range unknown {
 			entries[name] = Unknown{}
 		}
-	})
+	}
 	return entries, entries == nil
 }
 
@@ -99,11 +98,11 @@ func (d *decoder) adoptManifests(path *Path, target *DeploymentTarget, name stri
 	case isUnknown || entry == (Unknown{}):
 	case isText:
 		if err := parseStrictly(text, &target.Manifests); err != nil {
-			d.report(path.Key(name), "must be the JSON of manifests, as provider::flotilla::fleet returned it")
+			d.Report(path.Key(name), "must be the JSON of manifests, as provider::flotilla::fleet returned it")
 		}
 		target.ManifestsPending = false
 	default:
-		d.report(path, "deployment target %q has no entry", name)
+		d.Report(path, "deployment target %q has no entry", name)
 	}
 }
 
@@ -115,11 +114,11 @@ func (d *decoder) adoptConfig(path *Path, name string, entry any, isUnknown bool
 	case isText:
 		value, err := ParseJSON(text)
 		if _, isObject := value.(map[string]any); err != nil || !isObject {
-			d.report(path.Key(name), "must be the JSON of an object, as provider::flotilla::fleet returned it")
+			d.Report(path.Key(name), "must be the JSON of an object, as provider::flotilla::fleet returned it")
 		}
 		d.config[name] = text
 	default:
-		d.report(path, "config container %q has no entry", name)
+		d.Report(path, "config container %q has no entry", name)
 	}
 }
 

@@ -6,7 +6,7 @@ package fleet
 // the object.
 func CheckObject(collection string, value any) Findings {
 	d := newDecoder()
-	decode, ok := map[string]func(*object) belonging{
+	decode, ok := map[string]func(*Object) belonging{
 		"environments":      d.environmentWithRepo,
 		"workspaces":        d.workspace,
 		"cluster_types":     d.clusterType,
@@ -25,42 +25,38 @@ func CheckObject(collection string, value any) Findings {
 	if o, _ := d.object(nil, value); o != nil {
 		decode(o)
 	}
-	return d.findings
+	return d.Findings
 }
 
 // environmentWithRepo decodes an environment with its location in a GitOps repository.
-func (d *decoder) environmentWithRepo(o *object) belonging {
-	if o.fields["gitops_repo"] == nil {
-		o.report("gitops_repo", "is required")
-	}
+func (d *decoder) environmentWithRepo(o *Object) belonging {
+	o.require("gitops_repo", "is required")
 	return d.environment(o)
 }
 
 // DecodeGitopsRepo reads {url, branch, path}. known is false while the object or one of its attributes is unknown.
 func DecodeGitopsRepo(value any) (repo GitopsRepo, known bool, findings Findings) {
-	d := newDecoder()
-	o, _ := d.object(nil, value)
-	if o == nil {
-		return GitopsRepo{}, false, d.findings
+	r := &Reader{}
+	if o := r.Object(nil, value); o != nil {
+		repo = o.gitopsRepo()
+	} else {
+		r.Unknown = true
 	}
-	repo = o.gitopsRepo()
-	return repo, !o.unknown, d.findings
+	return repo, !r.Unknown, r.Findings
 }
 
 // DecodeSelector reads a selector. known is false while any part of it is unknown.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
-	d := newDecoder()
-	o := &object{decoder: d, fields: map[string]any{"selector": value}}
-	selector = o.selector("selector")
-	return selector, !o.unknown, d.findings
+	o := &Object{reader: &Reader{}, fields: map[string]any{"selector": value}}
+	selector = o.Selector("selector")
+	return selector, !o.unknown, o.reader.Findings
 }
 
 // DecodeLabels reads a map of labels. known is false while any part of it is unknown.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
-	d := newDecoder()
-	o := &object{decoder: d, fields: map[string]any{"labels": value}}
+	o := &Object{reader: &Reader{}, fields: map[string]any{"labels": value}}
 	labels = o.labels("labels")
-	return labels, !o.unknown, d.findings
+	return labels, !o.unknown, o.reader.Findings
 }
 
 // DecodeMerge reads the options of a merge, {lists, list_key}. Null stands for the defaults.
@@ -68,12 +64,12 @@ func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
 	if value == nil {
 		return (&Fleet{}).HydrationOrDefault(), true, nil
 	}
-	d := newDecoder()
-	o, _ := d.object((*Path)(nil).Attribute("options"), value)
+	r := &Reader{}
+	o := r.Object((*Path)(nil).Attribute("options"), value)
 	if o == nil {
-		return Hydration{}, false, d.findings
+		return Hydration{}, false, r.Findings
 	}
-	d.fleet.Hydration = &Hydration{Lists: o.oneOf("lists", "", "replace", "append", "merge"), ListKey: o.text("list_key")}
-	o.finish()
-	return d.fleet.HydrationOrDefault(), !o.unknown, d.findings
+	given := &Hydration{Lists: o.oneOf("lists", "", "replace", "append", "merge"), ListKey: o.text("list_key")}
+	o.Finish()
+	return (&Fleet{Hydration: given}).HydrationOrDefault(), !r.Unknown, r.Findings
 }

@@ -1,42 +1,21 @@
 package fleet
 
-import (
-	"encoding/json"
-)
-
-func (d *decoder) configContainer(o *object) belonging {
+func (d *decoder) configContainer(o *Object) belonging {
 	container := ConfigContainer{Name: o.name(CheckSubdomainName), Labels: o.labels("labels")}
 	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
 	belongs := d.belongs(o)
-	o.read = append(o.read, "data")
-	o.finish("json")
+	data, path := o.Value("data")
+	o.Finish("json")
 	if belongs == notInEnvironment {
 		return belongs
 	}
 	d.fleet.ConfigContainers = append(d.fleet.ConfigContainers, container)
-	d.configData(o.path.Attribute("data"), container.Name, o.fields["data"])
+	d.configData(path, container.Name, data)
 	if belongs == inEnvironment {
 		d.register("config_containers", container.Name, o.path)
 	}
 	return belongs
-}
-
-// number returns "" for 0, and for an absent, unknown or wrong number.
-func (o *object) number(attribute string) json.Number {
-	switch value := o.value(attribute).(type) {
-	case nil, Unknown:
-	case json.Number:
-		number, err := CanonicalNumber(value)
-		if err != nil {
-			o.report(attribute, "%s", err)
-		} else if number != "0" {
-			return number
-		}
-	default:
-		o.report(attribute, "must be a number, not %s", kindOf(value))
-	}
-	return ""
 }
 
 // configData keeps a container's data. Where any of it is unknown, only the container's entry is.
@@ -47,28 +26,28 @@ func (d *decoder) configData(path *Path, name string, data any) {
 	case !IsKnown(data):
 		d.pending = append(d.pending, name)
 	case data == nil:
-		d.report(path, "is required: an object of configuration values")
+		d.Report(path, "is required: an object of configuration values")
 	case !isObject:
-		d.report(path, "must be an object, not %s", kindOf(data))
+		d.Report(path, "must be an object, not %s", kindOf(data))
 	default:
 		text, err := CanonicalJSON(data)
 		if err != nil {
-			d.report(path, "%s", err)
+			d.Report(path, "%s", err)
 		}
 		d.config[name] = text
 	}
 }
 
-func (d *decoder) configSchema(o *object) belonging {
+func (d *decoder) configSchema(o *Object) belonging {
 	schema := ConfigSchema{
 		Name: o.name(CheckSubdomainName), Labels: o.labels("labels"), Schema: o.schema("schema"),
 	}
 	o.checkEnvironmentLabel("labels", schema.Labels)
 	if given := o.fields["schema"]; given == nil || given == "" {
-		o.report("schema", "is required")
+		o.Report("schema", "is required")
 	}
 	belongs := d.belongs(o)
-	o.finish()
+	o.Finish()
 	if belongs == notInEnvironment {
 		return belongs
 	}
@@ -80,35 +59,35 @@ func (d *decoder) configSchema(o *object) belonging {
 }
 
 // schema reads a JSON Schema: its text, or an object that stands for it.
-func (o *object) schema(attribute string) string {
+func (o *Object) schema(attribute string) string {
 	switch value := o.value(attribute).(type) {
-	case nil, Unknown:
+	case nil:
 		return ""
 	case string:
 		if value == "" {
 			return ""
 		}
 		if _, err := ParseJSON(value); err != nil {
-			o.report(attribute, "is not JSON: %s", err)
+			o.Report(attribute, "is not JSON: %s", err)
 		}
 		return value
 	case map[string]any:
 		if !IsKnown(value) {
-			o.unknown = true
+			o.noteUnknown()
 			return ""
 		}
 		text, err := CanonicalJSON(value)
 		if err != nil {
-			o.report(attribute, "%s", err)
+			o.Report(attribute, "%s", err)
 		}
 		return text
 	default:
-		o.report(attribute, "must be a JSON Schema, not %s", kindOf(value))
+		o.Report(attribute, "must be a JSON Schema, not %s", kindOf(value))
 		return ""
 	}
 }
 
-func (d *decoder) template(o *object) belonging {
+func (d *decoder) template(o *Object) belonging {
 	template := Template{
 		Name:        o.name(CheckSubdomainName),
 		Type:        o.oneOf("type", "", TemplateTypes...),
@@ -119,12 +98,10 @@ func (d *decoder) template(o *object) belonging {
 		template.ContentType = ""
 	}
 	if template.Type == "" {
-		o.report("type", "is required")
+		o.Report("type", "is required")
 	}
-	if o.fields["manifests"] == nil {
-		o.report("manifests", "is required")
-	}
-	o.finish()
+	o.require("manifests", "is required")
+	o.Finish()
 	d.addTemplate(template, o.path, o.path.Attribute("name"))
 	return inEnvironment
 }
@@ -139,14 +116,14 @@ func (d *decoder) addTemplate(template Template, path, name *Path) {
 	d.registerAt(objectKey{"templates/" + template.Type, template.Name}, path, name)
 }
 
-func (d *decoder) hydration(root *object) {
-	root.attribute("hydration", func(o *object) {
+func (d *decoder) hydration(root *Object) {
+	if o := root.Object("hydration"); o != nil {
 		d.fleet.Hydration = &Hydration{
 			Precedence: o.oneOf("precedence", "", "specificity", "name"),
 			OnConflict: o.oneOf("on_conflict", "", "error", "warn", "override"),
 			Lists:      o.oneOf("lists", "", "replace", "append", "merge"),
 			ListKey:    o.text("list_key"),
 		}
-		o.finish()
-	})
+		o.Finish()
+	}
 }

@@ -55,7 +55,7 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 
 // targetForms reads the attribute "config_as" of a deployment target. An unknown value makes only the target's entry of
 // manifests unknown.
-func (o *object) targetForms(target *DeploymentTarget) {
+func (o *Object) targetForms(target *DeploymentTarget) {
 	unknown := o.unknown
 	o.unknown = false
 	forms := o.configAs("config_as")
@@ -67,10 +67,10 @@ func (o *object) targetForms(target *DeploymentTarget) {
 }
 
 // configAs reads and checks the forms.
-func (o *object) configAs(attribute string) ConfigAs {
+func (o *Object) configAs(attribute string) ConfigAs {
 	forms := o.sortedTexts(attribute)
 	if given, isList := o.fields[attribute].([]any); isList && len(given) == 0 {
-		o.report(attribute, `is empty: give at least one form, or remove it for ["configmap"]`)
+		o.Report(attribute, `is empty: give at least one form, or remove it for ["configmap"]`)
 	}
 	seen := map[string]bool{}
 	for _, form := range forms {
@@ -84,17 +84,17 @@ func (o *object) configAs(attribute string) ConfigAs {
 		}
 		switch {
 		case !slices.Contains(configForms, known):
-			o.report(attribute, `%q is not one of configmap, configmap:<name>, values, values:<key>, substitute%s`,
+			o.Report(attribute, `%q is not one of configmap, configmap:<name>, values, values:<key>, substitute%s`,
 				form, DidYouMean(name, []string{"configmap", "values", "substitute"}))
 		case hasRest && name == "configmap":
 			if problem := CheckSubdomainName(rest); problem != "" {
-				o.report(attribute, "%q: the name of the ConfigMap %s", form, problem)
+				o.Report(attribute, "%q: the name of the ConfigMap %s", form, problem)
 			}
 		case hasRest && slices.Contains(strings.Split(rest, "."), ""):
-			o.report(attribute, "%q: a key is empty", form)
+			o.Report(attribute, "%q: a key is empty", form)
 		}
 		if seen[name] {
-			o.report(attribute, "%q appears twice", name)
+			o.Report(attribute, "%q appears twice", name)
 		}
 		seen[name] = true
 	}

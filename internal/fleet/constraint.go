@@ -52,10 +52,9 @@ var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Z
 
 // constraints decodes the fleet's rules. An unknown part of a rule makes only its entry unknown, or all rules where the
 // name of the rule, or whether it belongs to this environment, is not known. It never makes the model unknown.
-func (d *decoder) constraints(root *object) {
+func (d *decoder) constraints(root *Object) {
 	const name = "constraints"
-	root.read = append(root.read, name)
-	if value := root.fields[name]; value == (Unknown{}) {
+	if value, _ := root.Value(name); value == (Unknown{}) {
 		d.constraintsKnown = false
 	} else {
 		d.each(root, name, value, func(path *Path, value any) {
@@ -68,8 +67,8 @@ func (d *decoder) constraints(root *object) {
 	}
 }
 
-func (d *decoder) constraint(o *object) belonging {
-	before := len(d.findings) + d.more
+func (d *decoder) constraint(o *Object) belonging {
+	before := len(d.Findings) + d.more
 	constraint := Constraint{
 		Name:              o.name(CheckSubdomainName),
 		Expression:        o.required("expression"),
@@ -78,11 +77,13 @@ func (d *decoder) constraint(o *object) belonging {
 		Mode:              o.oneOf("mode", ConstraintModes[0], ConstraintModes...),
 	}
 	if length := utf8.RuneCountInString(constraint.Message); length > maxConstraintMessage {
-		o.report("message", "has %d characters, and %d are the most: what is long belongs into the docs that it points to", length, maxConstraintMessage)
+		o.Report("message", "has %d characters, and %d are the most: what is long belongs into the docs that it points to", length, maxConstraintMessage)
 	}
-	o.attribute("match", func(m *object) { constraint.Match = m.constraintMatch() })
+	if m := o.Object("match"); m != nil {
+		constraint.Match = m.constraintMatch()
+	}
 	belongs := d.belongs(o)
-	o.finish()
+	o.Finish()
 	if belongs == notInEnvironment {
 		return belongs
 	}
@@ -94,35 +95,35 @@ func (d *decoder) constraint(o *object) belonging {
 	switch {
 	case o.unknown:
 		d.pendingConstraints = append(d.pendingConstraints, constraint.Name)
-	case len(d.findings)+d.more == before:
+	case len(d.Findings)+d.more == before:
 		d.allConstraints = append(d.allConstraints, constraint)
 	}
 	d.refer(o.path.Attribute("match").Attribute("workspace"), "workspaces", constraint.Match.Workspace)
 	return belongs
 }
 
-func (o *object) constraintMatch() ConstraintMatch {
+func (o *Object) constraintMatch() ConstraintMatch {
 	match := ConstraintMatch{
 		Workspace:                o.text("workspace"),
-		WorkloadSelector:         o.selector("workload_selector"),
-		DeploymentTargetSelector: o.selector("deployment_target_selector"),
-		ClusterTypeSelector:      o.selector("cluster_type_selector"),
-		ClusterSelector:          o.selector("cluster_selector"),
+		WorkloadSelector:         o.Selector("workload_selector"),
+		DeploymentTargetSelector: o.Selector("deployment_target_selector"),
+		ClusterTypeSelector:      o.Selector("cluster_type_selector"),
+		ClusterSelector:          o.Selector("cluster_selector"),
 		Kinds:                    o.sortedTexts("kinds"),
 	}
-	for i, kind := range o.list("kinds") {
-		if text, ok := kind.(string); ok && text != "" && !kubernetesKind.MatchString(text) {
-			o.decoder.report(o.path.Attribute("kinds").Index(i), "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", text)
+	o.eachText("kinds", func(path *Path, kind string) {
+		if kind != "" && !kubernetesKind.MatchString(kind) {
+			o.reader.Report(path, "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", kind)
 		}
-	}
-	o.finish()
+	})
+	o.Finish()
 	return match
 }
 
 // adoptConstraints takes over the rules of the base fleet, which may have none.
-func (d *decoder) adoptConstraints(o *object) {
+func (d *decoder) adoptConstraints(o *Object) {
 	const name = "constraints"
-	if o.read = append(o.read, name); o.fields[name] == nil {
+	if !o.Has(name) {
 		return
 	}
 	entries, isUnknown := o.entries(name)
@@ -138,7 +139,7 @@ func (d *decoder) adoptConstraints(o *object) {
 		text, _ := entries[key].(string)
 		constraint, err := parseConstraint(key, text)
 		if err != nil {
-			o.decoder.report(o.path.Attribute(name).Key(key), "must be the JSON of a constraint, as provider::flotilla::fleet returned it")
+			o.reader.Report(o.path.Attribute(name).Key(key), "must be the JSON of a constraint, as provider::flotilla::fleet returned it")
 		}
 		d.allConstraints = append(d.allConstraints, constraint)
 	}
@@ -166,7 +167,9 @@ func DecodeConstraint(value any) (constraint Constraint, known bool) {
 		}
 	}
 	if IsKnown(fields["match"]) {
-		o.attribute("match", func(m *object) { constraint.Match = m.constraintMatch() })
+		if m := o.Object("match"); m != nil {
+			constraint.Match = m.constraintMatch()
+		}
 	}
 	return constraint, true
 }

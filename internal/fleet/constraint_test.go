@@ -20,7 +20,7 @@ func TestConstraintsAreCheckedWithTheirNames(t *testing.T) {
 			`constraints["a"].expression: must be a string, not a bool`,
 		}},
 		"a mode that there is not": {"[{name: a, expression: x, mode: enforced}]", []string{
-			`constraints["a"].mode: "enforced" is not one of enforce, inform; did you mean "enforce"?`,
+			`constraints["a"].mode: must be one of enforce, inform, not "enforced"; did you mean "enforce"?`,
 		}},
 		"a name that is none": {"[{name: 'A b', expression: x}]", []string{`constraints["A b"].name: "A b" is not a DNS subdomain`}},
 		"two of a name": {"[{name: a, expression: x}, {name: a, expression: z}]", []string{

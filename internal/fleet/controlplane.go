@@ -22,7 +22,7 @@ const fluxNameLabel = "kustomize.toolkit.fluxcd.io/name"
 // and TargetPolicy. The fleet merges values as Kalypso does.
 func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	d := newDecoder()
-	root := &object{decoder: d, fields: map[string]any{"environment": environment}}
+	root := &Object{reader: &d.Reader, fields: map[string]any{"environment": environment}}
 	d.readEnvironment(root)
 	d.fleet.Hydration = &Hydration{Precedence: "name", Lists: "merge"}
 
@@ -82,7 +82,7 @@ func (p *controlPlane) textsOf(path *Path, documents any) []textValue {
 			texts = append(texts, textValue{path.Key(key), elements[key]})
 		}
 	default:
-		p.report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))
+		p.Report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))
 	}
 	return texts
 }
@@ -94,12 +94,12 @@ func (p *controlPlane) followed(path *Path, fields map[string]any) {
 	if of.name == unknownText {
 		p.unknownObjects() // the workspace of its workloads is not known yet
 	}
-	documents := o.value("documents")
-	o.finish()
+	documents, _ := o.Value("documents")
+	o.Finish()
 	p.following = of
 	defer func() { p.following = nil }()
 	if documents == nil {
-		o.report("documents", "is required: a list or map of YAML texts")
+		o.Report("documents", "is required: a list or map of YAML texts")
 		return
 	}
 	for _, text := range p.textsOf(path.Attribute("documents"), documents) {
@@ -117,7 +117,7 @@ func (p *controlPlane) text(path *Path, value any) []document {
 	case string:
 		return p.documents(path, text)
 	default:
-		p.report(path, "must be the text of YAML documents, not %s", kindOf(value))
+		p.Report(path, "must be the text of YAML documents, not %s", kindOf(value))
 	}
 	return nil
 }
@@ -143,30 +143,30 @@ func (p *controlPlane) document(document document) {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	switch read := p.reader(group + "/" + kind); {
 	case kind == "":
-		p.report(o.path, "has no kind, nor an attribute that only one of Application, Cluster, Namespace and TargetPolicy has")
+		p.Report(o.path, "has no kind, nor an attribute that only one of Application, Cluster, Namespace and TargetPolicy has")
 	case read != nil:
 		read(o)
 	case apiVersion == "":
-		p.report(o.path, "kind %s is not allowed in a control plane; without apiVersion the kinds are "+
+		p.Report(o.path, "kind %s is not allowed in a control plane; without apiVersion the kinds are "+
 			"Application, Cluster, Namespace and TargetPolicy", kind)
 	default:
-		p.report(o.path, "kind %s of %s is not allowed in a control plane; the kinds are Kalypso's (%s), and ConfigMap",
+		p.Report(o.path, "kind %s of %s is not allowed in a control plane; the kinds are Kalypso's (%s), and ConfigMap",
 			kind, apiVersion, kalypsoGroup)
 	}
 }
 
 // reader returns the function that reads documents of a kind, "<group>/<kind>"; nil for a kind that is not read.
-func (p *controlPlane) reader(kind string) func(*object) {
-	return map[string]func(*object){
+func (p *controlPlane) reader(kind string) func(*Object) {
+	return map[string]func(*Object){
 		kalypsoGroup + "/ClusterType":          p.kalypsoClusterType,
 		kalypsoGroup + "/Workload":             p.kalypsoWorkload,
 		kalypsoGroup + "/WorkloadRegistration": p.kalypsoRegistration,
 		kalypsoGroup + "/SchedulingPolicy":     p.kalypsoPolicy,
 		kalypsoGroup + "/Template":             p.kalypsoTemplate,
 		kalypsoGroup + "/ConfigSchema":         p.kalypsoSchema,
-		kalypsoGroup + "/Environment":          func(*object) {}, // flotilla_environment has this
-		kalypsoGroup + "/GitOpsRepo":           func(*object) {}, // flotilla_assignment's gitops_repo has this
-		kalypsoGroup + "/BaseRepo":             func(*object) {}, // the documents were read already
+		kalypsoGroup + "/Environment":          func(*Object) {}, // flotilla_environment has this
+		kalypsoGroup + "/GitOpsRepo":           func(*Object) {}, // flotilla_assignment's gitops_repo has this
+		kalypsoGroup + "/BaseRepo":             func(*Object) {}, // the documents were read already
 		"v1/ConfigMap":                         p.configMap,
 		"/Application":                         p.modelApplication,
 		"/Cluster":                             p.modelCluster,
@@ -175,7 +175,7 @@ func (p *controlPlane) reader(kind string) func(*object) {
 	}[kind]
 }
 
-func documentName(o *object) string {
+func documentName(o *Object) string {
 	if metadata, ok := o.fields["metadata"].(map[string]any); ok {
 		if name, ok := metadata["name"].(string); ok {
 			return name
@@ -186,31 +186,27 @@ func documentName(o *object) string {
 }
 
 // metadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
-func (o *object) metadata(check func(string) string) (name string, labels Labels) {
-	if o.fields["metadata"] == nil {
-		o.report("metadata", "is required")
-	}
-	o.attribute("metadata", func(m *object) {
+func (o *Object) metadata(check func(string) string) (name string, labels Labels) {
+	o.require("metadata", "is required")
+	if m := o.Object("metadata"); m != nil {
 		name = m.name(check)
 		labels = m.labels("labels")
-	})
+	}
 	return name, labels
 }
 
 // spec decodes the attribute spec strictly, and the attributes beside it.
-func (o *object) spec(decode func(*object)) {
-	if o.fields["spec"] == nil {
-		o.report("spec", "is required")
-	}
-	o.attribute("spec", func(s *object) {
+func (o *Object) spec(decode func(*Object)) {
+	o.require("spec", "is required")
+	if s := o.Object("spec"); s != nil {
 		decode(s)
-		s.finish()
-	})
-	o.finish("status")
+		s.Finish()
+	}
+	o.Finish("status")
 }
 
 // metadataName is the path of the name of a Kubernetes object.
-func (o *object) metadataName() *Path {
+func (o *Object) metadataName() *Path {
 	return o.path.Attribute("metadata").Attribute("name")
 }
 
@@ -219,7 +215,7 @@ func (o *object) metadataName() *Path {
 const appConfigPrefix = "azure-app-config"
 
 // configMap reads a config container, or several where the keys have labels in them. Other ConfigMaps are ignored.
-func (p *controlPlane) configMap(o *object) {
+func (p *controlPlane) configMap(o *Object) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	platform := fmt.Sprint(labels["platform-config"]) // a bool there is an error of a ConfigMap that is meant
@@ -229,18 +225,18 @@ func (p *controlPlane) configMap(o *object) {
 	}
 	name, own := o.metadata(CheckSubdomainName)
 	data := map[string]any{}
-	o.attribute("data", func(values *object) {
+	if values := o.Object("data"); values != nil {
 		for _, key := range slices.Sorted(maps.Keys(values.fields)) {
 			text, ok := values.fields[key].(string)
 			if !ok {
-				p.report(values.path.Key(key), "must be a string, not %s: put it in quotes", kindOf(values.fields[key]))
+				p.Report(values.path.Key(key), "must be a string, not %s: put it in quotes", kindOf(values.fields[key]))
 			}
 			if err := checkConfigMapValue(text); err != nil {
-				p.report(values.path.Key(key), "%s", err)
+				p.Report(values.path.Key(key), "%s", err)
 			}
 			data[key] = text
 		}
-	})
+	}
 	p.registerAt(objectKey{"config_containers", name}, o.path, o.metadataName())
 	if platform == "true" {
 		p.container(o, ConfigContainer{Name: name, Labels: WithoutOwnerLabels(own)}, data)
@@ -250,7 +246,7 @@ func (p *controlPlane) configMap(o *object) {
 	}
 }
 
-func (p *controlPlane) container(o *object, container ConfigContainer, data map[string]any) {
+func (p *controlPlane) container(o *Object, container ConfigContainer, data map[string]any) {
 	container.FromConfigMap = true
 	p.fleet.ConfigContainers = append(p.fleet.ConfigContainers, container)
 	p.configData(o.path.Attribute("data"), container.Name, data)
@@ -259,7 +255,7 @@ func (p *controlPlane) container(o *object, container ConfigContainer, data map[
 // appConfig is a ConfigMap each key of which is "<label>.<value>.<label>.<value>.<key>", with any
 // number of labels.
 type appConfig struct {
-	*object
+	*Object
 	name string
 	data map[string]any
 }
@@ -280,9 +276,9 @@ func (p *controlPlane) readAppConfigs() {
 		for _, text := range slices.Sorted(maps.Keys(byLabels)) {
 			labels, problem := labelsOf(text)
 			if problem != "" {
-				p.report(config.path.Attribute("data"), "labels %q of a key: %s", text, problem)
+				p.Report(config.path.Attribute("data"), "labels %q of a key: %s", text, problem)
 			}
-			p.container(config.object, ConfigContainer{
+			p.container(config.Object, ConfigContainer{
 				Name: config.name + "/" + cmp.Or(text, "*"), Labels: WithoutOwnerLabels(labels),
 				Priority: json.Number(strconv.Itoa(1 + i*(maxConfigMapKey+1) + len(text))),
 			}, byLabels[text])
@@ -366,7 +362,7 @@ func (p *controlPlane) checkRegistered() {
 		of := p.registered[workload]
 		if _, ok := p.registrations[of.name]; !ok && !seen[of.name] && isSet(of.name) {
 			seen[of.name] = true
-			p.report(of.path, "none of the documents is a WorkloadRegistration %q%s", of.name, DidYouMean(of.name, slices.Sorted(maps.Keys(p.registrations))))
+			p.Report(of.path, "none of the documents is a WorkloadRegistration %q%s", of.name, DidYouMean(of.name, slices.Sorted(maps.Keys(p.registrations))))
 		}
 	}
 }

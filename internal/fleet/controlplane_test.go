@@ -133,7 +133,7 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 				`.spec.clusterTypeSelector.labelSelector.matchExpressions[0].operator: operator "Is" is not one of`,
 			},
 		},
-		"a template": {kalypsoDocument("Template", "a", "{type: policy, contentType: xml, manifests: []}"), []string{`.spec.type: "policy" is not one of reconciler, namespace, config`, `.spec.contentType: "xml" is not one of`}},
+		"a template": {kalypsoDocument("Template", "a", "{type: policy, contentType: xml, manifests: []}"), []string{`.spec.type: must be one of reconciler, namespace, config, not "policy"`, `.spec.contentType: must be one of yaml, json`}},
 		"a schema":   {kalypsoDocument("ConfigSchema", "a", "{schema: '{'}"), []string{".spec.schema: is not JSON"}},
 		"a key that says no label": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: azure-app-config}\ndata: {-.b.A: u, a.-.B: v, a..C: w}", []string{
 			`.data: labels "-.b" of a key: "-" is not the key of a label`, `.data: labels "a.-" of a key: "-" is not the value of a label`}},

@@ -46,7 +46,7 @@ func Decode(input any) (*Decoded, Findings) {
 	d.base(root)
 	for _, collection := range []struct {
 		name   string
-		decode func(*object) belonging
+		decode func(*Object) belonging
 	}{
 		{"workspaces", d.workspace},
 		{"cluster_types", d.clusterType},
@@ -63,29 +63,28 @@ func Decode(input any) (*Decoded, Findings) {
 	d.constraints(root)
 	d.explicit(root)
 	d.hydration(root)
-	root.finish()
+	root.Finish()
 	d.known = d.known && !root.unknown
 	return d.result()
 }
 
 // explicit reads the attribute "assignments". Where it is set, even to an empty list, there is no scheduling.
-func (d *decoder) explicit(root *object) {
+func (d *decoder) explicit(root *Object) {
 	policies, assignments := root.fields["target_policies"], root.fields["assignments"]
 	isSet := func(value any) bool { return value != nil && value != Unknown{} }
 	switch {
 	case isSet(policies) && isSet(assignments):
-		root.report("assignments", "replaces target_policies: give one of the two")
+		root.Report("assignments", "replaces target_policies: give one of the two")
 	case isSet(policies) && d.fleet.Explicit:
-		root.report("target_policies", "the base fleet has assignments of its own, which replace target policies: give more assignments instead")
+		root.Report("target_policies", "the base fleet has assignments of its own, which replace target policies: give more assignments instead")
 	}
 	d.fleet.Explicit = d.fleet.Explicit || assignments != nil
 }
 
 // decoder collects a fleet, and all findings about it.
 type decoder struct {
+	Reader
 	fleet            *Fleet
-	findings         Findings
-	more             int // findings beyond those
 	known            bool
 	environmentKnown bool
 	config           Config
@@ -101,8 +100,6 @@ type decoder struct {
 	// incomplete has the collections of which not every object is known: an object that seems to be missing
 	// may be there later.
 	incomplete map[string]bool
-	// allEnvironments are the names of all environments; nil where the input does not have them.
-	allEnvironments []string
 	// references are names that must be those of other objects.
 	references []reference
 	// workloads are those that certainly belong to this environment, for checks across objects, and
@@ -120,19 +117,6 @@ func newDecoder() *decoder {
 	}
 }
 
-func (d *decoder) report(path *Path, format string, arguments ...any) {
-	if d.full() {
-		d.more++
-		return
-	}
-	d.findings = append(d.findings, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
-}
-
-// maxFindings bounds the findings about one input.
-const maxFindings = 1000
-
-func (d *decoder) full() bool { return len(d.findings) >= maxFindings }
-
 // belonging says whether an object belongs to the fleet's environment.
 type belonging int
 
@@ -144,7 +128,7 @@ const (
 
 // collection decodes a list, tuple, set or map of objects. Unknown parts of objects of other environments are
 // ignored.
-func (d *decoder) collection(root *object, name string, decode func(*object) belonging) {
+func (d *decoder) collection(root *Object, name string, decode func(*Object) belonging) {
 	each := func(path *Path, value any) {
 		o, isUnknown := d.object(path, value)
 		if isUnknown {
@@ -164,7 +148,7 @@ func (d *decoder) collection(root *object, name string, decode func(*object) bel
 			d.unknownObject(name)
 		}
 	}
-	if value := root.value(name); value == (Unknown{}) {
+	if value, _ := root.Value(name); value == (Unknown{}) {
 		d.unknownObject(name)
 	} else {
 		d.each(root, name, value, each)
@@ -172,7 +156,7 @@ func (d *decoder) collection(root *object, name string, decode func(*object) bel
 }
 
 // each calls do with each element of a list, tuple, set or map of objects.
-func (d *decoder) each(root *object, name string, value any, do func(path *Path, value any)) {
+func (d *decoder) each(root *Object, name string, value any, do func(path *Path, value any)) {
 	path := root.path.Attribute(name)
 	switch value := value.(type) {
 	case nil:
@@ -183,14 +167,14 @@ func (d *decoder) each(root *object, name string, value any, do func(path *Path,
 		}
 	case map[string]any:
 		if _, single := value["name"].(string); single {
-			root.report(name, "must be a list or map of objects: this is one object, write [...] around it")
+			root.Report(name, "must be a list or map of objects: this is one object, write [...] around it")
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			do(path.Key(key), value[key])
 		}
 	default:
-		root.report(name, "must be a list, tuple, set or map of objects, not %s", kindOf(value))
+		root.Report(name, "must be a list, tuple, set or map of objects, not %s", kindOf(value))
 	}
 }
 
@@ -229,7 +213,7 @@ func (d *decoder) registerAt(key objectKey, path, name *Path) {
 		if first != nil {
 			where = first.String()
 		}
-		d.report(name, "%q is also the name of %s", key.name, where)
+		d.Report(name, "%q is also the name of %s", key.name, where)
 		return
 	}
 	d.paths[key] = path
@@ -237,9 +221,9 @@ func (d *decoder) registerAt(key objectKey, path, name *Path) {
 
 // allFindings returns the findings sorted by path, each once.
 func (d *decoder) allFindings() Findings {
-	slices.SortStableFunc(d.findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
-	seen := make(map[Finding]bool, len(d.findings))
-	all := slices.DeleteFunc(d.findings, func(f Finding) bool {
+	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
+	seen := make(map[Finding]bool, len(d.Findings))
+	all := slices.DeleteFunc(d.Findings, func(f Finding) bool {
 		twice := seen[f]
 		seen[f] = true
 		return twice

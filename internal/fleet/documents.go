@@ -20,14 +20,14 @@ const maxDocuments = 4_000
 func (d *decoder) documents(path *Path, text string) []document {
 	parts := SplitYAML(text)
 	if len(parts) > maxDocuments {
-		d.report(path, "has %d YAML documents, but one text may have %d at most: split it", len(parts), maxDocuments)
+		d.Report(path, "has %d YAML documents, but one text may have %d at most: split it", len(parts), maxDocuments)
 		return nil
 	}
 	var documents []document
 	for i, part := range parts {
 		value, err := readYAML(part.Text, yaml.UnmarshalStrict)
 		if err != nil {
-			d.report(path, "document %d%s", i+1, yamlProblem(err, part.Line))
+			d.Report(path, "document %d%s", i+1, yamlProblem(err, part.Line))
 			continue
 		}
 		if value != nil {

@@ -6,18 +6,18 @@ import (
 )
 
 // readEnvironment reads the environment of the fleet.
-func (d *decoder) readEnvironment(root *object) {
+func (d *decoder) readEnvironment(root *Object) {
 	name := root.required("environment")
 	d.fleet.Environment = name
 	if name == unknownText {
 		d.environmentKnown, d.known, d.containersKnown = false, false, false
 	} else if problem := CheckLabelName(name); problem != "" && name != "" {
-		root.report("environment", "%q %s", name, problem)
+		root.Report("environment", "%q %s", name, problem)
 	}
 }
 
 // environments reads the optional list of all environments: names, or objects with a name.
-func (d *decoder) environments(root *object) {
+func (d *decoder) environments(root *Object) {
 	names, complete := []string{}, true
 	add := func(path *Path, value any) {
 		switch value := value.(type) {
@@ -35,12 +35,11 @@ func (d *decoder) environments(root *object) {
 			names = append(names, value)
 		default:
 			complete = false
-			d.report(path, "must be the name of an environment, or an object with a name, not %s", kindAndHint(value))
+			d.Report(path, "must be the name of an environment, or an object with a name, not %s", kindAndHint(value))
 		}
 	}
-	root.read = append(root.read, "environments")
-	path := root.path.Attribute("environments")
-	switch value := root.fields["environments"].(type) {
+	value, path := root.Value("environments")
+	switch value := value.(type) {
 	case nil, Unknown:
 		return
 	case []any:
@@ -53,7 +52,7 @@ func (d *decoder) environments(root *object) {
 			add(path.Key(key), value[key])
 		}
 	default:
-		root.report("environments", "must be a list or map of environments, not %s", kindOf(value))
+		root.Report("environments", "must be a list or map of environments, not %s", kindOf(value))
 		return
 	}
 	if complete {
@@ -63,28 +62,30 @@ func (d *decoder) environments(root *object) {
 }
 
 // environment checks an environment, which is not part of any fleet's model.
-func (d *decoder) environment(o *object) belonging {
+func (d *decoder) environment(o *Object) belonging {
 	o.name(CheckLabelName)
 	o.labels("labels")
 	o.text("description")
-	o.attribute("gitops_repo", func(repo *object) { repo.gitopsRepo() })
-	o.finish()
+	if repo := o.Object("gitops_repo"); repo != nil {
+		repo.gitopsRepo()
+	}
+	o.Finish()
 	return inEnvironment
 }
 
 // gitopsRepo reads a location in a repository. The paths "." and "" are the root.
-func (o *object) gitopsRepo() GitopsRepo {
+func (o *Object) gitopsRepo() GitopsRepo {
 	repo := GitopsRepo{URL: o.required("url"), Branch: o.required("branch"), Path: o.text("path")}
 	if repo.Path == "." || repo.Path == "./" || repo.Path == "/" {
 		repo.Path = ""
 	}
-	o.finish()
+	o.Finish()
 	return repo
 }
 
 // belongs reads the attribute "environment" of an object, and says whether it is the fleet's. An object without it
 // belongs to the fleet's environment.
-func (d *decoder) belongs(o *object) belonging {
+func (d *decoder) belongs(o *Object) belonging {
 	environment := o.text("environment")
 	d.checkEnvironment(o.path.Attribute("environment"), environment)
 	switch {
@@ -99,23 +100,23 @@ func (d *decoder) belongs(o *object) belonging {
 }
 
 // checkEnvironment reports a name that is not among those of the attribute "environments".
-func (d *decoder) checkEnvironment(path *Path, name string) {
-	d.checkEnvironmentOf(path, "", name)
+func (r *Reader) checkEnvironment(path *Path, name string) {
+	r.checkEnvironmentOf(path, "", name)
 }
 
 // checkEnvironmentOf is checkEnvironment for a name that the user has not written at this path. before is the
 // beginning of the message, and says which object has the name.
-func (d *decoder) checkEnvironmentOf(path *Path, before, name string) {
-	if d.allEnvironments == nil || name == "" || name == unknownText || slices.Contains(d.allEnvironments, name) {
+func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
+	if r.allEnvironments == nil || !isSet(name) || slices.Contains(r.allEnvironments, name) {
 		return
 	}
-	d.report(path, "%sno environment is called %q%s", before, name, DidYouMean(name, d.allEnvironments))
+	r.Report(path, "%sno environment is called %q%s", before, name, DidYouMean(name, r.allEnvironments))
 }
 
 // environmentLabel is the reserved label that says which environment an assignment is of.
 const environmentLabel = "environment"
 
 // checkEnvironmentLabel reports a label that asks for an environment that does not exist.
-func (o *object) checkEnvironmentLabel(attribute string, labels map[string]string) {
-	o.decoder.checkEnvironment(o.path.Attribute(attribute).Key(environmentLabel), labels[environmentLabel])
+func (o *Object) checkEnvironmentLabel(attribute string, labels map[string]string) {
+	o.reader.checkEnvironment(o.path.Attribute(attribute).Key(environmentLabel), labels[environmentLabel])
 }

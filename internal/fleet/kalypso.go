@@ -7,10 +7,10 @@ import (
 )
 
 // kalypsoClusterType reads a ClusterType. Each of the following methods reads one of Kalypso's kinds.
-func (p *controlPlane) kalypsoClusterType(o *object) {
+func (p *controlPlane) kalypsoClusterType(o *Object) {
 	clusterType := ClusterType{}
 	clusterType.Name, clusterType.Labels = o.metadata(checkClusterTypeName)
-	o.spec(func(s *object) {
+	o.spec(func(s *Object) {
 		clusterType.Reconciler = cmp.Or(s.text("reconciler"), DefaultReconciler)
 		clusterType.NamespaceService = cmp.Or(s.text("namespaceService"), DefaultNamespaceService)
 		clusterType.ConfigType = cmp.Or(s.text("configType"), DefaultConfigType)
@@ -23,21 +23,21 @@ func (p *controlPlane) kalypsoClusterType(o *object) {
 	p.referToTemplate(spec.Attribute("configType"), "config", clusterType.ConfigType)
 }
 
-func (p *controlPlane) kalypsoWorkload(o *object) {
+func (p *controlPlane) kalypsoWorkload(o *Object) {
 	workload := Workload{}
 	workload.Name, workload.Labels = o.metadata(CheckLabelName)
 	placed := localWorkload{path: o.path, name: workload.Name}
 	seen := map[string]bool{}
-	o.spec(func(s *object) {
+	o.spec(func(s *Object) {
 		shared := s.schemas("configSchemas")
-		s.objects("deploymentTargets", func(t *object) {
+		for _, t := range s.List("deploymentTargets") {
 			target := DeploymentTarget{Name: t.name(CheckLabelName), Labels: t.labels("labels")}
 			environment := t.required("environment")
 			target.ConfigSchemas = append(t.schemas("configSchemas"), shared...)
-			t.targetManifests(&target, (*object).kalypsoManifests)
-			t.finish()
+			t.targetManifests(&target, (*Object).kalypsoManifests)
+			t.Finish()
 			if key := environment + "/" + target.Name; seen[key] {
-				t.report("name", "%q is the name of two deployment targets of environment %q", target.Name, environment)
+				t.Report("name", "%q is the name of two deployment targets of environment %q", target.Name, environment)
 			} else {
 				seen[key] = true
 			}
@@ -45,7 +45,7 @@ func (p *controlPlane) kalypsoWorkload(o *object) {
 				workload.DeploymentTargets = append(workload.DeploymentTargets, target)
 				placed.targets = append(placed.targets, localTarget{t.path, target.Name})
 			}
-		})
+		}
 	})
 	p.registerAt(objectKey{"workloads", workload.Name}, o.path, o.metadataName())
 	if p.following != nil {
@@ -59,11 +59,11 @@ func (p *controlPlane) kalypsoWorkload(o *object) {
 	}
 }
 
-func (o *object) schemas(attribute string) []string {
+func (o *Object) schemas(attribute string) []string {
 	schemas := o.texts(attribute)
 	for i, schema := range schemas {
 		if _, err := ParseJSON(schema); err != nil {
-			o.decoder.report(o.path.Attribute(attribute).Index(i), "is not JSON: %s", err)
+			o.reader.Report(o.path.Attribute(attribute).Index(i), "is not JSON: %s", err)
 		}
 	}
 	return schemas
@@ -71,7 +71,7 @@ func (o *object) schemas(attribute string) []string {
 
 // kalypsoManifests reads Kalypso's manifests, which are a free map of strings. Keys for which Flotilla has no attribute
 // are parameters.
-func (o *object) kalypsoManifests() Manifests {
+func (o *Object) kalypsoManifests() Manifests {
 	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type"}
 	parameters := map[string]any{}
 	fields := map[string]any{}
@@ -83,65 +83,57 @@ func (o *object) kalypsoManifests() Manifests {
 		}
 		text, problem := o.scalar(value)
 		if problem != "" {
-			o.report(key, "%s", problem)
+			o.Report(key, "%s", problem)
 		}
 		parameters[key] = text
 	}
 	if len(parameters) > 0 {
 		fields["parameters"] = parameters
 	}
-	inner := &object{decoder: o.decoder, path: o.path, fields: fields}
-	manifests := inner.manifests()
-	o.unknown = o.unknown || inner.unknown
-	return manifests
+	inner := &Object{reader: o.reader, parent: o, path: o.path, fields: fields}
+	return inner.manifests()
 }
 
-func (p *controlPlane) kalypsoRegistration(o *object) {
+func (p *controlPlane) kalypsoRegistration(o *Object) {
 	name, _ := o.metadata(CheckLabelName)
-	o.spec(func(s *object) {
+	o.spec(func(s *Object) {
 		s.value("workload")
-		workspace := s.text("workspace")
-		if problem := CheckLabelName(workspace); workspace != "" && problem != "" {
-			s.report("workspace", "%q %s", workspace, problem)
-		}
-		p.registrations[name] = workspace
+		p.registrations[name] = s.checked("workspace", CheckLabelName)
 	})
 	p.registerAt(objectKey{"workload_registrations", name}, o.path, o.metadataName())
 }
 
-func (p *controlPlane) kalypsoPolicy(o *object) {
+func (p *controlPlane) kalypsoPolicy(o *Object) {
 	policy := TargetPolicy{Effect: "schedule"}
 	policy.Name, _ = o.metadata(CheckSubdomainName)
-	o.spec(func(s *object) {
-		s.attribute("deploymentTargetSelector", func(t *object) {
+	o.spec(func(s *Object) {
+		if t := s.Object("deploymentTargetSelector"); t != nil {
 			policy.Workspace = t.text("workspace")
 			policy.DeploymentTargetSelector = t.labelSelector("labelSelector")
-			t.finish()
-		})
-		if s.fields["clusterTypeSelector"] == nil {
-			s.report("clusterTypeSelector", "is required: a policy without it selects no host")
+			t.Finish()
 		}
-		s.attribute("clusterTypeSelector", func(c *object) {
+		s.require("clusterTypeSelector", "is required: a policy without it selects no host")
+		if c := s.Object("clusterTypeSelector"); c != nil {
 			policy.ClusterTypeSelector = c.labelSelector("labelSelector")
 			if policy.ClusterTypeSelector == nil {
 				policy.ClusterTypeSelector = &Selector{}
 			}
-			c.finish()
-		})
+			c.Finish()
+		}
 	})
 	p.registerAt(objectKey{"target_policies", policy.Name}, o.path, o.metadataName())
 	p.fleet.TargetPolicies = append(p.fleet.TargetPolicies, policy)
 }
 
-func (p *controlPlane) kalypsoTemplate(o *object) {
+func (p *controlPlane) kalypsoTemplate(o *Object) {
 	template := Template{}
 	template.Name, _ = o.metadata(CheckSubdomainName)
-	o.spec(func(s *object) {
+	o.spec(func(s *Object) {
 		template.Type = s.oneOf("type", "", "reconciler", "namespace", "config")
 		template.ContentType = s.oneOf("contentType", "", ContentTypes...)
 		template.Manifests = s.texts("manifests")
 		if template.Type == "" {
-			s.report("type", "is required")
+			s.Report("type", "is required")
 		}
 	})
 	switch template.ContentType {
@@ -153,14 +145,14 @@ func (p *controlPlane) kalypsoTemplate(o *object) {
 	p.addTemplate(template, o.path, o.metadataName())
 }
 
-func (p *controlPlane) kalypsoSchema(o *object) {
+func (p *controlPlane) kalypsoSchema(o *Object) {
 	schema := ConfigSchema{}
 	schema.Name, schema.Labels = o.metadata(CheckSubdomainName)
 	schema.Labels = WithoutOwnerLabels(schema.Labels)
-	o.spec(func(s *object) {
+	o.spec(func(s *Object) {
 		schema.Schema = s.schema("schema")
 		if schema.Schema == "" {
-			s.report("schema", "is required")
+			s.Report("schema", "is required")
 		}
 	})
 	p.registerAt(objectKey{"config_schemas", schema.Name}, o.path, o.metadataName())

@@ -13,7 +13,7 @@ import (
 // Each function here decodes one object of a fleet's input, with the attributes of the resource of
 // that kind, and says whether it belongs to the fleet's environment.
 
-func (d *decoder) workspace(o *object) belonging {
+func (d *decoder) workspace(o *Object) belonging {
 	workspace := Workspace{
 		Name:              o.name(CheckLabelName),
 		ContributorGroups: o.sortedTexts("contributor_groups"),
@@ -22,7 +22,7 @@ func (d *decoder) workspace(o *object) belonging {
 		ResourceQuota:     o.quantities("resource_quota", checkQuotaName),
 		NetworkPolicy:     o.oneOf("network_policy", "", "none", "isolated"),
 		LimitRange:        o.limitRange("limit_range"),
-		ServiceAccount:    o.nameOrNone("service_account"),
+		ServiceAccount:    o.checked("service_account", CheckSubdomainName),
 		ArgocdProject:     o.argocdProject("argocd_project"),
 		Secrets:           o.allowed("secrets", checkSecret),
 		Sources:           o.allowed("sources", checkSourcePrefix),
@@ -32,18 +32,14 @@ func (d *decoder) workspace(o *object) belonging {
 	if workspace.NetworkPolicy == "none" {
 		workspace.NetworkPolicy = ""
 	}
-	for i, environment := range o.list("environments") {
-		if name, ok := environment.(string); ok {
-			d.checkEnvironment(o.path.Attribute("environments").Index(i), name)
-		}
-	}
-	o.finish()
+	o.eachText("environments", d.checkEnvironment)
+	o.Finish()
 	d.register("workspaces", workspace.Name, o.path)
 	d.fleet.Workspaces = append(d.fleet.Workspaces, workspace)
 	return inEnvironment
 }
 
-func (d *decoder) clusterType(o *object) belonging {
+func (d *decoder) clusterType(o *Object) belonging {
 	clusterType := ClusterType{
 		Name:             o.name(checkClusterTypeName),
 		Labels:           o.labels("labels"),
@@ -55,7 +51,7 @@ func (d *decoder) clusterType(o *object) belonging {
 		Parameters:       o.anyObject("parameters"),
 	}
 	belongs := d.belongs(o)
-	o.finish()
+	o.Finish()
 	if belongs == notInEnvironment {
 		return belongs
 	}
@@ -77,7 +73,7 @@ func checkClusterTypeName(name string) string {
 	return CheckLabelName(name)
 }
 
-func (d *decoder) cluster(o *object) belonging {
+func (d *decoder) cluster(o *Object) belonging {
 	cluster := Cluster{
 		Name:        o.name(CheckLabelName),
 		ClusterType: o.required("cluster_type"),
@@ -86,7 +82,7 @@ func (d *decoder) cluster(o *object) belonging {
 		Description: o.text("description"),
 	}
 	belongs := d.belongs(o)
-	o.finish()
+	o.Finish()
 	if belongs == notInEnvironment {
 		return belongs
 	}
@@ -99,7 +95,7 @@ func (d *decoder) cluster(o *object) belonging {
 }
 
 // workload belongs to the environment when one of its deployment targets does.
-func (d *decoder) workload(o *object) belonging {
+func (d *decoder) workload(o *Object) belonging {
 	workload := Workload{
 		Name:      o.name(CheckLabelName),
 		Workspace: o.required("workspace"),
@@ -108,13 +104,14 @@ func (d *decoder) workload(o *object) belonging {
 	}
 	belongs, unknownTarget := notInEnvironment, false
 	var certain []localTarget
-	switch targets := o.value("deployment_targets").(type) {
+	targets, path := o.Value("deployment_targets")
+	switch targets := targets.(type) {
 	case nil:
 	case Unknown:
-		belongs = maybeInEnvironment
+		belongs, unknownTarget = maybeInEnvironment, true
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(targets)) {
-			path := o.path.Attribute("deployment_targets").Key(name)
+			path := path.Key(name)
 			target, targetBelongs, isUnknown := d.deploymentTarget(path, name, targets[name])
 			belongs = max(belongs, targetBelongs)
 			switch targetBelongs {
@@ -131,9 +128,9 @@ func (d *decoder) workload(o *object) belonging {
 			}
 		}
 	default:
-		o.report("deployment_targets", "must be a map of objects, not %s", kindOf(targets))
+		o.Report("deployment_targets", "must be a map of objects, not %s", kindOf(targets))
 	}
-	o.finish()
+	o.Finish()
 	d.register("workloads", workload.Name, o.path)
 	d.workloadNames = append(d.workloadNames, workload.Name)
 	if workload.Name == unknownText {
@@ -156,7 +153,7 @@ func (d *decoder) workload(o *object) belonging {
 // deploymentTarget returns nil for a target that is unknown as a whole.
 func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *DeploymentTarget, belongs belonging, isUnknown bool) {
 	if problem := CheckLabelName(name); problem != "" {
-		d.report(path, "%q %s", name, problem)
+		d.Report(path, "%q %s", name, problem)
 	}
 	o, isUnknown := d.object(path, value)
 	if isUnknown {
@@ -165,22 +162,17 @@ func (d *decoder) deploymentTarget(path *Path, name string, value any) (target *
 	if o == nil {
 		return nil, notInEnvironment, false
 	}
-	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.text("namespace")}
-	if isSet(target.Namespace) {
-		if problem := checkNamespace(target.Namespace); problem != "" {
-			o.report("namespace", "%q %s", target.Namespace, problem)
-		}
-	}
+	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.checked("namespace", checkNamespace)}
 	if environment := o.fields["environment"]; environment == nil || environment == "" {
-		o.report("environment", "is required")
+		o.Report("environment", "is required")
 	}
 	belongs = d.belongs(o)
-	o.targetManifests(target, (*object).manifests)
+	o.targetManifests(target, (*Object).manifests)
 	o.targetForms(target)
 	if schema := o.schema("config_schema"); schema != "" {
 		target.ConfigSchemas = []string{schema}
 	}
-	o.finish()
+	o.Finish()
 	return target, belongs, o.unknown
 }
 
@@ -196,24 +188,24 @@ func checkNamespace(name string) string {
 	return CheckLabelName(name)
 }
 
-func (d *decoder) targetPolicy(o *object) belonging {
+func (d *decoder) targetPolicy(o *Object) belonging {
 	policy := TargetPolicy{
 		Name:                     o.name(CheckSubdomainName),
 		Workspace:                o.text("workspace"),
-		WorkloadSelector:         o.selector("workload_selector"),
-		DeploymentTargetSelector: o.selector("deployment_target_selector"),
-		ClusterTypeSelector:      o.selector("cluster_type_selector"),
-		ClusterSelector:          o.selector("cluster_selector"),
+		WorkloadSelector:         o.Selector("workload_selector"),
+		DeploymentTargetSelector: o.Selector("deployment_target_selector"),
+		ClusterTypeSelector:      o.Selector("cluster_type_selector"),
+		ClusterSelector:          o.Selector("cluster_selector"),
 		Tolerations:              o.tolerations("tolerations"),
 		Placement:                o.placement("placement"),
 		Effect:                   o.oneOf("effect", "schedule", "schedule", "exclude"),
 	}
 	if o.fields["cluster_type_selector"] == nil && o.fields["cluster_selector"] == nil {
-		o.report("cluster_type_selector", "a target policy without a host selector selects no host: "+
+		o.Report("cluster_type_selector", "a target policy without a host selector selects no host: "+
 			"give cluster_type_selector or cluster_selector; {} matches every host")
 	}
 	belongs := d.belongs(o)
-	o.finish()
+	o.Finish()
 	if belongs == notInEnvironment {
 		return belongs
 	}
@@ -225,17 +217,17 @@ func (d *decoder) targetPolicy(o *object) belonging {
 	return belongs
 }
 
-func (d *decoder) explicitAssignment(o *object) belonging {
+func (d *decoder) explicitAssignment(o *Object) belonging {
 	assignment := ExplicitAssignment{
 		ClusterType:      o.text("cluster_type"),
 		Cluster:          o.text("cluster"),
 		DeploymentTarget: o.required("deployment_target"),
 	}
-	o.finish()
+	o.Finish()
 	d.fleet.Assignments = append(d.fleet.Assignments, assignment)
 	ofType, ofCluster := assignment.ClusterType != "", assignment.Cluster != ""
 	if ofType == ofCluster && (!ofType || isSet(assignment.ClusterType) && isSet(assignment.Cluster)) {
-		o.report("cluster_type", "give either cluster_type or cluster")
+		o.Report("cluster_type", "give either cluster_type or cluster")
 		return inEnvironment
 	}
 	d.refer(o.path.Attribute("cluster_type"), "cluster_types", assignment.ClusterType)

@@ -14,13 +14,12 @@ var storageAttributes = map[string][]string{
 
 // targetManifests reads the attribute "manifests" of a deployment target. An unknown value makes only the target's
 // entry of manifests unknown.
-func (o *object) targetManifests(target *DeploymentTarget, decode func(*object) Manifests) {
-	o.read = append(o.read, "manifests")
-	if o.fields["manifests"] == nil {
-		o.report("manifests", "is required")
+func (o *Object) targetManifests(target *DeploymentTarget, decode func(*Object) Manifests) {
+	value, path := o.Value("manifests")
+	if o.require("manifests", "is required"); value == nil {
 		return
 	}
-	inner, isUnknown := o.decoder.object(o.path.Attribute("manifests"), o.fields["manifests"])
+	inner, isUnknown := o.reader.object(path, value)
 	target.ManifestsPending = isUnknown
 	if inner == nil {
 		return
@@ -33,7 +32,7 @@ func (o *object) targetManifests(target *DeploymentTarget, decode func(*object) 
 
 // manifests reads manifests, and checks that their attributes fit the storage, see
 // https://fluxcd.io/flux/components/source/ for each.
-func (o *object) manifests() Manifests {
+func (o *Object) manifests() Manifests {
 	m := Manifests{
 		Storage: o.oneOf("storage", "git", Storages...),
 		Repo:    o.required("repo"),
@@ -44,22 +43,22 @@ func (o *object) manifests() Manifests {
 		set[attribute] = o.text(attribute)
 		allowed, known := storageAttributes[m.Storage]
 		if isSet(set[attribute]) && known && !slices.Contains(allowed, attribute) {
-			o.report(attribute, "does not fit storage %q, which takes %s", m.Storage, strings.Join(allowed, ", "))
+			o.Report(attribute, "does not fit storage %q, which takes %s", m.Storage, strings.Join(allowed, ", "))
 		}
 	}
 	m.Branch, m.Tag, m.Commit = set["branch"], set["tag"], set["commit"]
 	m.Path, m.Chart, m.Version = set["path"], set["chart"], set["version"]
 	for _, other := range []string{"branch", "commit", "version"} {
 		if isSet(m.Tag) && isSet(set[other]) {
-			o.report("tag", "cannot be set together with %s: give one of the two", other)
+			o.Report("tag", "cannot be set together with %s: give one of the two", other)
 		}
 	}
 	if m.Storage == "helm" && m.Chart == "" {
-		o.report("chart", `is required with storage "helm"`)
+		o.Report("chart", `is required with storage "helm"`)
 	}
 	if isSet(m.Repo) {
 		if problem := checkManifestsRepo(m.Storage, m.Repo); problem != "" {
-			o.report("repo", "%s", problem)
+			o.Report("repo", "%s", problem)
 		}
 	}
 	for _, check := range []struct {
@@ -68,22 +67,22 @@ func (o *object) manifests() Manifests {
 	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"path", checkSourcePath}, {"chart", checkChart}} {
 		if text := set[check.attribute]; isSet(text) {
 			if problem := check.problem(text); problem != "" {
-				o.report(check.attribute, "%q %s", text, problem)
+				o.Report(check.attribute, "%q %s", text, problem)
 			}
 		}
 	}
 	m.Parameters = o.anyObject("parameters")
-	o.finish()
+	o.Finish()
 	return m
 }
 
 // anyObject reads an object with any attributes: nil where it is absent, empty or unknown.
-func (o *object) anyObject(attribute string) map[string]any {
+func (o *Object) anyObject(attribute string) map[string]any {
 	switch value := o.value(attribute).(type) {
-	case nil, Unknown:
+	case nil:
 	case map[string]any:
 		if !IsKnown(value) {
-			o.unknown = true
+			o.noteUnknown()
 			return nil
 		}
 		if len(value) == 0 {
@@ -91,12 +90,12 @@ func (o *object) anyObject(attribute string) map[string]any {
 		}
 		canonical, err := Canonical(value)
 		if err != nil {
-			o.report(attribute, "%s", err)
+			o.Report(attribute, "%s", err)
 			return nil
 		}
 		return canonical.(map[string]any)
 	default:
-		o.report(attribute, "must be an object, not %s", kindOf(value))
+		o.Report(attribute, "must be an object, not %s", kindOf(value))
 	}
 	return nil
 }

@@ -28,29 +28,32 @@ func modelKind(fields map[string]any) string {
 }
 
 // modelList reads a list of models, as an API returns it: {"items": [...]}.
-func (p *controlPlane) modelList(o *object) {
-	o.objects("items", func(item *object) {
+func (p *controlPlane) modelList(o *Object) {
+	for _, item := range o.List("items") {
 		kind := item.text("kind")
 		if kind == "" {
 			kind = modelKind(item.fields)
 		}
 		if read := p.reader("/" + kind); read != nil {
 			read(item)
-			return
+			continue
 		}
-		p.report(item.path, "is none of Application, Cluster, Namespace and TargetPolicy")
-	})
-	o.finish()
+		p.Report(item.path, "is none of Application, Cluster, Namespace and TargetPolicy")
+	}
+	o.Finish()
 }
 
-func (p *controlPlane) modelApplication(o *object) {
+func (p *controlPlane) modelApplication(o *Object) {
 	name := o.name(CheckLabelName)
 	workload := Workload{Name: name, Workspace: o.text("namespace"), Labels: o.labels("metadata")}
-	manifests := &object{decoder: o.decoder, path: o.path, fields: map[string]any{
-		"repo": o.value("repo_url"), "branch": o.value("repo_branch"), "path": o.value("repo_path"),
-	}, written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"}}
-	if o.fields["repo_url"] == nil {
-		o.report("repo_url", "is required")
+	manifests := &Object{
+		reader: o.reader, path: o.path, fields: map[string]any{},
+		written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"},
+	}
+	for name, written := range manifests.written {
+		manifests.fields[name], _ = o.Value(written)
+	}
+	if o.require("repo_url", "is required"); o.fields["repo_url"] == nil {
 		manifests.fields["repo"] = "https://missing"
 	}
 	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: manifests.manifests()}}
@@ -62,7 +65,7 @@ func (p *controlPlane) modelApplication(o *object) {
 	})
 }
 
-func (p *controlPlane) modelCluster(o *object) {
+func (p *controlPlane) modelCluster(o *Object) {
 	cluster := Cluster{Name: o.name(CheckLabelName), ClusterType: o.text("cluster_type"), Labels: o.labels("metadata")}
 	belongs := p.belongs(o)
 	o.text("short_name")
@@ -81,14 +84,14 @@ func (p *controlPlane) modelCluster(o *object) {
 	p.fleet.Clusters = append(p.fleet.Clusters, cluster)
 }
 
-func (p *controlPlane) modelNamespace(o *object) {
+func (p *controlPlane) modelNamespace(o *Object) {
 	workspace := Workspace{Name: o.name(CheckLabelName), ContributorGroups: o.sortedTexts("group"), Labels: o.labels("metadata")}
 	o.finishModel()
 	p.register("workspaces", workspace.Name, o.path)
 	p.fleet.Workspaces = append(p.fleet.Workspaces, workspace)
 }
 
-func (p *controlPlane) modelPolicy(o *object) {
+func (p *controlPlane) modelPolicy(o *Object) {
 	policy := TargetPolicy{Name: o.name(CheckSubdomainName), Workspace: o.text("namespace"), Effect: "schedule"}
 	policy.DeploymentTargetSelector = o.modelSelector("app_selector", map[string]string{
 		"name": "workload", "namespace": "workspace",
@@ -96,19 +99,15 @@ func (p *controlPlane) modelPolicy(o *object) {
 	policy.ClusterSelector = o.modelSelector("cluster_selector", map[string]string{
 		"name": "cluster", "cluster_type": "cluster-type",
 	})
-	if o.fields["cluster_selector"] == nil {
-		o.report("cluster_selector", "is required: a policy without it selects no host")
-	}
-	if o.fields["app_selector"] == nil {
-		o.report("app_selector", "is required")
-	}
+	o.require("cluster_selector", "is required: a policy without it selects no host")
+	o.require("app_selector", "is required")
 	switch operation := o.text("operation"); operation {
 	case "", "CREATE":
 	case "PURGE":
-		o.report("operation", "a policy that purges removes at one time what earlier policies did, but a fleet does not depend on time: "+
+		o.Report("operation", "a policy that purges removes at one time what earlier policies did, but a fleet does not depend on time: "+
 			"remove the policy, and remove what it purges from the policies that select it")
 	default:
-		o.report("operation", "must be CREATE or PURGE, not %.80q", operation)
+		o.Report("operation", "must be CREATE or PURGE, not %.80q", operation)
 	}
 	o.finishModel()
 	p.register("target_policies", policy.Name, o.path)
@@ -116,7 +115,7 @@ func (p *controlPlane) modelPolicy(o *object) {
 }
 
 // modelSelector reads a map of labels. The keys in attributes stand for attributes of the object.
-func (o *object) modelSelector(attribute string, attributes map[string]string) *Selector {
+func (o *Object) modelSelector(attribute string, attributes map[string]string) *Selector {
 	wanted := o.wantedLabels(attribute)
 	if _, isMap := o.fields[attribute].(map[string]any); !isMap {
 		return nil
@@ -134,7 +133,7 @@ func (o *object) modelSelector(attribute string, attributes map[string]string) *
 			problem = cmp.Or(problem, CheckLabelValue(value))
 		}
 		if problem != "" {
-			o.decoder.report(o.path.Attribute(attribute).Key(key), "%s", problem)
+			o.reader.Report(o.path.Attribute(attribute).Key(key), "%s", problem)
 		}
 		if len(values) > 1 {
 			slices.Sort(values)
@@ -150,7 +149,7 @@ func (o *object) modelSelector(attribute string, attributes map[string]string) *
 }
 
 // finishModel ignores attributes that systems with such models add to them.
-func (o *object) finishModel() {
-	o.finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
+func (o *Object) finishModel() {
+	o.Finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
 		"created_at", "created_by", "created_on", "updated_at", "updated_by", "updated_on", "deleted_at")
 }

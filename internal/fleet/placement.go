@@ -1,9 +1,6 @@
 package fleet
 
-import (
-	"math"
-	"strconv"
-)
+import "math"
 
 // Placement chooses among the hosts that a target policy selects, for each deployment target by itself.
 type Placement struct {
@@ -29,49 +26,28 @@ type Spread struct {
 // maxWeight bounds weights, so that no sum of them overflows.
 const maxWeight = 1000
 
-func (o *object) placement(attribute string) *Placement {
+func (o *Object) placement(attribute string) *Placement {
 	var placement *Placement
-	o.attribute(attribute, func(p *object) {
-		placement = &Placement{NumberOfHosts: p.integer("number_of_hosts", 0, 1, math.MaxInt32)}
-		if p.fields["number_of_hosts"] == nil {
-			p.report("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
-		}
-		p.objects("prefer", func(preference *object) {
-			selector := preference.selector("selector")
-			if preference.fields["selector"] == nil {
-				preference.report("selector", "is required")
-			}
+	if p := o.Object(attribute); p != nil {
+		placement = &Placement{NumberOfHosts: p.Int("number_of_hosts", 0, 1, math.MaxInt32)}
+		p.require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
+		for _, preference := range p.List("prefer") {
+			selector := preference.Selector("selector")
+			preference.require("selector", "is required")
 			placement.Prefer = append(placement.Prefer, Preference{
-				Selector: selector, Weight: preference.integer("weight", 1, -maxWeight, maxWeight),
+				Selector: selector, Weight: preference.Int("weight", 1, -maxWeight, maxWeight),
 			})
-			preference.finish()
-		})
-		p.objects("spread", func(spread *object) {
+			preference.Finish()
+		}
+		for _, spread := range p.List("spread") {
 			key := spread.required("key")
-			if problem := CheckLabelKey(key); problem != "" && key != "" && key != unknownText {
-				spread.report("key", "%s", problem)
+			if problem := CheckLabelKey(key); problem != "" && isSet(key) {
+				spread.Report("key", "%s", problem)
 			}
-			placement.Spread = append(placement.Spread, Spread{Key: key, MaxSkew: spread.integer("max_skew", 1, 1, math.MaxInt32)})
-			spread.finish()
-		})
-		p.finish()
-	})
+			placement.Spread = append(placement.Spread, Spread{Key: key, MaxSkew: spread.Int("max_skew", 1, 1, math.MaxInt32)})
+			spread.Finish()
+		}
+		p.Finish()
+	}
 	return placement
-}
-
-// integer reads a whole number of a range; the default where it is absent or unknown.
-func (o *object) integer(attribute string, byDefault, least, most int) int {
-	number := o.number(attribute)
-	if o.fields[attribute] == nil || o.fields[attribute] == (Unknown{}) {
-		return byDefault
-	}
-	if number == "" {
-		number = "0"
-	}
-	parsed, err := strconv.Atoi(string(number))
-	if err != nil || parsed < least || parsed > most {
-		o.report(attribute, "must be a whole number from %d to %d", least, most)
-		return byDefault
-	}
-	return parsed
 }

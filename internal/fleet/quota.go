@@ -12,7 +12,7 @@ import (
 
 // quantities reads a map of Kubernetes quantities by resource name. check may refuse a name. A quantity may be a number
 // or a text, with the same meaning.
-func (o *object) quantities(attribute string, check func(name string) string) map[string]string {
+func (o *Object) quantities(attribute string, check func(name string) string) map[string]string {
 	given, isMap := o.value(attribute).(map[string]any)
 	if !isMap {
 		return o.textMap(attribute)
@@ -21,19 +21,19 @@ func (o *object) quantities(attribute string, check func(name string) string) ma
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		path := o.path.Attribute(attribute).Key(name)
 		if problem := check(name); problem != "" {
-			o.decoder.report(path, "%s", problem)
+			o.reader.Report(path, "%s", problem)
 		}
 		if number, isNumber := given[name].(json.Number); isNumber {
 			quantities[name] = string(number)
 		} else if text, problem := o.scalar(given[name]); problem != "" {
-			o.decoder.report(path, "%s", problem)
+			o.reader.Report(path, "%s", problem)
 			continue
 		} else if given[name] != nil {
 			quantities[name] = text
 		}
 		if text, is := quantities[name]; is && text != unknownText {
 			if _, err := resource.ParseQuantity(text); err != nil {
-				o.decoder.report(path, `%q is not a quantity such as "500m", "2" or "4Gi"`, text)
+				o.reader.Report(path, `%q is not a quantity such as "500m", "2" or "4Gi"`, text)
 			}
 		}
 	}

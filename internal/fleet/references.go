@@ -57,7 +57,7 @@ func (d *decoder) checkReferences() {
 		}
 		candidates := names[reference.collection]
 		if _, found := slices.BinarySearch(candidates, reference.name); !found {
-			d.report(reference.path, "no %s of environment %q is called %q%s",
+			d.Report(reference.path, "no %s of environment %q is called %q%s",
 				kinds[reference.collection], f.Environment, reference.name, DidYouMean(reference.name, candidates))
 		}
 	}
@@ -103,7 +103,7 @@ func (d *decoder) checkTemplate(reference reference, types map[string][]string) 
 		return
 	}
 	if len(found) > 0 {
-		d.report(reference.path, "template %q is of type %s, not %s", reference.name, found[0], reference.templateType)
+		d.Report(reference.path, "template %q is of type %s, not %s", reference.name, found[0], reference.templateType)
 		return
 	}
 	var candidates []string
@@ -113,7 +113,7 @@ func (d *decoder) checkTemplate(reference reference, types map[string][]string) 
 		}
 	}
 	slices.Sort(candidates)
-	d.report(reference.path, "no template of type %s is called %q%s",
+	d.Report(reference.path, "no template of type %s is called %q%s",
 		reference.templateType, reference.name, DidYouMean(reference.name, candidates))
 }
 
@@ -150,9 +150,9 @@ func (d *decoder) checkWorkloads() {
 			switch {
 			case !isSet(name):
 			case name == workload.name:
-				d.report(workload.path.Attribute("requires"), "workload %q requires itself", name)
+				d.Report(workload.path.Attribute("requires"), "workload %q requires itself", name)
 			case !known[name] && !d.incomplete["workloads"]:
-				d.report(workload.path.Attribute("requires"), "no workload is called %q%s", name, DidYouMean(name, d.workloadNames))
+				d.Report(workload.path.Attribute("requires"), "no workload is called %q%s", name, DidYouMean(name, d.workloadNames))
 			}
 		}
 		if !isSet(workload.name) {
@@ -161,11 +161,11 @@ func (d *decoder) checkWorkloads() {
 		for _, target := range workload.targets {
 			fullName := FullName(workload.name, target.name)
 			if owner, taken := owners[fullName]; taken && owner != workload.name {
-				d.report(target.path, "its full name %q is also that of a deployment target of workload %q: rename one", fullName, owner)
+				d.Report(target.path, "its full name %q is also that of a deployment target of workload %q: rename one", fullName, owner)
 			}
 			owners[fullName] = workload.name
 			if len(fullName) > maxLabelName {
-				d.report(target.path, "its full name %q has %d characters, and a Kubernetes label may have %d: choose shorter names",
+				d.Report(target.path, "its full name %q has %d characters, and a Kubernetes label may have %d: choose shorter names",
 					fullName, len(fullName), maxLabelName)
 			}
 		}
@@ -191,7 +191,7 @@ func (d *decoder) checkMayDeploy(workload localWorkload, workspace Workspace) {
 		slices.Contains(workspace.Environments, d.fleet.Environment) {
 		return
 	}
-	d.report(workload.path.Attribute("workspace"), "workspace %q may not deploy to environment %q, only to %s",
+	d.Report(workload.path.Attribute("workspace"), "workspace %q may not deploy to environment %q, only to %s",
 		workspace.Name, d.fleet.Environment, strings.Join(workspace.Environments, ", "))
 }
 
@@ -210,7 +210,7 @@ func (d *decoder) checkCycles() {
 		if start := slices.Index(trail, name); start >= 0 {
 			circle := append(slices.Clone(trail[start:]), name)
 			if len(circle) > 2 { // one that requires itself is reported where it says so
-				d.report(workloads[name].path.Attribute("requires"),
+				d.Report(workloads[name].path.Attribute("requires"),
 					"workloads require each other in a circle: %s", strings.Join(circle, " → "))
 			}
 			return

@@ -90,21 +90,16 @@ func (p *registrationReader) read(document document) {
 	p.register(o)
 }
 
-func (p *registrationReader) register(o *object) {
+func (p *registrationReader) register(o *Object) {
 	registration := Registration{}
 	registration.Name, registration.Labels = o.metadata(CheckLabelName)
-	o.spec(func(s *object) {
-		if s.fields["workload"] == nil {
-			s.report("workload", "is required: {repo, branch, path}")
-		}
-		s.attribute("workload", func(w *object) {
+	o.spec(func(s *Object) {
+		s.require("workload", "is required: {repo, branch, path}")
+		if w := s.Object("workload"); w != nil {
 			registration.Source = Source{URL: w.required("repo"), Ref: w.required("branch"), Path: cmp.Or(w.text("path"), ".")}
-			w.finish()
-		})
-		registration.Workspace = s.text("workspace")
-		if problem := CheckLabelName(registration.Workspace); registration.Workspace != "" && problem != "" {
-			s.report("workspace", "%q %s", registration.Workspace, problem)
+			w.Finish()
 		}
+		registration.Workspace = s.checked("workspace", CheckLabelName)
 	})
 	if registration.Source.Ref != "" {
 		registration.Source.Ref = "refs/heads/" + strings.TrimPrefix(registration.Source.Ref, "refs/heads/")
@@ -115,7 +110,7 @@ func (p *registrationReader) register(o *object) {
 		return
 	}
 	if other, ok := p.locations[location]; ok && location.URL != "" {
-		p.report(o.path.Attribute("spec").Attribute("workload"), "has the same repository, ref and path as %s: the files would be read twice; remove one of them", other)
+		p.Report(o.path.Attribute("spec").Attribute("workload"), "has the same repository, ref and path as %s: the files would be read twice; remove one of them", other)
 		return
 	}
 	p.locations[location] = o.path
@@ -138,7 +133,7 @@ func (p *registrationReader) follow(at *Path, value any, depth int) {
 	case map[string]any:
 		if _, isSource := value["url"].(string); !isSource && value["url"] != (Unknown{}) {
 			if depth > maxFollowedDepth {
-				p.report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path")
+				p.Report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path")
 				return
 			}
 			for _, key := range slices.Sorted(maps.Keys(value)) {
@@ -155,6 +150,6 @@ func (p *registrationReader) follow(at *Path, value any, depth int) {
 		}
 		p.before[Source{URL: text("url"), Ref: text("ref"), Path: text("path")}.location()] = true
 	default:
-		p.report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path, not %s", kindOf(value))
+		p.Report(at, "must be what provider::flotilla::registrations returned, or objects with url, ref and path, not %s", kindOf(value))
 	}
 }

@@ -227,50 +227,53 @@ var (
 	kubernetesSelector = selectorAttributes{"matchLabels", "matchExpressions", ""}
 )
 
-// selector returns nil where the attribute is absent. That differs from a selector without requirements.
-func (o *object) selector(attribute string) *Selector {
-	return o.selectorOf(attribute, ourSelector)
+// Selector reads a selector. It is nil where the attribute is absent, which differs from a selector without requirements,
+// and where something in it is wrong or not known yet.
+func (o *Object) Selector(name string) *Selector {
+	return o.selectorOf(name, ourSelector)
 }
 
 // labelSelector reads Kubernetes' LabelSelector.
-func (o *object) labelSelector(attribute string) *Selector {
-	return o.selectorOf(attribute, kubernetesSelector)
+func (o *Object) labelSelector(name string) *Selector {
+	return o.selectorOf(name, kubernetesSelector)
 }
 
-func (o *object) selectorOf(attribute string, names selectorAttributes) *Selector {
-	var selector *Selector
-	o.attribute(attribute, func(s *object) {
-		selector = &Selector{MatchLabels: s.wantedLabels(names.matchLabels)}
-		s.objects(names.matchExpressions, func(e *object) {
-			selector.MatchExpressions = append(selector.MatchExpressions, Expression{
-				Key: e.required("key"), Operator: e.required("operator"), Values: e.labelValues("values"),
-			})
-			e.finish()
-		})
-		s.checkEnvironmentLabel(names.matchLabels, selector.MatchLabels)
-		for i, expression := range selector.MatchExpressions {
-			if expression.Key != environmentLabel || expression.Operator != "In" && expression.Operator != "NotIn" {
-				continue
-			}
+func (o *Object) selectorOf(name string, names selectorAttributes) *Selector {
+	before, s := len(o.reader.Findings), o.Object(name)
+	if s == nil {
+		return nil
+	}
+	selector := &Selector{MatchLabels: s.wantedLabels(names.matchLabels)}
+	for i, e := range s.List(names.matchExpressions) {
+		expression := Expression{Key: e.required("key"), Operator: e.required("operator"), Values: e.labelValues("values")}
+		e.Finish()
+		if expression.Key == environmentLabel && (expression.Operator == "In" || expression.Operator == "NotIn") {
 			for _, value := range expression.Values {
-				o.decoder.checkEnvironment(s.path.Attribute(names.matchExpressions).Index(i), value)
+				o.reader.checkEnvironment(s.At(names.matchExpressions).Index(i), value)
 			}
 		}
-		if names.expression != "" {
-			selector.Expression = s.text(names.expression)
-		}
-		s.finish()
+		selector.MatchExpressions = append(selector.MatchExpressions, expression)
+	}
+	s.checkEnvironmentLabel(names.matchLabels, selector.MatchLabels)
+	if names.expression != "" {
+		selector.Expression = s.text(names.expression)
+	}
+	s.Finish()
+	if !s.unknown && !selector.isPlain() {
 		s.checkSelector(selector, names)
-	})
+	}
+	if s.unknown || len(o.reader.Findings) > before {
+		return nil
+	}
 	return selector
 }
 
 // wantedLabels reads labels that must match. Null is an error, since without that label more would match.
-func (o *object) wantedLabels(attribute string) map[string]string {
+func (o *Object) wantedLabels(attribute string) map[string]string {
 	if fields, ok := o.fields[attribute].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
 			if fields[key] == nil {
-				o.decoder.report(o.path.Attribute(attribute).Key(key), "must be a string, not null")
+				o.reader.Report(o.path.Attribute(attribute).Key(key), "must be a string, not null")
 			}
 		}
 	}
@@ -278,7 +281,7 @@ func (o *object) wantedLabels(attribute string) map[string]string {
 }
 
 // labelValues reads a list of strings whose order has no meaning. A label's value may be empty.
-func (o *object) labelValues(attribute string) []string {
+func (o *Object) labelValues(attribute string) []string {
 	values := o.textList(attribute, true)
 	slices.Sort(values)
 	return slices.Compact(values)
@@ -300,11 +303,8 @@ func (s *Selector) isPlain() bool {
 	return s.Expression == "" && arePlain(s.MatchLabels)
 }
 
-// checkSelector compiles a selector to check it, where all of it is known.
-func (o *object) checkSelector(selector *Selector, names selectorAttributes) {
-	if o.unknown || selector.isPlain() {
-		return
-	}
+// checkSelector compiles a selector to check it.
+func (o *Object) checkSelector(selector *Selector, names selectorAttributes) {
 	_, findings := selector.Compile()
 	rename := strings.NewReplacer(ourSelector.matchLabels, names.matchLabels, ourSelector.matchExpressions, names.matchExpressions)
 	for _, finding := range findings {
@@ -313,7 +313,7 @@ func (o *object) checkSelector(selector *Selector, names selectorAttributes) {
 		if inside {
 			attribute += "[" + rest
 		}
-		o.decoder.findings = append(o.decoder.findings, Finding{
+		o.reader.Findings = append(o.reader.Findings, Finding{
 			Path: o.path.String() + "." + attribute, Message: finding.Message,
 		})
 	}

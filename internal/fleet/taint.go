@@ -38,49 +38,49 @@ func (t Taint) String() string {
 // taintEffects are the effects that have a meaning for scheduling.
 var taintEffects = []string{"NoSchedule"}
 
-func (o *object) taints(attribute string) []Taint {
+func (o *Object) taints(attribute string) []Taint {
 	var taints []Taint
-	o.objects(attribute, func(t *object) {
+	for _, t := range o.List(attribute) {
 		taint := Taint{
 			Key: t.required("key"), Value: t.text("value"),
 			Effect: t.oneOf("effect", "NoSchedule", taintEffects...),
 		}
 		t.checkTaint(taint.Key, taint.Value)
-		t.finish()
+		t.Finish()
 		taints = append(taints, taint)
-	})
+	}
 	return taints
 }
 
-func (o *object) tolerations(attribute string) []Toleration {
+func (o *Object) tolerations(attribute string) []Toleration {
 	var tolerations []Toleration
-	o.objects(attribute, func(t *object) {
+	for _, t := range o.List(attribute) {
 		toleration := Toleration{
 			Key: t.text("key"), Operator: t.oneOf("operator", "Equal", "Equal", "Exists"),
 			Value: t.text("value"), Effect: t.oneOf("effect", "", taintEffects...),
 		}
 		if toleration.Operator == "Exists" && isSet(toleration.Value) {
-			t.report("value", "must be empty with operator Exists")
+			t.Report("value", "must be empty with operator Exists")
 		}
 		if toleration.Key == "" && toleration.Operator == "Equal" {
-			t.report("operator", "must be Exists where there is no key")
+			t.Report("operator", "must be Exists where there is no key")
 		}
 		t.checkTaint(toleration.Key, toleration.Value)
-		t.finish()
+		t.Finish()
 		tolerations = append(tolerations, toleration)
-	})
+	}
 	return tolerations
 }
 
-func (o *object) checkTaint(key, value string) {
+func (o *Object) checkTaint(key, value string) {
 	if isSet(key) {
 		if problem := CheckLabelKey(key); problem != "" {
-			o.report("key", "%s", problem)
+			o.Report("key", "%s", problem)
 		}
 	}
 	if isSet(value) {
 		if problem := CheckLabelValue(value); problem != "" {
-			o.report("value", "%s", problem)
+			o.Report("value", "%s", problem)
 		}
 	}
 }

@@ -29,9 +29,9 @@ type ArgocdProject struct {
 }
 
 // limitRange reads the limits of a LimitRange.
-func (o *object) limitRange(attribute string) []Limit {
+func (o *Object) limitRange(attribute string) []Limit {
 	var limits []Limit
-	o.objects(attribute, func(l *object) {
+	for _, l := range o.List(attribute) {
 		limit := Limit{Type: l.oneOf("type", LimitTypes[0], LimitTypes...)}
 		check := checkLimitName(limit.Type)
 		limit.Default, limit.DefaultRequest = l.quantities("default", check), l.quantities("default_request", check)
@@ -40,40 +40,29 @@ func (o *object) limitRange(attribute string) []Limit {
 		if limit.Type == "Pod" || limit.Type == "PersistentVolumeClaim" {
 			for _, name := range []string{"default", "default_request"} {
 				if l.fields[name] != nil {
-					l.report(name, "is for limits of type Container")
+					l.Report(name, "is for limits of type Container")
 				}
 			}
 		}
-		l.finish()
+		l.Finish()
 		limits = append(limits, limit)
-	})
+	}
 	return limits
 }
 
-// nameOrNone reads the name of a Kubernetes object; "" is none.
-func (o *object) nameOrNone(attribute string) string {
-	name := o.text(attribute)
-	if isSet(name) {
-		if problem := CheckSubdomainName(name); problem != "" {
-			o.report(attribute, "%q %s", name, problem)
-		}
-	}
-	return name
-}
-
 // argocdProject reads the name of a project, or {name, render}.
-func (o *object) argocdProject(attribute string) *ArgocdProject {
+func (o *Object) argocdProject(attribute string) *ArgocdProject {
 	project := &ArgocdProject{}
 	if _, isObject := o.fields[attribute].(map[string]any); !isObject {
-		project.Name = o.nameOrNone(attribute)
+		project.Name = o.checked(attribute, CheckSubdomainName)
 	} else {
-		o.attribute(attribute, func(p *object) {
-			project.Name, project.Render = p.name(CheckSubdomainName), p.flag("render")
-			p.finish()
-		})
+		if p := o.Object(attribute); p != nil {
+			project.Name, project.Render = p.name(CheckSubdomainName), p.Bool("render")
+			p.Finish()
+		}
 	}
 	if project.Render && project.Name == "default" {
-		o.report(attribute, `"default" is Argo CD's own project, which all Applications may use: choose another name to have one rendered`)
+		o.Report(attribute, `"default" is Argo CD's own project, which all Applications may use: choose another name to have one rendered`)
 	}
 	if project.Name == "" {
 		return nil
@@ -81,27 +70,14 @@ func (o *object) argocdProject(attribute string) *ArgocdProject {
 	return project
 }
 
-// flag reads a bool; absent and unknown ones are false.
-func (o *object) flag(attribute string) bool {
-	switch value := o.value(attribute).(type) {
-	case nil, Unknown:
-	case bool:
-		return value
-	default:
-		o.report(attribute, "must be true or false, not %s", kindOf(value))
-	}
-	return false
-}
-
 // allowed reads a list of what workloads may use. One that is empty allows nothing; nil is one that is not set.
-func (o *object) allowed(attribute string, check func(string) string) []string {
+func (o *Object) allowed(attribute string, check func(string) string) []string {
 	texts := o.sortedTexts(attribute)
-	for i, element := range o.list(attribute) {
-		text, _ := element.(string)
+	o.eachText(attribute, func(path *Path, text string) {
 		if problem := check(text); text != "" && problem != "" {
-			o.decoder.report(o.path.Attribute(attribute).Index(i), "%q %s", text, problem)
+			o.reader.Report(path, "%q %s", text, problem)
 		}
-	}
+	})
 	if _, isSet := o.fields[attribute].([]any); isSet && texts == nil {
 		return []string{}
 	}

@@ -26,10 +26,10 @@ func TestTenancyOfAWorkspace(t *testing.T) {
 		"limit_range: [{default: {cpu: 1}, max: {cpu: 2}}]":  nil,
 		"limit_range: [{type: Pod, max: {cpu: 2}}]":          nil,
 		"limit_range: [{type: Pod, default: {cpu: 2}}]":      {`workspaces["team"].limit_range[0].default: is for limits of type Container`},
-		"limit_range: [{type: pod, max: {cpu: 2}}]":          {`workspaces["team"].limit_range[0].type: "pod" is not one of Container, Pod, PersistentVolumeClaim; did you mean "Pod"?`},
+		"limit_range: [{type: pod, max: {cpu: 2}}]":          {`workspaces["team"].limit_range[0].type: must be one of Container, Pod, PersistentVolumeClaim, not "pod"; did you mean "Pod"?`},
 		"limit_range: [{default: {cpu: much}}]":              {`workspaces["team"].limit_range[0].default["cpu"]: "much" is not a quantity`},
 		"limit_range: [{defaults: {cpu: 1}}]":                {`workspaces["team"].limit_range[0].defaults: unknown attribute; did you mean "default"?`},
-		"limit_range: {default: {cpu: 1}}":                   {`workspaces["team"].limit_range: must be a list, not an object`},
+		"limit_range: {default: {cpu: 1}}":                   {`workspaces["team"].limit_range: must be a list of objects, not an object`},
 		"limit_range: [{default_request: {'a b': '1'}}]":     {`workspaces["team"].limit_range[0].default_request["a b"]: "a b" is not a resource`},
 		"limit_range: [{min: {cpu: (known after apply)}}]":   nil,
 		"limit_range: [{max_limit_request_ratio: {cpu: 4}}]": nil,
@@ -58,7 +58,7 @@ func TestFormsOfConfiguration(t *testing.T) {
 		"['configmap:A b']":                      {fleet.ConfigAs{"configmap:A b"}, []string{at + `"configmap:A b": the name of the ConfigMap is not a DNS subdomain`}},
 		"['values:a..b']":                        {fleet.ConfigAs{"values:a..b"}, []string{at + `"values:a..b": a key is empty`}},
 		"[values, 'values:a']":                   {fleet.ConfigAs{"values", "values:a"}, []string{at + `"values" appears twice`}},
-		"values":                                 {nil, []string{at + "must be a list, not a string"}},
+		"values":                                 {nil, []string{at + "must be a list of strings, not a string"}},
 	} {
 		t.Run(forms, func(t *testing.T) {
 			decoded, findings := fleet.Decode(input(t, smallInput+

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 )
@@ -17,7 +16,7 @@ func window(kind, schedule, duration, zone string) map[string]any {
 
 func windows(t *testing.T, list ...any) gate.Windows {
 	t.Helper()
-	reader := &attributes.Reader{}
+	reader := &fleet.Reader{}
 	made := gate.DecodeWindows(reader, nil, list)
 	if len(reader.Findings) > 0 {
 		t.Fatal(reader.Findings)
@@ -108,7 +107,7 @@ func TestWindowsThatCannotBeAreFoundAllAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reader := &attributes.Reader{}
+			reader := &fleet.Reader{}
 			gate.DecodeWindows(reader, nil, test.value)
 			if len(reader.Findings) != len(test.want) {
 				t.Fatalf("found %q", reader.Findings)
@@ -125,7 +124,7 @@ func TestWindowsThatCannotBeAreFoundAllAtOnce(t *testing.T) {
 func TestWindowsThatAreNotKnownYetAreNoneAndNoError(t *testing.T) {
 	t.Parallel()
 	for _, value := range []any{fleet.Unknown{}, []any{fleet.Unknown{}}, []any{map[string]any{"kind": "allow", "schedule": fleet.Unknown{}, "duration": fleet.Unknown{}, "time_zone": fleet.Unknown{}}}} {
-		reader := &attributes.Reader{}
+		reader := &fleet.Reader{}
 		made := gate.DecodeWindows(reader, nil, value)
 		if !reader.Unknown || len(reader.Findings) > 0 {
 			t.Errorf("%v: %v, %v", value, reader.Unknown, reader.Findings)
@@ -140,7 +139,7 @@ func FuzzWindow(f *testing.F) {
 	f.Add("*/7 1-3 29 2 0", "90m", "America/St_Johns", int64(1711846800))
 	f.Add("TZ=0", "1h", "", int64(0))
 	f.Fuzz(func(t *testing.T, schedule, duration, zone string, unix int64) {
-		reader := &attributes.Reader{}
+		reader := &fleet.Reader{}
 		made := gate.DecodeWindows(reader, nil, []any{window("allow", schedule, duration, zone)})
 		if len(reader.Findings) > 0 {
 			return

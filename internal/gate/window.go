@@ -10,7 +10,6 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
@@ -36,7 +35,7 @@ type Windows []Window
 var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 // DecodeWindows reads a list of {kind, schedule, duration, time_zone}.
-func DecodeWindows(r *attributes.Reader, path *fleet.Path, value any) Windows {
+func DecodeWindows(r *fleet.Reader, path *fleet.Path, value any) Windows {
 	var windows Windows
 	for _, object := range r.List(path, value) {
 		windows = append(windows, decodeWindow(object))
@@ -44,7 +43,7 @@ func DecodeWindows(r *attributes.Reader, path *fleet.Path, value any) Windows {
 	return windows
 }
 
-func decodeWindow(o *attributes.Object) Window {
+func decodeWindow(o *fleet.Object) Window {
 	w := Window{zone: time.UTC}
 	if !o.Has("kind") {
 		o.Report("kind", "is required: allow or deny")
@@ -53,7 +52,7 @@ func decodeWindow(o *attributes.Object) Window {
 	w.Schedule, w.TimeZone = o.Required("schedule"), o.Text("time_zone")
 	if text := o.Required("duration"); text != "" {
 		var problem string
-		w.Duration, problem = attributes.Duration(text, MaxDuration)
+		w.Duration, problem = fleet.ParseDuration(text, MaxDuration)
 		if problem == "" && w.Duration == 0 {
 			problem = "must be longer than 0"
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 )
@@ -90,7 +89,7 @@ const (
 
 // Decode reads the attribute rollout. known is false while some of it is not known yet.
 func Decode(value any) (settings *Settings, known bool, findings fleet.Findings) {
-	r := &attributes.Reader{}
+	r := &fleet.Reader{}
 	o := r.Object(nil, value)
 	if o == nil {
 		return nil, false, r.Findings
@@ -122,11 +121,11 @@ func Decode(value any) (settings *Settings, known bool, findings fleet.Findings)
 	return s, !r.Unknown, r.Findings
 }
 
-func decodeStage(o *attributes.Object) Stage {
+func decodeStage(o *fleet.Object) Stage {
 	s := Stage{
 		Name:                o.Required("name"),
 		ClusterTypeSelector: o.Selector("cluster_type_selector"), ClusterSelector: o.Selector("cluster_selector"),
-		Hosts: textsOrNone(o, "hosts"), Percent: o.Int("percent", 0, 1, 100),
+		Hosts: o.Texts("hosts"), Percent: o.Int("percent", 0, 1, 100),
 		MaxConcurrent: o.Int("max_concurrent", 0, 1, maxCount),
 		ReadyPercent:  o.Int("ready_percent", 100, 1, 100), MaxFailed: o.Int("max_failed", 0, 0, maxCount),
 		Soak: o.Duration("soak", gate.MaxDuration), Approval: o.Bool("approval"),
@@ -136,16 +135,7 @@ func decodeStage(o *attributes.Object) Stage {
 	return s
 }
 
-// textsOrNone reads a list of texts; nil where there is none.
-func textsOrNone(o *attributes.Object, name string) []string {
-	texts := o.Texts(name)
-	if texts == nil && o.Has(name) {
-		texts = []string{}
-	}
-	return texts
-}
-
-func compile(o *attributes.Object, name string, selector *fleet.Selector) *fleet.Requirements {
+func compile(o *fleet.Object, name string, selector *fleet.Selector) *fleet.Requirements {
 	if selector == nil {
 		return nil
 	}
@@ -157,7 +147,7 @@ func compile(o *attributes.Object, name string, selector *fleet.Selector) *fleet
 }
 
 // checkStages finds stages of one name, and those that get nothing because one before takes all.
-func (s *Settings) checkStages(o *attributes.Object) {
+func (s *Settings) checkStages(o *fleet.Object) {
 	if len(s.Stages) > maxStages {
 		o.Report("stages", "has %d stages, more than %d", len(s.Stages), maxStages)
 	}
@@ -179,10 +169,10 @@ func (s *Settings) checkStages(o *attributes.Object) {
 
 // DecodeHolds reads the attribute holds. known is false while some of it is not known yet.
 func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) {
-	r := &attributes.Reader{}
+	r := &fleet.Reader{}
 	for _, o := range r.List(nil, value) {
 		hold := Hold{
-			DeploymentTargets: textsOrNone(o, "deployment_targets"), Hosts: textsOrNone(o, "hosts"), Reason: o.Text("reason"), Until: o.Time("until"),
+			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: o.Text("reason"), Until: o.Time("until"),
 		}
 		o.Finish()
 		holds = append(holds, hold)

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
@@ -168,7 +167,7 @@ func (m *agentModel) settingsWith(secrets map[string]any, clusters *connection.C
 	} {
 		value[name] = tfvalue.Plain(attribute)
 	}
-	tfvalue.ReadStrictly("credentials", m.Credentials, diagnostics, func(o *attributes.Object) { value["credentials_secret"], _ = o.Value("secret") })
+	tfvalue.ReadStrictly("credentials", m.Credentials, diagnostics, func(o *fleet.Object) { value["credentials_secret"], _ = o.Value("secret") })
 	maps.DeleteFunc(value, func(_ string, given any) bool { return given == nil })
 	settings, known, problems := agent.Decode(value)
 	addAgentProblems(diagnostics, problems)

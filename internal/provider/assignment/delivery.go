@@ -4,8 +4,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -13,7 +13,7 @@ import (
 
 // decodeDelivery reads the attribute delivery, strictly. Unknown values are ignored.
 func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how delivery.Settings) {
-	tfvalue.ReadStrictly("delivery", value, diagnostics, func(o *attributes.Object) {
+	tfvalue.ReadStrictly("delivery", value, diagnostics, func(o *fleet.Object) {
 		mode := o.OneOf("mode", "", "push", "pull_request")
 		how = delivery.Settings{
 			PullRequest: mode == "pull_request",

@@ -6,14 +6,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
 // decodeProtection reads the attribute protection, strictly.
 func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limits rollout.Protection) {
-	tfvalue.ReadStrictly("protection", value, diagnostics, func(o *attributes.Object) {
+	tfvalue.ReadStrictly("protection", value, diagnostics, func(o *fleet.Object) {
 		limits = rollout.Protection{
 			MaxRemoved:        limit(o, "max_removed", math.MaxInt32),
 			MaxRemovedPercent: limit(o, "max_removed_percent", 100),
@@ -25,7 +25,7 @@ func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limit
 }
 
 // limit reads a whole number; nil where there is none.
-func limit(o *attributes.Object, name string, most int) *int64 {
+func limit(o *fleet.Object, name string, most int) *int64 {
 	if !o.Known(name) {
 		return nil
 	}

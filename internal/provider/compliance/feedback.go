@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/compliance"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -52,7 +51,7 @@ const (
 
 // decodeFeedback reads the attribute feedback, strictly.
 func decodeFeedback(value types.Dynamic, diagnostics *diag.Diagnostics) (f feedback) {
-	tfvalue.ReadStrictly("feedback", value, diagnostics, func(o *attributes.Object) {
+	tfvalue.ReadStrictly("feedback", value, diagnostics, func(o *fleet.Object) {
 		if asking := o.BoolOrObject("clusters", &f.clusters); asking != nil {
 			f.clusters = true
 			f.options.Deadline = asking.Timeout("deadline", 0)
@@ -76,7 +75,7 @@ func decodeFeedback(value types.Dynamic, diagnostics *diag.Diagnostics) (f feedb
 	return f
 }
 
-func decodeStatuses(o *attributes.Object) *statusFeedback {
+func decodeStatuses(o *fleet.Object) *statusFeedback {
 	f := &statusFeedback{
 		context:  o.Text("context"),
 		commits:  o.Int("commits", defaultStatusCommits, 1, maxStatusCommits),
@@ -91,7 +90,7 @@ func decodeStatuses(o *attributes.Object) *statusFeedback {
 	return f
 }
 
-func decodeReport(o *attributes.Object) compliance.Report {
+func decodeReport(o *fleet.Object) compliance.Report {
 	report := compliance.Report{Cluster: o.Required("cluster"), Said: observe.Said{
 		Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
 		Since: o.Time("since").UTC().Truncate(time.Second),
@@ -158,7 +157,7 @@ func checkReports(reports []compliance.Report, clusters map[string]compliance.Cl
 
 // decodeWait reads the attribute wait, strictly; nil where it is not given.
 func decodeWait(value types.Dynamic, diagnostics *diag.Diagnostics) (goal *compliance.Goal) {
-	tfvalue.ReadStrictly("wait", value, diagnostics, func(o *attributes.Object) {
+	tfvalue.ReadStrictly("wait", value, diagnostics, func(o *fleet.Object) {
 		goal = &compliance.Goal{ReadyPercent: o.Int("ready_percent", 100, 1, 100), Timeout: o.Timeout("timeout", 15*time.Minute)}
 	})
 	return goal

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/audit"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/health"
@@ -133,7 +132,7 @@ func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 // decodeBounds reads the bounds of the health score.
 func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bounds {
 	bounds := health.DefaultBounds()
-	tfvalue.ReadStrictly("health", value, diagnostics, func(o *attributes.Object) {
+	tfvalue.ReadStrictly("health", value, diagnostics, func(o *fleet.Object) {
 		bounds.Good, bounds.Poor = o.Int("good", bounds.Good, 0, 100), o.Int("poor", bounds.Poor, 0, 100)
 		good, _ := o.Value("good")
 		poor, _ := o.Value("poor")
@@ -151,7 +150,7 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 	if given != nil && tfvalue.IsItselfKnown(given) && !ok {
 		diagnostics.AddAttributeError(path.Root("promotions"), "Invalid promotions", "This must be a map of promotions, by a name for each of them.")
 	}
-	reader := &attributes.Reader{}
+	reader := &fleet.Reader{}
 	var promotions []report.Promotion
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		object := reader.Object((*fleet.Path)(nil).Key(name), entries[name])
@@ -176,7 +175,7 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 }
 
 // promotedText is a value of any type as a text: as JSON where it is not a text.
-func promotedText(o *attributes.Object, name string) string {
+func promotedText(o *fleet.Object, name string) string {
 	value, _ := o.Value(name)
 	if value == nil || !fleet.IsKnown(value) {
 		return ""

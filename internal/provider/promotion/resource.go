@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/stateonly"
@@ -206,11 +205,11 @@ func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnosti
 	p.Held, p.NeedsApproval = m.Hold.ValueBool(), m.Approval.ValueBool()
 	if text := m.Soak.ValueString(); text != "" {
 		var problem string
-		if p.Soak, problem = attributes.Duration(text, gate.MaxDuration); problem != "" {
+		if p.Soak, problem = fleet.ParseDuration(text, gate.MaxDuration); problem != "" {
 			report("soak", "%s", problem)
 		}
 	}
-	reader := &attributes.Reader{}
+	reader := &fleet.Reader{}
 	p.Windows = gate.DecodeWindows(reader, nil, tfvalue.Plain(m.Windows))
 	tfvalue.AddFindings(diagnostics, path.Root("windows"), "Invalid promotion", tfvalue.Inner(reader.Findings))
 	known = known && !reader.Unknown

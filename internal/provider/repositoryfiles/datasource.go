@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
@@ -106,7 +106,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
 			*list.texts = append(*list.texts, text)
 		}
 	}
-	tfvalue.ReadStrictly("limits", m.Limits, diagnostics, func(o *attributes.Object) {
+	tfvalue.ReadStrictly("limits", m.Limits, diagnostics, func(o *fleet.Object) {
 		query.Limits.Files = o.Int("files", query.Limits.Files, 1, source.MaxLimits.Files)
 		query.Limits.Bytes = o.Int("bytes", query.Limits.Bytes, 1, source.MaxLimits.Bytes)
 	})

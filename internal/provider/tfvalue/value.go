@@ -17,7 +17,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
 )
@@ -146,12 +145,12 @@ func Texts(texts []string) basetypes.ListValue {
 
 // ReadStrictly reads an attribute that is an object whose type Terraform does not check. read is called where
 // there is one.
-func ReadStrictly(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*attributes.Object)) {
+func ReadStrictly(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*fleet.Object)) {
 	given := Plain(value)
 	if given == nil {
 		return
 	}
-	reader := &attributes.Reader{}
+	reader := &fleet.Reader{}
 	if object := reader.Object(nil, given); object != nil {
 		read(object)
 		object.Finish()

@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
@@ -55,7 +55,7 @@ func ReadAttribute() datasource.Attribute {
 
 func decodeTimeoutsOf(operations []string, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
 	t := maps.Clone(Default)
-	tfvalue.ReadStrictly("timeouts", value, diagnostics, func(o *attributes.Object) {
+	tfvalue.ReadStrictly("timeouts", value, diagnostics, func(o *fleet.Object) {
 		for _, operation := range operations {
 			t[operation] = o.Timeout(operation, t[operation])
 		}

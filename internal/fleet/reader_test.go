@@ -1,4 +1,4 @@
-package attributes_test
+package fleet_test
 
 import (
 	"encoding/json"
@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/attributes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 )
 
 // read reads an object with an attribute of each kind.
-func read(value any) (*attributes.Reader, map[string]any) {
-	r := &attributes.Reader{}
+func readEach(value any) (*fleet.Reader, map[string]any) {
+	r := &fleet.Reader{}
 	o := r.Object(nil, value)
 	if o == nil {
 		return r, nil
@@ -28,7 +27,7 @@ func read(value any) (*attributes.Reader, map[string]any) {
 
 func TestReaderReadsEachKind(t *testing.T) {
 	t.Parallel()
-	r, got := read(map[string]any{
+	r, got := readEach(map[string]any{
 		"text": "x", "bool": true, "int": json.Number("3"), "duration": "1m", "time": "2026-01-01T00:00:00Z", "texts": []any{"a"},
 		"one_of": "b", "list": []any{map[string]any{}}, "selector": map[string]any{},
 	})
@@ -38,14 +37,14 @@ func TestReaderReadsEachKind(t *testing.T) {
 	if got["text"] != "x" || got["bool"] != true || got["int"] != 3 || got["duration"] != time.Minute || got["one_of"] != "b" || got["list"] != 1 || got["selector"] != true {
 		t.Error(got)
 	}
-	if r, got = read(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" {
+	if r, got = readEach(map[string]any{"text": nil}); len(r.Findings) > 0 || got["int"] != 7 || got["one_of"] != "a" {
 		t.Error(r.Findings, got)
 	}
 }
 
 func TestReaderFindsAllThatIsWrong(t *testing.T) {
 	t.Parallel()
-	r, _ := read(map[string]any{
+	r, _ := readEach(map[string]any{
 		"text": true, "bool": "yes", "int": json.Number("11"), "duration": "2h", "time": "noon", "texts": []any{json.Number("1")},
 		"one_of": "c", "list": []any{"x"}, "selector": map[string]any{"match": "x"}, "txt": "x",
 	})
@@ -59,7 +58,7 @@ func TestReaderFindsAllThatIsWrong(t *testing.T) {
 			t.Errorf("%q is not among\n%s", want, r.Findings.Error())
 		}
 	}
-	if r, _ := read("x"); len(r.Findings) != 1 {
+	if r, _ := readEach("x"); len(r.Findings) != 1 {
 		t.Error(r.Findings)
 	}
 }
@@ -67,12 +66,12 @@ func TestReaderFindsAllThatIsWrong(t *testing.T) {
 func TestWhatIsNotKnownYetIsNoFinding(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"text", "bool", "int", "duration", "time", "texts", "one_of", "list", "selector"} {
-		r, _ := read(map[string]any{name: fleet.Unknown{}})
+		r, _ := readEach(map[string]any{name: fleet.Unknown{}})
 		if len(r.Findings) > 0 || !r.Unknown {
 			t.Errorf("%s: %v, %q", name, r.Unknown, r.Findings)
 		}
 	}
-	r := &attributes.Reader{}
+	r := &fleet.Reader{}
 	if o := r.Object(nil, fleet.Unknown{}); o != nil || !r.Unknown {
 		t.Error("an unknown object is read")
 	}

@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// name reads the attribute "name" and checks it.
+func (o *Object) name(check func(string) string) string {
+	name := o.required("name")
+	if isSet(name) {
+		if problem := check(name); problem != "" {
+			o.Report("name", "%q %s", name, problem)
+		}
+	}
+	return name
+}
+
+// maxLabelName is the longest DNS label, and the longest value of a Kubernetes label.
+const maxLabelName = 63
+
+// CheckLabelName says what is wrong with a name that must be a DNS label, or "".
+func CheckLabelName(name string) string {
+	if isPlain(name) && isLower(name) && !strings.Contains(name, ".") {
+		return ""
+	}
+	if len(validation.IsDNS1123Label(name)) == 0 {
+		return ""
+	}
+	return `is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`
+}
+
+// CheckSubdomainName says what is wrong with a name that must be a DNS subdomain, or "".
+func CheckSubdomainName(name string) string {
+	if isPlain(name) && isLower(name) && !strings.Contains(name, ".") {
+		return ""
+	}
+	if len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return ""
+	}
+	return `is not a DNS subdomain: lower case letters, digits, "-" and ".", starting and ending with a letter or digit, at most 253 characters`
+}
+
+// labels reads and checks Kubernetes labels.
+func (o *Object) labels(attribute string) Labels {
+	labels := Labels(o.textMap(attribute))
+	if arePlain(labels) {
+		return labels
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if o.reader.full() {
+			break // the message about one label may take kilobytes
+		}
+		path := o.path.Attribute(attribute).Key(key)
+		if problem := CheckLabelKey(key); problem != "" {
+			o.reader.Report(path, "%s", problem)
+		}
+		if labels[key] != unknownText {
+			if problem := CheckLabelValue(labels[key]); problem != "" {
+				o.reader.Report(path, "%s", problem)
+			}
+		}
+	}
+	return labels
+}
+
+// isLower says whether a text has neither upper case letters nor "_".
+func isLower(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; 'A' <= c && c <= 'Z' || c == '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// arePlain says whether labels are certainly valid, without the regular expressions of Kubernetes. Most are.
+func arePlain(labels map[string]string) bool {
+	for key, value := range labels {
+		if !isPlain(key) || value != "" && !isPlain(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlain says whether a text is valid as the value of a label, and as a key without a prefix.
+func isPlain(text string) bool {
+	if text == "" || len(text) > maxLabelName {
+		return false
+	}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+		case c == '-' || c == '_' || c == '.':
+			if i == 0 || i == len(text)-1 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// CheckLabelKey says what is wrong with the key of a label, or "".
+func CheckLabelKey(key string) string {
+	if isPlain(key) {
+		return ""
+	}
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		return fmt.Sprintf("%q is not the key of a label: %s", key, problems[0])
+	}
+	return ""
+}
+
+// CheckLabelValue says what is wrong with the value of a label, or "".
+func CheckLabelValue(value string) string {
+	if value == "" || isPlain(value) {
+		return ""
+	}
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return fmt.Sprintf("%q is not the value of a label: %s", value, problems[0])
+	}
+	return ""
+}

@@ -1,0 +1,453 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Reader reads objects of a configuration strictly: what is misspelt, or of another type, is a finding at its path, and
+// all findings come at once. Values that Terraform does not know yet are passed over, and noted. The zero value is ready.
+type Reader struct {
+	Findings Findings
+	// Unknown says that something that was asked for is not known yet.
+	Unknown bool
+
+	more int // findings beyond those
+	// allEnvironments are the names of all environments; nil where the input does not have them.
+	allEnvironments []string
+}
+
+// maxFindings bounds the findings about one input.
+const maxFindings = 1000
+
+func (r *Reader) full() bool { return len(r.Findings) >= maxFindings }
+
+// Report adds a finding.
+func (r *Reader) Report(path *Path, format string, arguments ...any) {
+	if r.full() {
+		r.more++
+		return
+	}
+	r.Findings = append(r.Findings, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
+}
+
+// Object begins to read an object. It returns nil for a value that is not known, or no object, which is a finding.
+func (r *Reader) Object(path *Path, value any) *Object {
+	o, isUnknown := r.object(path, value)
+	r.Unknown = r.Unknown || isUnknown
+	return o
+}
+
+// object is Object for readers to which an unknown object makes only some of their input unknown.
+func (r *Reader) object(path *Path, value any) (o *Object, isUnknown bool) {
+	switch value := value.(type) {
+	case Unknown:
+		return nil, true
+	case map[string]any:
+		return &Object{reader: r, path: path, fields: value, read: make([]string, 0, usualAttributes)}, false
+	}
+	r.Report(path, "must be an object, not %s", kindOf(value))
+	return nil, false
+}
+
+// List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
+func (r *Reader) List(path *Path, value any) []*Object {
+	root := &Object{reader: r}
+	return root.children(path, root.listOf(path, value, "a list of objects"))
+}
+
+// Object reads the attributes of one object. In all its methods null is the same as an absent attribute. An unknown
+// attribute makes the object unknown, and all that it is part of.
+type Object struct {
+	reader  *Reader
+	parent  *Object // that it is part of; nil where only this object becomes unknown
+	path    *Path
+	fields  map[string]any
+	unknown bool
+	read    []string // the attributes that were read: all that the object may have
+	// written are the names of attributes in the input, where they differ.
+	written map[string]string
+}
+
+// usualAttributes is about how many attributes an object may have.
+const usualAttributes = 12
+
+// unknownText stands for a string that is not known yet while a fleet is being decoded. It is never returned, and no
+// input can have it: [Object.scalar] refuses texts with its first character.
+const unknownText = "\x00unknown"
+
+// isSet says whether a text is not empty and known.
+func isSet(text string) bool {
+	return text != "" && text != unknownText
+}
+
+func (o *Object) noteUnknown() {
+	o.reader.Unknown = true
+	for ; o != nil; o = o.parent {
+		o.unknown = true
+	}
+}
+
+// Path is the path of the object.
+func (o *Object) Path() *Path { return o.path }
+
+// At is the path of an attribute.
+func (o *Object) At(name string) *Path {
+	if written, ok := o.written[name]; ok {
+		name = written
+	}
+	return o.path.Attribute(name)
+}
+
+// Report adds a finding at an attribute.
+func (o *Object) Report(name, format string, arguments ...any) {
+	o.reader.Report(o.At(name), format, arguments...)
+}
+
+// Value returns an attribute as it is, for readers of its own, and its path.
+func (o *Object) Value(name string) (any, *Path) {
+	o.read = append(o.read, name)
+	return o.fields[name], o.At(name)
+}
+
+// Has says whether an attribute is set.
+func (o *Object) Has(name string) bool {
+	value, _ := o.Value(name)
+	return value != nil
+}
+
+// Known says whether an attribute is set, and known.
+func (o *Object) Known(name string) bool { return o.value(name) != nil }
+
+// value returns an attribute that is known, else nil.
+func (o *Object) value(name string) any {
+	value, _ := o.Value(name)
+	if value == (Unknown{}) {
+		o.noteUnknown()
+		return nil
+	}
+	return value
+}
+
+// Finish reports attributes that were not read, except those that Flotilla's own resources compute.
+func (o *Object) Finish(computed ...string) {
+	for _, name := range slices.Sorted(maps.Keys(o.fields)) {
+		if !slices.Contains(o.read, name) && !slices.Contains(computed, name) {
+			o.Report(name, "unknown attribute%s", DidYouMean(name, o.read))
+		}
+	}
+}
+
+// require reports an attribute that is not set.
+func (o *Object) require(name, message string) {
+	if !o.Has(name) {
+		o.Report(name, "%s", message)
+	}
+}
+
+func kindOf(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a bool"
+	case string:
+		if strings.Contains(value, "\x00") {
+			return "a string that holds a NUL character"
+		}
+		return "a string"
+	case json.Number:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "an unknown value"
+}
+
+// scalar returns the text of a value, and what is wrong with it, or "". The value must be a text: HCL and YAML would
+// make 1.1 of a version 1.10.
+func (o *Object) scalar(value any) (text, problem string) {
+	switch value := value.(type) {
+	case nil:
+		return "", ""
+	case Unknown:
+		o.noteUnknown()
+		return unknownText, ""
+	case string:
+		if !strings.Contains(value, "\x00") {
+			return value, ""
+		}
+	}
+	return "", "must be a string, not " + kindAndHint(value)
+}
+
+// kindAndHint is the kind of a value that should be a string, and how to write it as one.
+func kindAndHint(value any) string {
+	switch value.(type) {
+	case json.Number:
+		return kindOf(value) + `: put it in quotes, since 1.10 would become 1.1; where it is a variable, write tostring(...), since "${...}" of a number is a number`
+	case bool:
+		return kindOf(value) + `: put it in quotes; where it is a variable, write tostring(...)`
+	}
+	return kindOf(value)
+}
+
+// Text returns "" for an absent or unknown attribute.
+func (o *Object) Text(name string) string { return knownText(o.text(name)) }
+
+func knownText(text string) string {
+	if text == unknownText {
+		return ""
+	}
+	return text
+}
+
+// text is Text with [unknownText] for an unknown attribute.
+func (o *Object) text(name string) string {
+	value, _ := o.Value(name)
+	text, problem := o.scalar(value)
+	if problem != "" {
+		o.Report(name, "%s", problem)
+	}
+	return text
+}
+
+// Required is Text for an attribute that must be set.
+func (o *Object) Required(name string) string { return knownText(o.required(name)) }
+
+func (o *Object) required(name string) string {
+	text := o.text(name)
+	if given := o.fields[name]; given == nil || given == "" {
+		o.Report(name, "is required")
+	}
+	return text
+}
+
+// checked is Text, with [unknownText] for an unknown attribute, for one of which check says what is wrong with it, or "".
+func (o *Object) checked(name string, check func(string) string) string {
+	text := o.text(name)
+	if isSet(text) {
+		if problem := check(text); problem != "" {
+			o.Report(name, "%q %s", text, problem)
+		}
+	}
+	return text
+}
+
+// OneOf reads a text that must be one of some. It returns the default for one that is absent, unknown or wrong.
+func (o *Object) OneOf(name, byDefault string, allowed ...string) string {
+	if text := o.oneOf(name, byDefault, allowed...); slices.Contains(allowed, text) {
+		return text
+	}
+	return byDefault
+}
+
+func (o *Object) oneOf(name, byDefault string, allowed ...string) string {
+	text := o.text(name)
+	switch {
+	case text == "":
+		return byDefault
+	case text != unknownText && !slices.Contains(allowed, text):
+		o.Report(name, "must be one of %s, not %q%s", strings.Join(allowed, ", "), text, DidYouMean(text, allowed))
+	}
+	return text
+}
+
+// Bool returns false for an absent or unknown attribute.
+func (o *Object) Bool(name string) bool {
+	switch value := o.value(name).(type) {
+	case nil:
+	case bool:
+		return value
+	default:
+		o.Report(name, "must be true or false, not %s", kindOf(value))
+	}
+	return false
+}
+
+// BoolOrObject reads true or false into is, or returns an object.
+func (o *Object) BoolOrObject(name string, is *bool) *Object {
+	switch value := o.value(name).(type) {
+	case nil:
+	case bool:
+		*is = value
+	case map[string]any:
+		return o.child(o.At(name), value)
+	default:
+		o.Report(name, "must be true, false or an object, not %s", kindOf(value))
+	}
+	return nil
+}
+
+// Int reads a whole number of a range. It returns the default for one that is absent, unknown or wrong.
+func (o *Object) Int(name string, byDefault, least, most int) int {
+	switch value := o.value(name).(type) {
+	case nil:
+	case json.Number:
+		canonical, err := CanonicalNumber(value)
+		whole, notWhole := strconv.Atoi(string(canonical))
+		if err == nil && notWhole == nil && whole >= least && whole <= most {
+			return whole
+		}
+		o.Report(name, "must be a whole number from %d to %d, not %s", least, most, value)
+	default:
+		o.Report(name, "must be a whole number, not %s", kindOf(value))
+	}
+	return byDefault
+}
+
+// number returns "" for 0, and for an absent, unknown or wrong number.
+func (o *Object) number(name string) json.Number {
+	switch value := o.value(name).(type) {
+	case nil:
+	case json.Number:
+		number, err := CanonicalNumber(value)
+		if err != nil {
+			o.Report(name, "%s", err)
+		} else if number != "0" {
+			return number
+		}
+	default:
+		o.Report(name, "must be a number, not %s", kindOf(value))
+	}
+	return ""
+}
+
+// listOf returns the elements of a list; nil for one that is absent, unknown or something else.
+func (o *Object) listOf(path *Path, value any, what string) []any {
+	switch value := value.(type) {
+	case nil:
+	case Unknown:
+		o.noteUnknown()
+	case []any:
+		return value
+	default:
+		o.reader.Report(path, "must be %s, not %s", what, kindOf(value))
+	}
+	return nil
+}
+
+// Texts reads a list of strings: nil where it is absent, and without those that are unknown or wrong.
+func (o *Object) Texts(name string) []string {
+	texts := o.textList(name, true)
+	if texts == nil && o.fields[name] != nil {
+		return []string{}
+	}
+	return slices.DeleteFunc(texts, func(text string) bool { return text == unknownText })
+}
+
+// texts reads a list of strings that are not empty; nil where it has none.
+func (o *Object) texts(name string) []string { return o.textList(name, false) }
+
+func (o *Object) textList(name string, mayBeEmpty bool) []string {
+	value, path := o.Value(name)
+	var texts []string
+	for i, element := range o.listOf(path, value, "a list of strings") {
+		text, problem := o.scalar(element)
+		if problem == "" && (element == nil || element == "" && !mayBeEmpty) {
+			problem = "must be a string, neither null nor empty"
+		}
+		if problem != "" {
+			o.reader.Report(path.Index(i), "%s", problem)
+			continue
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// sortedTexts reads a list of strings whose order has no meaning.
+func (o *Object) sortedTexts(name string) []string {
+	texts := o.texts(name)
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// eachText calls do with each string of a list.
+func (o *Object) eachText(name string, do func(path *Path, text string)) {
+	list, _ := o.fields[name].([]any)
+	for i, element := range list {
+		if text, ok := element.(string); ok {
+			do(o.At(name).Index(i), text)
+		}
+	}
+}
+
+// TextMap reads a map of strings; null elements are left out, and unknown ones are "".
+func (o *Object) TextMap(name string) map[string]string {
+	texts := o.textMap(name)
+	for key, text := range texts {
+		texts[key] = knownText(text)
+	}
+	return texts
+}
+
+// textMap is TextMap with [unknownText] for unknown elements.
+func (o *Object) textMap(name string) map[string]string {
+	switch value := o.value(name).(type) {
+	case nil:
+	case map[string]any:
+		texts := make(map[string]string, len(value))
+		wrong := map[string]string{}
+		for key, element := range value {
+			text, problem := o.scalar(element)
+			if problem != "" {
+				wrong[key] = problem
+			} else if element != nil {
+				texts[key] = text
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(wrong)) {
+			o.reader.Report(o.At(name).Key(key), "%s", wrong[key])
+		}
+		if len(texts) > 0 {
+			return texts
+		}
+	default:
+		o.Report(name, "must be a map of strings, not %s", kindOf(value))
+	}
+	return nil
+}
+
+// Object begins to read an object that is part of this one; nil where there is none that is known.
+func (o *Object) Object(name string) *Object {
+	value, path := o.Value(name)
+	if value == nil {
+		return nil
+	}
+	return o.child(path, value)
+}
+
+func (o *Object) child(path *Path, value any) *Object {
+	inner, isUnknown := o.reader.object(path, value)
+	if isUnknown {
+		o.noteUnknown()
+	}
+	if inner != nil {
+		inner.parent = o
+	}
+	return inner
+}
+
+// List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
+func (o *Object) List(name string) []*Object {
+	value, path := o.Value(name)
+	return o.children(path, o.listOf(path, value, "a list of objects"))
+}
+
+func (o *Object) children(path *Path, list []any) []*Object {
+	var objects []*Object
+	paths := elementPaths(path, list)
+	for i, element := range list {
+		if object := o.child(paths[i], element); object != nil {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}

@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Duration reads a duration as Go writes it, which is not negative and at most so long; 0 where there is none.
+func (o *Object) Duration(name string, most time.Duration) time.Duration {
+	text := o.Text(name)
+	if text == "" {
+		return 0
+	}
+	duration, problem := ParseDuration(text, most)
+	if problem != "" {
+		o.Report(name, "%s", problem)
+	}
+	return duration
+}
+
+// ParseDuration reads a duration, and says what is wrong with it, or "".
+func ParseDuration(text string, most time.Duration) (duration time.Duration, problem string) {
+	duration, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Sprintf("%q is not a duration such as \"90s\", \"30m\" or \"72h\"", text)
+	case duration < 0:
+		return 0, fmt.Sprintf("%q is negative", text)
+	case duration > most:
+		return 0, fmt.Sprintf("%q is longer than %d hours", text, int(most.Hours()))
+	}
+	return duration, ""
+}
+
+// Timeout reads a duration above zero. It returns the default for one that is absent, unknown or wrong.
+func (o *Object) Timeout(name string, byDefault time.Duration) time.Duration {
+	value := o.value(name)
+	if value == nil {
+		return byDefault
+	}
+	text, _ := value.(string)
+	duration, problem := ParseDuration(text, math.MaxInt64)
+	if problem != "" || duration == 0 {
+		o.Report(name, "must be a duration above zero, such as \"90s\", \"20m\" or \"1h30m\"")
+		return byDefault
+	}
+	return duration
+}
+
+// Time reads a moment in RFC 3339; zero where there is none.
+func (o *Object) Time(name string) time.Time {
+	text := o.Text(name)
+	if text == "" {
+		return time.Time{}
+	}
+	moment, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		o.Report(name, "%q is not a time such as \"2026-01-31T18:00:00Z\"", text)
+	}
+	return moment
+}
