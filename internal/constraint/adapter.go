@@ -85,19 +85,20 @@ func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return a.Registry.NewValue(name, fields)
 }
 
-// object is a value of a class. Its fields are set when it is created or, where makeField is set, when they are read.
+// object is a value of a class.
 type object struct {
-	class     *class
-	kind      *types.Type
-	fields    []ref.Val
-	makeField func(index int) ref.Val // of fields that are nil
+	class   *class
+	kind    *types.Type
+	adapter *adapter
+	subject any
+	fields  []ref.Val // made once; nil where they are made when they are read
 }
 
 func (o *object) field(index int) ref.Val {
-	if value := o.fields[index]; value != nil {
-		return value
+	if o.fields != nil {
+		return o.fields[index]
 	}
-	return o.makeField(index)
+	return o.adapter.NativeToValue(o.class.fields[index].of(o.subject))
 }
 
 // isSet is false for an empty field, and true for one that is not known.
@@ -150,7 +151,7 @@ func (o *object) Equal(other ref.Val) ref.Val {
 	if o == same {
 		return types.True
 	}
-	for i := range o.fields {
+	for i := range o.class.fields {
 		if equal := types.Equal(o.field(i), same.field(i)); equal != types.True {
 			return equal
 		}

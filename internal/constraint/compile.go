@@ -100,7 +100,7 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 		}
 		return nil
 	}
-	if made := l.createdObject(ast); made != "" {
+	if made := createdObject(ast); made != "" {
 		report("objects of type %s cannot be made in an expression", made)
 		return nil
 	}

@@ -10,12 +10,12 @@ import (
 
 // refer notes which variables an expression uses, and which data it needs of them.
 func (l *language) refer(r *rule, e *expression) {
-	walker := &walker{found: func(expr ast.Expr, local map[string]bool) {
+	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
 		switch expr.Kind() {
 		case ast.IdentKind:
-			name := strings.TrimPrefix(expr.AsIdent(), ".")
-			if local[name] && name == expr.AsIdent() {
-				return
+			name, isGlobal := strings.CutPrefix(expr.AsIdent(), ".")
+			if !isGlobal && isLocal(expr) {
+				continue
 			}
 			for _, variable := range l.vocabulary.variables {
 				if variable.name == name {
@@ -31,8 +31,7 @@ func (l *language) refer(r *rule, e *expression) {
 				r.needs.Config = true
 			}
 		}
-	}}
-	walker.walk(e.ast.NativeRep().Expr(), nil)
+	}
 	r.needs.Config = r.needs.Config || r.names["config"]
 	r.needs.Objects = r.needs.Objects || r.names["object"]
 }
@@ -41,63 +40,33 @@ func isOf(kind *types.Type, c *class) bool {
 	return kind != nil && kind.Kind() == types.StructKind && kind.TypeName() == c.name
 }
 
-// createdObject is the name of a type of which the expression creates an object; "" where it creates none.
-func (l *language) createdObject(compiled *cel.Ast) string {
-	made := ""
-	walker := &walker{found: func(expr ast.Expr, _ map[string]bool) {
-		if expr.Kind() == ast.StructKind && made == "" {
-			made = expr.AsStruct().TypeName()
+// isLocal says whether a name is that of a variable of a comprehension around it.
+func isLocal(expr ast.NavigableExpr) bool {
+	name := expr.AsIdent()
+	for around, inside := expr.Parent(); inside; around, inside = around.Parent() {
+		if around.Kind() == ast.ComprehensionKind {
+			c := around.AsComprehension()
+			switch expr.ID() {
+			case c.IterRange().ID(), c.AccuInit().ID():
+			case c.Result().ID():
+				if name == c.AccuVar() {
+					return true
+				}
+			default:
+				if name == c.AccuVar() || name == c.IterVar() || name == c.IterVar2() {
+					return true
+				}
+			}
 		}
-	}}
-	walker.walk(compiled.NativeRep().Expr(), nil)
-	return made
-}
-
-// walker goes through an expression, and knows which names are variables of a comprehension.
-type walker struct {
-	found func(expr ast.Expr, local map[string]bool)
-}
-
-func (w *walker) walk(expr ast.Expr, local map[string]bool) {
-	w.found(expr, local)
-	switch expr.Kind() {
-	case ast.CallKind:
-		call := expr.AsCall()
-		if call.IsMemberFunction() {
-			w.walk(call.Target(), local)
-		}
-		for _, argument := range call.Args() {
-			w.walk(argument, local)
-		}
-	case ast.SelectKind:
-		w.walk(expr.AsSelect().Operand(), local)
-	case ast.ListKind:
-		for _, element := range expr.AsList().Elements() {
-			w.walk(element, local)
-		}
-	case ast.MapKind:
-		for _, entry := range expr.AsMap().Entries() {
-			w.walk(entry.AsMapEntry().Key(), local)
-			w.walk(entry.AsMapEntry().Value(), local)
-		}
-	case ast.StructKind:
-		for _, entry := range expr.AsStruct().Fields() {
-			w.walk(entry.AsStructField().Value(), local)
-		}
-	case ast.ComprehensionKind:
-		c := expr.AsComprehension()
-		w.walk(c.IterRange(), local)
-		w.walk(c.AccuInit(), local)
-		inner := map[string]bool{c.AccuVar(): true, c.IterVar(): true}
-		if c.HasIterVar2() {
-			inner[c.IterVar2()] = true
-		}
-		result := map[string]bool{c.AccuVar(): true}
-		for name := range local {
-			inner[name], result[name] = true, true
-		}
-		w.walk(c.LoopCondition(), inner)
-		w.walk(c.LoopStep(), inner)
-		w.walk(c.Result(), result)
+		expr = around
 	}
+	return false
+}
+
+// createdObject is the name of a type of which the expression creates an object; "" where it creates none.
+func createdObject(compiled *cel.Ast) string {
+	for _, expr := range ast.MatchDescendants(ast.NavigateAST(compiled.NativeRep()), ast.KindMatcher(ast.StructKind)) {
+		return expr.AsStruct().TypeName()
+	}
+	return ""
 }

@@ -1,7 +1,6 @@
 package constraint
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -39,31 +38,42 @@ func newValues(l *language, subjects Subjects) *values {
 	for i, target := range scheduled.Targets {
 		targets[target] = int32(i)
 	}
-	targetNames, hostValues := make([][]string, len(scheduled.Hosts)), make([][]ref.Val, len(scheduled.Targets))
-	v.hosts = make([]ref.Val, len(scheduled.Hosts))
+	v.hostOf, v.targetOf = make([]int32, len(scheduled.Assignments)), make([]int32, len(scheduled.Assignments))
+	targetNames := make([][]string, len(scheduled.Hosts))
+	for i, assignment := range scheduled.Assignments {
+		host := hosts[assignment.Host]
+		v.hostOf[i], v.targetOf[i] = host, targets[assignment.Target]
+		targetNames[host] = append(targetNames[host], assignment.Target.Name)
+	}
 	clusters := map[string][]string{}
 	for _, host := range scheduled.Hosts {
 		if host.Cluster != nil {
 			clusters[host.ClusterType.Name] = append(clusters[host.ClusterType.Name], host.Cluster.Name)
 		}
 	}
+	v.hosts = make([]ref.Val, len(scheduled.Hosts))
 	for i, host := range scheduled.Hosts {
-		v.hosts[i] = v.host(host, clusters[host.ClusterType.Name])
+		names := clusters[host.ClusterType.Name]
+		if host.Cluster != nil {
+			names = []string{host.Cluster.Name}
+		}
+		v.hosts[i] = v.object(v.vocabulary.host, hostSubject{host, objects(v, v.vocabulary.taint, host.Taints), names, targetNames[i]})
 	}
-	v.hostOf, v.targetOf = make([]int32, len(scheduled.Assignments)), make([]int32, len(scheduled.Assignments))
-	for i, assignment := range scheduled.Assignments {
-		host, target := hosts[assignment.Host], targets[assignment.Target]
-		v.hostOf[i], v.targetOf[i] = host, target
-		targetNames[host] = append(targetNames[host], assignment.Target.Name)
-		hostValues[target] = append(hostValues[target], v.hosts[host])
-	}
-	for i, names := range targetNames {
-		v.hosts[i].(*object).fields[hostTargets] = v.list(names)
+	hostValues := make([][]ref.Val, len(scheduled.Targets))
+	for i := range scheduled.Assignments {
+		target := v.targetOf[i]
+		hostValues[target] = append(hostValues[target], v.hosts[v.hostOf[i]])
 	}
 	v.targets = make([]ref.Val, len(scheduled.Targets))
 	ofWorkspace := map[string][]string{}
 	for i, target := range scheduled.Targets {
-		v.targets[i] = v.target(target, hostValues[i])
+		subject := targetSubject{Target: target, hosts: hostValues[i]}
+		if target.Target.ManifestsPending {
+			subject.manifests = subject.pending()
+		} else {
+			subject.manifests = v.object(v.vocabulary.manifests, &target.Target.Manifests)
+		}
+		v.targets[i] = v.object(v.vocabulary.target, subject)
 		ofWorkspace[target.Workload.Workspace] = append(ofWorkspace[target.Workload.Workspace], target.Name)
 	}
 	byName := map[string]ref.Val{}
@@ -83,110 +93,27 @@ func newValues(l *language, subjects Subjects) *values {
 	return v
 }
 
-func (v *values) object(c *class) *object {
-	return &object{class: c, kind: v.kinds[c.name], fields: make([]ref.Val, len(c.fields))}
-}
-
-func (v *values) list(list []string) ref.Val { return types.NewStringList(v.adapter, list) }
-
-func (v *values) labels(labels map[string]string) ref.Val {
-	return types.NewStringStringMap(v.adapter, labels)
-}
-
-func (v *values) free(values map[string]any) ref.Val {
-	return types.NewStringInterfaceMap(v.adapter, values)
-}
-
-func (v *values) host(host *schedule.Host, ofType []string) ref.Val {
-	o := v.object(v.vocabulary.host)
-	cluster, clusters := "", ofType
-	if host.Cluster != nil {
-		cluster, clusters = host.Cluster.Name, []string{host.Cluster.Name}
+// object creates an object with all of its fields.
+func (v *values) object(c *class, subject any) ref.Val {
+	o := &object{class: c, kind: v.kinds[c.name], adapter: v.adapter, subject: subject}
+	fields := make([]ref.Val, len(c.fields))
+	for i := range fields {
+		fields[i] = o.field(i)
 	}
-	taints := make([]ref.Val, len(host.Taints))
-	for i, taint := range host.Taints {
-		t := v.object(v.vocabulary.taint)
-		t.fields[taintKey], t.fields[taintValue], t.fields[taintEffect] = types.String(taint.Key), types.String(taint.Value), types.String(taint.Effect)
-		taints[i] = t
-	}
-	o.fields[hostName] = types.String(host.Name)
-	o.fields[hostClusterType] = types.String(host.ClusterType.Name)
-	o.fields[hostCluster] = types.String(cluster)
-	o.fields[hostLabels] = v.labels(host.Labels)
-	o.fields[hostTaints] = types.NewRefValList(v.adapter, taints)
-	o.fields[hostReconciler] = types.String(host.ClusterType.Reconciler)
-	o.fields[hostNamespaceService] = types.String(host.ClusterType.NamespaceService)
-	o.fields[hostConfigType] = types.String(host.ClusterType.ConfigType)
-	o.fields[hostParameters] = v.free(host.ClusterType.Parameters)
-	o.fields[hostClusters] = v.list(clusters)
+	o.fields = fields
 	return o
 }
 
-func (v *values) target(target *schedule.Target, hosts []ref.Val) ref.Val {
-	o := v.object(v.vocabulary.target)
-	configAs := []string(target.Target.Manifests.ConfigAs)
-	if len(configAs) == 0 {
-		configAs = []string{"configmap"}
+func objects[T any](v *values, c *class, subjects []T) []ref.Val {
+	all := make([]ref.Val, len(subjects))
+	for i := range subjects {
+		all[i] = v.object(c, &subjects[i])
 	}
-	o.fields[targetName] = types.String(target.Name)
-	o.fields[targetShortName] = types.String(target.Target.Name)
-	o.fields[targetWorkload] = types.String(target.Workload.Name)
-	o.fields[targetWorkspace] = types.String(target.Workload.Workspace)
-	o.fields[targetLabels] = v.labels(target.Labels)
-	o.fields[targetNamespace] = types.String(target.Target.Namespace)
-	o.fields[targetConfigAs] = v.list(configAs)
-	o.fields[targetRequires] = v.list(target.Workload.Requires)
-	o.fields[targetManifests] = v.manifests(target)
-	o.fields[targetHosts] = types.NewRefValList(v.adapter, hosts)
-	if target.Target.ManifestsPending {
-		o.fields[targetConfigAs] = o.fields[targetManifests]
-	}
-	return o
-}
-
-func (v *values) manifests(target *schedule.Target) ref.Val {
-	if target.Target.ManifestsPending {
-		return unknown(fmt.Sprintf("the manifests of deployment target %q", target.Name))
-	}
-	m := &target.Target.Manifests
-	o := v.object(v.vocabulary.manifests)
-	for field, text := range map[int]string{
-		manifestsStorage: m.Storage, manifestsRepo: m.Repo, manifestsBranch: m.Branch, manifestsTag: m.Tag, manifestsCommit: m.Commit,
-		manifestsPath: m.Path, manifestsChart: m.Chart, manifestsVersion: m.Version, manifestsType: m.Type,
-	} {
-		o.fields[field] = types.String(text)
-	}
-	o.fields[manifestsParameters] = v.free(m.Parameters)
-	return o
+	return all
 }
 
 func (v *values) workspace(workspace *fleet.Workspace, targets []string) ref.Val {
-	o := v.object(v.vocabulary.workspace)
-	limits := make([]ref.Val, len(workspace.LimitRange))
-	for i := range workspace.LimitRange {
-		limit := &workspace.LimitRange[i]
-		l := v.object(v.vocabulary.limit)
-		l.fields[limitType] = types.String(limit.Type)
-		l.fields[limitDefault], l.fields[limitDefaultRequest] = v.labels(limit.Default), v.labels(limit.DefaultRequest)
-		l.fields[limitMax], l.fields[limitMin] = v.labels(limit.Max), v.labels(limit.Min)
-		l.fields[limitMaxRatio] = v.labels(limit.MaxLimitRequestRatio)
-		limits[i] = l
-	}
-	project := ""
-	if workspace.ArgocdProject != nil {
-		project = workspace.ArgocdProject.Name
-	}
-	o.fields[workspaceName] = types.String(workspace.Name)
-	o.fields[workspaceLabels] = v.labels(workspace.Labels)
-	o.fields[workspaceContributorGroups] = v.list(workspace.ContributorGroups)
-	o.fields[workspaceReaderGroups] = v.list(workspace.ReaderGroups)
-	o.fields[workspaceResourceQuota] = v.labels(workspace.ResourceQuota)
-	o.fields[workspaceLimitRange] = types.NewRefValList(v.adapter, limits)
-	o.fields[workspaceNetworkPolicy] = types.String(cmp.Or(workspace.NetworkPolicy, "none"))
-	o.fields[workspaceServiceAccount] = types.String(workspace.ServiceAccount)
-	o.fields[workspaceArgocdProject] = types.String(project)
-	o.fields[workspaceTargets] = v.list(targets)
-	return o
+	return v.object(v.vocabulary.workspace, workspaceSubject{workspace, objects(v, v.vocabulary.limit, workspace.LimitRange), targets})
 }
 
 // snapshot of an assignment; nil where no values are at hand.
@@ -220,36 +147,10 @@ func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 	return unknown(strings.Join(waits, ", "))
 }
 
-// assignment creates the object of an assignment. Its fields are set when they are read.
+// assignment creates the object of an assignment. Its fields are made when they are read.
 func (v *values) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
-	o := v.object(v.vocabulary.assignment)
-	o.makeField = func(field int) ref.Val {
-		switch field {
-		case assignmentKey:
-			return types.String(assignment.Key())
-		case assignmentHost:
-			return types.String(assignment.Host.Name)
-		case assignmentDeploymentTarget:
-			return types.String(assignment.Target.Name)
-		case assignmentNamespace:
-			return types.String(assignment.Namespace)
-		case assignmentPolicies:
-			return v.list(assignment.Policies)
-		case assignmentRequires:
-			return v.list(assignment.Requires)
-		case assignmentConfigContainers:
-			if snapshot == nil {
-				return unknown("configuration values")
-			}
-			return v.list(snapshot.Containers())
-		default:
-			if snapshot == nil || !snapshot.Known {
-				return v.unknownConfig(snapshot)
-			}
-			return types.String(snapshot.Version)
-		}
-	}
-	return o
+	c := v.vocabulary.assignment
+	return &object{class: c, kind: v.kinds[c.name], adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
 }
 
 // variables are the variables of one evaluation. They are used again for the next one.
