@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
@@ -206,7 +207,7 @@ func (c *check) subjectOf(i int) Subject {
 // objects evaluates rules over the objects of an assignment.
 func (c *check) objects(w *worker, i int, runs []*run) {
 	subject := func() Subject { return c.subjectOf(i) }
-	var files []File
+	var files []render.File
 	waits, err := "what is rendered", error(nil)
 	if c.subjects.Files != nil {
 		files, waits, err = c.subjects.Files(i)

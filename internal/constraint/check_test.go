@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
 func TestARuleThatCannotBeEvaluatedHasFailedAndSaysWhy(t *testing.T) {
@@ -214,16 +215,16 @@ func TestASubjectNamesWhatItIs(t *testing.T) {
 func TestFilesThatCannotBeReadOrRenderedFailTheRulesThatLookAtThem(t *testing.T) {
 	t.Parallel()
 	subjects := subjectsOf(computed(t, shop))
-	subjects.Files = func(i int) ([]constraint.File, string, error) {
+	subjects.Files = func(i int) ([]render.File, string, error) {
 		switch i {
 		case 0:
 			return nil, "", errors.New("a template\nis wrong")
 		case 1:
 			return nil, "the GitOps repository", nil
 		case 2:
-			return []constraint.File{{Name: "a.yaml", Content: []byte("kind: Pod\napiVersion: v1\n---\na: [\n")}}, "", nil
+			return []render.File{{Name: "a.yaml", Content: []byte("kind: Pod\napiVersion: v1\n---\na: [\n")}}, "", nil
 		case 3:
-			return []constraint.File{
+			return []render.File{
 				{Name: "list.json", Content: []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},{"apiVersion":"v1","kind":"Service"}]}`)},
 				{Name: "config.env", Content: []byte("A=b")}, {Name: "other.yaml", Content: []byte("a: b\n")}, {Name: "empty.yaml"},
 			}, "", nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
@@ -65,6 +66,7 @@ type (
 		limits  []ref.Val
 		targets []string
 	}
+	// assignmentSubject is read for each rule, so its fields give what needs no adapter.
 	assignmentSubject struct {
 		*schedule.Assignment
 		snapshot *hydrate.Snapshot
@@ -201,12 +203,12 @@ func newVocabulary() *vocabulary {
 		{"targets", texts, "full names of its deployment targets", func(w workspaceSubject) any { return w.targets }},
 	})
 	v.assignment = newClass("Assignment", []field[assignmentSubject]{
-		{"key", cel.StringType, "`<host>/<deployment target>`: its folder", func(a assignmentSubject) any { return a.Key() }},
-		{"host", cel.StringType, "name of its host", func(a assignmentSubject) any { return a.Host.Name }},
-		{"deployment_target", cel.StringType, "full name of its deployment target", func(a assignmentSubject) any { return a.Target.Name }},
-		{"namespace", cel.StringType, "its namespace on the clusters", func(a assignmentSubject) any { return a.Namespace }},
-		{"policies", texts, "names of the target policies that made it", func(a assignmentSubject) any { return a.Policies }},
-		{"requires", texts, "full names of the deployment targets on the host that it requires", func(a assignmentSubject) any { return a.Requires }},
+		{"key", cel.StringType, "`<host>/<deployment target>`: its folder", func(a assignmentSubject) any { return types.String(a.Key()) }},
+		{"host", cel.StringType, "name of its host", func(a assignmentSubject) any { return types.String(a.Host.Name) }},
+		{"deployment_target", cel.StringType, "full name of its deployment target", func(a assignmentSubject) any { return types.String(a.Target.Name) }},
+		{"namespace", cel.StringType, "its namespace on the clusters", func(a assignmentSubject) any { return types.String(a.Namespace) }},
+		{"policies", texts, "names of the target policies that made it", func(a assignmentSubject) any { return types.NewStringList(a.values.adapter, a.Policies) }},
+		{"requires", texts, "full names of the deployment targets on the host that it requires", func(a assignmentSubject) any { return types.NewStringList(a.values.adapter, a.Requires) }},
 		{"config_containers", texts, "names of the config containers that reach it, in the order of merging", func(a assignmentSubject) any { return a.containers() }},
 		{"config_version", cel.StringType, "version of its snapshot", func(a assignmentSubject) any { return a.version() }},
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 )
 
@@ -100,12 +101,6 @@ func (p *Program) Needs() Needs {
 	return needs
 }
 
-// File is a rendered file of an assignment.
-type File struct {
-	Name    string
-	Content []byte
-}
-
 // Subjects are what rules are evaluated over.
 type Subjects struct {
 	Fleet    *fleet.Fleet
@@ -119,7 +114,7 @@ type Subjects struct {
 	//
 	// waitsFor says what is not known yet where the files are not: then the objects of the assignment are pending. An
 	// error counts as a failure of each rule that matches the assignment.
-	Files func(assignment int) (files []File, waitsFor string, err error)
+	Files func(assignment int) (files []render.File, waitsFor string, err error)
 }
 
 // Subject is one object or assignment, or another thing, that a rule was evaluated on. Fields that do not apply are empty.

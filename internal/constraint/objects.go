@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
 // document is a Kubernetes object of an assignment's folder.
@@ -37,7 +38,7 @@ func (r *rule) isAbout(d *document) bool {
 // documents returns the Kubernetes objects in files, and the elements of lists. unreadable is the first file that cannot
 // be read; the rest of that file is left out. Documents whose kind mayPass accepts may be skipped without reading them;
 // where mayPass is nil, all are read.
-func documents(files []File, mayPass func(kind string) bool) (found []document, unreadable string) {
+func documents(files []render.File, mayPass func(kind string) bool) (found []document, unreadable string) {
 	for _, file := range files {
 		var err error
 		switch path.Ext(file.Name) {

@@ -116,7 +116,7 @@ func subjectsOf(result *pipeline.Result) constraint.Subjects {
 	rendering := &pipeline.Rendering{Result: result, Destination: pipeline.Destination{Owner: "prod", Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}}}
 	return constraint.Subjects{
 		Fleet: result.Fleet, Schedule: result.Schedule, Snapshots: result.Snapshots.Snapshots, Config: result.Value.Config,
-		Files: func(i int) ([]constraint.File, string, error) {
+		Files: func(i int) ([]render.File, string, error) {
 			if !result.Snapshots.Snapshots[i].Known {
 				return nil, "configuration values", nil
 			}
@@ -127,9 +127,9 @@ func subjectsOf(result *pipeline.Result) constraint.Subjects {
 			if err != nil {
 				return nil, "", err
 			}
-			made := make([]constraint.File, len(files))
+			made := make([]render.File, len(files))
 			for k, file := range files {
-				made[k] = constraint.File{Name: file.Name, Content: file.Content}
+				made[k] = render.File{Name: file.Name, Content: file.Content}
 			}
 			return made, "", nil
 		},

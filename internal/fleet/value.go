@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -119,9 +120,12 @@ func isPlainJSON(text string) bool {
 	return true
 }
 
-// Canonical returns a copy of a value with each number as [CanonicalNumber] writes it.
+// Canonical returns a copy of a value that shares nothing with it and has each number as [CanonicalNumber] writes it, so that
+// equal values are deeply equal. A value that is not known, or that JSON does not have, is an error.
 func Canonical(value any) (any, error) {
 	switch value := value.(type) {
+	case nil, bool, string:
+		return value, nil
 	case json.Number:
 		return CanonicalNumber(value)
 	case []any:
@@ -142,8 +146,10 @@ func Canonical(value any) (any, error) {
 			}
 		}
 		return object, nil
+	case Unknown:
+		return nil, errors.New("a value is not known yet")
 	}
-	return value, nil
+	return nil, fmt.Errorf("a value of type %T has no JSON form", value)
 }
 
 // numberPrecision is that of Terraform's own numbers, in bits.

@@ -2,7 +2,6 @@ package hydrate
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
@@ -38,55 +37,17 @@ func (e *mergeIndex) names(members []int32) []string {
 	return names
 }
 
-// ProvenanceOf is [Snapshot.Provenance] of what is at the JSON pointer and below it, without tracing the
-// other top-level keys. Where values are not known it says what the known ones tell.
-func (s *Snapshot) ProvenanceOf(pointer string) map[string]Origin {
-	leaves := s.leaves
-	if pointer != "" {
-		leaves = func(...string) map[string]leaf { return s.leavesBelow(pointer) }
-	}
-	origins := map[string]Origin{}
-	for at, leaf := range leaves() {
-		if at == pointer || strings.HasPrefix(at, pointer+"/") {
-			origins[at] = s.origin(leaf)
-		}
-	}
-	return origins
-}
-
-// DecidedBy returns the name of the container that decides what is at the JSON pointer: where a value is,
-// the one that it comes from (of several, the one that was merged last), and where none is, the one that
-// removed it, or that replaced the object it would be part of. It is empty where no container has the
-// node.
-func (s *Snapshot) DecidedBy(pointer string) string {
-	if pointer == "" {
-		return ""
-	}
-	if from := s.sourceOf(pointer); from != "" {
+// DecidedBy returns the name of the container that decides a top-level key: where it has a value, the one that this comes
+// from (of several, the one that was merged last), and where it has none, the one that removed it. It is empty where no
+// container has the key.
+func (s *Snapshot) DecidedBy(key string) string {
+	if from := s.sourceOf("/" + escapePointer(key)); from != "" {
 		return from
 	}
 	for _, member := range slices.Backward(s.members) {
-		if s.mergeIndex.containers[member].ends(pointer) {
+		if _, has := s.mergeIndex.containers[member].data[key]; has {
 			return s.mergeIndex.containers[member].name
 		}
 	}
 	return ""
-}
-
-// ends says whether the container has a null, or anything that is not an object, at the pointer or on the
-// way to it.
-func (c *container) ends(pointer string) bool {
-	for end := 1; end <= len(pointer); end++ {
-		if end < len(pointer) && pointer[end] != '/' {
-			continue
-		}
-		value, has := lookUp(c.data, pointer[:end])
-		if !has {
-			return false
-		}
-		if _, isObject := value.(map[string]any); !isObject {
-			return true
-		}
-	}
-	return false
 }

@@ -132,7 +132,7 @@ func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (contai
 	if err != nil {
 		return one, fmt.Errorf("config container %q: %w", one.name, err)
 	}
-	if parsed, err = normalized(parsed); err != nil {
+	if parsed, err = fleet.Canonical(parsed); err != nil {
 		return one, fmt.Errorf("config container %q: %w", one.name, err)
 	}
 	data, ok := parsed.(map[string]any)

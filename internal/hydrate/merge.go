@@ -30,7 +30,7 @@ func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, e
 	contributions := make([]contribution, 0, len(objects)+1)
 	contributions = append(contributions, contribution{value: map[string]any{}})
 	for i, object := range objects {
-		value, err := normalized(object)
+		value, err := fleet.Canonical(object)
 		if err != nil {
 			return nil, fmt.Errorf("object %d: %w", i+1, err)
 		}
@@ -38,7 +38,7 @@ func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, e
 	}
 	merged, _ := merging.compose(nil, contributions)
 	// One element of a list can have gone into several: a last copy takes them apart.
-	result, err := normalized(merged)
+	result, err := fleet.Canonical(merged)
 	if err != nil {
 		return nil, err
 	}
@@ -227,38 +227,6 @@ func hasNullMember(value any) bool {
 		return slices.ContainsFunc(value, hasNullMember)
 	}
 	return false
-}
-
-// normalized returns a copy of a value that shares nothing with it and has canonical numbers, so that
-// equal values are deeply equal.
-func normalized(value any) (any, error) {
-	switch value := value.(type) {
-	case nil, bool, string:
-		return value, nil
-	case json.Number:
-		return fleet.CanonicalNumber(value)
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			var err error
-			if list[i], err = normalized(element); err != nil {
-				return nil, err
-			}
-		}
-		return list, nil
-	case map[string]any:
-		object := make(map[string]any, len(value))
-		for key, member := range value {
-			var err error
-			if object[key], err = normalized(member); err != nil {
-				return nil, err
-			}
-		}
-		return object, nil
-	case fleet.Unknown:
-		return nil, fmt.Errorf("a value is not known yet")
-	}
-	return nil, fmt.Errorf("a value of type %T has no JSON form", value)
 }
 
 // escapePointer writes a key as a token of a JSON pointer (RFC 6901).

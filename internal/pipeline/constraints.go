@@ -27,7 +27,7 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 	}
 	results, found := checkConstraints(ctx, rules, constraint.Subjects{
 		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
-		Files: func(i int) ([]constraint.File, string, error) { return r.constrainedFiles(i, to) },
+		Files: func(i int) ([]render.File, string, error) { return r.constrainedFiles(i, to) },
 	})
 	if results != nil {
 		const kept = 4 // for the resource flotilla_assignment, and for data sources
@@ -103,22 +103,15 @@ func ConstraintWarnings(rules map[string]string) []Finding {
 }
 
 // constrainedFiles renders an assignment for rules about its documents.
-func (r *Result) constrainedFiles(i int, to Destination) (files []constraint.File, waitsFor string, err error) {
+func (r *Result) constrainedFiles(i int, to Destination) (files []render.File, waitsFor string, err error) {
 	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
 		return nil, r.waitsFor(i, to), nil
 	}
-	rendered, err := r.Templates.Render(r.subject(i, to))
+	files, err = r.Templates.Render(r.subject(i, to))
 	if errors.Is(err, render.ErrUnknown) {
 		return nil, r.waitsFor(i, to), nil
 	}
-	if err != nil {
-		return nil, "", err
-	}
-	files = make([]constraint.File, len(rendered))
-	for k, file := range rendered {
-		files[k] = constraint.File{Name: file.Name, Content: file.Content}
-	}
-	return files, "", nil
+	return files, "", err
 }
 
 func constraintsKey(rules map[string]string, to Destination) (key [sha256.Size]byte) {

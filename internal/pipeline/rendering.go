@@ -50,16 +50,13 @@ type Rendering struct {
 	Findings []Finding
 }
 
-// pointerStep escapes a key for a JSON pointer.
-var pointerStep = strings.NewReplacer("~", "~0", "/", "~1")
-
 // subject is what the templates get of an assignment.
 func (r *Result) subject(i int, to Destination) render.Subject {
 	snapshot := r.Snapshots.Snapshots[i]
 	return render.Subject{
 		Assignment: r.Schedule.Assignments[i], Environment: r.Fleet.Environment,
 		Owner: to.Owner, ConfigVersion: snapshot.Version, Config: snapshot.Values(), Repo: to.Repo,
-		Origin: func(key string) string { return snapshot.DecidedBy("/" + pointerStep.Replace(key)) },
+		Origin: snapshot.DecidedBy,
 	}
 }
 
