@@ -1,13 +1,8 @@
 package git
 
 import (
-	"bytes"
-	"io"
-	"net/http"
-	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
 // What servers advertise differs, and some insist on what the protocol leaves to
@@ -22,9 +17,8 @@ import (
 //     (ConfigButler/gitops-reverser#288), reported since 2020 (go-git/go-git#64),
 //     and not going to change (its product manager, fluxcd/source-controller#104). go-git 5
 //     drops both from what a server advertises, so that its callers cannot ask for
-//     them. Its example for Azure DevOps, Flux (fluxcd/pkg#576), kpack and Rancher
-//     (rancher/gitjob#400) change go-git's list for the whole process; this
-//     package does not, since that would change other users of go-git.
+//     them, unless they change its list: init does, as go-git's example for Azure
+//     DevOps, Flux (fluxcd/pkg#576), kpack and Rancher (rancher/gitjob#400) do.
 //   - Filters are blob:none and tree:0; others fail ("Git Partial Clone Now
 //     Supported in Azure DevOps", devblogs.microsoft.com, November 2023). So trees
 //     come whole and files by id. git asks for files that a partial clone lacks
@@ -48,57 +42,5 @@ import (
 // Bitbucket runs git. Data Center filters since 7.13, and Bitbucket Cloud did not
 // in 2021 (jira.atlassian.com/browse/BSERV-11639).
 
-// offer is the beginning of an advertisement, as the server has sent it. It
-// includes the capabilities that go-git drops.
-type offer struct{ begin []byte }
-
-// offerKey is the key in a request's context for the offer to fill in.
-type offerKey struct{}
-
-// maxOffer is more than the lines up to the first branch can have.
-const maxOffer = 3 * pktline.MaxPayloadSize
-
-// keepOffer returns a reader of the body that also stores the beginning of an
-// advertisement in the offer of the request's context, if there is one.
-func keepOffer(request *http.Request, body io.Reader) io.Reader {
-	stored, ok := request.Context().Value(offerKey{}).(*offer)
-	if !ok || !strings.HasSuffix(request.URL.Path, "/info/refs") {
-		return body
-	}
-	stored.begin = nil // what a redirect stored
-	return io.TeeReader(body, stored)
-}
-
-// Write makes it an io.Writer.
-func (o *offer) Write(p []byte) (int, error) {
-	o.begin = append(o.begin, p[:min(len(p), maxOffer-len(o.begin))]...)
-	return len(p), nil
-}
-
-// restore puts back what go-git has dropped of the capabilities.
-func (o *offer) restore(to *capability.List) {
-	offered := o.capabilities()
-	for _, dropped := range []capability.Capability{capability.MultiACK, capability.MultiACKDetailed} {
-		if offered.Supports(dropped) {
-			_ = to.Set(dropped)
-		}
-	}
-}
-
-// capabilities are those of the first line that has any, the line of HTTP that
-// names the service left out; none where the beginning is that of something else.
-func (o *offer) capabilities() *capability.List {
-	list := capability.NewList()
-	for lines := pktline.NewScanner(bytes.NewReader(o.begin)); lines.Scan(); {
-		if bytes.HasPrefix(lines.Bytes(), []byte("#")) {
-			continue
-		}
-		if _, text, ok := bytes.Cut(lines.Bytes(), []byte{0}); ok {
-			if list.Decode(text) != nil {
-				return capability.NewList()
-			}
-			break
-		}
-	}
-	return list
-}
+// init lets go-git drop thin packs alone. Nothing else in this process uses go-git.
+func init() { transport.UnsupportedCapabilities = []capability.Capability{capability.ThinPack} }

@@ -72,12 +72,6 @@ func (c Credentials) String() string { return "(credentials)" }
 func (c Credentials) GoString() string { return "git.Credentials{}" }
 
 // String keeps credentials out of anything that prints them.
-func (c URLCredentials) String() string { return "(credentials)" }
-
-// GoString does the same for %#v.
-func (c URLCredentials) GoString() string { return "git.URLCredentials{}" }
-
-// String keeps credentials out of anything that prints them.
 func (l Login) String() string { return "(credentials)" }
 
 // GoString does the same for %#v.

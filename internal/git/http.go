@@ -157,7 +157,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	case strings.HasSuffix(request.URL.Path, "/git-receive-pack"):
 		limit = maxReport
 	}
-	response.Body = &boundedReader{reader: keepOffer(request, response.Body), Closer: response.Body, left: limit, limit: limit}
+	response.Body = &boundedReader{reader: response.Body, Closer: response.Body, left: limit, limit: limit}
 	return response, nil
 }
 

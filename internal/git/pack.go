@@ -161,22 +161,13 @@ func (p *packReader) apply(d delta, base Object) error {
 
 // deltaTargetSize reads the second number of a delta: what it unpacks to.
 func deltaTargetSize(content []byte) (int64, error) {
-	var size uint64
-	for range 2 {
-		size = 0
-		for shift := 0; ; shift += 7 {
-			if len(content) == 0 || shift > 56 {
-				return 0, errors.New("the pack cannot be read: a delta has no size")
-			}
-			c := content[0]
-			content = content[1:]
-			size |= uint64(c&0x7f) << shift
-			if c&0x80 == 0 {
-				break
-			}
+	_, first := binary.Uvarint(content)
+	if first > 0 {
+		if size, second := binary.Uvarint(content[first:]); second > 0 {
+			return int64(size), nil
 		}
 	}
-	return int64(size), nil
+	return 0, errors.New("the pack cannot be read: a delta has no size")
 }
 
 // Pack collects objects into a pack without deltas: finding them would

@@ -155,11 +155,7 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := &offer{}
-	advertised, err := advertisement(context.WithValue(w.within(ctx), offerKey{}, said), session)
-	if err == nil {
-		said.restore(advertised.Capabilities)
-	}
+	advertised, err := advertisement(w.within(ctx), session)
 	return advertised, w.explain(err)
 }
 
