@@ -91,7 +91,7 @@ func (c *Client) Relocated(ctx context.Context, known *Known, at Location) *Know
 	if err != nil {
 		return nil // reported where the location is read
 	}
-	if holder, err := view.Holder(ctx); err != nil || holder != known.Holder {
+	if records, err := view.Records(ctx, ""); err != nil || records.Holder != known.Holder {
 		return nil
 	}
 	relocated.Tip = view.Commit

@@ -209,11 +209,11 @@ func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outl
 		o.warn("gitops_repo", "Repository does not exist yet",
 			"There is no repository at this path. The apply creates a bare one, unless it exists by then.")
 	}
-	owned, err := view.Owned(ctx)
+	records, err := view.Records(ctx, "")
 	if err != nil {
 		return err
 	}
-	found := rollout.Trees(owned).Without(o.Before)
+	found := rollout.Trees(records.Present()).Without(o.Before)
 	own, err := withoutListed(ctx, view, found, "")
 	if err != nil {
 		return err
@@ -267,16 +267,17 @@ func (c *Client) yield(ctx context.Context, intent Intent, o *Outlook) error {
 	if err != nil || len(listed) == 0 {
 		return err
 	}
-	owned, err := view.Owned(ctx)
+	records, err := view.Records(ctx, "")
 	if err != nil {
 		return err
 	}
+	present := records.Present()
 	o.Before, o.Found, o.Remove = o.Before.Clone(), o.Found.Clone(), o.Remove.Clone()
 	for _, conflict := range listed {
 		for _, trees := range []rollout.Trees{o.Before, o.Found, o.Remove} {
 			drop(trees, conflict)
 		}
-		if _, recorded := owned[conflict.Host][conflict.DeploymentTarget]; recorded && !intent.Adopt {
+		if _, recorded := present[conflict.Host][conflict.DeploymentTarget]; recorded && !intent.Adopt {
 			conflict.Record = owner.gitops().RecordPath(conflict.Host)
 			o.add("gitops_repo", "Record lists a folder of another assignment", "%s.", conflict)
 		}

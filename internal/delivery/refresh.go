@@ -81,11 +81,11 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 		return err
 	}
 	if len(known.Drift.Touched) > 0 { // others may have written under this name
-		owned, err := view.Owned(ctx)
+		records, err := view.Records(ctx, "")
 		if err != nil {
 			return err
 		}
-		if found := rollout.Trees(owned).Without(known.Trees); len(found) > 0 {
+		if found := rollout.Trees(records.Present()).Without(known.Trees); len(found) > 0 {
 			known.Drift.Found = found
 		}
 	}
@@ -203,15 +203,13 @@ const notBelieved = "not believed"
 
 // readRecords sets what was written to what the owner's records say.
 func (k *Known) readRecords(ctx context.Context, view *gitops.View) error {
-	records, err := view.Records(ctx)
+	records, err := view.Records(ctx, "")
 	if err != nil {
 		return err
 	}
-	if k.Holder, err = view.Holder(ctx); err != nil {
-		return err
-	}
+	k.Holder = records.Holder
 	k.Trees, k.Records = rollout.Trees{}, map[string]string{}
-	for host := range records {
+	for host := range records.Hosts {
 		k.Records[host] = ""
 	}
 	unsigned, err := view.Unsigned(ctx, k.Records)
@@ -221,7 +219,7 @@ func (k *Known) readRecords(ctx context.Context, view *gitops.View) error {
 	if len(unsigned) > 0 {
 		k.Holder = "" // any of them may have made it up
 	}
-	for host, targets := range records {
+	for host, targets := range records.Hosts {
 		k.Trees[host] = make(map[string]string, len(targets))
 		if unsigned[host] != "" {
 			k.Records[host] = notBelieved
@@ -242,17 +240,8 @@ func (c *Client) Label(ctx context.Context, owner Owner) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	records, err := view.Records(ctx)
-	if err != nil {
-		return "", err
-	}
-	label := ""
-	for _, targets := range records {
-		for _, record := range targets {
-			label = max(label, record.OwnerLabel)
-		}
-	}
-	return label, nil
+	records, err := view.Records(ctx, "")
+	return records.Label(), err
 }
 
 // maxSearched is how many commits are searched at most for who changed a folder.

@@ -30,28 +30,18 @@ func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees)
 	if err != nil {
 		return Written{}, err
 	}
-	records, err := view.Records(ctx)
+	records, err := view.Records(ctx, "")
 	if err != nil {
 		return Written{}, err
 	}
-	if len(records) == 0 && len(wanted) > 0 {
+	if len(records.Hosts) == 0 && len(wanted) > 0 {
 		if records, err = c.formerRecords(ctx, view, owner, wanted); err != nil {
 			return Written{}, err
 		}
 	}
-	written := Written{Tip: view.Commit, Records: map[rollout.Key]gitops.FolderRecord{}}
-	asked := gitops.Deployed(wanted.Clone())
-	for host, folders := range records {
-		if asked[host] == nil {
-			asked[host] = map[string]string{}
-		}
-		for target, folder := range folders {
-			asked[host][target] = ""
-			written.Records[rollout.Key{Host: host, DeploymentTarget: target}] = folder
-		}
-	}
-	trees, err := view.Deployed(ctx, asked)
-	written.Trees = rollout.Trees(trees)
+	written := writtenIn(view.Commit, records)
+	more, err := view.Deployed(ctx, gitops.Deployed(wanted))
+	written.Trees = union(written.Trees, rollout.Trees(more))
 	return written, err
 }
 
@@ -64,51 +54,50 @@ func (c *Client) WrittenAt(ctx context.Context, owner Owner, commit string) (Wri
 	if err != nil {
 		return Written{}, err
 	}
-	records, trees, err := view.RecordsAsOf(ctx, commit)
-	if err != nil {
-		return Written{}, err
-	}
-	written := Written{Tip: commit, Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees(trees)}
-	for host, folders := range records {
+	records, err := view.Records(ctx, commit)
+	return writtenIn(commit, records), err
+}
+
+func writtenIn(tip string, records gitops.Records) Written {
+	written := Written{Tip: tip, Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees(records.Present())}
+	for host, folders := range records.Hosts {
 		for target, folder := range folders {
 			written.Records[rollout.Key{Host: host, DeploymentTarget: target}] = folder
 		}
 	}
-	return written, nil
+	return written
 }
 
 // formerRecords are the records of the one other owner that has the wanted folders; nil where none or several have. They say
 // with which name its folders are labelled.
-func (c *Client) formerRecords(ctx context.Context, view *gitops.View, owner Owner, wanted rollout.Trees) (map[string]map[string]gitops.FolderRecord, error) {
+func (c *Client) formerRecords(ctx context.Context, view *gitops.View, owner Owner, wanted rollout.Trees) (gitops.Records, error) {
 	conflicts, err := view.Conflicts(ctx, gitops.Deployed(wanted), nil, "")
 	var blocked *git.BlockedError
 	if errors.As(err, &blocked) {
-		return nil, nil
+		return gitops.Records{}, nil
 	}
 	former := owner
 	former.Name = ""
 	for _, conflict := range conflicts {
 		if conflict.Owner == "" || conflict.OwnerPath != owner.gitops().Path || former.Name != "" && conflict.Owner != former.Name {
-			return nil, err
+			return gitops.Records{}, err
 		}
 		former.Name = conflict.Owner
 	}
 	if err != nil || former.Name == "" {
-		return nil, err
+		return gitops.Records{}, err
 	}
 	if view, err = c.view(ctx, former, former.Location.Branch); err != nil {
-		return nil, err
+		return gitops.Records{}, err
 	}
-	records, err := view.Records(ctx)
-	labelled := make(map[string]map[string]gitops.FolderRecord, len(records))
-	for host, targets := range records {
-		labelled[host] = make(map[string]gitops.FolderRecord, len(targets))
+	records, err := view.Records(ctx, "")
+	for _, targets := range records.Hosts {
 		for target, record := range targets {
 			record.OwnerLabel = cmp.Or(record.OwnerLabel, former.Name)
-			labelled[host][target] = record
+			targets[target] = record
 		}
 	}
-	return labelled, err
+	return records, err
 }
 
 // Tip returns the present commit of a location's branch; "" when there is no branch, or no repository.

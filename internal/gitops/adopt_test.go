@@ -41,7 +41,7 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 		if again := apply(t, r, ours); again.Committed {
 			t.Errorf("again: %+v", again)
 		}
-		owned, err := inspect(t, r, theirs.Owner).Owned(context.Background())
+		owned, err := ownedIn(inspect(t, r, theirs.Owner))
 		if want := map[string]string{"keep": rendered(t, "a", "1").Tree}; err != nil || !maps.Equal(owned["drone"], want) {
 			t.Errorf("theirs = %v, %v", owned, err)
 		}

@@ -51,7 +51,7 @@ func TestApplyWritesFoldersMarkersAndRecords(t *testing.T) {
 		if got, want := sprint(deployed(t, view, wanted(edit))), sprint(wanted(edit)); got != want {
 			t.Errorf("deployed = %s, want %s", got, want)
 		}
-		owned, err := view.Owned(context.Background())
+		owned, err := ownedIn(view)
 		if err != nil || sprint(owned) != sprint(wanted(edit)) {
 			t.Errorf("owned = %+v, %v", owned, err)
 		}

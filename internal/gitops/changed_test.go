@@ -39,11 +39,11 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 		one, two, three := rendered(t, "a", "1"), rendered(t, "a", "2"), rendered(t, "a", "3")
 		said := func(target string) gitops.FolderRecord {
 			t.Helper()
-			records, err := inspect(t, r, dev).Records(context.Background())
+			records, err := inspect(t, r, dev).Records(context.Background(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			return records["drone"][target]
+			return records.Hosts["drone"][target]
 		}
 		is := func(target string, changed time.Time, tree, before gitops.Folder) {
 			t.Helper()
@@ -186,7 +186,7 @@ func TestRecordsOfOlderAndNewerVersionsCanBeGoneOnWith(t *testing.T) {
 			w.write("dev/drone/dev.md", "x")
 			w.write("dev/drone/hello-world-app-functional-test/a", "1")
 		})
-		owned, err := inspect(t, r, dev).Owned(context.Background())
+		owned, err := ownedIn(inspect(t, r, dev))
 		if err != nil || owned["drone"]["hello-world-app-functional-test"] != rendered(t, "a", "1").Tree {
 			t.Errorf("%s: owned = %v, %v", name.Name(), owned, err)
 		}

@@ -69,13 +69,7 @@ func TwiceIn(claims []Claim) []ClaimedTwice {
 //
 // Errors: as of Look, or a path that cannot be one.
 func (l *Look) Claims(ctx context.Context, at string) (Claims, error) {
-	release, err := l.hold(ctx)
-	if err != nil {
-		return Claims{}, describe(l.remote, err)
-	}
-	defer release()
-	claims, err := l.claims(ctx, at)
-	return claims, describe(l.remote, err)
+	return using(ctx, l, func() (Claims, error) { return l.claims(ctx, at) })
 }
 
 func (l *Look) claims(ctx context.Context, at string) (Claims, error) {
@@ -108,19 +102,16 @@ func (w *layout) claimsHere(ctx context.Context, at string) (Claims, error) {
 //
 // Errors: as of Claims.
 func (l *Look) ClaimRecords(ctx context.Context, at string) (map[string]string, error) {
-	release, err := l.hold(ctx)
-	if err != nil {
-		return nil, describe(l.remote, err)
-	}
-	defer release()
-	if err := l.openClaims(ctx, at); err != nil {
-		return nil, describe(l.remote, err)
-	}
-	ids := map[string]string{}
-	for name, id := range l.seen.claimEntries(at) {
-		ids[name] = id.String()
-	}
-	return ids, nil
+	return using(ctx, l, func() (map[string]string, error) {
+		ids := map[string]string{}
+		if err := l.openClaims(ctx, at); err != nil {
+			return nil, err
+		}
+		for name, id := range l.seen.claimEntries(at) {
+			ids[name] = id.String()
+		}
+		return ids, nil
+	})
 }
 
 func (l *Look) openClaims(ctx context.Context, at string) error {

@@ -40,13 +40,7 @@ type Commit struct {
 //
 // A commit that is not found is no error. Errors: as of Look.
 func (v *View) Commits(ctx context.Context, ids []string, want Deployed) (map[string]Commit, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	commits, err := v.look.commits(ctx, v.owner, ids, want)
-	return commits, describe(v.remote, err)
+	return using(ctx, v.look, func() (map[string]Commit, error) { return v.look.commits(ctx, v.owner, ids, want) })
 }
 
 // Recent returns the newest commits of the branch, newest first, and none before
@@ -55,13 +49,7 @@ func (v *View) Commits(ctx context.Context, ids []string, want Deployed) (map[st
 //
 // Errors: as of Look.
 func (l *Look) Recent(ctx context.Context, limit int) ([]string, error) {
-	release, err := l.hold(ctx)
-	if err != nil {
-		return nil, describe(l.remote, err)
-	}
-	defer release()
-	recent, err := l.recent(ctx, limit)
-	return recent, describe(l.remote, err)
+	return using(ctx, l, func() ([]string, error) { return l.recent(ctx, limit) })
 }
 
 func (l *Look) recent(ctx context.Context, limit int) ([]string, error) {

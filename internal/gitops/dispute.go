@@ -21,22 +21,18 @@ import (
 //
 // Errors: as of Inspect, or a record of another owner that cannot be read.
 func (v *View) ListedByOthers(ctx context.Context, folders Deployed, commit string) ([]Conflict, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	work := v.work
-	if commit != "" && commit != v.Commit && len(folders) > 0 {
-		switch past, err := v.work.at(ctx, commit); {
-		case err == nil:
-			work = past
-		case !errors.Is(err, git.ErrCommit): // else the history was rewritten
-			return nil, describe(v.remote, err)
+	return using(ctx, v.look, func() ([]Conflict, error) {
+		work := v.work
+		if commit != "" && commit != v.Commit && len(folders) > 0 {
+			switch past, err := v.work.at(ctx, commit); {
+			case err == nil:
+				work = past
+			case !errors.Is(err, git.ErrCommit): // else the history was rewritten
+				return nil, err
+			}
 		}
-	}
-	found, err := work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, keysOf(folders))
-	return found, describe(v.remote, err)
+		return work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, keysOf(folders))
+	})
 }
 
 // RecordPath is the file that records what the owner has on a host.
@@ -121,16 +117,15 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 //
 // Errors: as of ListedByOthers.
 func (v *View) TakenOver(ctx context.Context, hosts []string, trees Deployed, holder string) (map[string]bool, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
+	return using(ctx, v.look, func() (map[string]bool, error) { return v.takenOver(ctx, hosts, trees, holder) })
+}
+
+func (v *View) takenOver(ctx context.Context, hosts []string, trees Deployed, holder string) (map[string]bool, error) {
 	asked := maps.Clone(v.records)
 	maps.DeleteFunc(asked, func(host string, _ git.Hash) bool { return !slices.Contains(hosts, host) })
 	records, err := v.work.readRecords(ctx, asked)
 	if err != nil {
-		return nil, describe(v.remote, err)
+		return nil, err
 	}
 	taken, missing := map[string]bool{}, map[string]int{}
 	var keys []key
@@ -150,7 +145,7 @@ func (v *View) TakenOver(ctx context.Context, hosts []string, trees Deployed, ho
 	slices.SortFunc(keys, compareKeys)
 	listed, err := v.work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, keys)
 	if err != nil {
-		return nil, describe(v.remote, err)
+		return nil, err
 	}
 	for _, c := range listed {
 		missing[c.Host]--

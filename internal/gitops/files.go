@@ -35,13 +35,7 @@ type FileAtTip struct {
 func (v *View) Files(
 	ctx context.Context, folders Deployed, known func(git.Hash) (content []byte, ok bool),
 ) (map[string]map[string][]FileAtTip, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	files, err := v.files(ctx, folders, known)
-	return files, describe(v.remote, err)
+	return using(ctx, v.look, func() (map[string]map[string][]FileAtTip, error) { return v.files(ctx, folders, known) })
 }
 
 // openFolder is a folder, or one inside it, that is being read.

@@ -137,7 +137,7 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 		if result, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); err != nil || result.Formerly != "dev" || len(result.Changes) != 0 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
-		owned, err := inspect(t, r, heir).Owned(context.Background())
+		owned, err := ownedIn(inspect(t, r, heir))
 		if err != nil || len(owned["drone"]) != 3 || len(owned["small"]) != 1 || owned["large"] == nil {
 			t.Errorf("owned = %v, %v", owned, err)
 		}

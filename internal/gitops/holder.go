@@ -72,29 +72,5 @@ func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
 //
 // Errors: as of Inspect.
 func (v *View) HeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	held, err := v.work.heldByOthers(ctx, v.records, known, holder)
-	return held, describe(v.remote, err)
-}
-
-// Holder returns who has the owner, as its records at the tip say; "" where they say
-// none. It reads the records, and may fetch them.
-//
-// Errors: as of Inspect.
-func (v *View) Holder(ctx context.Context) (string, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return "", describe(v.remote, err)
-	}
-	defer release()
-	records, err := v.work.readRecords(ctx, v.records)
-	holder := ""
-	for _, record := range records {
-		holder = max(holder, record.Holder)
-	}
-	return holder, describe(v.remote, err)
+	return using(ctx, v.look, func() (map[string]bool, error) { return v.work.heldByOthers(ctx, v.records, known, holder) })
 }

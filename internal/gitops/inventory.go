@@ -76,13 +76,7 @@ type InventoryAssignment struct {
 //
 // Errors: as of Look, or a path that cannot be one.
 func (l *Look) Inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
-	release, err := l.hold(ctx)
-	if err != nil {
-		return Inventory{}, describe(l.remote, err)
-	}
-	defer release()
-	inventory, err := l.inventory(ctx, filter)
-	return inventory, describe(l.remote, err)
+	return using(ctx, l, func() (Inventory, error) { return l.inventory(ctx, filter) })
 }
 
 func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {

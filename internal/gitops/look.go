@@ -66,19 +66,13 @@ func (l *Look) Missing() bool { return l.tip.Missing }
 //
 // Errors: as of Look, *git.BlockedError, or what is wrong with the owner.
 func (l *Look) View(ctx context.Context, owner Owner) (*View, error) {
-	view, err := l.view(ctx, owner)
-	return view, describe(l.remote, err)
+	if err := owner.check(); err != nil {
+		return nil, describe(l.remote, err)
+	}
+	return using(ctx, l, func() (*View, error) { return l.view(ctx, owner) })
 }
 
-func (l *Look) view(ctx context.Context, owner Owner) (*View, error) {
-	if err := owner.check(); err != nil {
-		return nil, err
-	}
-	release, err := l.hold(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
+func (l *Look) view(ctx context.Context, owner Owner) (view *View, err error) {
 	if levels := owner.levels(); levels > l.levels {
 		if err := l.tip.Deepen(ctx, levels); err != nil {
 			return nil, err
@@ -88,12 +82,23 @@ func (l *Look) view(ctx context.Context, owner Owner) (*View, error) {
 	if err := l.fetchOwners(ctx, owner.Path); err != nil {
 		return nil, err
 	}
-	view := &View{
+	view = &View{
 		Commit: l.Tip(), Missing: l.Missing(),
 		remote: l.remote, owner: owner, work: newLayout(l.tip), look: l,
 	}
 	view.records, err = view.work.openOwner(ctx, owner, nil)
 	return view, err
+}
+
+// using does what needs the tip, when it is not in use.
+func using[T any](ctx context.Context, l *Look, do func() (T, error)) (result T, err error) {
+	release, err := l.hold(ctx)
+	if err != nil {
+		return result, describe(l.remote, err)
+	}
+	defer release()
+	result, err = do()
+	return result, describe(l.remote, err)
 }
 
 // hold waits until the tip is not in use. release closes its connection and gives

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
 // processVariable makes the test binary do something else than run tests, in a
@@ -93,4 +94,10 @@ func (noTest) Helper()                  {}
 func (noTest) Context() context.Context { return context.Background() }
 func (noTest) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...))
+}
+
+// ownedIn are the folders that the records at a tip list, as they are.
+func ownedIn(view *gitops.View) (gitops.Deployed, error) {
+	records, err := view.Records(context.Background(), "")
+	return records.Present(), err
 }

@@ -51,6 +51,8 @@ type FolderRecord struct {
 	Record
 	// Tree is the folder as its owner wrote it last.
 	Tree string
+	// Present is the folder as it is, in Records; "" where it is gone.
+	Present string
 	// TreeBefore is what it was until then; "" when it was added.
 	TreeBefore string
 	// Changed is the time of the commit that did that; zero where the record does

@@ -76,7 +76,7 @@ func TestARecordedFolderThatIsGoneIsNoRemoval(t *testing.T) {
 	if err != nil || len(result.Removed) != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
-	if owned, err := inspect(t, r, dev).Owned(context.Background()); err != nil || len(owned["drone"]) != 1 {
+	if owned, err := ownedIn(inspect(t, r, dev)); err != nil || len(owned["drone"]) != 1 {
 		t.Errorf("owned = %v, %v", owned, err)
 	}
 }
@@ -93,7 +93,7 @@ func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
 		if err != nil || !slices.Equal(result.Removed, []string{"drone/app"}) {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
-		owned, err := inspect(t, r, dev).Owned(context.Background())
+		owned, err := ownedIn(inspect(t, r, dev))
 		want := gitops.Deployed{"drone": {"two": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
 		if err != nil || sprint(owned) != sprint(want) {
 			t.Errorf("owned = %v, %v", owned, err)
@@ -135,7 +135,7 @@ func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 		}
 		// It is no drift, and nobody's.
 		view := inspect(t, r, dev)
-		if owned, err := view.Owned(context.Background()); err != nil || len(owned) != 1 || len(view.Touched(result.Records)) != 0 {
+		if owned, err := ownedIn(view); err != nil || len(owned) != 1 || len(view.Touched(result.Records)) != 0 {
 			t.Errorf("owned = %v, %v, touched %v", owned, err, view.Touched(result.Records))
 		}
 		for _, change := range []func(w *workTree){

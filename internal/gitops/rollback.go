@@ -16,13 +16,7 @@ import (
 //
 // Errors: git.ErrCommit, or as of Inspect.
 func (v *View) AsOf(ctx context.Context, commit string) (map[string]Host, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	hosts, err := v.work.asOf(ctx, v.owner, commit)
-	return hosts, describe(v.remote, err)
+	return using(ctx, v.look, func() (map[string]Host, error) { return v.work.asOf(ctx, v.owner, commit) })
 }
 
 func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[string]Host, error) {
@@ -47,34 +41,6 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 		hosts[host] = Host{Folders: folders}
 	}
 	return hosts, at.areFlat(ctx, keys)
-}
-
-// RecordsAsOf returns what the owner's records said at a commit in the branch's
-// history, and the trees that their folders had there: none where it has no record
-// of the owner.
-//
-// Errors: git.ErrCommit where the commit is not in the history, or as of Inspect.
-func (v *View) RecordsAsOf(ctx context.Context, commit string) (map[string]map[string]FolderRecord, Deployed, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, nil, describe(v.remote, err)
-	}
-	defer release()
-	at, _, err := v.work.openPast(ctx, v.owner, commit)
-	if err != nil {
-		return nil, nil, describe(v.remote, err)
-	}
-	records, deployed := make(map[string]map[string]FolderRecord, len(at.records)), make(Deployed, len(at.records))
-	for host, record := range at.records {
-		records[host], deployed[host] = map[string]FolderRecord{}, map[string]string{}
-		for target, folder := range record.DeploymentTargets {
-			records[host][target] = folder.public()
-			if e, ok := at.hostAt(v.owner, host).Find(target); ok && e.IsTree() {
-				deployed[host][target] = e.ID.String()
-			}
-		}
-	}
-	return records, deployed, nil
 }
 
 // openPast reads the owner's records of a commit, or those of its first name,

@@ -113,13 +113,13 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 		if _, ok := result.Deployed["large"]["absent"]; ok || result.Deployed["drone"]["foreign"] == "" || result.Deployed["drone"]["write"] != rendered(t, "a", "3").Tree {
 			t.Errorf("deployed = %v", result.Deployed)
 		}
-		records, err := inspect(t, r, dev).Records(context.Background())
+		records, err := inspect(t, r, dev).Records(context.Background(), "")
 		for target, want := range map[string]string{"back": "v1", "keep": "v2", "write": "v3"} {
-			if got := records["drone"][target].ConfigVersion; got != want || err != nil {
+			if got := records.Hosts["drone"][target].ConfigVersion; got != want || err != nil {
 				t.Errorf("%s: recorded version %q, want %q, %v", target, got, want, err)
 			}
 		}
-		if _, ok := records["drone"]["foreign"]; ok || len(records["drone"]) != 3 || records["large"] == nil {
+		if _, ok := records.Hosts["drone"]["foreign"]; ok || len(records.Hosts["drone"]) != 3 || records.Hosts["large"] == nil {
 			t.Errorf("records = %v", records)
 		}
 		if again, err := gitops.NewClient().Apply(context.Background(), r.remote, mixed); err != nil || again.Committed {
@@ -141,8 +141,8 @@ func TestAKeptFolderWhoseRecordWasLostIsRecordedAgain(t *testing.T) {
 	if err != nil || !result.Committed || len(result.Changes) != 0 {
 		t.Fatalf("result = %+v, %v", result, err)
 	}
-	records, err := inspect(t, r, dev).Records(context.Background())
-	if got := records["drone"]["app"]; err != nil || got.Workload != "w" || got.Tree != rendered(t, "a", "1").Tree {
+	records, err := inspect(t, r, dev).Records(context.Background(), "")
+	if got := records.Hosts["drone"]["app"]; err != nil || got.Workload != "w" || got.Tree != rendered(t, "a", "1").Tree {
 		t.Errorf("records = %+v, %v", records, err)
 	}
 }

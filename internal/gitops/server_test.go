@@ -414,7 +414,7 @@ func removable(t testing.TB, r *repository, edit gitops.Edit) gitops.Deployed {
 		names = append(names, edit.Formerly)
 	}
 	for _, name := range names {
-		owned, err := inspect(t, r, gitops.Owner{Name: name, Path: edit.Owner.Path}).Owned(context.Background())
+		owned, err := ownedIn(inspect(t, r, gitops.Owner{Name: name, Path: edit.Owner.Path}))
 		if err != nil {
 			t.Fatalf("owned: %v", err)
 		}

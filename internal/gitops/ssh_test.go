@@ -105,7 +105,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			if err != nil || sprint(deployed(t, view, wanted(edit))) != sprint(wanted(edit)) {
 				t.Errorf("view: %+v, %v", view, err)
 			}
-			if owned, err := view.Owned(context.Background()); err != nil || sprint(owned) != sprint(wanted(edit)) {
+			if owned, err := ownedIn(view); err != nil || sprint(owned) != sprint(wanted(edit)) {
 				t.Errorf("owned: %v, %v", owned, err)
 			}
 			edit.Hosts["drone"].Folders["app"] = rendered(t, "a", "2")

@@ -49,28 +49,15 @@ func compareUnsigned(a, b UnsignedRecord) int {
 //
 // Errors: as of Inspect.
 func (v *View) Unsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
-	files := map[string]git.Hash{}
+	files, paths := map[string]git.Hash{}, map[string]string{}
 	for host, record := range known {
 		if id, ok := v.records[host]; ok && !git.IsID(record, id) {
-			files[v.owner.record(host)] = id
+			paths[host] = v.owner.record(host)
+			files[paths[host]] = id
 		}
 	}
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	found, err := v.look.unsigned(ctx, files)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	unsigned := map[string]string{}
-	for host := range known {
-		if record, ok := found[v.owner.record(host)]; ok {
-			unsigned[host] = record.String()
-		}
-	}
-	return unsigned, nil
+	found, err := using(ctx, v.look, func() (map[string]UnsignedRecord, error) { return v.look.unsigned(ctx, files) })
+	return sentences(found, paths), err
 }
 
 // UnsignedClaims returns, of these claims, the ones whose record was changed last by a commit that none of the allowed
@@ -78,31 +65,32 @@ func (v *View) Unsigned(ctx context.Context, known map[string]string) (map[strin
 //
 // Errors: as of Claims.
 func (l *Look) UnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
-	release, err := l.hold(ctx)
-	if err != nil {
-		return nil, describe(l.remote, err)
-	}
-	defer release()
-	if err := l.openClaims(ctx, at); err != nil {
-		return nil, describe(l.remote, err)
-	}
-	files, entries := map[string]git.Hash{}, l.seen.claimEntries(at)
-	for _, name := range names {
-		if id, ok := entries[name]; ok {
-			files[ClaimRecordPath(at, name)] = id
+	paths := map[string]string{}
+	found, err := using(ctx, l, func() (map[string]UnsignedRecord, error) {
+		if err := l.openClaims(ctx, at); err != nil {
+			return nil, err
+		}
+		files, entries := map[string]git.Hash{}, l.seen.claimEntries(at)
+		for _, name := range names {
+			if id, ok := entries[name]; ok {
+				paths[name] = ClaimRecordPath(at, name)
+				files[paths[name]] = id
+			}
+		}
+		return l.unsigned(ctx, files)
+	})
+	return sentences(found, paths), err
+}
+
+// sentences are those of unsigned records, by the names of their paths.
+func sentences(found map[string]UnsignedRecord, paths map[string]string) map[string]string {
+	texts := map[string]string{}
+	for name, at := range paths {
+		if record, ok := found[at]; ok {
+			texts[name] = record.String()
 		}
 	}
-	found, err := l.unsigned(ctx, files)
-	if err != nil {
-		return nil, describe(l.remote, err)
-	}
-	unsigned := map[string]string{}
-	for _, name := range names {
-		if record, ok := found[ClaimRecordPath(at, name)]; ok {
-			unsigned[name] = record.String()
-		}
-	}
-	return unsigned, nil
+	return texts
 }
 
 // unsignedIn returns the records of an inventory that none of the allowed keys has signed.

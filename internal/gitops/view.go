@@ -84,28 +84,27 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 // something else than a folder at its path. It reads nothing but the trees of
 // hosts without a record.
 func (v *View) Deployed(ctx context.Context, want Deployed) (Deployed, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	directories := make([]string, 0, len(want))
-	for host := range want {
-		if checkHost(host) == nil {
-			directories = append(directories, path.Join(v.owner.Path, host))
+	return using(ctx, v.look, func() (Deployed, error) {
+		directories := make([]string, 0, len(want))
+		for host := range want {
+			if checkHost(host) == nil {
+				directories = append(directories, path.Join(v.owner.Path, host))
+			}
 		}
-	}
-	if err := v.work.Open(ctx, directories); err != nil {
-		return nil, describe(v.remote, err)
-	}
-	deployed := make(Deployed, len(want))
-	for host, targets := range want {
-		deployed[host] = make(map[string]string, len(targets))
-		for target := range targets {
-			v.work.copyID(v.owner, host, target, deployed[host])
+		if err := v.work.Open(ctx, directories); err != nil {
+			return nil, err
 		}
-	}
-	return deployed, nil
+		deployed := make(Deployed, len(want))
+		for host, targets := range want {
+			deployed[host] = make(map[string]string, len(targets))
+			for target := range targets {
+				if tree := v.work.treeOf(v.owner, host, target); tree != "" {
+					deployed[host][target] = tree
+				}
+			}
+		}
+		return deployed, nil
+	})
 }
 
 // Touched returns which hosts have a marker or a record that is not as the owner
@@ -125,11 +124,12 @@ func (v *View) Touched(known map[string]string) []string {
 	return touched
 }
 
-// copyID notes the id of a folder, unless it is gone.
-func (w *layout) copyID(owner Owner, host, target string, ids map[string]string) {
+// treeOf is the id of a folder; "" where there is none.
+func (w *layout) treeOf(owner Owner, host, target string) string {
 	if e, ok := w.hostAt(owner, host).Look(target); ok && e.IsTree() {
-		ids[target] = e.ID.String()
+		return e.ID.String()
 	}
+	return ""
 }
 
 // hostAt returns a host's directory; one without entries when it does not exist.
@@ -145,51 +145,68 @@ func (w *layout) hasMarker(owner Owner, host string, marker git.Hash) bool {
 	return ok && e.ID == marker && e.Mode == git.ModeFile
 }
 
-// Owned returns what the owner's records at the tip say that it owns, with the
-// tree ids that the folders have there, whatever the records say of those. It is
-// for a state that was lost, and for import. It reads the records, and may fetch
-// them.
-func (v *View) Owned(ctx context.Context) (Deployed, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	records, err := v.work.readRecords(ctx, v.records)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	owned := Deployed{}
-	for host, record := range records {
-		owned[host] = make(map[string]string, len(record.DeploymentTargets))
-		for target := range record.DeploymentTargets {
-			v.work.copyID(v.owner, host, target, owned[host])
-		}
-	}
-	return owned, nil
+// Records are what the owner's records say, whatever is there.
+type Records struct {
+	// Holder is who has the owner; "" where no record says it.
+	Holder string
+	// Hosts are the folders by host and deployment target.
+	Hosts map[string]map[string]FolderRecord
 }
 
-// Records returns what the owner's records at the tip say, by host and
-// deployment target, whatever is there. It reads the records, and may fetch
-// them. One that cannot be read is left out.
-func (v *View) Records(ctx context.Context) (map[string]map[string]FolderRecord, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	read, err := v.work.readRecords(ctx, v.records)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	records := make(map[string]map[string]FolderRecord, len(read))
-	for host, record := range read {
-		records[host] = make(map[string]FolderRecord, len(record.DeploymentTargets))
-		for target, folder := range record.DeploymentTargets {
-			records[host][target] = folder.public()
+// Present are the trees that the recorded folders have, whatever the records say of those. A folder that is gone is
+// absent, its host is not.
+func (r Records) Present() Deployed {
+	present := make(Deployed, len(r.Hosts))
+	for host, targets := range r.Hosts {
+		present[host] = make(map[string]string, len(targets))
+		for target, folder := range targets {
+			if folder.Present != "" {
+				present[host][target] = folder.Present
+			}
 		}
 	}
-	return records, nil
+	return present
+}
+
+// Label is the owner's name in the labels of what is rendered, where that is another one than its own; else "".
+func (r Records) Label() string {
+	label := ""
+	for _, targets := range r.Hosts {
+		for _, folder := range targets {
+			label = max(label, folder.OwnerLabel)
+		}
+	}
+	return label
+}
+
+// Records reads the owner's records: those of a commit in the branch's history, none where it has none of the owner; with
+// "", those at the tip. It may fetch them. One that cannot be read is left out.
+//
+// Errors: git.ErrCommit where the commit is not in the history, or as of Inspect.
+func (v *View) Records(ctx context.Context, commit string) (Records, error) {
+	return using(ctx, v.look, func() (Records, error) {
+		at := &past{layout: v.work, owner: v.owner}
+		var err error
+		if commit == "" {
+			at.records, err = v.work.readRecords(ctx, v.records)
+		} else {
+			at, _, err = v.work.openPast(ctx, v.owner, commit)
+		}
+		if err != nil {
+			return Records{}, err
+		}
+		records := Records{Hosts: make(map[string]map[string]FolderRecord, len(at.records))}
+		for host, record := range at.records {
+			records.Holder = max(records.Holder, record.Holder)
+			records.Hosts[host] = make(map[string]FolderRecord, len(record.DeploymentTargets))
+			for target, folder := range record.DeploymentTargets {
+				public := folder.public()
+				public.Present = at.treeOf(v.owner, host, target)
+				records.Hosts[host][target] = public
+			}
+		}
+		return records, nil
+	})
 }
 
 // Conflicts returns which of the wanted folders Apply would refuse to write at
@@ -202,13 +219,7 @@ func (v *View) Records(ctx context.Context) (map[string]map[string]FolderRecord,
 //
 // An error is a *git.BlockedError when something that is not a folder is in the way.
 func (v *View) Conflicts(ctx context.Context, want, previously Deployed, formerly string) ([]Conflict, error) {
-	release, err := v.look.hold(ctx)
-	if err != nil {
-		return nil, describe(v.remote, err)
-	}
-	defer release()
-	conflicts, err := v.conflicts(ctx, want, previously, formerly)
-	return conflicts, describe(v.remote, err)
+	return using(ctx, v.look, func() ([]Conflict, error) { return v.conflicts(ctx, want, previously, formerly) })
 }
 
 func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerly string) ([]Conflict, error) {
