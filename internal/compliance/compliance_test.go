@@ -94,7 +94,7 @@ func (r *repository) Commits(ctx context.Context, _ delivery.Owner, ids []string
 			found[id] = gitops.Commit{Reason: "the branch does not have this commit"}
 			continue
 		}
-		trees := gitops.Deployed{}
+		trees := rollout.Trees{}
 		for _, key := range want.Keys() {
 			if trees[key.Host] == nil {
 				trees[key.Host] = map[string]string{}

@@ -94,7 +94,7 @@ func (c *Client) Apply(ctx context.Context, order Order) (Done, error) {
 	if url != "" {
 		done.Replaced = map[rollout.Key]string{}
 		for _, change := range result.Changes {
-			done.Replaced[rollout.Key{Host: change.Host, DeploymentTarget: change.DeploymentTarget}] = change.Was
+			done.Replaced[change.Key] = change.Was
 		}
 	}
 	if outlook.Cleared != nil || outlook.LetGo {
@@ -116,7 +116,7 @@ func held(o *Outlook) error {
 func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: order.Owner.gitops(), Hosts: make(map[string]gitops.Host, len(order.Decisions)),
-		Previously: gitops.Deployed(outlook.there()), Remove: gitops.Deployed(outlook.there().Without(order.After)),
+		Previously: outlook.there(), Remove: outlook.there().Without(order.After),
 		Author: c.author, Subject: order.Subject, Release: c.release, Adopt: order.Adopt,
 	}
 	switch outlook.Identity {
@@ -124,14 +124,14 @@ func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
 		edit.Formerly = order.Known.Owner.Name
 		fallthrough
 	case Same:
-		edit.Previously, edit.Records, edit.Holder = gitops.Deployed(order.Known.Trees), order.Known.Records, order.Known.Holder
+		edit.Previously, edit.Records, edit.Holder = order.Known.Trees, order.Known.Records, order.Known.Holder
 	case Created, Moved: // a mirror of the new location does not lose with the old one what was just written
 	}
 	if edit.Holder == "" {
 		edit.Holder = NewHolder()
 	}
 	if outlook.Identity != Created && outlook.Identity != Moved && order.Known.Trees != nil && !order.Known.Proposed {
-		edit.Seen = gitops.Deployed(outlook.there())
+		edit.Seen = outlook.there()
 	}
 	for host, targets := range order.Decisions {
 		folders := make(map[string]gitops.Folder, len(targets))
@@ -162,7 +162,7 @@ func (c *Client) nameCommits(ctx context.Context, owner Owner, err error) error 
 		folder := &changed.Folders[i]
 		for _, commit := range history.Commits { // newest first
 			if folder.Commit == "" && slices.ContainsFunc(commit.Changes, func(change gitops.HistoryChange) bool {
-				return change.Host == folder.Host && change.DeploymentTarget == folder.DeploymentTarget
+				return change.Key == folder.Key
 			}) {
 				folder.Commit = commit.Commit
 			}
@@ -185,7 +185,7 @@ func (c *Client) checkFormer(ctx context.Context, known *Known, outlook *Outlook
 	for _, key := range current.Keys() {
 		if current[key.Host][key.DeploymentTarget] != outlook.Cleared[key.Host][key.DeploymentTarget] {
 			e.Folders = append(e.Folders, gitops.ChangedFolder{
-				Host: key.Host, DeploymentTarget: key.DeploymentTarget, Folder: path.Join(known.Owner.Location.Path, key.Host, key.DeploymentTarget),
+				Key: key, Folder: path.Join(known.Owner.Location.Path, key.Host, key.DeploymentTarget),
 			})
 		}
 	}
@@ -214,11 +214,11 @@ func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, done 
 // removal is an edit that removes all that is known of an owner, as it was seen; with leave, only its records.
 func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
-		Owner: known.Owner.gitops(), Previously: gitops.Deployed(known.Trees), Remove: gitops.Deployed(known.Trees), LeaveOthers: true,
+		Owner: known.Owner.gitops(), Previously: known.Trees, Remove: known.Trees, LeaveOthers: true,
 		Holder: known.Holder, Records: known.Records, Author: c.author, Subject: subject, Release: c.release,
 	}
 	if !known.Proposed { // else the branch has something else than what was seen
-		edit.Seen = gitops.Deployed(known.Current())
+		edit.Seen = known.Current()
 	}
 	if leave {
 		edit.Remove, edit.LeaveOthers, edit.Keep = nil, false, true

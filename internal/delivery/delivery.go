@@ -165,7 +165,7 @@ func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want ro
 	if err != nil {
 		return nil, err
 	}
-	return view.Commits(ctx, ids, gitops.Deployed(want))
+	return view.Commits(ctx, ids, want)
 }
 
 // Files reads the files of folders by their trees, so that they are the same after the branch has moved on.
@@ -185,7 +185,7 @@ func (c *Client) Files(
 			contents[git.BlobID(file.Content)] = file.Content
 		}
 	}
-	present, err := view.Files(ctx, gitops.Deployed(folders), func(id git.Hash) ([]byte, bool) {
+	present, err := view.Files(ctx, folders, func(id git.Hash) ([]byte, bool) {
 		content, ok := contents[id]
 		return content, ok
 	})

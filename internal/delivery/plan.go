@@ -213,7 +213,7 @@ func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outl
 	if err != nil {
 		return err
 	}
-	found := rollout.Trees(records.Present()).Without(o.Before)
+	found := records.Present().Without(o.Before)
 	own, err := withoutListed(ctx, view, found, "")
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outl
 
 // withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
 func withoutListed(ctx context.Context, view *gitops.View, trees rollout.Trees, commit string) (rollout.Trees, error) {
-	listed, err := view.ListedByOthers(ctx, gitops.Deployed(trees), commit)
+	listed, err := view.ListedByOthers(ctx, trees, commit)
 	if err != nil || len(listed) == 0 {
 		return trees, err
 	}
@@ -263,7 +263,7 @@ func (c *Client) yield(ctx context.Context, intent Intent, o *Outlook) error {
 	if o.Identity == Same || o.Identity == Renamed {
 		commit = intent.Known.seenAt()
 	}
-	listed, err := view.ListedByOthers(ctx, gitops.Deployed(goes), commit)
+	listed, err := view.ListedByOthers(ctx, goes, commit)
 	if err != nil || len(listed) == 0 {
 		return err
 	}
@@ -353,7 +353,7 @@ func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error
 	if o.Identity == Renamed {
 		formerly = intent.Known.Owner.Name
 	}
-	found, err := view.Conflicts(ctx, gitops.Deployed(intent.After), gitops.Deployed(o.there()), formerly)
+	found, err := view.Conflicts(ctx, intent.After, o.there(), formerly)
 	if err != nil {
 		return err
 	}
@@ -398,7 +398,7 @@ func (c *Client) dropTaken(ctx context.Context, known *Known) *Known {
 	if err != nil {
 		return known
 	}
-	listed, err := view.ListedByOthers(ctx, gitops.Deployed(known.Current()), "")
+	listed, err := view.ListedByOthers(ctx, known.Current(), "")
 	if err != nil || len(held)+len(listed) == 0 {
 		return known
 	}
@@ -410,7 +410,7 @@ func (c *Client) dropTaken(ctx context.Context, known *Known) *Known {
 	maps.DeleteFunc(own.Drift.Trees, func(key rollout.Key, _ string) bool { return held[key.Host] })
 	for _, conflict := range listed {
 		delete(own.Trees[conflict.Host], conflict.DeploymentTarget)
-		delete(own.Drift.Trees, rollout.Key{Host: conflict.Host, DeploymentTarget: conflict.DeploymentTarget})
+		delete(own.Drift.Trees, conflict.Key)
 	}
 	return &own
 }

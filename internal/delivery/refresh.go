@@ -68,7 +68,7 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 	if known.Drift.Unsigned, err = known.unsigned(ctx, view); err != nil {
 		return err
 	}
-	seen, err := view.Deployed(ctx, gitops.Deployed(known.Trees))
+	seen, err := view.Deployed(ctx, known.Trees)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 		if err != nil {
 			return err
 		}
-		if found := rollout.Trees(records.Present()).Without(known.Trees); len(found) > 0 {
+		if found := records.Present().Without(known.Trees); len(found) > 0 {
 			known.Drift.Found = found
 		}
 	}
@@ -110,7 +110,7 @@ func (k *Known) touched(ctx context.Context, view *gitops.View) ([]string, error
 	if len(changed) == 0 {
 		return all, nil
 	}
-	taken, err := view.TakenOver(ctx, changed, gitops.Deployed(k.Trees), k.Holder)
+	taken, err := view.TakenOver(ctx, changed, k.Trees, k.Holder)
 	return slices.DeleteFunc(all, func(host string) bool { return taken[host] }), err
 }
 
@@ -145,7 +145,7 @@ func (c *Client) stuck(ctx context.Context, known *Known, request *forge.PullReq
 	if err != nil {
 		return "", err
 	}
-	asked := gitops.Deployed{}
+	asked := rollout.Trees{}
 	for key := range known.Replaced {
 		if asked[key.Host] == nil {
 			asked[key.Host] = map[string]string{}
@@ -173,7 +173,7 @@ func (c *Client) stuck(ctx context.Context, known *Known, request *forge.PullReq
 // ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
 // something decides about them.
 func (k *Known) ignoreTaken(ctx context.Context, view *gitops.View) error {
-	there := gitops.Deployed{}
+	there := rollout.Trees{}
 	for key, tree := range k.Drift.Trees {
 		if tree == "" {
 			continue
@@ -192,7 +192,7 @@ func (k *Known) ignoreTaken(ctx context.Context, view *gitops.View) error {
 	}
 	for _, conflict := range claimed {
 		if conflict.Owner != "" {
-			delete(k.Drift.Trees, rollout.Key{Host: conflict.Host, DeploymentTarget: conflict.DeploymentTarget})
+			delete(k.Drift.Trees, conflict.Key)
 		}
 	}
 	return nil
@@ -261,7 +261,7 @@ func (c *Client) since(ctx context.Context, known *Known) (map[rollout.Key]strin
 	ours := map[rollout.Key]bool{}           // our own last commit of the folder was reached
 	for _, commit := range history.Commits { // newest first
 		for _, change := range commit.Changes {
-			key := rollout.Key{Host: change.Host, DeploymentTarget: change.DeploymentTarget}
+			key := change.Key
 			_, drifted := known.Drift.Trees[key]
 			switch {
 			case !drifted || ours[key]:

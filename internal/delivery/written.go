@@ -40,8 +40,8 @@ func (c *Client) Written(ctx context.Context, owner Owner, wanted rollout.Trees)
 		}
 	}
 	written := writtenIn(view.Commit, records)
-	more, err := view.Deployed(ctx, gitops.Deployed(wanted))
-	written.Trees = union(written.Trees, rollout.Trees(more))
+	more, err := view.Deployed(ctx, wanted)
+	written.Trees = union(written.Trees, more)
 	return written, err
 }
 
@@ -59,7 +59,7 @@ func (c *Client) WrittenAt(ctx context.Context, owner Owner, commit string) (Wri
 }
 
 func writtenIn(tip string, records gitops.Records) Written {
-	written := Written{Tip: tip, Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees(records.Present())}
+	written := Written{Tip: tip, Records: map[rollout.Key]gitops.FolderRecord{}, Trees: records.Present()}
 	for host, folders := range records.Hosts {
 		for target, folder := range folders {
 			written.Records[rollout.Key{Host: host, DeploymentTarget: target}] = folder
@@ -71,7 +71,7 @@ func writtenIn(tip string, records gitops.Records) Written {
 // formerRecords are the records of the one other owner that has the wanted folders; nil where none or several have. They say
 // with which name its folders are labelled.
 func (c *Client) formerRecords(ctx context.Context, view *gitops.View, owner Owner, wanted rollout.Trees) (gitops.Records, error) {
-	conflicts, err := view.Conflicts(ctx, gitops.Deployed(wanted), nil, "")
+	conflicts, err := view.Conflicts(ctx, wanted, nil, "")
 	var blocked *git.BlockedError
 	if errors.As(err, &blocked) {
 		return gitops.Records{}, nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -47,7 +48,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 		s.take(c, &folder)
 	}
 	ordered := slices.SortedFunc(maps.Keys(records), func(a, b ownedHost) int {
-		return compareKeys(key{a.owner.records(), a.host}, key{b.owner.records(), b.host})
+		return folder.Key.Compare(folder.Key{Host: a.owner.records(), DeploymentTarget: a.host}, folder.Key{Host: b.owner.records(), DeploymentTarget: b.host})
 	})
 	h := git.NewHasher()
 	for _, at := range ordered {
@@ -64,7 +65,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 func (s *staging) take(c Conflict, until *folderRecord) {
 	s.change.adopted = append(s.change.adopted, c)
 	if until != nil {
-		s.taken[key{c.Host, c.DeploymentTarget}] = *until
+		s.taken[folder.Key{Host: c.Host, DeploymentTarget: c.DeploymentTarget}] = *until
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -30,7 +31,7 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 		ours.Adopt = true
 		result := apply(t, r, ours)
 		if !result.Committed || !slices.Equal(result.Changes, []gitops.FolderChange{
-			{Host: "drone", DeploymentTarget: "app", Action: gitops.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
+			{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
 		}) || len(result.Adopted) != 3 {
 			t.Errorf("result = %+v", result)
 		}

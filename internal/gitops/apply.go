@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
@@ -46,15 +47,15 @@ type Result struct {
 	Records map[string]string
 	// Deployed are the tree ids of the edit's folders after it. Those that were
 	// kept are as the branch has them, or absent where it has none.
-	Deployed Deployed
+	Deployed folder.Trees
 
 	claim *claimChange // the outcome of an edit of a claim
 }
 
 // FolderChange is one folder that a commit adds, changes or removes.
 type FolderChange struct {
-	Host, DeploymentTarget string
-	Action                 Action
+	folder.Key
+	Action Action
 	// Before and After are the config versions that the records say, "" where
 	// they say none.
 	Before, After string

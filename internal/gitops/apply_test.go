@@ -67,7 +67,7 @@ func TestApplyAgainMakesNoCommit(t *testing.T) {
 		folder := edit.Hosts["drone"].Folders["app"]
 		folder.Record.Policies = []string{"another"}
 		edit.Hosts["drone"].Folders["app"] = folder
-		for _, previously := range []gitops.Deployed{nil, wanted(edit)} {
+		for _, previously := range []deployedTrees{nil, wanted(edit)} {
 			edit.Previously = previously
 			again := apply(t, r, edit)
 			if again.Committed || again.Pushes != 0 || again.Commit != first.Commit || len(again.Added) != 0 {
@@ -152,7 +152,7 @@ func TestApplyRepairsDrift(t *testing.T) {
 
 		for name, test := range map[string]struct {
 			change   func(w *workTree)
-			deployed func(d gitops.Deployed)
+			deployed func(d deployedTrees)
 		}{
 			"a file changed": {
 				func(w *workTree) { w.write("dev/drone/app/a.yaml", "changed") },
@@ -164,11 +164,11 @@ func TestApplyRepairsDrift(t *testing.T) {
 			},
 			"a folder removed": {
 				func(w *workTree) { w.remove("dev/drone/two") },
-				func(d gitops.Deployed) { delete(d["drone"], "two") },
+				func(d deployedTrees) { delete(d["drone"], "two") },
 			},
 			"everything removed": {
 				func(w *workTree) { w.remove("dev") },
-				func(d gitops.Deployed) {
+				func(d deployedTrees) {
 					for host := range d {
 						d[host] = nil
 					}
@@ -205,7 +205,7 @@ func TestLocalRepositoryIsCreatedOnFirstApply(t *testing.T) {
 	for _, remote := range []git.Remote{{URL: directory, Branch: "trunk"}, {URL: fileURL(directory + "2"), Branch: "trunk"}} {
 		client := gitops.NewClient()
 		view, err := client.Inspect(context.Background(), remote, dev)
-		if err != nil || !view.Missing || view.Commit != "" || len(deployed(t, view, gitops.Deployed{"drone": nil})["drone"]) != 0 {
+		if err != nil || !view.Missing || view.Commit != "" || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Fatalf("view = %+v, %v", view, err)
 		}
 		if result, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev}); err != nil || result.Committed {

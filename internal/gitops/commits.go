@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -28,7 +29,7 @@ type Commit struct {
 	// Trees are the folders that were asked for as they are at the commit. A
 	// folder that is not there is absent. Commits share the maps of hosts that are
 	// the same: they must not be changed.
-	Trees Deployed
+	Trees folder.Trees
 }
 
 // Commits looks commits up in the history of the branch, by their ids, full or
@@ -39,7 +40,7 @@ type Commit struct {
 // more, since it may have moved. What was fetched is kept with the Look.
 //
 // A commit that is not found is no error. Errors: as of Look.
-func (v *View) Commits(ctx context.Context, ids []string, want Deployed) (map[string]Commit, error) {
+func (v *View) Commits(ctx context.Context, ids []string, want folder.Trees) (map[string]Commit, error) {
 	return using(ctx, v.look, func() (map[string]Commit, error) { return v.look.commits(ctx, v.owner, ids, want) })
 }
 
@@ -67,7 +68,7 @@ func (l *Look) recent(ctx context.Context, limit int) ([]string, error) {
 	return l.past.newest(limit), nil
 }
 
-func (l *Look) commits(ctx context.Context, owner Owner, ids []string, want Deployed) (map[string]Commit, error) {
+func (l *Look) commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]Commit, error) {
 	for host := range want {
 		if err := checkHost(host); err != nil {
 			return nil, err

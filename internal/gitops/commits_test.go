@@ -24,7 +24,7 @@ var reachableObject = []string{
 	"uploadpack.allowFilter=true", "uploadpack.allowReachableSHA1InWant=true", "uploadpack.allowTipSHA1InWant=true",
 }
 
-var wantedOfDev = gitops.Deployed{
+var wantedOfDev = deployedTrees{
 	"drone": {"app": "", "db": ""}, "large": {"app": ""}, "clusters/store-1": {"app": ""}, "never": {"app": ""},
 }
 
@@ -94,14 +94,14 @@ func checkCommits(r *repository, tip string, commits map[string]gitops.Commit) {
 	}
 }
 
-func wrongTrees(r *repository, commit string, got gitops.Deployed) string {
+func wrongTrees(r *repository, commit string, got deployedTrees) string {
 	r.t.Helper()
 	there := map[string]string{}
 	for line := range strings.Lines(r.git("ls-tree", "-r", "-d", commit)) {
 		fields := strings.Fields(line)
 		there[fields[3]] = fields[2]
 	}
-	want := gitops.Deployed{}
+	want := deployedTrees{}
 	for host, targets := range wantedOfDev {
 		want[host] = map[string]string{}
 		for target := range targets {
@@ -298,7 +298,7 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 		view = look(t, git.Remote{URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		count.take()
 		tip := r.git("rev-parse", "main")
-		if commits, err = view.Commits(t.Context(), []string{tip}, gitops.Deployed{"drone": {"app": ""}}); err != nil || commits[tip].Trees["drone"]["app"] == "" {
+		if commits, err = view.Commits(t.Context(), []string{tip}, deployedTrees{"drone": {"app": ""}}); err != nil || commits[tip].Trees["drone"]["app"] == "" {
 			t.Errorf("%s: %+v, %v", name, commits, err)
 		}
 		if looks, requests := count.take(); looks+requests > 0 {
@@ -357,7 +357,7 @@ func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.git("rev-parse", "main~8")
-	commits, err := view.Commits(t.Context(), []string{id}, gitops.Deployed{"elsewhere": {"x": ""}, "dev": {"drone": "", "clusters": ""}})
+	commits, err := view.Commits(t.Context(), []string{id}, deployedTrees{"elsewhere": {"x": ""}, "dev": {"drone": "", "clusters": ""}})
 	if err != nil || commits[id].Trees["dev"]["drone"] != r.git("rev-parse", id+":dev/drone") {
 		t.Errorf("%+v, %v", commits, err)
 	}
@@ -371,7 +371,7 @@ func TestCommitsOfWhatCannotBeAskedAreAnError(t *testing.T) {
 	server := httptest.NewServer(backend(t, filepath.Dir(r.directory)))
 	t.Cleanup(server.Close)
 	view := look(t, git.Remote{URL: server.URL + "/gitops.git", Branch: "main"})
-	if _, err := view.Commits(t.Context(), []string{id}, gitops.Deployed{"../x": nil}); err == nil || !strings.Contains(err.Error(), "../x") {
+	if _, err := view.Commits(t.Context(), []string{id}, deployedTrees{"../x": nil}); err == nil || !strings.Contains(err.Error(), "../x") {
 		t.Errorf("a host that is none: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

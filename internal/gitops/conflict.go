@@ -8,14 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
 // Conflict is one wanted folder that is not the owner's to write.
 type Conflict struct {
-	// Host and DeploymentTarget are the folder's key. A host without any, which
-	// would be inside another owner's folder, has no DeploymentTarget.
-	Host, DeploymentTarget string
+	// Key is the folder's. A host without any, which would be inside another owner's
+	// folder, has no DeploymentTarget.
+	folder.Key
 	// Folder is its path from the root of the repository.
 	Folder string
 	// Owner is the name of the owner whose record lists the folder; "" when the
@@ -50,29 +51,17 @@ func (c Conflict) Adoptable() bool {
 	return c.Owner == "" || c.DeploymentTarget != "" && inside && target != "" && from.folder(host, target) == c.Folder
 }
 
-// key names an assignment: one deployment target on one host.
-type key struct{ host, target string }
-
-func (k key) String() string { return k.host + "/" + k.target }
-
-func compareKeys(a, b key) int {
-	if c := strings.Compare(a.host, b.host); c != 0 {
-		return c
-	}
-	return strings.Compare(a.target, b.target)
-}
-
 // conflicts decides for folders that the owner's records do not list. Those in
 // known (from the state) may have any content but another owner's; of the
 // others, what is there must be what is wanted. names are all names whose
 // records are the owner's own.
 func (w *layout) conflicts(
-	ctx context.Context, owner Owner, names []string, keys []key, want Deployed, known map[key]bool,
+	ctx context.Context, owner Owner, names []string, keys []folder.Key, want folder.Trees, known map[folder.Key]bool,
 ) ([]Conflict, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, folder.Key.Compare)
 	listed, err := w.listings(ctx, owner, names, keys)
 	if err != nil {
 		return nil, err
@@ -83,18 +72,18 @@ func (w *layout) conflicts(
 	}
 	var found []Conflict
 	for _, k := range keys {
-		folder := owner.folder(k.host, k.target)
+		folder := owner.folder(k.Host, k.DeploymentTarget)
 		by, taken := listed[k]
 		if !taken {
 			by, taken = inside[folder]
 		}
 		if !taken {
 			e, ok := w.Lookup(folder)
-			taken = ok && !known[k] && e.ID.String() != want[k.host][k.target]
+			taken = ok && !known[k] && e.ID.String() != want[k.Host][k.DeploymentTarget]
 		}
 		if taken {
 			found = append(found, Conflict{
-				Host: k.host, DeploymentTarget: k.target, Folder: folder, Owner: by.Name, OwnerPath: by.Path,
+				Key: k, Folder: folder, Owner: by.Name, OwnerPath: by.Path,
 			})
 		}
 	}
@@ -105,13 +94,13 @@ func (w *layout) conflicts(
 // owner's folder: a marker there would be a change of that folder. Those with
 // folders conflict for these.
 func (w *layout) hostConflicts(
-	ctx context.Context, owner Owner, names []string, want Deployed, known ...map[string]git.Hash,
+	ctx context.Context, owner Owner, names []string, want folder.Trees, known ...map[string]git.Hash,
 ) ([]Conflict, error) {
-	var keys []key
+	var keys []folder.Key
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		has := func(records map[string]git.Hash) bool { _, ok := records[host]; return ok }
 		if !slices.ContainsFunc(known, has) && len(want[host]) == 0 {
-			keys = append(keys, key{host: host})
+			keys = append(keys, folder.Key{Host: host})
 		}
 	}
 	listed, err := w.listings(ctx, owner, names, keys)
@@ -121,7 +110,7 @@ func (w *layout) hostConflicts(
 	var found []Conflict
 	for _, k := range keys {
 		if by, ok := listed[k]; ok {
-			found = append(found, Conflict{Host: k.host, Folder: owner.folder(k.host, ""), Owner: by.Name, OwnerPath: by.Path})
+			found = append(found, Conflict{Key: k, Folder: owner.folder(k.Host, ""), Owner: by.Name, OwnerPath: by.Path})
 		}
 	}
 	return found, nil
@@ -129,11 +118,11 @@ func (w *layout) hostConflicts(
 
 // filled returns the folders of these keys that are there with other content
 // than is wanted.
-func (w *layout) filled(owner Owner, keys []key, want Deployed) []string {
+func (w *layout) filled(owner Owner, keys []folder.Key, want folder.Trees) []string {
 	var folders []string
 	for _, k := range keys {
-		folder := owner.folder(k.host, k.target)
-		if e, ok := w.Lookup(folder); ok && e.IsTree() && e.ID.String() != want[k.host][k.target] {
+		folder := owner.folder(k.Host, k.DeploymentTarget)
+		if e, ok := w.Lookup(folder); ok && e.IsTree() && e.ID.String() != want[k.Host][k.DeploymentTarget] {
 			folders = append(folders, folder)
 		}
 	}
@@ -200,7 +189,7 @@ func (w *layout) ownersAt(at string) []string {
 // listings finds which of the folders another owner's records list. Folders
 // decide, not paths: that owner's path may be any directory above the folder,
 // our own path included.
-func (w *layout) listings(ctx context.Context, owner Owner, names []string, keys []key) (map[key]Owner, error) {
+func (w *layout) listings(ctx context.Context, owner Owner, names []string, keys []folder.Key) (map[folder.Key]Owner, error) {
 	above, err := w.openAbove(ctx, owner, keys)
 	if err != nil {
 		return nil, err
@@ -225,10 +214,10 @@ func (w *layout) listings(ctx context.Context, owner Owner, names []string, keys
 
 // openAbove opens the records folder of every directory above the folders, and
 // returns those directories, from the root down.
-func (w *layout) openAbove(ctx context.Context, owner Owner, keys []key) ([]string, error) {
+func (w *layout) openAbove(ctx context.Context, owner Owner, keys []folder.Key) ([]string, error) {
 	seen := map[string]bool{}
 	for _, k := range keys {
-		for at := git.Parent(owner.folder(k.host, k.target)); !seen[at]; at = git.Parent(at) {
+		for at := git.Parent(owner.folder(k.Host, k.DeploymentTarget)); !seen[at]; at = git.Parent(at) {
 			seen[at] = true
 			if at == "" {
 				break
@@ -247,20 +236,20 @@ func (w *layout) openAbove(ctx context.Context, owner Owner, keys []key) ([]stri
 
 // listing is a folder that other may own: its record for the host decides.
 type listing struct {
-	key    key
+	key    folder.Key
 	other  Owner
 	record git.Hash
 	target string // "" when the record alone decides
 }
 
-func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, keys []key) (map[key]Owner, error) {
+func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, keys []folder.Key) (map[folder.Key]Owner, error) {
 	var open []listing
-	listed := map[key]Owner{}
+	listed := map[folder.Key]Owner{}
 	for _, other := range others {
 		records := w.recordEntries(other.records())
 		for _, k := range keys {
-			host, target, inside := other.hostOf(owner.folder(k.host, k.target))
-			if !inside || k.target == "" && target == "" { // hosts may be shared
+			host, target, inside := other.hostOf(owner.folder(k.Host, k.DeploymentTarget))
+			if !inside || k.DeploymentTarget == "" && target == "" { // hosts may be shared
 				continue
 			}
 			if id, ok := records[host]; ok {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -20,7 +21,7 @@ import (
 // one that is not in the history any more. It may fetch those records.
 //
 // Errors: as of Inspect, or a record of another owner that cannot be read.
-func (v *View) ListedByOthers(ctx context.Context, folders Deployed, commit string) ([]Conflict, error) {
+func (v *View) ListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
 	return using(ctx, v.look, func() ([]Conflict, error) {
 		work := v.work
 		if commit != "" && commit != v.Commit && len(folders) > 0 {
@@ -38,18 +39,18 @@ func (v *View) ListedByOthers(ctx context.Context, folders Deployed, commit stri
 // RecordPath is the file that records what the owner has on a host.
 func (o Owner) RecordPath(host string) string { return o.record(host) }
 
-func keysOf(folders Deployed) []key {
-	var keys []key
+func keysOf(folders folder.Trees) []folder.Key {
+	var keys []folder.Key
 	for host, targets := range folders {
 		for target := range targets {
-			keys = append(keys, key{host, target})
+			keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
 		}
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, folder.Key.Compare)
 	return keys
 }
 
-func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string, keys []key) ([]Conflict, error) {
+func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string, keys []folder.Key) ([]Conflict, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -61,7 +62,7 @@ func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string
 	for _, k := range keys {
 		if by, ok := listed[k]; ok {
 			found = append(found, Conflict{
-				Host: k.host, DeploymentTarget: k.target, Folder: owner.folder(k.host, k.target), Owner: by.Name, OwnerPath: by.Path,
+				Key: k, Folder: owner.folder(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path,
 			})
 		}
 	}
@@ -73,12 +74,12 @@ func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string
 // owner's record makes its own. The latter, and with neither Adopt nor LeaveOthers
 // the former, are conflicts.
 func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
-	var keys []key
+	var keys []folder.Key
 	for k := range s.owned {
-		_, wanted := s.want[k.host][k.target]
-		_, known := s.edit.Previously[k.host][k.target]
+		_, wanted := s.want[k.Host][k.DeploymentTarget]
+		_, known := s.edit.Previously[k.Host][k.DeploymentTarget]
 		_, there := s.folderAt(k)
-		_, keeps := s.edit.Hosts[k.host].Folders[k.target]
+		_, keeps := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]
 		if there && (wanted && !known || !wanted && !keeps) {
 			keys = append(keys, k)
 		}
@@ -86,25 +87,25 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 	for host, targets := range s.want {
 		for target := range targets {
 			if _, known := s.edit.Previously[host][target]; s.asLeft[host] && !known {
-				keys = append(keys, key{host, target})
+				keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
 			}
 		}
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, folder.Key.Compare)
 	listed, err := s.listedByOthers(ctx, s.edit.Owner, s.names(), keys)
 	if err != nil {
 		return nil, err
 	}
 	var found []Conflict
 	for _, c := range listed {
-		k := key{c.Host, c.DeploymentTarget}
+		k := folder.Key{Host: c.Host, DeploymentTarget: c.DeploymentTarget}
 		delete(s.owned, k)
-		if _, wanted := s.want[k.host][k.target]; wanted {
+		if _, wanted := s.want[k.Host][k.DeploymentTarget]; wanted {
 			found = append(found, c)
 			continue
 		}
 		if _, recorded := s.prior(k); recorded && !s.edit.Adopt && !s.edit.LeaveOthers {
-			c.Record = s.edit.Owner.record(k.host)
+			c.Record = s.edit.Owner.record(k.Host)
 			found = append(found, c)
 		}
 	}
@@ -116,11 +117,11 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 // over, which rewrites the record. It reads those records.
 //
 // Errors: as of ListedByOthers.
-func (v *View) TakenOver(ctx context.Context, hosts []string, trees Deployed, holder string) (map[string]bool, error) {
+func (v *View) TakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
 	return using(ctx, v.look, func() (map[string]bool, error) { return v.takenOver(ctx, hosts, trees, holder) })
 }
 
-func (v *View) takenOver(ctx context.Context, hosts []string, trees Deployed, holder string) (map[string]bool, error) {
+func (v *View) takenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
 	asked := maps.Clone(v.records)
 	maps.DeleteFunc(asked, func(host string, _ git.Hash) bool { return !slices.Contains(hosts, host) })
 	records, err := v.work.readRecords(ctx, asked)
@@ -128,7 +129,7 @@ func (v *View) takenOver(ctx context.Context, hosts []string, trees Deployed, ho
 		return nil, err
 	}
 	taken, missing := map[string]bool{}, map[string]int{}
-	var keys []key
+	var keys []folder.Key
 	for host, record := range records {
 		same := record.Holder == holder
 		for target, folder := range record.DeploymentTargets {
@@ -136,13 +137,13 @@ func (v *View) takenOver(ctx context.Context, hosts []string, trees Deployed, ho
 		}
 		for target := range trees[host] {
 			if _, ok := record.DeploymentTargets[target]; !ok && same {
-				keys = append(keys, key{host, target})
+				keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
 				missing[host]++
 			}
 		}
 		taken[host] = same
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, folder.Key.Compare)
 	listed, err := v.work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, keys)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -25,16 +26,16 @@ type Edit struct {
 	Holder string
 	// Previously is what the state says was written. What is in it and not wanted
 	// any more may be removed even when the repository's records have lost it.
-	Previously Deployed
+	Previously folder.Trees
 	// Seen are the owner's folders as the plan saw them, with their trees; nil where
 	// it did not look. With it, a folder that is to be written or removed, and is
 	// neither what the plan saw nor as wanted, is a *ChangedError, and one that the
 	// plan saw as wanted stays as it is, whatever others made of it since.
-	Seen Deployed
+	Seen folder.Trees
 	// Remove are the only folders that the edit may remove: those that the plan
 	// showed. The trees in it mean nothing. Others that are the owner's and that are
 	// not wanted are an *UnplannedError, and nothing is written.
-	Remove Deployed
+	Remove folder.Trees
 	// LeaveOthers lets folders that are the owner's, and neither wanted nor in
 	// Remove, stay with their records, in place of an *UnplannedError. It is for a
 	// destroy. Then hosts whose records have another holder stay as they are.
@@ -246,17 +247,17 @@ func checkNamesFold(where string, names []string) error {
 
 // Wanted is the edit's folders by tree id. Folders that are kept are there with
 // the tree that the edit says, if it says one.
-func (e Edit) Wanted() Deployed {
+func (e Edit) Wanted() folder.Trees {
 	return e.folders(func(folder Folder) bool { return folder.Tree != "" })
 }
 
 // written is the edit's folders by tree id, without those that are kept.
-func (e Edit) written() Deployed {
+func (e Edit) written() folder.Trees {
 	return e.folders(func(folder Folder) bool { return folder.Action != Keep })
 }
 
-func (e Edit) folders(which func(Folder) bool) Deployed {
-	folders := make(Deployed, len(e.Hosts))
+func (e Edit) folders(which func(Folder) bool) folder.Trees {
+	folders := make(folder.Trees, len(e.Hosts))
 	for host, h := range e.Hosts {
 		folders[host] = make(map[string]string, len(h.Folders))
 		for target, folder := range h.Folders {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -71,9 +72,9 @@ type ChangedError struct {
 
 // ChangedFolder is one folder of a ChangedError.
 type ChangedFolder struct {
-	// Host and DeploymentTarget are the folder's key, Folder is its path from the
-	// root of the repository.
-	Host, DeploymentTarget, Folder string
+	folder.Key
+	// Folder is its path from the root of the repository.
+	Folder string
 	// Commit is the one that changed it last; "" where that is not known. Apply
 	// does not look for it.
 	Commit string

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -33,7 +34,7 @@ type FileAtTip struct {
 // Errors: as of Inspect, or a plain one where the repository does not give a tree
 // any more.
 func (v *View) Files(
-	ctx context.Context, folders Deployed, known func(git.Hash) (content []byte, ok bool),
+	ctx context.Context, folders folder.Trees, known func(git.Hash) (content []byte, ok bool),
 ) (map[string]map[string][]FileAtTip, error) {
 	return using(ctx, v.look, func() (map[string]map[string][]FileAtTip, error) { return v.files(ctx, folders, known) })
 }
@@ -46,7 +47,7 @@ type openFolder struct {
 }
 
 func (v *View) files(
-	ctx context.Context, folders Deployed, known func(git.Hash) ([]byte, bool),
+	ctx context.Context, folders folder.Trees, known func(git.Hash) ([]byte, bool),
 ) (map[string]map[string][]FileAtTip, error) {
 	var level []openFolder
 	for _, host := range slices.Sorted(maps.Keys(folders)) {

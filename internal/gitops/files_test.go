@@ -49,7 +49,7 @@ func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 		run(t, w.directory, "git", "commit", "--quiet", "--message", "by hand")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
 		view := inspect(t, r, dev)
-		folders, err := view.Deployed(t.Context(), gitops.Deployed{
+		folders, err := view.Deployed(t.Context(), deployedTrees{
 			"drone": {"app": "", "none": ""}, "clusters/tor": {"app": ""}, "nowhere": {"app": ""}, "large": {"by-hand": ""},
 		})
 		if err != nil {
@@ -84,7 +84,7 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	}
 	count.take()
 	same := []byte("same")
-	folders := gitops.Deployed{
+	folders := deployedTrees{
 		"drone": {"app": rendered(t, "a", "same", "b", "old").Tree}, "large": {"app": rendered(t, "a", "same", "b", "old too").Tree},
 	}
 	files, err := view.Files(t.Context(), folders, func(id git.Hash) ([]byte, bool) {
@@ -103,7 +103,7 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	if n := view.Blobs(); n != 2 {
 		t.Errorf("%d blobs were fetched", n)
 	}
-	if _, err := view.Files(t.Context(), gitops.Deployed{"x": {"app": "no id"}}, nil); err == nil {
+	if _, err := view.Files(t.Context(), deployedTrees{"x": {"app": "no id"}}, nil); err == nil {
 		t.Error("a tree that is no id was taken")
 	}
 	ended, cancel := context.WithCancel(t.Context())

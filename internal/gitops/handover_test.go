@@ -100,7 +100,7 @@ func TestARenameGoesWithAnyOtherChange(t *testing.T) {
 		if _, err := gitops.NewClient().Apply(context.Background(), r.remote, next); !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), "drone/old, gone/app") {
 			t.Errorf("err = %v", err)
 		}
-		next.Remove = gitops.Deployed{"drone": {"old": ""}, "gone": {"app": ""}}
+		next.Remove = deployedTrees{"drone": {"old": ""}, "gone": {"app": ""}}
 		result, err := gitops.NewClient().Apply(context.Background(), r.remote, next)
 		if err != nil || len(result.Added) != 1 || len(result.Changed) != 1 || len(result.Removed) != 2 || result.Changes[0].Before != "v1" {
 			t.Fatalf("result = %+v, %v", result, err)

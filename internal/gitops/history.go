@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -326,7 +327,7 @@ func (w *walk) folders(c hostChange) []FolderChange {
 			continue
 		}
 		change := FolderChange{
-			Host: c.host, DeploymentTarget: target,
+			Key:    folder.Key{Host: c.host, DeploymentTarget: target},
 			Before: oldRecord[target].ConfigVersion, After: nowRecord[target].ConfigVersion,
 		}
 		oldID, nowID := w.folder(c.old, oldRecord, target), w.folder(c.now, nowRecord, target)

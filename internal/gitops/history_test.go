@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -56,7 +57,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 		removed := step(gitops.Edit{Owner: dev})
 
 		added := func(host string) gitops.FolderChange {
-			return gitops.FolderChange{Host: host, DeploymentTarget: "app", Action: gitops.Added, After: "v1"}
+			return gitops.FolderChange{Key: folder.Key{Host: host, DeploymentTarget: "app"}, Action: gitops.Added, After: "v1"}
 		}
 		all := history(t, r, dev, gitops.HistoryFilter{})
 		want := []struct {
@@ -65,14 +66,14 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 			changes                  []gitops.FolderChange
 		}{
 			{removed, "dev: 3 removed", "", []string{"dev"}, []gitops.FolderChange{
-				{Host: "clusters/one", DeploymentTarget: "app", Action: gitops.Removed, Before: "v1"},
-				{Host: "drone", DeploymentTarget: "app", Action: gitops.Removed, Before: "v2"},
-				{Host: "drone", DeploymentTarget: "two", Action: gitops.Removed, Before: "v2"},
+				{Key: folder.Key{Host: "clusters/one", DeploymentTarget: "app"}, Action: gitops.Removed, Before: "v1"},
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Removed, Before: "v2"},
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "two"}, Action: gitops.Removed, Before: "v2"},
 			}},
-			{byHand, "by hand", "", nil, []gitops.FolderChange{{Host: "drone", DeploymentTarget: "app", Action: gitops.Changed, Before: "v2", After: "v2"}}},
+			{byHand, "by hand", "", nil, []gitops.FolderChange{{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Changed, Before: "v2", After: "v2"}}},
 			{second, "roll out", "1.0", []string{"dev"}, []gitops.FolderChange{
-				{Host: "drone", DeploymentTarget: "app", Action: gitops.Changed, Before: "v1", After: "v2"},
-				{Host: "drone", DeploymentTarget: "two", Action: gitops.Added, After: "v2"},
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Changed, Before: "v1", After: "v2"},
+				{Key: folder.Key{Host: "drone", DeploymentTarget: "two"}, Action: gitops.Added, After: "v2"},
 			}},
 			{first, "dev: 2 added", "1.0", []string{"dev"}, []gitops.FolderChange{added("clusters/one"), added("drone")}},
 		}

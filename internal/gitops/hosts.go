@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -58,17 +59,17 @@ func (s *staging) wantedRecord(host string) hostRecord {
 		Format: max(recordFormat, before.Format), Environment: s.edit.Owner.Environment, Holder: cmp.Or(s.edit.Holder, before.Holder),
 		DeploymentTargets: map[string]folderRecord{}, more: before.more,
 	}
-	for target, folder := range s.edit.Hosts[host].Folders {
-		k := key{host, target}
-		if folder.Action != Keep {
-			record.DeploymentTargets[target] = s.written(k, folder)
-		} else if kept, ok := s.keptRecord(k, folder.Record); ok {
+	for target, wanted := range s.edit.Hosts[host].Folders {
+		k := folder.Key{Host: host, DeploymentTarget: target}
+		if wanted.Action != Keep {
+			record.DeploymentTargets[target] = s.written(k, wanted)
+		} else if kept, ok := s.keptRecord(k, wanted.Record); ok {
 			record.DeploymentTargets[target] = kept
 		}
 	}
 	for k := range s.staying {
-		if prior, ok := s.prior(k); ok && k.host == host {
-			record.DeploymentTargets[k.target] = prior
+		if prior, ok := s.prior(k); ok && k.Host == host {
+			record.DeploymentTargets[k.DeploymentTarget] = prior
 		}
 	}
 	return record
@@ -76,7 +77,7 @@ func (s *staging) wantedRecord(host string) hostRecord {
 
 // written is what the record says of a folder that is as the edit wants it. Where
 // the record has that tree already, its time of change stays.
-func (s *staging) written(k key, folder Folder) folderRecord {
+func (s *staging) written(k folder.Key, folder Folder) folderRecord {
 	prior, known := s.prior(k)
 	record := asWanted(folder)
 	record.more = prior.more.unknown()
@@ -88,7 +89,7 @@ func (s *staging) written(k key, folder Folder) folderRecord {
 	if at, ok := s.folderAt(k); !known && ok && at.String() != record.Tree {
 		record.TreeBefore = at.String()
 	}
-	if proposed, ok := s.proposed[k.host].DeploymentTargets[k.target]; ok && proposed.Changed != "" &&
+	if proposed, ok := s.proposed[k.Host].DeploymentTargets[k.DeploymentTarget]; ok && proposed.Changed != "" &&
 		proposed.Tree == record.Tree && proposed.TreeBefore == record.TreeBefore {
 		record.Changed = proposed.Changed
 	}
@@ -106,7 +107,7 @@ func asWanted(folder Folder) folderRecord {
 
 // keptRecord is what the record says of a folder that is kept: what it said, or
 // what the edit says of the folder when the record was lost.
-func (s *staging) keptRecord(k key, record Record) (folderRecord, bool) {
+func (s *staging) keptRecord(k folder.Key, record Record) (folderRecord, bool) {
 	if prior, ok := s.prior(k); ok {
 		return prior, true
 	}
@@ -187,11 +188,11 @@ func (s *staging) otherHosts(marker git.Hash) {
 	}
 	loses := map[string]bool{}
 	for _, k := range s.change.removed {
-		loses[k.host] = true
+		loses[k.Host] = true
 	}
 	stays := map[string]bool{}
 	for k := range s.staying {
-		stays[k.host] = true
+		stays[k.Host] = true
 	}
 	for _, host := range slices.Sorted(maps.Keys(others)) {
 		if _, wanted := s.edit.Hosts[host]; wanted {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
 )
@@ -60,9 +61,7 @@ type InventoryNames struct {
 type InventoryAssignment struct {
 	// Owner is whose record it is; its environment is what the record says.
 	Owner Owner
-	Host  string
-	// DeploymentTarget is the name of the folder.
-	DeploymentTarget string
+	folder.Key
 	FolderRecord
 	// Commit is the one that changed the folder last; "" where it is not among the
 	// newest commits of the branch, or the record has no time.
@@ -350,12 +349,12 @@ func (v *Inventory) pick(records []ownedRecord, filter InventoryFilter) {
 	workloads, workspaces := map[string]bool{}, map[string]bool{}
 	for _, r := range records {
 		for _, target := range slices.Sorted(maps.Keys(r.record.DeploymentTargets)) {
-			folder := r.record.DeploymentTargets[target]
-			workloads[folder.Workload] = true
-			if folder.Workspace != "" {
-				workspaces[folder.Workspace] = true
+			recorded := r.record.DeploymentTargets[target]
+			workloads[recorded.Workload] = true
+			if recorded.Workspace != "" {
+				workspaces[recorded.Workspace] = true
 			}
-			a := InventoryAssignment{Owner: r.owner, Host: r.host, DeploymentTarget: target, FolderRecord: folder.public()}
+			a := InventoryAssignment{Owner: r.owner, Key: folder.Key{Host: r.host, DeploymentTarget: target}, FolderRecord: recorded.public()}
 			if filter.includes(a) {
 				v.Assignments = append(v.Assignments, a)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -119,7 +120,7 @@ func TestAnInventoryIsWhatTheRecordsOfAllOwnersSay(t *testing.T) {
 		record := found.Assignments[0]
 		record.Changed, record.Commit = time.Time{}, ""
 		if got, want := sprint(record), sprint(gitops.InventoryAssignment{
-			Owner: owners[0], Host: "clusters/store-1", DeploymentTarget: "shop-main-0",
+			Owner: owners[0], Key: folder.Key{Host: "clusters/store-1", DeploymentTarget: "shop-main-0"},
 			FolderRecord: gitops.FolderRecord{Record: owned(t, "shop", "team-a", "drone", "1").Record, Tree: rendered(t, "a", "1").Tree},
 		}); got != want {
 			t.Errorf("the first is\n%s\nwant\n%s", got, want)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -220,7 +221,7 @@ func (l *lineage) contained(commit int) []bool {
 }
 
 // trees reads the wanted folders of several root trees.
-func (l *lineage) trees(ctx context.Context, owner Owner, roots map[git.Hash]bool, want Deployed) (map[git.Hash]Deployed, error) {
+func (l *lineage) trees(ctx context.Context, owner Owner, roots map[git.Hash]bool, want folder.Trees) (map[git.Hash]folder.Trees, error) {
 	if len(roots) == 0 {
 		return nil, nil
 	}
@@ -231,10 +232,10 @@ func (l *lineage) trees(ctx context.Context, owner Owner, roots map[git.Hash]boo
 	}
 	for {
 		reader.missing = nil
-		hosts, trees := map[hostTree]map[string]string{}, make(map[git.Hash]Deployed, len(roots))
+		hosts, trees := map[hostTree]map[string]string{}, make(map[git.Hash]folder.Trees, len(roots))
 		for root := range roots {
 			base := reader.below(root, owner.Path)
-			folders := make(Deployed, len(want))
+			folders := make(folder.Trees, len(want))
 			for host, targets := range want {
 				at := hostTree{host, reader.below(base, host)}
 				if hosts[at] == nil {

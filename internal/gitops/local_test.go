@@ -23,7 +23,7 @@ func TestABranchThatDoesNotExistBeginsWithTheCommit(t *testing.T) {
 		r.byHand(func(w *workTree) { w.write("README.md", "x") })
 		main := r.git("rev-parse", "main")
 		r.remote.Branch = "deploy/dev"
-		if view := inspect(t, r, dev); view.Commit != "" || view.Missing || len(deployed(t, view, gitops.Deployed{"drone": nil})["drone"]) != 0 {
+		if view := inspect(t, r, dev); view.Commit != "" || view.Missing || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Errorf("view = %+v", view)
 		}
 		result := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
@@ -209,8 +209,8 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		"a device":          devEdit(t, map[string]gitops.Folder{"drone/aux": good}),
 		"no tree":           devEdit(t, map[string]gitops.Folder{"drone/app": {Files: good.Files}}),
 		"no files":          devEdit(t, map[string]gitops.Folder{"drone/app": {Tree: good.Tree}}),
-		"a bad state":       edit(func(e *gitops.Edit) { e.Previously = gitops.Deployed{"drone": {"../../x": good.Tree}} }),
-		"a bad state host":  edit(func(e *gitops.Edit) { e.Previously = gitops.Deployed{"..": {}} }),
+		"a bad state":       edit(func(e *gitops.Edit) { e.Previously = deployedTrees{"drone": {"../../x": good.Tree}} }),
+		"a bad state host":  edit(func(e *gitops.Edit) { e.Previously = deployedTrees{"..": {}} }),
 	} {
 		// Nobody listens there: asking would be another error.
 		_, err := gitops.NewClient().Apply(context.Background(), git.Remote{URL: "http://127.0.0.1:1/r", Branch: "main"}, e)

@@ -192,7 +192,7 @@ func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
 				t.Errorf("tip %q, missing %t", look.Tip(), look.Missing())
 			}
 			view, err := look.View(t.Context(), dev)
-			if err != nil || len(deployed(t, view, gitops.Deployed{"drone": {"app": ""}})["drone"]) != 0 {
+			if err != nil || len(deployed(t, view, deployedTrees{"drone": {"app": ""}})["drone"]) != 0 {
 				t.Errorf("%+v, %v", view, err)
 			}
 		}

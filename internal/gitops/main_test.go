@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -97,7 +98,10 @@ func (noTest) Fatalf(format string, args ...any) {
 }
 
 // ownedIn are the folders that the records at a tip list, as they are.
-func ownedIn(view *gitops.View) (gitops.Deployed, error) {
+func ownedIn(view *gitops.View) (folder.Trees, error) {
 	records, err := view.Records(context.Background(), "")
 	return records.Present(), err
 }
+
+// deployedTrees is a name that no variable hides.
+type deployedTrees = folder.Trees

@@ -3,6 +3,8 @@ package gitops
 import (
 	"fmt"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 )
 
 // maxListed is how many keys a commit message lists under one heading. The
@@ -71,9 +73,9 @@ func (c *change) rolledBack() string {
 }
 
 // from is the commit that a folder is rolled back to, short.
-func (c *change) from(k key) string {
+func (c *change) from(k folder.Key) string {
 	const short = 12
-	return c.edit.Hosts[k.host].Folders[k.target].From[:short]
+	return c.edit.Hosts[k.Host].Folders[k.DeploymentTarget].From[:short]
 }
 
 func (c *change) body() string {
@@ -106,7 +108,7 @@ func (c *change) backTexts() []string {
 	return texts
 }
 
-func texts(keys []key) []string {
+func texts(keys []folder.Key) []string {
 	texts := make([]string, len(keys))
 	for i, k := range keys {
 		texts[i] = k.String()

@@ -33,11 +33,6 @@ func (o Owner) check() error {
 	return git.CheckPath(o.Path)
 }
 
-// Deployed maps each host to its deployment targets, and those to the tree ids
-// of their folders, in hex. A host without deployment targets is there, with an
-// empty map: its folder exists.
-type Deployed map[string]map[string]string
-
 const (
 	recordsFolder = ".flotilla"
 	recordSuffix  = ".json"

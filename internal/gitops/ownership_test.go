@@ -73,7 +73,7 @@ func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
 					t.Errorf("conflict = %+v", conflict)
 				}
 			}
-			for _, previously := range []gitops.Deployed{nil, wanted(ours)} {
+			for _, previously := range []deployedTrees{nil, wanted(ours)} {
 				ours.Previously = previously
 				_, err = gitops.NewClient().Apply(context.Background(), r.remote, ours)
 				var ownership *gitops.OwnershipError

@@ -127,7 +127,7 @@ func (m *model) edit(owner gitops.Owner, folders map[string]gitops.Folder) gitop
 			edit.Records = m.known[owner]
 		}
 	}
-	edit.Remove = gitops.Deployed{}
+	edit.Remove = deployedTrees{}
 	all := m.random.IntN(4) > 0
 	for host, h := range hosts(m.t, m.owned[owner]) {
 		edit.Remove[host] = map[string]string{}

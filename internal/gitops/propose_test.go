@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
 
@@ -38,9 +39,9 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 			t.Errorf("first: %+v, parents %s", first, parents())
 		}
 		changes := []gitops.FolderChange{
-			{Host: "drone", DeploymentTarget: "app", Action: gitops.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
-			{Host: "drone", DeploymentTarget: "new", Action: gitops.Added, After: "v2"},
-			{Host: "drone", DeploymentTarget: "old", Action: gitops.Removed, Before: "v1", Was: rendered(t, "a", "1").Tree},
+			{Key: folder.Key{Host: "drone", DeploymentTarget: "app"}, Action: gitops.Changed, Before: "v1", After: "v2", Was: rendered(t, "a", "1").Tree},
+			{Key: folder.Key{Host: "drone", DeploymentTarget: "new"}, Action: gitops.Added, After: "v2"},
+			{Key: folder.Key{Host: "drone", DeploymentTarget: "old"}, Action: gitops.Removed, Before: "v1", Was: rendered(t, "a", "1").Tree},
 		}
 		if !slices.Equal(first.Changes, changes) {
 			t.Errorf("changes = %+v", first.Changes)

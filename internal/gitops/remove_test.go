@@ -20,7 +20,7 @@ func TestNothingIsRemovedThatThePlanDidNotShow(t *testing.T) {
 		})
 		apply(t, r, all)
 		before := r.files()
-		apart := func(folders map[string]gitops.Folder, remove gitops.Deployed) error {
+		apart := func(folders map[string]gitops.Folder, remove deployedTrees) error {
 			edit := devEdit(t, folders)
 			edit.Remove = remove
 			_, err := gitops.NewClient().Apply(context.Background(), r.remote, edit)
@@ -29,10 +29,10 @@ func TestNothingIsRemovedThatThePlanDidNotShow(t *testing.T) {
 		some := map[string]gitops.Folder{"drone/app": rendered(t, "a", "2")}
 		for name, err := range map[string]error{
 			"nothing shown":    apart(some, nil),
-			"one shown":        apart(some, gitops.Deployed{"drone": {"two": ""}}),
-			"an empty host":    apart(some, gitops.Deployed{"drone": {"two": ""}, "large": {}}),
+			"one shown":        apart(some, deployedTrees{"drone": {"two": ""}}),
+			"an empty host":    apart(some, deployedTrees{"drone": {"two": ""}, "large": {}}),
 			"a destroy":        apart(nil, nil),
-			"a destroy of one": apart(nil, gitops.Deployed{"drone": {"two": "", "app": ""}}),
+			"a destroy of one": apart(nil, deployedTrees{"drone": {"two": "", "app": ""}}),
 		} {
 			var unplanned *gitops.UnplannedError
 			if !errors.Is(err, gitops.ErrUnplanned) || !errors.As(err, &unplanned) || !slices.Contains(unplanned.Folders, "large/app") ||
@@ -43,7 +43,7 @@ func TestNothingIsRemovedThatThePlanDidNotShow(t *testing.T) {
 		if got := r.files(); !maps.Equal(got, before) {
 			t.Errorf("files = %v", got)
 		}
-		if err := apart(some, gitops.Deployed{"drone": {"two": ""}, "large": {"app": "", "never": ""}}); err != nil {
+		if err := apart(some, deployedTrees{"drone": {"two": ""}, "large": {"app": "", "never": ""}}); err != nil {
 			t.Errorf("all shown: %v", err)
 		}
 		r.fsck()
@@ -61,7 +61,7 @@ func TestWhatOnlyTheStateKnowsIsGuarded(t *testing.T) {
 	if _, err := gitops.NewClient().Apply(context.Background(), r.remote, less); !errors.Is(err, gitops.ErrUnplanned) {
 		t.Errorf("err = %v", err)
 	}
-	less.Remove = gitops.Deployed{"drone": {"two": ""}}
+	less.Remove = deployedTrees{"drone": {"two": ""}}
 	if result, err := gitops.NewClient().Apply(context.Background(), r.remote, less); err != nil || !slices.Equal(result.Removed, []string{"drone/two"}) {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -88,13 +88,13 @@ func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
 			"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "small/": {},
 		}
 		apply(t, r, devEdit(t, all))
-		destroy := gitops.Edit{Owner: dev, Remove: gitops.Deployed{"drone": {"app": ""}, "small": {}}, LeaveOthers: true}
+		destroy := gitops.Edit{Owner: dev, Remove: deployedTrees{"drone": {"app": ""}, "small": {}}, LeaveOthers: true}
 		result, err := gitops.NewClient().Apply(context.Background(), r.remote, destroy)
 		if err != nil || !slices.Equal(result.Removed, []string{"drone/app"}) {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
 		owned, err := ownedIn(inspect(t, r, dev))
-		want := gitops.Deployed{"drone": {"two": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
+		want := deployedTrees{"drone": {"two": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
 		if err != nil || sprint(owned) != sprint(want) {
 			t.Errorf("owned = %v, %v", owned, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -28,14 +29,14 @@ func (w *layout) asOf(ctx context.Context, owner Owner, commit string) (map[stri
 		return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, commit, owner.Name, owner.Path)
 	}
 	hosts := make(map[string]Host, len(at.records))
-	var keys []key
+	var keys []folder.Key
 	for host, record := range at.records {
 		folders := map[string]Folder{}
-		for target, folder := range record.DeploymentTargets {
+		for target, recorded := range record.DeploymentTargets {
 			if e, ok := at.hostAt(owner, host).Find(target); ok && e.IsTree() {
-				folder.OwnerLabel = cmp.Or(folder.OwnerLabel, formerly)
-				folders[target] = Folder{Action: RollBack, Tree: e.ID.String(), From: commit, Record: folder.Record}
-				keys = append(keys, key{host, target})
+				recorded.OwnerLabel = cmp.Or(recorded.OwnerLabel, formerly)
+				folders[target] = Folder{Action: RollBack, Tree: e.ID.String(), From: commit, Record: recorded.Record}
+				keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
 			}
 		}
 		hosts[host] = Host{Folders: folders}
@@ -111,11 +112,11 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 
 // areFlat checks that folders are as Apply writes them: a link or a submodule may
 // have been put into one by hand.
-func (p *past) areFlat(ctx context.Context, keys []key) error {
-	slices.SortFunc(keys, compareKeys)
+func (p *past) areFlat(ctx context.Context, keys []folder.Key) error {
+	slices.SortFunc(keys, folder.Key.Compare)
 	trees := make([]git.Hash, len(keys))
 	for i, k := range keys {
-		e, _ := p.hostAt(p.owner, k.host).Find(k.target)
+		e, _ := p.hostAt(p.owner, k.Host).Find(k.DeploymentTarget)
 		trees[i] = e.ID
 	}
 	if err := p.Need(ctx, trees); err != nil {
@@ -123,7 +124,7 @@ func (p *past) areFlat(ctx context.Context, keys []key) error {
 	}
 	for i, k := range keys {
 		if err := isFlat(p.Tip, trees[i]); err != nil {
-			return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(k.host, k.target), p.commit, err)
+			return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit, p.owner.folder(k.Host, k.DeploymentTarget), p.commit, err)
 		}
 	}
 	return nil
@@ -149,11 +150,11 @@ func isFlat(t *git.Tip, tree git.Hash) error {
 // record of them. They are trees that the repository has: none of their files is
 // fetched or sent.
 func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
-	back := map[string][]key{} // by commit
+	back := map[string][]folder.Key{} // by commit
 	for host, h := range edit.Hosts {
-		for target, folder := range h.Folders {
-			if folder.Action == RollBack {
-				back[folder.From] = append(back[folder.From], key{host, target})
+		for target, wanted := range h.Folders {
+			if wanted.Action == RollBack {
+				back[wanted.From] = append(back[wanted.From], folder.Key{Host: host, DeploymentTarget: target})
 			}
 		}
 	}
@@ -169,29 +170,29 @@ func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
 	return edit, nil
 }
 
-func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []key) error {
+func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []folder.Key) error {
 	at, err := w.openCommit(ctx, edit.Owner, commit)
 	if err != nil {
 		return err
 	}
 	var hosts []string
 	for _, k := range keys {
-		hosts = append(hosts, k.host)
+		hosts = append(hosts, k.Host)
 	}
 	if _, err := at.openOwner(ctx, edit.Owner, hosts); err != nil {
 		return err
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, folder.Key.Compare)
 	for _, k := range keys {
-		folder := edit.Hosts[k.host].Folders[k.target]
-		e, ok := at.hostAt(edit.Owner, k.host).Find(k.target)
+		folder := edit.Hosts[k.Host].Folders[k.DeploymentTarget]
+		e, ok := at.hostAt(edit.Owner, k.Host).Find(k.DeploymentTarget)
 		if !ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID) {
-			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit, edit.Owner.folder(k.host, k.target), commit, folder.Tree)
+			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit, edit.Owner.folder(k.Host, k.DeploymentTarget), commit, folder.Tree)
 		}
-		if record, ok := at.records[k.host].DeploymentTargets[k.target]; ok {
+		if record, ok := at.records[k.Host].DeploymentTargets[k.DeploymentTarget]; ok {
 			folder.Record = record.Record
 		}
-		edit.Hosts[k.host].Folders[k.target] = folder
+		edit.Hosts[k.Host].Folders[k.DeploymentTarget] = folder
 	}
 	return at.areFlat(ctx, keys)
 }

@@ -43,7 +43,7 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 		r.git("gc", "--quiet", "--prune=now")
 
 		back := asOf(t, r, first.Commit)
-		want := gitops.Deployed{
+		want := deployedTrees{
 			"drone":        {"app": rendered(t, "a", "1").Tree, "gone": rendered(t, "a", "1", "b", "2").Tree},
 			"clusters/one": {"app": rendered(t, "a", "1").Tree},
 		}
@@ -225,7 +225,7 @@ func TestAnEditRollsBackToACommitBeforeARename(t *testing.T) {
 			return folder
 		}
 		edit := devEdit(t, map[string]gitops.Folder{"drone/app": labelled(rendered(t, "a", "2")), "large/app": labelled(rendered(t, "a", "1"))})
-		edit.Previously = gitops.Deployed{"drone": {"app": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
+		edit.Previously = deployedTrees{"drone": {"app": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
 		edit = renamed(edit, "dev-eu")
 		apply(t, r, edit)
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -48,44 +49,44 @@ func (s *staging) checkSeen() error {
 	if s.edit.Seen == nil {
 		return nil
 	}
-	var changed []key
+	var changed []folder.Key
 	for host, h := range s.edit.Hosts {
-		for target, folder := range h.Folders {
-			k := key{host, target}
+		for target, wanted := range h.Folders {
+			k := folder.Key{Host: host, DeploymentTarget: target}
 			now, there := s.folderAt(k)
-			isWanted := there && git.IsID(folder.Tree, now)
-			if folder.Action != Keep && !isWanted && (there || s.wasSeen(k)) && !s.isSeen(k) {
+			isWanted := there && git.IsID(wanted.Tree, now)
+			if wanted.Action != Keep && !isWanted && (there || s.wasSeen(k)) && !s.isSeen(k) {
 				changed = append(changed, k)
 			}
 		}
 	}
 	for k := range s.owned {
-		_, wanted := s.edit.Hosts[k.host].Folders[k.target]
+		_, wanted := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]
 		// What somebody has put in the place of a folder is there, too.
-		if _, there := s.hostAt(s.edit.Owner, k.host).Look(k.target); there && !wanted && !s.staying[k] && !s.isSeen(k) {
+		if _, there := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); there && !wanted && !s.staying[k] && !s.isSeen(k) {
 			changed = append(changed, k)
 		}
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	slices.SortFunc(changed, compareKeys)
+	slices.SortFunc(changed, folder.Key.Compare)
 	e := &ChangedError{}
 	for _, k := range changed {
-		e.Folders = append(e.Folders, ChangedFolder{Host: k.host, DeploymentTarget: k.target, Folder: s.edit.Owner.folder(k.host, k.target)})
+		e.Folders = append(e.Folders, ChangedFolder{Key: k, Folder: s.edit.Owner.folder(k.Host, k.DeploymentTarget)})
 	}
 	return e
 }
 
-func (s *staging) wasSeen(k key) bool {
-	_, was := s.edit.Seen[k.host][k.target]
+func (s *staging) wasSeen(k folder.Key) bool {
+	_, was := s.edit.Seen[k.Host][k.DeploymentTarget]
 	return was
 }
 
 // isSeen reports whether a folder is what the plan saw. One that it did not see, and
 // that is not the owner's, is decided by who owns it.
-func (s *staging) isSeen(k key) bool {
-	seen, was := s.edit.Seen[k.host][k.target]
+func (s *staging) isSeen(k folder.Key) bool {
+	seen, was := s.edit.Seen[k.Host][k.DeploymentTarget]
 	now, there := s.folderAt(k)
 	if !was {
 		return !there || !s.owned[k]

@@ -34,7 +34,7 @@ func TestAFolderThatIsNotWhatThePlanSawIsNotWritten(t *testing.T) {
 				"drone/app": rendered(t, "a", "2"), "drone/same": rendered(t, "a", "1"), "large/same": rendered(t, "a", "1"),
 			})
 			edit.Previously, edit.Records, edit.Seen = before.Wanted(), first.Records, before.Wanted()
-			edit.Remove = gitops.Deployed{"drone": {"old": ""}}
+			edit.Remove = deployedTrees{"drone": {"old": ""}}
 			r.byHand(test.byHand)
 			files := r.files()
 			_, err := gitops.NewClient().Apply(t.Context(), r.remote, edit)

@@ -372,8 +372,8 @@ func devEdit(t testing.TB, folders map[string]gitops.Folder) gitops.Edit {
 }
 
 // wanted are the tree ids of an edit.
-func wanted(edit gitops.Edit) gitops.Deployed {
-	want := gitops.Deployed{}
+func wanted(edit gitops.Edit) deployedTrees {
+	want := deployedTrees{}
 	for host, h := range edit.Hosts {
 		want[host] = map[string]string{}
 		for target, folder := range h.Folders {
@@ -397,10 +397,10 @@ func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.Result {
 
 // removable are all folders of the edit's owner, for tests of something else
 // than what a plan shows.
-func removable(t testing.TB, r *repository, edit gitops.Edit) gitops.Deployed {
+func removable(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
 	t.Helper()
-	folders := gitops.Deployed{}
-	add := func(more gitops.Deployed) {
+	folders := deployedTrees{}
+	add := func(more deployedTrees) {
 		for host, targets := range more {
 			if folders[host] == nil {
 				folders[host] = map[string]string{}
@@ -423,7 +423,7 @@ func removable(t testing.TB, r *repository, edit gitops.Edit) gitops.Deployed {
 	return folders
 }
 
-func deployed(t testing.TB, view *gitops.View, want gitops.Deployed) gitops.Deployed {
+func deployed(t testing.TB, view *gitops.View, want deployedTrees) deployedTrees {
 	t.Helper()
 	deployed, err := view.Deployed(context.Background(), want)
 	if err != nil {

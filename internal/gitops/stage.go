@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -17,11 +18,11 @@ import (
 type change struct {
 	edit     Edit
 	at       time.Time // of its commit
-	added    []key
-	changed  []key
-	removed  []key
-	back     []key          // of those added and changed, the ones that are rolled back
-	letGo    []key          // folders that stay and have no owner from then on
+	added    []folder.Key
+	changed  []folder.Key
+	removed  []folder.Key
+	back     []folder.Key   // of those added and changed, the ones that are rolled back
+	letGo    []folder.Key   // folders that stay and have no owner from then on
 	hosts    []string       // whose marker or record is repaired
 	adopted  []Conflict     // folders that another owner had
 	formerly string         // the name that the owner had until then; "" when nothing is of it
@@ -32,7 +33,7 @@ type change struct {
 
 	atTip    map[string]git.Hash // the owner's records before, by host
 	records  map[string]git.Hash // and after
-	deployed Deployed            // the edit's folders after it
+	deployed folder.Trees        // the edit's folders after it
 
 	remove []string // paths
 	put    []putFile
@@ -71,7 +72,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	for host := range edit.Previously {
 		hosts = append(hosts, host)
 	}
-	s := &staging{layout: w, now: now.UTC().Format(time.RFC3339), taken: map[key]folderRecord{}}
+	s := &staging{layout: w, now: now.UTC().Format(time.RFC3339), taken: map[folder.Key]folderRecord{}}
 	if s.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 			return nil, err
 		}
 	}
-	s.change = &change{edit: edit, at: now.UTC(), atTip: s.atTip, records: map[string]git.Hash{}, deployed: Deployed{}}
+	s.change = &change{edit: edit, at: now.UTC(), atTip: s.atTip, records: map[string]git.Hash{}, deployed: folder.Trees{}}
 	if err := w.wayIsFree(edit.Owner, want, s.isOwn); err != nil {
 		return nil, err
 	}
@@ -115,10 +116,10 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 			return nil, fmt.Errorf("the record %q would be longer than %d MiB: the host has too many folders", file.path, maxRecord>>20)
 		}
 	}
-	slices.SortFunc(s.change.added, compareKeys)
-	slices.SortFunc(s.change.changed, compareKeys)
-	slices.SortFunc(s.change.removed, compareKeys)
-	slices.SortFunc(s.change.back, compareKeys)
+	slices.SortFunc(s.change.added, folder.Key.Compare)
+	slices.SortFunc(s.change.changed, folder.Key.Compare)
+	slices.SortFunc(s.change.removed, folder.Key.Compare)
+	slices.SortFunc(s.change.back, folder.Key.Compare)
 	s.versions()
 	return s.change, nil
 }
@@ -126,20 +127,20 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 type staging struct {
 	*layout
 	edit   Edit
-	want   Deployed // the folders that are written, or are as they would be
-	now    string   // the time of the commit, as records have it
+	want   folder.Trees // the folders that are written, or are as they would be
+	now    string       // the time of the commit, as records have it
 	change *change
 
-	atTip       map[string]git.Hash   // host to the blob of its record
-	formerAtTip map[string]git.Hash   // the same of the owner's former name
-	recorded    map[string]hostRecord // those that were read and can be
-	formerly    map[string]hostRecord // the same of the owner's former name
-	asLeft      map[string]bool       // hosts whose record need not be read
-	owned       map[key]bool          // by the records, or by the state and no record
-	taken       map[key]folderRecord  // what another owner's records said of folders that are taken over
-	staying     map[key]bool          // folders that are neither wanted nor to be removed
-	encoded     []byte                // what isRight uses again
-	proposed    map[string]hostRecord // records on the branch that the edit is proposed on
+	atTip       map[string]git.Hash         // host to the blob of its record
+	formerAtTip map[string]git.Hash         // the same of the owner's former name
+	recorded    map[string]hostRecord       // those that were read and can be
+	formerly    map[string]hostRecord       // the same of the owner's former name
+	asLeft      map[string]bool             // hosts whose record need not be read
+	owned       map[folder.Key]bool         // by the records, or by the state and no record
+	taken       map[folder.Key]folderRecord // what another owner's records said of folders that are taken over
+	staying     map[folder.Key]bool         // folders that are neither wanted nor to be removed
+	encoded     []byte                      // what isRight uses again
+	proposed    map[string]hostRecord       // records on the branch that the edit is proposed on
 }
 
 // former is the owner by the name that it had.
@@ -160,7 +161,7 @@ func (s *staging) names() []string {
 // readOwned reads what the owner's records list. A record of a host whose folders are as wanted has nothing new where
 // the state knows it, which need not be fetched, or where it is what would be written.
 func (s *staging) readOwned(ctx context.Context) error {
-	s.owned, s.asLeft = map[key]bool{}, map[string]bool{}
+	s.owned, s.asLeft = map[folder.Key]bool{}, map[string]bool{}
 	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
 		open := maps.Clone(entries)
 		leave := func(where func(host string, id git.Hash) bool) {
@@ -188,7 +189,7 @@ func (s *staging) readOwned(ctx context.Context) error {
 	for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
 		for host, record := range records {
 			for target := range record.DeploymentTargets {
-				s.owned[key{host, target}] = true
+				s.owned[folder.Key{Host: host, DeploymentTarget: target}] = true
 			}
 		}
 	}
@@ -255,9 +256,9 @@ func (s *staging) hasWanted(host string) bool {
 }
 
 // prior is what is recorded of a folder until now.
-func (s *staging) prior(k key) (folderRecord, bool) {
+func (s *staging) prior(k folder.Key) (folderRecord, bool) {
 	for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
-		if folder, ok := records[k.host].DeploymentTargets[k.target]; ok {
+		if folder, ok := records[k.Host].DeploymentTargets[k.DeploymentTarget]; ok {
 			return folder, true
 		}
 	}
@@ -266,8 +267,8 @@ func (s *staging) prior(k key) (folderRecord, bool) {
 }
 
 // folderAt is the tree of a folder at the tip.
-func (s *staging) folderAt(k key) (git.Hash, bool) {
-	e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target)
+func (s *staging) folderAt(k folder.Key) (git.Hash, bool) {
+	e, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
 	return e.ID, ok && e.IsTree()
 }
 
@@ -293,7 +294,7 @@ func (s *staging) letGo() {
 			s.change.letGo = append(s.change.letGo, k)
 		}
 	}
-	slices.SortFunc(s.change.letGo, compareKeys)
+	slices.SortFunc(s.change.letGo, folder.Key.Compare)
 }
 
 // checkOwnership looks at each folder that the owner's records do not list: a
@@ -301,14 +302,14 @@ func (s *staging) letGo() {
 // left to the owner whose record lists it now. Then it finds what the plan did not
 // show.
 func (s *staging) checkOwnership(ctx context.Context) error {
-	known := map[key]bool{}
-	var lost, wanted []key
+	known := map[folder.Key]bool{}
+	var lost, wanted []folder.Key
 	for host, targets := range s.edit.Previously {
 		if s.asLeft[host] {
 			continue
 		}
 		for target := range targets {
-			k := key{host, target}
+			k := folder.Key{Host: host, DeploymentTarget: target}
 			known[k] = true
 			if _, ok := s.want[host][target]; !ok && !s.owned[k] {
 				lost = append(lost, k)
@@ -320,7 +321,7 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 			continue
 		}
 		for target := range targets {
-			if k := (key{host, target}); !s.owned[k] {
+			if k := (folder.Key{Host: host, DeploymentTarget: target}); !s.owned[k] {
 				wanted = append(wanted, k)
 			}
 		}
@@ -368,12 +369,12 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 
 // unplanned returns the folders that are there, are neither wanted nor kept, and
 // may not be removed. Where the edit leaves others, they stay.
-func (s *staging) unplanned() []key {
-	s.staying = map[key]bool{}
-	var unplanned []key
+func (s *staging) unplanned() []folder.Key {
+	s.staying = map[folder.Key]bool{}
+	var unplanned []folder.Key
 	for k := range s.owned {
-		_, wanted := s.edit.Hosts[k.host].Folders[k.target]
-		_, planned := s.edit.Remove[k.host][k.target]
+		_, wanted := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]
+		_, planned := s.edit.Remove[k.Host][k.DeploymentTarget]
 		if _, there := s.folderAt(k); !there || wanted || planned {
 			continue
 		}
@@ -383,7 +384,7 @@ func (s *staging) unplanned() []key {
 		}
 		unplanned = append(unplanned, k)
 	}
-	slices.SortFunc(unplanned, compareKeys)
+	slices.SortFunc(unplanned, folder.Key.Compare)
 	return unplanned
 }
 
@@ -391,7 +392,7 @@ func (s *staging) unplanned() []key {
 // and in which another owner has written since: they must not be overwritten or
 // removed.
 func (s *staging) othersInside(ctx context.Context) ([]Conflict, error) {
-	var drifted []key
+	var drifted []folder.Key
 	var folders []string
 	for k := range s.owned {
 		at, ok := s.folderAt(k)
@@ -399,22 +400,22 @@ func (s *staging) othersInside(ctx context.Context) ([]Conflict, error) {
 			continue
 		}
 		left, _ := s.prior(k)
-		if !git.IsID(s.want[k.host][k.target], at) && !git.IsID(left.Tree, at) {
+		if !git.IsID(s.want[k.Host][k.DeploymentTarget], at) && !git.IsID(left.Tree, at) {
 			drifted = append(drifted, k)
-			folders = append(folders, s.edit.Owner.folder(k.host, k.target))
+			folders = append(folders, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
 		}
 	}
 	inside, err := s.ownersInside(ctx, folders)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(drifted, compareKeys)
+	slices.SortFunc(drifted, folder.Key.Compare)
 	var found []Conflict
 	for _, k := range drifted {
-		at := s.edit.Owner.folder(k.host, k.target)
+		at := s.edit.Owner.folder(k.Host, k.DeploymentTarget)
 		if by, ok := inside[at]; ok {
 			found = append(found, Conflict{
-				Host: k.host, DeploymentTarget: k.target, Folder: at, Owner: by.Name, OwnerPath: by.Path,
+				Key: k, Folder: at, Owner: by.Name, OwnerPath: by.Path,
 			})
 		}
 	}
@@ -422,8 +423,8 @@ func (s *staging) othersInside(ctx context.Context) ([]Conflict, error) {
 }
 
 // stays reports whether an owned folder is neither written nor removed.
-func (s *staging) stays(k key) bool {
-	return s.staying[k] || s.edit.Hosts[k.host].Folders[k.target].Action == Keep
+func (s *staging) stays(k folder.Key) bool {
+	return s.staying[k] || s.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Action == Keep
 }
 
 func (s *staging) folders() {
@@ -432,35 +433,35 @@ func (s *staging) folders() {
 			s.change.remove = append(s.change.remove, at)
 		}
 		s.change.deployed[host] = make(map[string]string, len(h.Folders))
-		for target, folder := range h.Folders {
-			if s.asLeft[host] && folder.Action != Keep {
+		for target, wanted := range h.Folders {
+			if s.asLeft[host] && wanted.Action != Keep {
 				s.change.deployed[host][target] = s.want[host][target]
 				continue
 			}
-			s.folder(key{host, target}, folder)
+			s.folder(folder.Key{Host: host, DeploymentTarget: target}, wanted)
 		}
 	}
 	for k := range s.owned {
-		if _, ok := s.edit.Hosts[k.host].Folders[k.target]; ok || s.staying[k] {
+		if _, ok := s.edit.Hosts[k.Host].Folders[k.DeploymentTarget]; ok || s.staying[k] {
 			continue
 		}
-		if _, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target); ok { // a folder, or what somebody has put in its place
+		if _, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or what somebody has put in its place
 			s.change.removed = append(s.change.removed, k)
-			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.host, k.target))
+			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
 		}
 	}
 }
 
-func (s *staging) folder(k key, folder Folder) {
-	e, ok := s.hostAt(s.edit.Owner, k.host).Look(k.target)
+func (s *staging) folder(k folder.Key, folder Folder) {
+	e, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
 	if folder.Action == Keep {
 		if ok && e.IsTree() {
-			s.change.deployed[k.host][k.target] = e.ID.String()
+			s.change.deployed[k.Host][k.DeploymentTarget] = e.ID.String()
 		}
 		return
 	}
 	id, _ := git.ParseID(folder.Tree) // checked with the edit
-	s.change.deployed[k.host][k.target] = id.String()
+	s.change.deployed[k.Host][k.DeploymentTarget] = id.String()
 	switch {
 	case ok && e.IsTree() && e.ID == id:
 		return
@@ -473,16 +474,16 @@ func (s *staging) folder(k key, folder Folder) {
 		s.change.back = append(s.change.back, k)
 	}
 	s.change.put = append(s.change.put, putFile{
-		path: s.edit.Owner.folder(k.host, k.target), id: id, folder: &folder, there: folder.Action == RollBack,
+		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: &folder, there: folder.Action == RollBack,
 	})
 }
 
 // versions lists the changed folders with the config versions in the records.
 func (s *staging) versions() {
-	note := func(action Action, keys []key) {
+	note := func(action Action, keys []folder.Key) {
 		for _, k := range keys {
-			change := FolderChange{Host: k.host, DeploymentTarget: k.target, Action: action}
-			change.After = s.edit.Hosts[k.host].Folders[k.target].Record.ConfigVersion
+			change := FolderChange{Key: k, Action: action}
+			change.After = s.edit.Hosts[k.Host].Folders[k.DeploymentTarget].Record.ConfigVersion
 			if prior, _ := s.prior(k); action != Added {
 				change.Before = prior.ConfigVersion
 			}
@@ -496,7 +497,7 @@ func (s *staging) versions() {
 	note(Changed, s.change.changed)
 	note(Removed, s.change.removed)
 	slices.SortFunc(s.change.folders, func(a, b FolderChange) int {
-		return compareKeys(key{a.Host, a.DeploymentTarget}, key{b.Host, b.DeploymentTarget})
+		return folder.Key.Compare(folder.Key{Host: a.Host, DeploymentTarget: a.DeploymentTarget}, folder.Key{Host: b.Host, DeploymentTarget: b.DeploymentTarget})
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gittest"
 )
@@ -16,7 +17,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	repository := git.NewClient(git.WithTransport(memory))
 	remote := git.Remote{URL: "http://memory/r", Branch: "main"}
 	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: map[string]Host{}}
-	folder := func(content string) Folder {
+	written := func(content string) Folder {
 		files := []git.File{{Name: "a", Content: []byte(content)}}
 		tree, err := git.TreeID(files)
 		if err != nil {
@@ -26,7 +27,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	}
 	const hosts = 20
 	for i := range hosts {
-		edit.Hosts[fmt.Sprintf("host-%d", i)] = Host{Folders: map[string]Folder{"app": folder(fmt.Sprint(i)), "other": folder("x")}}
+		edit.Hosts[fmt.Sprintf("host-%d", i)] = Host{Folders: map[string]Folder{"app": written(fmt.Sprint(i)), "other": written("x")}}
 	}
 	result, err := NewClient(WithGit(repository)).Apply(context.Background(), remote, edit)
 	if err != nil || len(result.Records) != hosts {
@@ -57,15 +58,18 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 		change func(edit *Edit)
 		want   int
 	}{
-		"nothing":         {func(*Edit) {}, 0},
-		"a folder":        {func(e *Edit) { e.Hosts["host-3"].Folders["app"] = folder("new") }, 1},
-		"one more":        {func(e *Edit) { e.Hosts["host-4"].Folders["new"] = folder("new") }, 1},
-		"one less":        {func(e *Edit) { delete(e.Hosts["host-5"].Folders, "app"); e.Remove = Deployed{"host-5": {"app": ""}} }, 1},
-		"a host less":     {func(e *Edit) { delete(e.Hosts, "host-6"); e.Remove = Deployed{"host-6": {"app": "", "other": ""}} }, 1},
+		"nothing":  {func(*Edit) {}, 0},
+		"a folder": {func(e *Edit) { e.Hosts["host-3"].Folders["app"] = written("new") }, 1},
+		"one more": {func(e *Edit) { e.Hosts["host-4"].Folders["new"] = written("new") }, 1},
+		"one less": {func(e *Edit) {
+			delete(e.Hosts["host-5"].Folders, "app")
+			e.Remove = folder.Trees{"host-5": {"app": ""}}
+		}, 1},
+		"a host less":     {func(e *Edit) { delete(e.Hosts, "host-6"); e.Remove = folder.Trees{"host-6": {"app": "", "other": ""}} }, 1},
 		"another id":      {func(e *Edit) { e.Records["host-7"] = e.Records["host-8"] }, 1},
 		"a new name":      {func(e *Edit) { e.Owner.Name, e.Formerly = "dev-eu", "dev" }, 0},
 		"all are kept":    {func(e *Edit) { keep(e) }, 0},
-		"kept, and other": {func(e *Edit) { keep(e); e.Hosts["host-3"].Folders["app"] = folder("new") }, 1},
+		"kept, and other": {func(e *Edit) { keep(e); e.Hosts["host-3"].Folders["app"] = written("new") }, 1},
 	} {
 		changed := edit
 		changed.Hosts, changed.Records = cloneHosts(edit.Hosts), map[string]string{}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
@@ -83,8 +84,8 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 // marker and record there are. A folder that is gone is absent, and so is one with
 // something else than a folder at its path. It reads nothing but the trees of
 // hosts without a record.
-func (v *View) Deployed(ctx context.Context, want Deployed) (Deployed, error) {
-	return using(ctx, v.look, func() (Deployed, error) {
+func (v *View) Deployed(ctx context.Context, want folder.Trees) (folder.Trees, error) {
+	return using(ctx, v.look, func() (folder.Trees, error) {
 		directories := make([]string, 0, len(want))
 		for host := range want {
 			if checkHost(host) == nil {
@@ -94,7 +95,7 @@ func (v *View) Deployed(ctx context.Context, want Deployed) (Deployed, error) {
 		if err := v.work.Open(ctx, directories); err != nil {
 			return nil, err
 		}
-		deployed := make(Deployed, len(want))
+		deployed := make(folder.Trees, len(want))
 		for host, targets := range want {
 			deployed[host] = make(map[string]string, len(targets))
 			for target := range targets {
@@ -155,8 +156,8 @@ type Records struct {
 
 // Present are the trees that the recorded folders have, whatever the records say of those. A folder that is gone is
 // absent, its host is not.
-func (r Records) Present() Deployed {
-	present := make(Deployed, len(r.Hosts))
+func (r Records) Present() folder.Trees {
+	present := make(folder.Trees, len(r.Hosts))
 	for host, targets := range r.Hosts {
 		present[host] = make(map[string]string, len(targets))
 		for target, folder := range targets {
@@ -218,11 +219,11 @@ func (v *View) Records(ctx context.Context, commit string) (Records, error) {
 // of the owner's former name list, if that is not "". Ordered by folder.
 //
 // An error is a *git.BlockedError when something that is not a folder is in the way.
-func (v *View) Conflicts(ctx context.Context, want, previously Deployed, formerly string) ([]Conflict, error) {
+func (v *View) Conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	return using(ctx, v.look, func() ([]Conflict, error) { return v.conflicts(ctx, want, previously, formerly) })
 }
 
-func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerly string) ([]Conflict, error) {
+func (v *View) conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	hosts := slices.Sorted(maps.Keys(want))
 	for _, host := range hosts {
 		if err := checkHost(host); err != nil {
@@ -256,7 +257,7 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerl
 		}
 		names, known = append(names, formerly), append(known, records)
 	}
-	listed := map[key]bool{}
+	listed := map[folder.Key]bool{}
 	for _, records := range known {
 		asked := map[string]git.Hash{}
 		for _, host := range hosts {
@@ -270,15 +271,15 @@ func (v *View) conflicts(ctx context.Context, want, previously Deployed, formerl
 		}
 		for host, record := range read {
 			for target := range record.DeploymentTargets {
-				listed[key{host, target}] = true
+				listed[folder.Key{Host: host, DeploymentTarget: target}] = true
 			}
 		}
 	}
-	var keys, recorded []key // those that no record of the owner lists, and those that one does
+	var keys, recorded []folder.Key // those that no record of the owner lists, and those that one does
 	for _, host := range hosts {
 		for target := range want[host] {
 			_, before := previously[host][target]
-			switch k := (key{host, target}); {
+			switch k := (folder.Key{Host: host, DeploymentTarget: target}); {
 			case before:
 			case listed[k]:
 				recorded = append(recorded, k)
@@ -313,7 +314,7 @@ func hasOther(want, previously map[string]string) bool {
 // wayIsFree checks that nothing else than a folder is where a folder has to be,
 // unless the host is the owner's already: there it is drift. The owner and the
 // wanted hosts must have been opened.
-func (w *layout) wayIsFree(owner Owner, want Deployed, isOwn func(host string) bool) error {
+func (w *layout) wayIsFree(owner Owner, want folder.Trees, isOwn func(host string) bool) error {
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		at := path.Join(owner.Path, host)
 		if err := w.Blocked(at); err != nil && (!isOwn(host) || w.replaced(owner, host) == "") {
@@ -333,7 +334,7 @@ func (w *layout) wayIsFree(owner Owner, want Deployed, isOwn func(host string) b
 }
 
 // namesAreFree checks that no folder is to be written beside one whose path differs only in case, which no apply does.
-func (w *layout) namesAreFree(owner Owner, want, previously Deployed) error {
+func (w *layout) namesAreFree(owner Owner, want, previously folder.Trees) error {
 	goes := map[string]bool{}
 	for host, targets := range previously {
 		for target := range targets {

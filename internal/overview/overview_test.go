@@ -56,7 +56,7 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 		Written: delivery.Written{Tip: id(2), Records: map[rollout.Key]gitops.FolderRecord{}, Trees: rollout.Trees{}},
 		Past:    map[string]gitops.Commit{}, History: gitops.History{Complete: true},
 	}
-	then := gitops.Deployed{}
+	then := rollout.Trees{}
 	write := func(key rollout.Key, tree string) {
 		for _, trees := range []map[string]map[string]string{in.Seen.Written.Trees, then} {
 			if trees[key.Host] == nil {
@@ -276,7 +276,7 @@ func TestACommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
 	for _, target := range []string{"a", "b", "c"} {
 		for host := range 40 {
 			changes = append(changes, gitops.HistoryChange{FolderChange: gitops.FolderChange{
-				Host: fmt.Sprintf("host-%02d", host), DeploymentTarget: target, Action: gitops.Changed,
+				Key: rollout.Key{Host: fmt.Sprintf("host-%02d", host), DeploymentTarget: target}, Action: gitops.Changed,
 			}})
 		}
 	}

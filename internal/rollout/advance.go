@@ -165,7 +165,7 @@ func (r *run) collect() {
 		t := r.targets[name]
 		slices.SortFunc(t.members, byName)
 		for _, m := range t.members {
-			m.key = Key{m.host, name}
+			m.key = Key{Host: m.host, DeploymentTarget: name}
 			m.info = r.Hosts[m.host]
 			_, m.known = r.Deployed[m.host]
 			for i := range r.Holds {

@@ -7,71 +7,13 @@
 // changes may be written, and an approval names the content that it is for.
 package rollout
 
-import (
-	"maps"
-	"slices"
+import "github.com/flotilla/terraform-provider-flotilla/internal/folder"
+
+// Trees are the trees of an owner's folders, and Key names one of them.
+type (
+	Trees = folder.Trees
+	Key   = folder.Key
 )
-
-// Trees maps each host to its deployment targets, and those to the ids of the trees of their folders.
-// A host without deployment targets is there, with an empty map. An empty id is a tree that is not
-// known yet.
-type Trees map[string]map[string]string
-
-// Count returns how many folders there are.
-func (t Trees) Count() int {
-	count := 0
-	for _, targets := range t {
-		count += len(targets)
-	}
-	return count
-}
-
-// Has says whether the folder is among them.
-func (t Trees) Has(host, target string) bool {
-	_, ok := t[host][target]
-	return ok
-}
-
-// Without returns the folders that other has not. Hosts without any are left out.
-func (t Trees) Without(other Trees) Trees {
-	left := Trees{}
-	for host, targets := range t {
-		for target, tree := range targets {
-			if !other.Has(host, target) {
-				if left[host] == nil {
-					left[host] = map[string]string{}
-				}
-				left[host][target] = tree
-			}
-		}
-	}
-	return left
-}
-
-// Clone returns a copy.
-func (t Trees) Clone() Trees {
-	clone := make(Trees, len(t))
-	for host, targets := range t {
-		clone[host] = maps.Clone(targets)
-	}
-	return clone
-}
-
-// Key names a folder: one deployment target on one host.
-type Key struct{ Host, DeploymentTarget string }
-
-func (k Key) String() string { return k.Host + "/" + k.DeploymentTarget }
-
-// Keys returns the folders in order.
-func (t Trees) Keys() []Key {
-	keys := make([]Key, 0, t.Count())
-	for _, host := range slices.Sorted(maps.Keys(t)) {
-		for _, target := range slices.Sorted(maps.Keys(t[host])) {
-			keys = append(keys, Key{host, target})
-		}
-	}
-	return keys
-}
 
 // Action is what a commit does with a folder.
 type Action string
@@ -129,17 +71,4 @@ func (d Decisions) Trees(deployed Trees) Trees {
 		}
 	}
 	return trees
-}
-
-// CountKnown returns how many folders have a tree that is known.
-func (t Trees) CountKnown() int {
-	count := 0
-	for _, targets := range t {
-		for _, tree := range targets {
-			if tree != "" {
-				count++
-			}
-		}
-	}
-	return count
 }
