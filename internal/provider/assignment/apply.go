@@ -20,145 +20,145 @@ import (
 
 // apply writes what is wanted, sets the computed attributes, and returns the new private state. The error of the delivery is
 // among the diagnostics, too.
-func (t *task) apply(ctx context.Context) (*assignmentPrivate, error) {
-	if t.connection == nil {
-		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
+func (o *operation) apply(ctx context.Context) (*assignmentPrivate, error) {
+	if o.connection == nil {
+		o.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
 		return nil, nil
 	}
-	out, quiet := t.diagnostics, diag.Diagnostics{} // the plan has given the warnings
-	t.diagnostics, t.applies = &quiet, true
-	ready := t.locationKnown && t.want(ctx)
+	out, quiet := o.diagnostics, diag.Diagnostics{} // the plan has given the warnings
+	o.diagnostics, o.applies = &quiet, true
+	ready := o.locationKnown && o.want(ctx)
 	var lines []string
 	if ready {
-		t.intent.After = t.decisions.Trees(t.current)
-		t.checkConstraints(ctx, true)
-		if t.model.Changes.IsUnknown() {
-			t.lookAhead(ctx)
-			lines, _ = t.describe(ctx)
+		o.intent.After = o.decisions.Trees(o.current)
+		o.checkConstraints(ctx, true)
+		if o.model.Changes.IsUnknown() {
+			o.lookAhead(ctx)
+			lines, _ = o.describe(ctx)
 		}
 	}
-	t.diagnostics = out
+	o.diagnostics = out
 	if out.Append(quiet.Errors()...); !ready || out.HasError() {
 		return nil, nil
 	}
-	if !t.checkWindows() {
+	if !o.checkWindows() {
 		return nil, nil
 	}
-	return t.deliver(ctx, lines)
+	return o.deliver(ctx, lines)
 }
 
 // keepProgress is an apply that writes nothing to the repository. It only keeps the progress of the rollout and the rules.
-func (t *task) keepProgress(ctx context.Context) *assignmentPrivate {
-	out, quiet := t.diagnostics, diag.Diagnostics{}
-	t.diagnostics, t.applies = &quiet, true
-	ready := t.locationKnown && t.want(ctx)
+func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
+	out, quiet := o.diagnostics, diag.Diagnostics{}
+	o.diagnostics, o.applies = &quiet, true
+	ready := o.locationKnown && o.want(ctx)
 	if ready {
-		t.intent.After = t.decisions.Trees(t.current)
-		t.checkConstraints(ctx, true)
-		if t.model.Changes.IsUnknown() { // rules that were not known yet
-			t.model.Changes = t.prior.Changes
-			t.addOtherLines()
+		o.intent.After = o.decisions.Trees(o.current)
+		o.checkConstraints(ctx, true)
+		if o.model.Changes.IsUnknown() { // rules that were not known yet
+			o.model.Changes = o.prior.Changes
+			o.addOtherLines()
 		}
 	}
-	t.diagnostics = out
-	if out.Append(quiet.Errors()...); !ready || t.private == nil {
+	o.diagnostics = out
+	if out.Append(quiet.Errors()...); !ready || o.private == nil {
 		return nil
 	}
-	m := *t.private
-	m.Constraints = t.ruling.remember(t.private)
-	if m.Rollout = t.state(); t.result != nil && !t.isUnderWay() {
-		m.remember(t.result, repository.LocationText(t.intent.Owner.Location), t.connection.Release)
+	m := *o.private
+	m.Constraints = o.ruling.remember(o.private)
+	if m.Rollout = o.state(); o.result != nil && !o.isUnderWay() {
+		m.remember(o.result, repository.LocationText(o.intent.Owner.Location), o.connection.Release)
 	}
 	return &m
 }
 
 // deliver writes the folders, and closes requests that another kind of delivery has left.
-func (t *task) deliver(ctx context.Context, lines []string) (*assignmentPrivate, error) {
-	t.connection.Delivery.Writes()
-	done, err := t.connection.Delivery.Apply(ctx, delivery.Order{
-		Intent: t.intent, Decisions: t.decisions, Contents: t.contents, Subject: t.model.CommitMessage.ValueString(),
+func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPrivate, error) {
+	o.connection.Delivery.Writes()
+	done, err := o.connection.Delivery.Apply(ctx, delivery.Order{
+		Intent: o.intent, Decisions: o.decisions, Contents: o.contents, Subject: o.model.CommitMessage.ValueString(),
 	})
 	if err != nil {
-		repository.AddError(ctx, t.diagnostics, err, false)
+		repository.AddError(ctx, o.diagnostics, err, false)
 		return nil, err
 	}
-	repository.AddProblems(t.diagnostics, done.Problems)
-	if t.known != nil && done.Identity != delivery.Moved { // else a request there may clear the old location
-		head, err := t.connection.Delivery.CloseFormer(ctx, t.known, t.intent.Owner, t.intent.Settings)
+	repository.AddProblems(o.diagnostics, done.Problems)
+	if o.known != nil && done.Identity != delivery.Moved { // else a request there may clear the old location
+		head, err := o.connection.Delivery.CloseFormer(ctx, o.known, o.intent.Owner, o.intent.Settings)
 		if err != nil {
-			t.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", tfvalue.Sentence(fmt.Sprintf(
+			o.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", tfvalue.Sentence(fmt.Sprintf(
 				"everything is delivered, but the former pull request from branch %q could not be closed: %s. Close it by hand", head, err)))
 		}
 	}
-	t.model.Content = contentValue(t.intent.After)
-	if t.model.RolledOut.IsUnknown() {
-		t.setProgress()
+	o.model.Content = contentValue(o.intent.After)
+	if o.model.RolledOut.IsUnknown() {
+		o.setProgress()
 	}
-	t.model.Commit, t.model.PullRequest = types.StringValue(done.Commit), types.StringPointerValue(wording.OrNil(done.PullRequest))
-	if t.model.Changes.IsUnknown() {
-		t.model.Changes = tfvalue.Texts(lines)
+	o.model.Commit, o.model.PullRequest = types.StringValue(done.Commit), types.StringPointerValue(wording.OrNil(done.PullRequest))
+	if o.model.Changes.IsUnknown() {
+		o.model.Changes = tfvalue.Texts(lines)
 	}
-	m := &assignmentPrivate{Environment: t.intent.Owner.Environment, Trees: t.intent.After, Records: done.Records, Holder: done.Holder, Rollout: t.state()}
+	m := &assignmentPrivate{Environment: o.intent.Owner.Environment, Trees: o.intent.After, Records: done.Records, Holder: done.Holder, Rollout: o.state()}
 	m.Replaced, m.Proposed = textKeys(done.Replaced), done.Proposed
 	m.Changed = done.Time
-	m.Constraints = t.ruling.remember(t.private)
-	if t.private != nil {
-		m.Label = t.private.Label
+	m.Constraints = o.ruling.remember(o.private)
+	if o.private != nil {
+		m.Label = o.private.Label
 		if m.Changed.IsZero() {
-			m.Changed = t.private.Changed
+			m.Changed = o.private.Changed
 		}
 	}
-	t.noteTip(ctx, m, done)
-	if t.result != nil {
-		m.Label = otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name)
-		if t.private != nil && t.private.Model != "" && t.isUnderWay() {
-			m.keepFleet(t.private)
+	o.noteTip(ctx, m, done)
+	if o.result != nil {
+		m.Label = otherThan(o.rendering.Destination.Owner, o.intent.Owner.Name)
+		if o.private != nil && o.private.Model != "" && o.isUnderWay() {
+			m.keepFleet(o.private)
 		} else {
-			m.remember(t.result, repository.LocationText(t.intent.Owner.Location), t.connection.Release)
+			m.remember(o.result, repository.LocationText(o.intent.Owner.Location), o.connection.Release)
 		}
-		m.noteRendering(t.rendering, t.connection)
+		m.noteRendering(o.rendering, o.connection)
 	}
 	return m, nil
 }
 
 // noteTip keeps where the folders are as they were written, and what a rollout needs of their records, as the next
 // refresh would find it.
-func (t *task) noteTip(ctx context.Context, m *assignmentPrivate, done delivery.Done) {
-	if !t.intent.Settings.PullRequest {
+func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done delivery.Done) {
+	if !o.intent.Settings.PullRequest {
 		m.Tip = done.Commit
-	} else if t.private != nil {
-		m.Tip = t.private.Tip
+	} else if o.private != nil {
+		m.Tip = o.private.Tip
 	}
-	if t.outcome == nil || !m.needsRecords() && !m.Proposed {
+	if o.outcome == nil || !m.needsRecords() && !m.Proposed {
 		return
 	}
-	written, err := t.connection.Delivery.Written(ctx, t.intent.Owner, nil)
+	written, err := o.connection.Delivery.Written(ctx, o.intent.Owner, nil)
 	if err != nil {
 		return // the next refresh reads them
 	}
-	if t.intent.Settings.PullRequest {
+	if o.intent.Settings.PullRequest {
 		m.Tip = written.Tip
 	}
 	m.noteWritten(written.Records)
 }
 
 // contents returns the files and the record of a folder that is written.
-func (t *task) contents(host, target string) gitops.Folder {
-	if t.backTo != nil {
-		return t.backTo[host].Folders[target]
+func (o *operation) contents(host, target string) gitops.Folder {
+	if o.backTo != nil {
+		return o.backTo[host].Folders[target]
 	}
-	if decision := t.decisions[host][target]; decision.Action == rollout.RollBack {
-		return t.rollbackContents[decision.From][host].Folders[target]
+	if decision := o.decisions[host][target]; decision.Action == rollout.RollBack {
+		return o.rollbackContents[decision.From][host].Folders[target]
 	}
-	i, _ := t.result.Assignment(host, target)
-	record := t.rendering.Record(i)
+	i, _ := o.result.Assignment(host, target)
+	record := o.rendering.Record(i)
 	return gitops.Folder{
-		Tree:  t.rendering.Trees[i],
-		Files: func() ([]git.File, error) { return t.rendering.Files(i) },
+		Tree:  o.rendering.Trees[i],
+		Files: func() ([]git.File, error) { return o.rendering.Files(i) },
 		Record: gitops.Record{
 			Workload: record.Workload, Workspace: record.Workspace, DeploymentTarget: record.DeploymentTarget,
 			ClusterType: record.ClusterType, Policies: record.Policies, ConfigVersion: record.ConfigVersion,
-			OwnerLabel: otherThan(t.rendering.Destination.Owner, t.intent.Owner.Name),
+			OwnerLabel: otherThan(o.rendering.Destination.Owner, o.intent.Owner.Name),
 			Objects:    objectsOf(record.Objects),
 		},
 	}

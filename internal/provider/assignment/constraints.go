@@ -29,18 +29,18 @@ type constraintOutcome struct {
 
 // checkConstraints evaluates the fleet's constraints. A violation of an enforced one is an error, except where the plan
 // only removes folders or rolls back, since that may repair the violation.
-func (t *task) checkConstraints(ctx context.Context, applies bool) {
-	if t.result == nil {
+func (o *operation) checkConstraints(ctx context.Context, applies bool) {
+	if o.result == nil {
 		return
 	}
-	entries, unknown, allUnknown := fleetvalue.Constraints(t.model.Fleet, t.diagnostics)
+	entries, unknown, allUnknown := fleetvalue.Constraints(o.model.Fleet, o.diagnostics)
 	r := &constraintOutcome{digests: hashesOf(entries), unknown: allUnknown || len(unknown) > 0}
-	t.ruling = r
+	o.ruling = r
 	before := savedRules{}
-	if t.private != nil {
-		before = t.private.Constraints
+	if o.private != nil {
+		before = o.private.Constraints
 	}
-	if t.private != nil && t.private.Model != "" { // else an import, which is to change nothing
+	if o.private != nil && o.private.Model != "" { // else an import, which is to change nothing
 		r.difference = constraint.Compare(before.Rules, r.digests, unknown, allUnknown)
 	} else {
 		r.difference = constraint.Compare(r.digests, r.digests, unknown, allUnknown)
@@ -49,18 +49,18 @@ func (t *task) checkConstraints(ctx context.Context, applies bool) {
 		return
 	}
 	fingerprint := ""
-	if t.connection != nil && t.connection.Release != developmentRelease {
-		fingerprint = t.result.Fingerprint(t.rendering.Destination, t.connection.Release)
+	if o.connection != nil && o.connection.Release != developmentRelease {
+		fingerprint = o.result.Fingerprint(o.rendering.Destination, o.connection.Release)
 	}
-	if fingerprint != "" && before.Kept == fingerprint && maps.EqualFunc(t.intent.After, t.current, maps.Equal[map[string]string]) {
+	if fingerprint != "" && before.Kept == fingerprint && maps.EqualFunc(o.intent.After, o.current, maps.Equal[map[string]string]) {
 		maps.DeleteFunc(entries, func(name, _ string) bool { return before.Rules[name] == r.digests[name] })
 	}
-	results, found := t.result.Constraints(ctx, entries, t.rendering.Destination)
-	if fleetvalue.AddErrors(t.diagnostics, found); results == nil {
+	results, found := o.result.Constraints(ctx, entries, o.rendering.Destination)
+	if fleetvalue.AddErrors(o.diagnostics, found); results == nil {
 		return
 	}
 	r.results = results
-	if t.enforce(applies) {
+	if o.enforce(applies) {
 		r.kept = fingerprint
 	}
 }
@@ -72,25 +72,25 @@ func (r *constraintOutcome) allDecided() bool {
 }
 
 // enforce returns false where an enforced rule is violated, or may be.
-func (t *task) enforce(applies bool) bool {
-	kept, mends := true, t.onlyRemovesOrRollsBack()
-	for i := range t.ruling.results.Rules {
-		rule := &t.ruling.results.Rules[i]
+func (o *operation) enforce(applies bool) bool {
+	kept, mends := true, o.onlyRemovesOrRollsBack()
+	for i := range o.ruling.results.Rules {
+		rule := &o.ruling.results.Rules[i]
 		switch {
 		case !rule.Enforced():
 		case !rule.Holds() && mends:
 			kept = false
-			t.diagnostics.AddAttributeWarning(fleetvalue.Path, "Constraint is violated",
+			o.diagnostics.AddAttributeWarning(fleetvalue.Path, "Constraint is violated",
 				tfvalue.Sentence(rule.Report())+"\n\nThis plan only removes folders or rolls back, so it is not held.")
 		case !rule.Holds():
 			kept = false
-			t.diagnostics.AddAttributeError(fleetvalue.Path, "Constraint is violated",
+			o.diagnostics.AddAttributeError(fleetvalue.Path, "Constraint is violated",
 				tfvalue.Sentence(rule.Report())+"\n\nNothing is written. Mend what violates it, or set mode = \"inform\" on the constraint. "+
 					"To destroy a fleet that violates it, add -refresh=false.")
 		case rule.Undecided > 0:
 			kept = false
 			if applies {
-				t.diagnostics.AddAttributeError(fleetvalue.Path, "Constraint cannot be decided", tfvalue.Sentence(rule.Undecidable())+" Nothing was written.")
+				o.diagnostics.AddAttributeError(fleetvalue.Path, "Constraint cannot be decided", tfvalue.Sentence(rule.Undecidable())+" Nothing was written.")
 			}
 		}
 	}
@@ -98,14 +98,14 @@ func (t *task) enforce(applies bool) bool {
 }
 
 // onlyRemovesOrRollsBack says whether all folders that change are removed or rolled back.
-func (t *task) onlyRemovesOrRollsBack() bool {
-	if t.known == nil || t.known.Owner.Location != t.intent.Owner.Location || t.known.Drift.Gone {
+func (o *operation) onlyRemovesOrRollsBack() bool {
+	if o.known == nil || o.known.Owner.Location != o.intent.Owner.Location || o.known.Drift.Gone {
 		return false
 	}
 	changed := false
-	for host, targets := range t.decisions {
+	for host, targets := range o.decisions {
 		for target, decision := range targets {
-			had := t.current[host][target]
+			had := o.current[host][target]
 			switch {
 			case decision.Action == rollout.Keep || decision.Tree != "" && decision.Tree == had:
 			case decision.Action != rollout.RollBack:
@@ -115,23 +115,23 @@ func (t *task) onlyRemovesOrRollsBack() bool {
 			}
 		}
 	}
-	return changed || t.current.Count() > t.intent.After.Count()
+	return changed || o.current.Count() > o.intent.After.Count()
 }
 
 // constraintLines returns a plan's lines about the constraints that concern these folders; about all constraints where there are none.
-func (t *task) constraintLines(folders []rollout.Key) []string {
-	if t.ruling == nil {
+func (o *operation) constraintLines(folders []rollout.Key) []string {
+	if o.ruling == nil {
 		return nil
 	}
 	hosts, targets, keys := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	workspaces := map[string]bool{}
 	for _, key := range folders {
 		hosts[key.Host], targets[key.DeploymentTarget], keys[key.String()] = true, true, true
-		if i, ok := t.result.Assignment(key.Host, key.DeploymentTarget); ok {
-			workspaces[t.result.Schedule.Assignments[i].Target.Workload.Workspace] = true
+		if i, ok := o.result.Assignment(key.Host, key.DeploymentTarget); ok {
+			workspaces[o.result.Schedule.Assignments[i].Target.Workload.Workspace] = true
 		}
 	}
-	return t.ruling.difference.Lines(t.ruling.results, func(subject constraint.Subject) bool {
+	return o.ruling.difference.Lines(o.ruling.results, func(subject constraint.Subject) bool {
 		switch {
 		case subject.Assignment != "":
 			return keys[subject.Assignment]

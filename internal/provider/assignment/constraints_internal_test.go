@@ -18,33 +18,33 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 	t.Parallel()
 	const kept, other = `{"name":"a","expression":"host.name != ''","mode":"enforce"}`, `{"name":"b","expression":"target.name != ''","mode":"inform"}`
 	m, rendering := remembered(t, 100)
-	run := func(release string, m *assignmentPrivate, entries map[string]string) (*task, []string) {
+	run := func(release string, m *assignmentPrivate, entries map[string]string) (*operation, []string) {
 		rules, err := fleetvalue.EntriesOf(entries, nil, true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		fleet := types.ObjectValueMust(map[string]attr.Type{"constraints": rules.Type(t.Context())}, map[string]attr.Value{"constraints": rules})
-		task := &task{
-			connection: &connection.Connection{Release: release}, model: &assignmentModel{Fleet: types.DynamicValue(fleet)}, private: m,
+		o := &operation{
+			connection: &connection.Connection{Release: release}, model: &model{Fleet: types.DynamicValue(fleet)}, private: m,
 			result: rendering.Result, rendering: rendering, current: m.Trees, diagnostics: &diag.Diagnostics{},
 		}
-		task.intent.After = m.Trees.Clone()
-		task.checkConstraints(t.Context(), false)
-		if task.diagnostics.HasError() {
-			t.Fatal(task.diagnostics)
+		o.intent.After = m.Trees.Clone()
+		o.checkConstraints(t.Context(), false)
+		if o.diagnostics.HasError() {
+			t.Fatal(o.diagnostics)
 		}
 		var evaluated []string
-		for _, rule := range task.ruling.results.Rules {
+		for _, rule := range o.ruling.results.Rules {
 			evaluated = append(evaluated, rule.Name)
 		}
-		return task, evaluated
+		return o, evaluated
 	}
 	rules := map[string]string{"a": kept, "b": other}
-	task, evaluated := run("1.0.0", m, rules)
+	o, evaluated := run("1.0.0", m, rules)
 	if !slices.Equal(evaluated, []string{"a", "b"}) {
 		t.Fatalf("at first %q are evaluated", evaluated)
 	}
-	m.Constraints = task.ruling.remember(m)
+	m.Constraints = o.ruling.remember(m)
 
 	if _, evaluated = run("1.0.0", m, rules); len(evaluated) > 0 {
 		t.Errorf("where nothing changed %q are evaluated", evaluated)
@@ -62,10 +62,10 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 	drifted.Trees = m.Trees.Clone()
 	first := m.Trees.Keys()[0]
 	drifted.Trees[first.Host][first.DeploymentTarget] = "by hand"
-	task, _ = run("1.0.0", m, rules)
-	task.intent.After = drifted.Trees
-	task.checkConstraints(t.Context(), false)
-	if got := len(task.ruling.results.Rules); got != 2 {
+	o, _ = run("1.0.0", m, rules)
+	o.intent.After = drifted.Trees
+	o.checkConstraints(t.Context(), false)
+	if got := len(o.ruling.results.Rules); got != 2 {
 		t.Errorf("where a folder changes %d rules are evaluated", got)
 	}
 }

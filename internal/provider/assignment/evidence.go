@@ -17,38 +17,38 @@ import (
 
 // checkAbout refuses evidence of another assignment. Evidence with the name and location that this assignment had before
 // is accepted. hasCommit checks the repository, by the tip.
-func (t *task) checkAbout() {
-	evidence := t.steps.evidence
-	if evidence == nil || !t.locationKnown {
+func (o *operation) checkAbout() {
+	evidence := o.steps.evidence
+	if evidence == nil || !o.locationKnown {
 		return
 	}
-	is := repository.About(t.intent.Owner)
+	is := repository.About(o.intent.Owner)
 	if evidence.About == is {
 		return
 	}
-	if t.known != nil {
-		was := repository.About(t.known.Owner)
+	if o.known != nil {
+		was := repository.About(o.known.Owner)
 		was.Environment = is.Environment
 		if evidence.About == was || evidence.About == (observe.About{Owner: was.Owner, Environment: is.Environment, Branch: is.Branch, Path: is.Path}) {
 			return
 		}
 	}
-	t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
+	o.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another assignment", fmt.Sprintf(
 		"The evidence is about %s. This is %s. Set evidence to that of a flotilla_compliance with the same name, fleet and gitops_repo.", evidence.About, is))
 }
 
 // checkEvidence finds evidence of other clusters, and evidence that is older than what is deployed.
-func (t *task) checkEvidence(in rollout.Input) {
-	if in.Reports != nil && len(t.result.Fleet.Clusters) > 0 && !t.knowsAnyCluster() {
-		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
+func (o *operation) checkEvidence(in rollout.Input) {
+	if in.Reports != nil && len(o.result.Fleet.Clusters) > 0 && !o.knowsAnyCluster() {
+		o.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another fleet",
 			"None of the clusters in the evidence is a cluster of this fleet: set evidence to that of a flotilla_compliance with the same fleet.")
 	}
 	if in.Settings == nil {
 		return
 	}
 	var last time.Time
-	if t.private != nil {
-		last = t.private.Changed
+	if o.private != nil {
+		last = o.private.Changed
 	}
 	for _, record := range in.Records {
 		if record.Changed.After(last) {
@@ -56,15 +56,15 @@ func (t *task) checkEvidence(in rollout.Input) {
 		}
 	}
 	if in.Now.Before(last) {
-		t.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what is deployed", fmt.Sprintf(
+		o.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what is deployed", fmt.Sprintf(
 			"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the clocks are right.",
 			in.Now.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
 	}
 }
 
-func (t *task) knowsAnyCluster() bool {
-	for i := range t.result.Fleet.Clusters {
-		if _, ok := t.steps.evidence.Clusters[t.result.Fleet.Clusters[i].Name]; ok {
+func (o *operation) knowsAnyCluster() bool {
+	for i := range o.result.Fleet.Clusters {
+		if _, ok := o.steps.evidence.Clusters[o.result.Fleet.Clusters[i].Name]; ok {
 			return true
 		}
 	}
@@ -74,26 +74,26 @@ func (t *task) knowsAnyCluster() bool {
 // reports returns a function that looks up the evidence about a folder on a cluster. The evidence's tip is the tip of
 // the branch when the clusters were asked. It returns false where the branch does not have that commit, or the commit
 // cannot be read.
-func (t *task) reports(
+func (o *operation) reports(
 	ctx context.Context, evidence *observe.Evidence, in rollout.Input,
 ) (func(string, rollout.Key) rollout.Report, bool) {
 	past := map[string]rollout.Trees{}
 	switch {
-	case t.known == nil:
-		past[evidence.Tip] = t.current
-	case t.private != nil && t.private.Tip != "" && !t.private.Proposed:
-		past[t.private.Tip] = t.current
+	case o.known == nil:
+		past[evidence.Tip] = o.current
+	case o.private != nil && o.private.Tip != "" && !o.private.Proposed:
+		past[o.private.Tip] = o.current
 	}
-	if _, seen := past[evidence.Tip]; evidence.Tip != "" && !seen && !t.hasCommit(ctx, evidence.Tip) {
+	if _, seen := past[evidence.Tip]; evidence.Tip != "" && !seen && !o.hasCommit(ctx, evidence.Tip) {
 		return nil, false
 	}
 	for _, commit := range append([]string{evidence.Tip}, commitsOfRemoved(evidence, in)...) {
 		if _, ok := past[commit]; ok || commit == "" {
 			continue
 		}
-		trees, err := t.treesAt(ctx, commit)
+		trees, err := o.treesAt(ctx, commit)
 		if err != nil {
-			repository.AddError(ctx, t.diagnostics, err, false)
+			repository.AddError(ctx, o.diagnostics, err, false)
 			return nil, false
 		}
 		past[commit] = trees
@@ -113,17 +113,17 @@ func (t *task) reports(
 
 // hasCommit refuses evidence that was gathered at a commit that the branch does not have: it is about another
 // repository.
-func (t *task) hasCommit(ctx context.Context, id string) bool {
-	found, err := t.connection.Delivery.Commits(ctx, t.formerOwner(), []string{id}, nil)
+func (o *operation) hasCommit(ctx context.Context, id string) bool {
+	found, err := o.connection.Delivery.Commits(ctx, o.formerOwner(), []string{id}, nil)
 	if err != nil {
-		repository.AddError(ctx, t.diagnostics, err, false)
+		repository.AddError(ctx, o.diagnostics, err, false)
 		return false
 	}
 	if found[id].ID == "" {
-		t.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
+		o.diagnostics.AddAttributeError(path.Root("evidence"), "Evidence of another repository", fmt.Sprintf(
 			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+
 				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
-			t.intent.Owner.Location.Branch, found[id].Reason))
+			o.intent.Owner.Location.Branch, found[id].Reason))
 		return false
 	}
 	return true
@@ -154,8 +154,8 @@ func commitsOfRemoved(evidence *observe.Evidence, in rollout.Input) []string {
 }
 
 // treesAt returns the owner's trees at a commit of the branch; none where the commit has none of the owner.
-func (t *task) treesAt(ctx context.Context, commit string) (rollout.Trees, error) {
-	hosts, err := t.connection.Delivery.AsOf(ctx, t.formerOwner(), commit)
+func (o *operation) treesAt(ctx context.Context, commit string) (rollout.Trees, error) {
+	hosts, err := o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit)
 	if errors.Is(err, git.ErrCommit) {
 		return rollout.Trees{}, nil
 	}

@@ -8,41 +8,28 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 )
 
-// ImportState takes "<url>#<branch>:<path>:<name>", and reads the folders of the owner of that name from the
+// importState takes "<url>#<branch>:<path>:<name>", and reads the folders of the owner of that name from the
 // repository's records.
-func (r *assignmentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+func importState(ctx context.Context, c *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	repo, at, name, ok := repository.ParseImportID(req.ID, &resp.Diagnostics)
 	if !ok {
 		return
 	}
-	model := assignmentModel{
-		Name:          types.StringValue(name),
-		GitopsRepo:    repo,
-		Delivery:      types.DynamicNull(),
-		Protection:    types.DynamicNull(),
-		Adopt:         types.BoolNull(),
-		CommitMessage: types.StringNull(),
-		RollbackTo:    types.StringNull(),
-		OnDestroy:     types.StringNull(),
-		Timeouts:      types.DynamicNull(),
-		PullRequest:   types.StringNull(),
-		Fleet:         types.DynamicNull(),
-		Changes:       tfvalue.Texts(nil),
-		RollingOut:    types.MapNull(types.StringType),
-	}
-	repository.CheckOwnerName(model.Name, &resp.Diagnostics)
+	imported := model{Name: types.StringValue(name), GitopsRepo: repo, Changes: tfvalue.Texts(nil), RollingOut: types.MapNull(types.StringType)}
+	repository.CheckOwnerName(imported.Name, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read)
 	defer cancel()
 	known := &delivery.Known{Owner: delivery.Owner{Location: at, Name: name}}
-	if err := r.connection.Delivery.Refresh(ctx, known); err != nil {
+	if err := c.Delivery.Refresh(ctx, known); err != nil {
 		repository.AddError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
@@ -51,10 +38,10 @@ func (r *assignmentResource) ImportState(ctx context.Context, req resource.Impor
 			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", name, at.Path, at.Branch))
 		return
 	}
-	model.Commit = types.StringValue(known.Tip)
-	model.Content = contentValue(known.Current())
+	imported.Commit = types.StringValue(known.Tip)
+	imported.Content = contentValue(known.Current())
 	m := &assignmentPrivate{Label: known.Label, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
 	m.setDrift(known.Drift)
 	m.save(ctx, resp.Private, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &model)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
 }

@@ -17,20 +17,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// task is one plan or one apply of an assignment: the configuration, what is known, and what is computed. Plan and
+// operation is one plan or one apply of an assignment: the configuration, what is known, and what is computed. Plan and
 // apply run the same steps.
-type task struct {
+type operation struct {
 	connection    *connection.Connection
-	model         *assignmentModel   // what the plan wants; its computed attributes are set
-	prior         *assignmentModel   // from state
+	model         *model             // what the plan wants; its computed attributes are set
+	prior         *model             // from state
 	private       *assignmentPrivate // from private state; nil where there is none
 	known         *delivery.Known    // nil where the assignment is created
 	intent        delivery.Intent
@@ -54,344 +53,346 @@ type task struct {
 	ruling           *constraintOutcome                // nil with rollback_to
 }
 
-func (r *assignmentResource) task(
-	ctx context.Context, model, prior *assignmentModel, m *assignmentPrivate, exists bool, diagnostics *diag.Diagnostics,
-) *task {
-	t := &task{connection: r.connection, model: model, prior: prior, private: m, diagnostics: diagnostics, current: rollout.Trees{}}
-	var location delivery.Location
-	location, t.locationKnown = model.location(diagnostics)
-	t.locationKnown = t.locationKnown && !model.Name.IsUnknown()
-	t.intent = delivery.Intent{
-		Owner:      delivery.Owner{Location: location, Name: model.Name.ValueString()},
-		Settings:   decodeDelivery(model.Delivery, diagnostics),
-		Protection: decodeProtection(model.Protection, diagnostics),
+// operationOf begins an operation. m is the private state.
+func operationOf(ctx context.Context, c *frame.Call[model], m *assignmentPrivate) *operation {
+	o := &operation{connection: c.Connection, model: c.Model, prior: c.Prior, private: m, diagnostics: c.Diagnostics, current: rollout.Trees{}}
+	if o.prior == nil {
+		o.prior = &model{}
+	}
+	wanted := c.Model
+	location, locationKnown := wanted.location(o.diagnostics)
+	o.locationKnown = locationKnown && !wanted.Name.IsUnknown()
+	o.intent = delivery.Intent{
+		Owner:      delivery.Owner{Location: location, Name: wanted.Name.ValueString()},
+		Settings:   decodeDelivery(wanted.Delivery, o.diagnostics),
+		Protection: decodeProtection(wanted.Protection, o.diagnostics),
 		// What is not known yet stops no plan; the apply knows it.
-		Unprotected: !fleet.IsKnown(tfvalue.Plain(model.Protection)) || model.OnDestroy.IsUnknown(),
-		Adopt:       model.Adopt.ValueBool() || model.Adopt.IsUnknown(), Leave: model.keeps(),
-		Clusters: t.clusters,
+		Unprotected: !fleet.IsKnown(tfvalue.Plain(wanted.Protection)) || wanted.OnDestroy.IsUnknown(),
+		Adopt:       wanted.Adopt.ValueBool() || wanted.Adopt.IsUnknown(), Leave: wanted.keeps(),
+		Clusters: o.clusters,
 	}
-	if exists {
-		t.known, _ = r.known(prior, m, diagnostics)
-		t.relocate(ctx)
-		t.intent.Known = t.known
-		t.current = t.known.Current()
+	if c.Prior != nil {
+		o.known, _ = knownOf(c, c.Prior, m)
+		o.relocate(ctx)
+		o.intent.Known = o.known
+		o.current = o.known.Current()
 	}
-	return t
+	return o
 }
 
 // relocate takes what the state knows to be at the location of the configuration, where that is the same location by another
 // name.
-func (t *task) relocate(ctx context.Context) {
-	if !t.locationKnown || t.known == nil || !t.connection.CanAsk() {
+func (o *operation) relocate(ctx context.Context) {
+	if !o.locationKnown || o.known == nil || !o.connection.CanAsk() {
 		return
 	}
-	relocated := t.connection.Delivery.Relocated(ctx, t.known, t.intent.Owner.Location)
+	relocated := o.connection.Delivery.Relocated(ctx, o.known, o.intent.Owner.Location)
 	if relocated == nil {
 		return
 	}
-	t.known, t.relocated = relocated, true
-	t.private = t.private.refreshed(relocated)
-	t.prior.Content = contentValue(relocated.Current())
+	o.known, o.relocated = relocated, true
+	o.private = o.private.refreshed(relocated)
+	o.prior.Content = contentValue(relocated.Current())
 }
 
 // clusters returns the names of the clusters that follow hosts, by the fleets before and after.
-func (t *task) clusters(hosts []string) []string {
-	if t.private != nil && t.private.Model != "" {
-		if before, err := fleet.ParseModel(t.private.Model); err == nil {
+func (o *operation) clusters(hosts []string) []string {
+	if o.private != nil && o.private.Model != "" {
+		if before, err := fleet.ParseModel(o.private.Model); err == nil {
 			return pipeline.ClustersOf(before, hosts)
 		}
 	}
-	if t.result != nil {
-		return t.result.ClustersOf(hosts)
+	if o.result != nil {
+		return o.result.ClustersOf(hosts)
 	}
 	return pipeline.ClustersOf(nil, hosts)
 }
 
 // want computes what the owner should have: the rendered fleet, or what the commit has that it rolls back to. It
 // returns false while that is not known yet, or after an error.
-func (t *task) want(ctx context.Context) bool {
-	if !t.model.RollbackTo.IsNull() {
-		return t.wantRollback(ctx)
+func (o *operation) want(ctx context.Context) bool {
+	if !o.model.RollbackTo.IsNull() {
+		return o.wantRollback(ctx)
 	}
-	value, known := fleetvalue.Decode(t.model.Fleet, t.diagnostics)
-	if !known || t.diagnostics.HasError() {
+	value, known := fleetvalue.Decode(o.model.Fleet, o.diagnostics)
+	if !known || o.diagnostics.HasError() {
 		return false
 	}
-	t.intent.Owner.Environment = value.Environment
-	t.result = t.connection.Compute(value, t.diagnostics)
-	if t.result == nil || t.diagnostics.HasError() {
+	o.intent.Owner.Environment = value.Environment
+	o.result = o.connection.Compute(value, o.diagnostics)
+	if o.result == nil || o.diagnostics.HasError() {
 		return false
 	}
-	fleetvalue.AddWarnings(t.diagnostics, t.result.Warnings())
-	fleetvalue.AddWarnings(t.diagnostics, pipeline.ConstraintWarnings(value.Constraints))
-	label := t.label(ctx)
-	if t.relabelled && !t.applies {
+	fleetvalue.AddWarnings(o.diagnostics, o.result.Warnings())
+	fleetvalue.AddWarnings(o.diagnostics, pipeline.ConstraintWarnings(value.Constraints))
+	label := o.label(ctx)
+	if o.relabelled && !o.applies {
 		return false
 	}
-	to := pipeline.Destination{Repo: repository.ForTemplates(t.intent.Owner.Location, t.locationKnown), Owner: label}
-	if t.rendering = t.private.rendering(t.result, to, t.connection); t.rendering == nil {
-		t.rendering = t.result.Render(to, t.current)
+	to := pipeline.Destination{Repo: repository.ForTemplates(o.intent.Owner.Location, o.locationKnown), Owner: label}
+	if o.rendering = o.private.rendering(o.result, to, o.connection); o.rendering == nil {
+		o.rendering = o.result.Render(to, o.current)
 	}
-	fleetvalue.AddErrors(t.diagnostics, t.rendering.Findings)
-	return !t.diagnostics.HasError() && t.decideRollout(ctx)
+	fleetvalue.AddErrors(o.diagnostics, o.rendering.Findings)
+	return !o.diagnostics.HasError() && o.decideRollout(ctx)
 }
 
 // label is the owner's name in the labels of rendered objects: the name with which it was first written, so that a new
 // name changes no folder.
-func (t *task) label(ctx context.Context) string {
+func (o *operation) label(ctx context.Context) string {
 	switch {
-	case t.private != nil && t.private.Label != "":
-		return t.private.Label
-	case t.known != nil:
-		return t.known.Owner.Name
-	case t.locationKnown && t.connection.CanAsk():
+	case o.private != nil && o.private.Label != "":
+		return o.private.Label
+	case o.known != nil:
+		return o.known.Owner.Name
+	case o.locationKnown && o.connection.CanAsk():
 		// The plan reports errors when it looks at the location.
-		if label, err := t.connection.Delivery.Label(ctx, t.intent.Owner); err == nil && label != "" {
-			t.relabelled = label != t.intent.Owner.Name
+		if label, err := o.connection.Delivery.Label(ctx, o.intent.Owner); err == nil && label != "" {
+			o.relabelled = label != o.intent.Owner.Name
 			return label
 		}
 	}
-	return t.intent.Owner.Name
+	return o.intent.Owner.Name
 }
 
 // wantRollback is want with rollback_to. It does not use the fleet: a rollback must be possible while the fleet has
 // errors.
-func (t *task) wantRollback(ctx context.Context) bool {
-	commit := t.model.RollbackTo.ValueString()
-	checkRollback(t.model.RollbackTo, t.diagnostics)
-	if t.model.RollbackTo.IsUnknown() || !t.locationKnown || t.diagnostics.HasError() || !t.connection.CanAsk() {
+func (o *operation) wantRollback(ctx context.Context) bool {
+	commit := o.model.RollbackTo.ValueString()
+	checkRollback(o.model.RollbackTo, o.diagnostics)
+	if o.model.RollbackTo.IsUnknown() || !o.locationKnown || o.diagnostics.HasError() || !o.connection.CanAsk() {
 		return false
 	}
-	t.diagnostics.AddAttributeWarning(path.Root("rollback_to"), "Assignment is rolled back",
-		fmt.Sprintf("The folders of %q are what commit %s has. Changes of the fleet wait until rollback_to is removed.", t.model.Name.ValueString(), commit))
-	if t.private != nil {
-		t.intent.Owner.Environment = t.private.Environment
+	o.diagnostics.AddAttributeWarning(path.Root("rollback_to"), "Assignment is rolled back",
+		fmt.Sprintf("The folders of %q are what commit %s has. Changes of the fleet wait until rollback_to is removed.", o.model.Name.ValueString(), commit))
+	if o.private != nil {
+		o.intent.Owner.Environment = o.private.Environment
 	}
-	owner := t.intent.Owner
-	if t.known != nil {
-		owner.Name = t.known.Owner.Name // the commit has the owner's former name
+	owner := o.intent.Owner
+	if o.known != nil {
+		owner.Name = o.known.Owner.Name // the commit has the owner's former name
 	}
-	hosts, err := t.connection.Delivery.AsOf(ctx, owner, commit)
+	hosts, err := o.connection.Delivery.AsOf(ctx, owner, commit)
 	if err != nil {
-		repository.AddError(ctx, t.diagnostics, err, t.known == nil)
+		repository.AddError(ctx, o.diagnostics, err, o.known == nil)
 		return false
 	}
-	t.backTo, t.decisions = hosts, rollout.Decide(nil, treesOf(hosts))
+	o.backTo, o.decisions = hosts, rollout.Decide(nil, treesOf(hosts))
 	return true
 }
 
 // plan sets the computed attributes.
-func (t *task) plan(ctx context.Context) {
-	t.model.Content, t.model.Commit = types.StringUnknown(), types.StringUnknown()
-	t.model.Changes, t.model.PullRequest = types.ListUnknown(types.StringType), types.StringNull()
-	t.model.RollingOut, t.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
-	if t.intent.Settings.PullRequest {
-		t.model.PullRequest = types.StringUnknown()
+func (o *operation) plan(ctx context.Context) {
+	o.model.Content, o.model.Commit = types.StringUnknown(), types.StringUnknown()
+	o.model.Changes, o.model.PullRequest = types.ListUnknown(types.StringType), types.StringNull()
+	o.model.RollingOut, o.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
+	if o.intent.Settings.PullRequest {
+		o.model.PullRequest = types.StringUnknown()
 	}
-	t.keepProven()
-	t.keepSpelling()
-	if t.relocated {
-		t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch has another name now", fmt.Sprintf(
+	o.keepProven()
+	o.keepSpelling()
+	if o.relocated {
+		o.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch has another name now", fmt.Sprintf(
 			"Nothing is at the former location of %q any more, and branch %q at %s has the records of this assignment: it is the same location. "+
-				"No folder changes because of that.", t.known.Owner.Name, t.intent.Owner.Location.Branch, t.intent.Owner.Location.URL))
+				"No folder changes because of that.", o.known.Owner.Name, o.intent.Owner.Location.Branch, o.intent.Owner.Location.URL))
 	}
-	if t.locationKnown {
-		t.check()
+	if o.locationKnown {
+		o.check()
 	}
-	if t.diagnostics.HasError() || !t.want(ctx) {
+	if o.diagnostics.HasError() || !o.want(ctx) {
 		return
 	}
-	t.intent.After = t.decisions.Trees(t.current)
-	t.checkEmptied()
-	t.checkConstraints(ctx, false)
-	if t.lookAhead(ctx); t.connection != nil && t.locationKnown && !t.replaces {
-		repository.AddProblems(t.diagnostics, t.connection.Delivery.PlannedFolders(ctx, t.intent, t.outlook))
+	o.intent.After = o.decisions.Trees(o.current)
+	o.checkEmptied()
+	o.checkConstraints(ctx, false)
+	if o.lookAhead(ctx); o.connection != nil && o.locationKnown && !o.replaces {
+		repository.AddProblems(o.diagnostics, o.connection.Delivery.PlannedFolders(ctx, o.intent, o.outlook))
 	}
-	if t.diagnostics.HasError() {
+	if o.diagnostics.HasError() {
 		return
 	}
-	t.model.Content = contentValue(t.intent.After)
-	t.setProgress()
-	done := t.isDone()
-	t.setProven(ctx, done)
+	o.model.Content = contentValue(o.intent.After)
+	o.setProgress()
+	done := o.isDone()
+	o.setProven(ctx, done)
 	if done {
-		t.model.Content, t.model.Commit, t.model.Changes = t.prior.Content, t.prior.Commit, t.prior.Changes
-		t.addOtherLines()
-		if t.intent.Settings.PullRequest {
-			t.model.PullRequest = t.prior.PullRequest
+		o.model.Content, o.model.Commit, o.model.Changes = o.prior.Content, o.prior.Commit, o.prior.Changes
+		o.addOtherLines()
+		if o.intent.Settings.PullRequest {
+			o.model.PullRequest = o.prior.PullRequest
 		}
 		return
 	}
-	lines, complete := t.describe(ctx)
-	complete = complete && t.ruling.allDecided()
-	t.warnOfDeparture()
+	lines, complete := o.describe(ctx)
+	complete = complete && o.ruling.allDecided()
+	o.warnOfDeparture()
 	switch {
-	case t.diagnostics.HasError():
+	case o.diagnostics.HasError():
 	case complete:
-		t.model.Changes = tfvalue.Texts(lines)
+		o.model.Changes = tfvalue.Texts(lines)
 	default:
-		t.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes that are known so far", wording.Lines(lines, changes.MaxLines))
+		o.diagnostics.AddAttributeWarning(path.Root("changes"), "Changes that are known so far", wording.Lines(lines, changes.MaxLines))
 	}
 }
 
 // addOtherLines plans an update where no folder changes, but the progress of a rollout or a rule does.
-func (t *task) addOtherLines() {
+func (o *operation) addOtherLines() {
 	var lines []string
-	rollout := !t.isProgressInState() && t.outcome != nil
+	rollout := !o.isProgressInState() && o.outcome != nil
 	if rollout {
-		lines = t.outcome.Lines()
+		lines = o.outcome.Lines()
 	}
-	proven := !t.model.Proven.IsUnknown() && !t.model.Proven.Equal(t.prior.Proven) && !t.model.Proven.IsNull()
+	proven := !o.model.Proven.IsUnknown() && !o.model.Proven.Equal(o.prior.Proven) && !o.model.Proven.IsNull()
 	if proven {
 		lines = append(lines, provenLine)
 	}
-	rules := t.ruling != nil && !t.ruling.difference.None()
+	rules := o.ruling != nil && !o.ruling.difference.None()
 	if rules {
-		lines = append(lines, changes.LimitLines(t.constraintLines(nil))...)
+		lines = append(lines, changes.LimitLines(o.constraintLines(nil))...)
 	}
 	switch {
-	case !t.ruling.allDecided(), t.model.Proven.IsUnknown():
-		t.model.Changes = types.ListUnknown(types.StringType)
+	case !o.ruling.allDecided(), o.model.Proven.IsUnknown():
+		o.model.Changes = types.ListUnknown(types.StringType)
 	case rollout || rules || proven:
-		t.model.Changes = tfvalue.Texts(lines)
+		o.model.Changes = tfvalue.Texts(lines)
 	}
 }
 
 // keepSpelling keeps the location of the state where the configuration has another spelling of the same location, so
 // that nothing changes.
-func (t *task) keepSpelling() {
-	if t.known == nil || !t.locationKnown || t.relocated || t.known.Owner.Location != t.intent.Owner.Location {
+func (o *operation) keepSpelling() {
+	if o.known == nil || !o.locationKnown || o.relocated || o.known.Owner.Location != o.intent.Owner.Location {
 		return
 	}
-	t.model.GitopsRepo = t.prior.GitopsRepo
+	o.model.GitopsRepo = o.prior.GitopsRepo
 }
 
 // check finds errors without reading the repository.
-func (t *task) check() {
-	if t.connection == nil {
+func (o *operation) check() {
+	if o.connection == nil {
 		return
 	}
-	if err := t.connection.Delivery.Check(t.intent.Settings, t.intent.Owner); err != nil && fleet.IsKnown(tfvalue.Plain(t.model.Delivery)) {
-		t.diagnostics.AddAttributeError(path.Root("delivery"), "Invalid delivery", tfvalue.Sentence(err.Error()))
+	if err := o.connection.Delivery.Check(o.intent.Settings, o.intent.Owner); err != nil && fleet.IsKnown(tfvalue.Plain(o.model.Delivery)) {
+		o.diagnostics.AddAttributeError(path.Root("delivery"), "Invalid delivery", tfvalue.Sentence(err.Error()))
 	}
-	if t.replaces { // the same resource has been planned with its state
+	if o.replaces { // the same resource has been planned with its state
 		return
 	}
-	if err := t.connection.Delivery.Planned(t.intent.Owner); err != nil {
-		t.diagnostics.AddAttributeError(path.Root("name"), "Two assignments have the same name", tfvalue.Sentence(err.Error()))
+	if err := o.connection.Delivery.Planned(o.intent.Owner); err != nil {
+		o.diagnostics.AddAttributeError(path.Root("name"), "Two assignments have the same name", tfvalue.Sentence(err.Error()))
 	}
 }
 
 // checkEmptied warns of hosts in emptied_hosts that neither the fleet nor the state has.
-func (t *task) checkEmptied() {
-	known := slices.Collect(maps.Keys(t.current))
-	if t.result == nil {
+func (o *operation) checkEmptied() {
+	known := slices.Collect(maps.Keys(o.current))
+	if o.result == nil {
 		return
 	}
-	for _, host := range t.result.Schedule.Hosts {
+	for _, host := range o.result.Schedule.Hosts {
 		known = append(known, host.Name)
 	}
-	for _, host := range t.intent.Protection.EmptiedHosts {
+	for _, host := range o.intent.Protection.EmptiedHosts {
 		if !slices.Contains(known, host) {
-			t.diagnostics.AddAttributeWarning(path.Root("protection"), "A host of emptied_hosts does not exist",
+			o.diagnostics.AddAttributeWarning(path.Root("protection"), "A host of emptied_hosts does not exist",
 				tfvalue.Sentence(fmt.Sprintf("neither the fleet nor what is deployed has a host %q%s", host, fleet.DidYouMean(host, known))))
 		}
 	}
 }
 
 // lookAhead finds at plan what would make the apply fail, and checks the protection.
-func (t *task) lookAhead(ctx context.Context) {
-	if !t.locationKnown || !t.connection.CanAsk() {
-		t.outlook = delivery.Unseen(t.intent)
-		repository.AddProblems(t.diagnostics, t.outlook.Problems)
+func (o *operation) lookAhead(ctx context.Context) {
+	if !o.locationKnown || !o.connection.CanAsk() {
+		o.outlook = delivery.Unseen(o.intent)
+		repository.AddProblems(o.diagnostics, o.outlook.Problems)
 		return
 	}
-	outlook, err := t.connection.Delivery.Plan(ctx, t.intent)
+	outlook, err := o.connection.Delivery.Plan(ctx, o.intent)
 	if err != nil {
-		repository.AddError(ctx, t.diagnostics, err, t.known == nil)
-		t.outlook = delivery.Unseen(t.intent)
+		repository.AddError(ctx, o.diagnostics, err, o.known == nil)
+		o.outlook = delivery.Unseen(o.intent)
 		return
 	}
-	t.outlook = outlook
-	repository.AddProblems(t.diagnostics, outlook.Problems)
+	o.outlook = outlook
+	repository.AddProblems(o.diagnostics, outlook.Problems)
 }
 
 // isDone says whether the repository has everything as it is wanted, so that there is nothing to write.
-func (t *task) isDone() bool {
-	if t.known != nil && t.isClosed() && t.outlook.Identity == delivery.Same {
-		if !t.known.Drift.IsNone() {
-			t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Drift waits for a window", fmt.Sprintf(
+func (o *operation) isDone() bool {
+	if o.known != nil && o.isClosed() && o.outlook.Identity == delivery.Same {
+		if !o.known.Drift.IsNone() {
+			o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Drift waits for a window", fmt.Sprintf(
 				"The folders of %q are not as they were written. A repair is a change, too, and waits for %s.",
-				t.known.Owner.Name, t.steps.settings.Windows.Waits(t.steps.evidence.Time)))
+				o.known.Owner.Name, o.steps.settings.Windows.Waits(o.steps.evidence.Time)))
 		}
 		return true
 	}
-	if t.known == nil || t.outlook.Identity != delivery.Same || !t.known.Drift.IsNone() || !t.model.Content.Equal(t.prior.Content) {
+	if o.known == nil || o.outlook.Identity != delivery.Same || !o.known.Drift.IsNone() || !o.model.Content.Equal(o.prior.Content) {
 		return false
 	}
-	if t.model.Delivery.Equal(t.prior.Delivery) || t.prior.PullRequest.IsNull() {
+	if o.model.Delivery.Equal(o.prior.Delivery) || o.prior.PullRequest.IsNull() {
 		return true
 	}
 	// An open request must be updated after a change of delivery, even where nothing else changes.
-	return !t.isProposed()
+	return !o.isProposed()
 }
 
 // planDestroy checks a destroy against the protection in the state, unless all folders stay.
-func (r *assignmentResource) planDestroy(ctx context.Context, state *assignmentModel, m *assignmentPrivate, private privatestate.State, diagnostics *diag.Diagnostics) {
-	known, ok := r.known(state, m, diagnostics)
+func planDestroy(ctx context.Context, c *frame.Call[model]) {
+	state, private := c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
+	takeCreation(ctx, c.Private, c.Diagnostics) // of a replacement that came to nothing
+	known, ok := knownOf(c, state, private)
 	if !ok {
 		return
 	}
-	if r.connection.Delivery.HasWritten() {
-		diagnostics.Append(private.SetKey(ctx, deposedKey, []byte("true"))...)
+	if c.Connection.Delivery.HasWritten() {
+		c.Diagnostics.Append(c.Private.SetKey(ctx, deposedKey, []byte("true"))...)
 		return
 	}
-	ctx, cancel := timeouts.Decode(state.Timeouts, diagnostics).During(ctx, timeouts.Read)
-	defer cancel()
-	if known.Trees == nil && r.connection.CanAsk() {
-		if err := r.connection.Delivery.Refresh(ctx, known); err != nil {
-			repository.AddError(ctx, diagnostics, err, false)
+	if known.Trees == nil && c.Connection.CanAsk() {
+		if err := c.Connection.Delivery.Refresh(ctx, known); err != nil {
+			repository.AddError(ctx, c.Diagnostics, err, false)
 			return
 		}
 	}
-	t := &task{private: m}
-	outlook := r.connection.Delivery.PlanDestroy(ctx, known, decodeProtection(state.Protection, diagnostics), state.keeps(), t.clusters)
+	o := &operation{private: private}
+	outlook := c.Connection.Delivery.PlanDestroy(ctx, known, decodeProtection(state.Protection, c.Diagnostics), state.keeps(), o.clusters)
 	for i := range outlook.Problems {
 		if problem := &outlook.Problems[i]; !problem.Warning {
 			problem.Detail += "\n\nAn object that an interrupted replacement has left deposed is in no configuration: \"terraform state rm\" " +
 				"removes it from the state, and \"terraform import\" imports the assignment again."
 		}
 	}
-	repository.AddProblems(diagnostics, outlook.Problems)
-	repository.AddProblems(diagnostics, r.connection.Delivery.PlannedDestroy(ctx, known, outlook))
+	repository.AddProblems(c.Diagnostics, outlook.Problems)
+	repository.AddProblems(c.Diagnostics, c.Connection.Delivery.PlannedDestroy(ctx, known, outlook))
 }
 
 // warnOfDeparture lists what goes at the former location. It is in changes, too, but not where the assignment is replaced:
 // Terraform then shows the changes of a second plan, which has no state, and no warning of that plan.
-func (t *task) warnOfDeparture() {
-	if t.outlook.Identity != delivery.Moved || t.mayMove() || t.intent.Leave || t.current.Count() == 0 {
+func (o *operation) warnOfDeparture() {
+	if o.outlook.Identity != delivery.Moved || o.mayMove() || o.intent.Leave || o.current.Count() == 0 {
 		return
 	}
-	lines := make([]string, 0, t.current.Count())
-	for _, key := range t.current.Keys() {
+	lines := make([]string, 0, o.current.Count())
+	for _, key := range o.current.Keys() {
 		lines = append(lines, "- "+key.String())
 	}
-	t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Folders at the former location are removed", fmt.Sprintf(
+	o.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Folders at the former location are removed", fmt.Sprintf(
 		"The assignment %q moves from %s, and what it has there is removed:\n%s",
-		t.known.Owner.Name, repository.LocationText(t.known.Owner.Location), wording.Lines(lines, changes.MaxLines)))
+		o.known.Owner.Name, repository.LocationText(o.known.Owner.Location), wording.Lines(lines, changes.MaxLines)))
 }
 
-// known returns what the state has of an assignment; false where its location cannot be read.
-func (r *assignmentResource) known(state *assignmentModel, m *assignmentPrivate, diagnostics *diag.Diagnostics) (*delivery.Known, bool) {
-	location, ok := state.location(diagnostics)
+// knownOf returns what the state has of an assignment; false where its location cannot be read.
+func knownOf(c *frame.Call[model], state *model, m *assignmentPrivate) (*delivery.Known, bool) {
+	location, ok := state.location(c.Diagnostics)
 	known := &delivery.Known{
 		Owner:    delivery.Owner{Location: location, Name: state.Name.ValueString()},
-		Settings: decodeDelivery(state.Delivery, diagnostics), PullRequest: state.PullRequest.ValueString(),
+		Settings: decodeDelivery(state.Delivery, c.Diagnostics), PullRequest: state.PullRequest.ValueString(),
 	}
 	if m != nil {
 		known.Owner.Environment = m.Environment
 		known.Trees, known.Records, known.Holder, known.Drift = m.Trees, m.Records, m.Holder, m.drift()
 		known.Replaced, known.Proposed, known.Tip = m.replaced(), m.Proposed, m.Tip
 	}
-	return known, ok && r.connection != nil
+	return known, ok && c.Connection != nil
 }

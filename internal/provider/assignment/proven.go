@@ -16,52 +16,52 @@ const provenLine = "the candidate is proven"
 
 // keepProven sets proven while it is not known whether this plan writes anything. The value is known only where every
 // outcome has the same: Terraform plans again while it applies, when more is known, and a known value must not change.
-func (t *task) keepProven() {
-	t.model.Proven = types.DynamicUnknown()
+func (o *operation) keepProven() {
+	o.model.Proven = types.DynamicUnknown()
 	switch {
-	case t.model.Candidate.IsNull() || t.known == nil:
-		t.model.Proven = types.DynamicNull()
-	case t.isCandidateProven(), !t.model.RollbackTo.IsNull(), t.isProposed(), t.writes():
-		t.model.Proven = t.prior.Proven
+	case o.model.Candidate.IsNull() || o.known == nil:
+		o.model.Proven = types.DynamicNull()
+	case o.isCandidateProven(), !o.model.RollbackTo.IsNull(), o.isProposed(), o.writes():
+		o.model.Proven = o.prior.Proven
 	}
 }
 
 // setProven sets proven in a plan that knows everything: the candidate, where nothing is left to write or to prove; else
 // what the state has. done says that this plan writes nothing.
-func (t *task) setProven(ctx context.Context, done bool) {
-	t.keepProven()
-	if !t.model.Proven.IsUnknown() || t.intent.After.Count() != t.intent.After.CountKnown() {
+func (o *operation) setProven(ctx context.Context, done bool) {
+	o.keepProven()
+	if !o.model.Proven.IsUnknown() || o.intent.After.Count() != o.intent.After.CountKnown() {
 		return
 	}
-	if !done || !t.known.Drift.IsNone() || t.outlook.Identity != delivery.Same {
-		t.model.Proven = t.prior.Proven
+	if !done || !o.known.Drift.IsNone() || o.outlook.Identity != delivery.Same {
+		o.model.Proven = o.prior.Proven
 		return
 	}
-	if !fleet.IsKnown(tfvalue.Plain(t.model.Candidate)) || t.model.RolledOut.IsUnknown() || t.model.Evidence.IsUnknown() {
+	if !fleet.IsKnown(tfvalue.Plain(o.model.Candidate)) || o.model.RolledOut.IsUnknown() || o.model.Evidence.IsUnknown() {
 		return
 	}
-	t.model.Proven = t.prior.Proven
-	if t.model.RolledOut.ValueBool() && t.isReady(ctx) {
-		t.model.Proven = t.model.Candidate
+	o.model.Proven = o.prior.Proven
+	if o.model.RolledOut.ValueBool() && o.isReady(ctx) {
+		o.model.Proven = o.model.Candidate
 	}
 }
 
 // isCandidateProven says whether the candidate is the one that is proven already.
-func (t *task) isCandidateProven() bool {
-	candidate := tfvalue.Plain(t.model.Candidate)
-	return fleet.IsKnown(candidate) && !t.prior.Proven.IsNull() && tfvalue.Content(tfvalue.Plain(t.prior.Proven)) == tfvalue.Content(candidate)
+func (o *operation) isCandidateProven() bool {
+	candidate := tfvalue.Plain(o.model.Candidate)
+	return fleet.IsKnown(candidate) && !o.prior.Proven.IsNull() && tfvalue.Content(tfvalue.Plain(o.prior.Proven)) == tfvalue.Content(candidate)
 }
 
 // isProposed says whether what was written is in an open pull request, by the refreshed state.
-func (t *task) isProposed() bool { return t.private != nil && t.private.Proposed }
+func (o *operation) isProposed() bool { return o.private != nil && o.private.Proposed }
 
 // writes says whether this plan writes something, whatever becomes known later.
-func (t *task) writes() bool {
-	if t.intent.After == nil {
+func (o *operation) writes() bool {
+	if o.intent.After == nil {
 		return false
 	}
-	for _, key := range t.intent.After.Keys() {
-		tree, now := t.intent.After[key.Host][key.DeploymentTarget], t.current[key.Host][key.DeploymentTarget]
+	for _, key := range o.intent.After.Keys() {
+		tree, now := o.intent.After[key.Host][key.DeploymentTarget], o.current[key.Host][key.DeploymentTarget]
 		if tree != "" && tree != now {
 			return true
 		}
@@ -71,19 +71,19 @@ func (t *task) writes() bool {
 
 // isReady says whether all clusters are ready, by the evidence of an assignment without a rollout: with one, rolled_out
 // says so.
-func (t *task) isReady(ctx context.Context) bool {
-	evidence := t.steps.evidence
-	if evidence == nil || t.steps.settings != nil || len(evidence.Clusters) == 0 || t.rendering == nil {
+func (o *operation) isReady(ctx context.Context) bool {
+	evidence := o.steps.evidence
+	if evidence == nil || o.steps.settings != nil || len(evidence.Clusters) == 0 || o.rendering == nil {
 		return true
 	}
-	if !t.connection.CanAsk() {
+	if !o.connection.CanAsk() {
 		return false
 	}
-	in := rollout.Input{Wanted: t.rendering.Wanted(), Hosts: t.hosts(), Now: evidence.Time}
+	in := rollout.Input{Wanted: o.rendering.Wanted(), Hosts: o.hosts(), Now: evidence.Time}
 	var ok bool
-	if in.Reports, ok = t.reports(ctx, evidence, in); !ok {
+	if in.Reports, ok = o.reports(ctx, evidence, in); !ok {
 		return false
 	}
-	t.checkEvidence(in)
+	o.checkEvidence(in)
 	return in.IsReady()
 }

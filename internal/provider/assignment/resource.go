@@ -14,168 +14,154 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-var (
-	_ resource.Resource                   = &assignmentResource{}
-	_ resource.ResourceWithConfigure      = &assignmentResource{}
-	_ resource.ResourceWithValidateConfig = &assignmentResource{}
-	_ resource.ResourceWithModifyPlan     = &assignmentResource{}
-	_ resource.ResourceWithImportState    = &assignmentResource{}
-)
-
-// assignmentResource is one owner of many folders of a GitOps repository.
-type assignmentResource struct {
-	connection *connection.Connection
+// New returns the resource, which is one owner of many folders of a GitOps repository.
+func New() resource.Resource {
+	return frame.Resource[model]{
+		Name: "assignment", Schema: definition, Validate: validate, Plan: plan, PlanDestroy: planDestroy, Create: create, Read: read, Update: update,
+		Delete: remove, Import: importState,
+		WriteOnly: func(m *model) map[string]any { return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence} },
+	}.New()
 }
 
-func New() resource.Resource { return &assignmentResource{} }
-
-// Metadata names the resource.
-func (r *assignmentResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_assignment"
-}
-
-// Schema holds whatever may be large as JSON strings: the framework's planning is quadratic in the
+// definition holds whatever may be large as JSON strings: the framework's planning is quadratic in the
 // number of nested values.
-func (r *assignmentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the outcome to a GitOps repository: one commit per " +
-			"apply, or none when nothing changed. It owns the folders that it wrote, and nothing else; a file changed, removed or " +
-			"added by hand in one of them shows up in the next plan, and the next apply repairs it.",
-		Attributes: map[string]schema.Attribute{
-			"name": schema.StringAttribute{
-				Required: true,
-				MarkdownDescription: "Name of the owner, a DNS label. The repository's `.flotilla/<name>` records what it owns. A new name " +
-					"is a handover: the folders stay as they are.",
-			},
-			"fleet": schema.DynamicAttribute{
-				Required: true, WriteOnly: true,
-				MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
-					"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. What violates a constraint of " +
-					"it that is enforced is an error, before anything is written.",
-			},
-			"gitops_repo": schema.DynamicAttribute{
-				Required: true,
-				MarkdownDescription: "Where to write: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`. A local path or " +
-					"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
-					"two locations are the same when the one has the commit of the other. A different location is written first; then " +
-					"the old one is cleared, which the plan shows and protection holds.",
-			},
-			"delivery": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "How to write: `{mode = \"push\"}`, which commits to the branch and is the default, or `{mode = " +
-					"\"pull_request\", forge, api_url, branch, title, labels, reviewers, merge}`, which keeps one pull request of this " +
-					"assignment up to date. `forge` is `gitea`, `forgejo`, `github`, `gitlab` or `azure` (unset: by the Git host's name), `branch` the " +
-					"one that is proposed (default `flotilla/<branch>/<path>/<name>`), `merge` is `none` (default), `when_checks_succeed` or `now`, always " +
-					"pinned to the commit that was pushed. An open request is pending, not drift.",
-			},
-			"adopt": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Take over folders that another assignment's records list, or that hold something else and are in " +
-					"no records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
-					"does not want. The plan names them. A folder without a record that is as wanted already needs no `adopt`.",
-			},
-			"protection": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "What may be removed, in whatever way it goes: by an update, a move to another location, a replacement, a " +
-					"destroy, a lost state: `{max_removed, max_removed_percent, allow_empty, emptied_hosts}`. The default is half of all " +
-					"assignments. A percentage, unless 0, never holds 10 assignments or fewer. A fleet that assigns nothing where " +
-					"something is deployed is an error unless `allow_empty` is true. A host that stays in the fleet and would lose all " +
-					"of five or more assignments is held unless `emptied_hosts` lists it. A destroy, and a removal from the " +
-					"configuration, are held to what was applied last: apply the change of `protection` first.",
-			},
-			"on_destroy": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "What a destroy does, or a removal from the configuration, or a change of `gitops_repo` at the old location: " +
-					"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
-					"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy, and before a replacement with `create_before_destroy`.",
-			},
-			"rollback_to": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Full id of a commit of the branch, as `flotilla_history` gives it: while it is set, the folders are what " +
-					"that commit has of this assignment, and the fleet is not used. The plan shows what is rolled back, protection " +
-					"holds it, and drift shows against it. Without it the next apply writes what the fleet wants.",
-			},
-			"rollout": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "Writes a change to one stage after the other, each when the one before has proven it: `{stages, on_failure, failed_for, progress_deadline, unknown, " +
-					"windows, approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, ready_percent, max_failed, soak, " +
-					"approval}`; hosts that no stage selects are a last stage, and `hosts = []` selects none. Each deployment target has its own rollout: it enters a stage when all " +
-					"stages before are proven for its content, and halts while any host that has the content has failed. `on_failure` is `halt` (default) or `roll_back`, for what has " +
-					"failed for the time `failed_for`: `5m` by default before a roll back, `0s` before a halt. `unknown` is `wait` (default) or `skip` for clusters without a " +
-					"report. `approvals` are `<deployment target>@<content>` as `rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything " +
-					"goes at once.",
-			},
-			"holds": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "Folders that stay as they are until the hold is removed: a list of `{deployment_targets, hosts, reason, until}`. " +
-					"A list that is not given is all, and an empty one none. `until` is a time, which is compared with the time of the evidence.",
-			},
-			"evidence": schema.StringAttribute{
-				Optional: true, WriteOnly: true,
-				MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and location gives it. It is write-only: in no state, and no difference in a plan. " +
-					"Its time is the time of the rollout: a clock is read only to check windows before writing.",
-			},
-			"timeouts": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "How long operations may take, connecting included: `{create, read, update, delete}`, each a duration " +
-					"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which also bounds how long a plan reads the repository.",
-			},
-			"commit_message": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "First line of commit messages, without a line break. Default: how many assignments were added, changed and removed.",
-			},
-			"changes": schema.ListAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "What the plan changes, for people: how many hosts and assignments, what is removed, what is added, and " +
-					"which keys of which files change, where, and by which object of the fleet; and which constraints that changes, or violates. Never a value. In the state " +
-					"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is.",
-			},
-			"content": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "One hash of all folders of this assignment, on all hosts. `flotilla_inventory` says what is where.",
-			},
-			"candidate": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "What the fleet is made of, as a value of any type: versions, a commit. It decides nothing here; once all of it has " +
-					"been written and has proven itself, it is `proven`.",
-			},
-			"proven": schema.DynamicAttribute{
-				Computed: true,
-				MarkdownDescription: "The last `candidate` of which everything was on the branch, by the refreshed state: merged, where a pull request " +
-					"proposes it; rolled out, where there is a `rollout`; and ready on all clusters, where there is `evidence` without a `rollout`. It never " +
-					"changes in a plan that writes, so a later plan shows `proven = A -> B`, and that apply writes nothing. It is the `candidate` of a `flotilla_promotion`.",
-			},
-			"rolling_out": schema.MapAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve.",
-			},
-			"rolled_out": schema.BoolAttribute{
-				Computed: true,
-				MarkdownDescription: "Whether everything is as the fleet wants it after this apply, and proven where a rollout asks for that. Without a `rollout` the plan " +
-					"that writes says `true` already: what a promotion waits for is `proven`.",
-			},
-			"commit": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "The last commit of this owner, or the one at which everything was found as wanted.",
-			},
-			"pull_request": schema.StringAttribute{
-				Computed:            true,
-				MarkdownDescription: "URL of the pull request; null with `mode = \"push\"`.",
-			},
+var definition = schema.Schema{
+	MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the outcome to a GitOps repository: one commit per " +
+		"apply, or none when nothing changed. It owns the folders that it wrote, and nothing else; a file changed, removed or " +
+		"added by hand in one of them shows up in the next plan, and the next apply repairs it.",
+	Attributes: map[string]schema.Attribute{
+		"name": schema.StringAttribute{
+			Required: true,
+			MarkdownDescription: "Name of the owner, a DNS label. The repository's `.flotilla/<name>` records what it owns. A new name " +
+				"is a handover: the folders stay as they are.",
 		},
-	}
+		"fleet": schema.DynamicAttribute{
+			Required: true, WriteOnly: true,
+			MarkdownDescription: "What `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
+				"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. What violates a constraint of " +
+				"it that is enforced is an error, before anything is written.",
+		},
+		"gitops_repo": schema.DynamicAttribute{
+			Required: true,
+			MarkdownDescription: "Where to write: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`. A local path or " +
+				"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
+				"two locations are the same when the one has the commit of the other. A different location is written first; then " +
+				"the old one is cleared, which the plan shows and protection holds.",
+		},
+		"delivery": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "How to write: `{mode = \"push\"}`, which commits to the branch and is the default, or `{mode = " +
+				"\"pull_request\", forge, api_url, branch, title, labels, reviewers, merge}`, which keeps one pull request of this " +
+				"assignment up to date. `forge` is `gitea`, `forgejo`, `github`, `gitlab` or `azure` (unset: by the Git host's name), `branch` the " +
+				"one that is proposed (default `flotilla/<branch>/<path>/<name>`), `merge` is `none` (default), `when_checks_succeed` or `now`, always " +
+				"pinned to the commit that was pushed. An open request is pending, not drift.",
+		},
+		"adopt": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Take over folders that another assignment's records list, or that hold something else and are in " +
+				"no records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
+				"does not want. The plan names them. A folder without a record that is as wanted already needs no `adopt`.",
+		},
+		"protection": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "What may be removed, in whatever way it goes: by an update, a move to another location, a replacement, a " +
+				"destroy, a lost state: `{max_removed, max_removed_percent, allow_empty, emptied_hosts}`. The default is half of all " +
+				"assignments. A percentage, unless 0, never holds 10 assignments or fewer. A fleet that assigns nothing where " +
+				"something is deployed is an error unless `allow_empty` is true. A host that stays in the fleet and would lose all " +
+				"of five or more assignments is held unless `emptied_hosts` lists it. A destroy, and a removal from the " +
+				"configuration, are held to what was applied last: apply the change of `protection` first.",
+		},
+		"on_destroy": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "What a destroy does, or a removal from the configuration, or a change of `gitops_repo` at the old location: " +
+				"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
+				"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy, and before a replacement with `create_before_destroy`.",
+		},
+		"rollback_to": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Full id of a commit of the branch, as `flotilla_history` gives it: while it is set, the folders are what " +
+				"that commit has of this assignment, and the fleet is not used. The plan shows what is rolled back, protection " +
+				"holds it, and drift shows against it. Without it the next apply writes what the fleet wants.",
+		},
+		"rollout": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "Writes a change to one stage after the other, each when the one before has proven it: `{stages, on_failure, failed_for, progress_deadline, unknown, " +
+				"windows, approvals, expedite}`. A stage is `{name, cluster_type_selector, cluster_selector, hosts, percent, max_concurrent, ready_percent, max_failed, soak, " +
+				"approval}`; hosts that no stage selects are a last stage, and `hosts = []` selects none. Each deployment target has its own rollout: it enters a stage when all " +
+				"stages before are proven for its content, and halts while any host that has the content has failed. `on_failure` is `halt` (default) or `roll_back`, for what has " +
+				"failed for the time `failed_for`: `5m` by default before a roll back, `0s` before a halt. `unknown` is `wait` (default) or `skip` for clusters without a " +
+				"report. `approvals` are `<deployment target>@<content>` as `rolling_out` prints them; what `expedite` lists waits for nothing. Needs `evidence`. Without it everything " +
+				"goes at once.",
+		},
+		"holds": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "Folders that stay as they are until the hold is removed: a list of `{deployment_targets, hosts, reason, until}`. " +
+				"A list that is not given is all, and an empty one none. `until` is a time, which is compared with the time of the evidence.",
+		},
+		"evidence": schema.StringAttribute{
+			Optional: true, WriteOnly: true,
+			MarkdownDescription: "What clusters report, as the `flotilla_compliance` of the same name, fleet and location gives it. It is write-only: in no state, and no difference in a plan. " +
+				"Its time is the time of the rollout: a clock is read only to check windows before writing.",
+		},
+		"timeouts": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "How long operations may take, connecting included: `{create, read, update, delete}`, each a duration " +
+				"such as `\"90s\"` or `\"1h30m\"`. Default: `20m`, and `5m` for `read`, which also bounds how long a plan reads the repository.",
+		},
+		"commit_message": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "First line of commit messages, without a line break. Default: how many assignments were added, changed and removed.",
+		},
+		"changes": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "What the plan changes, for people: how many hosts and assignments, what is removed, what is added, and " +
+				"which keys of which files change, where, and by which object of the fleet; and which constraints that changes, or violates. Never a value. In the state " +
+				"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is.",
+		},
+		"content": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "One hash of all folders of this assignment, on all hosts. `flotilla_inventory` says what is where.",
+		},
+		"candidate": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "What the fleet is made of, as a value of any type: versions, a commit. It decides nothing here; once all of it has " +
+				"been written and has proven itself, it is `proven`.",
+		},
+		"proven": schema.DynamicAttribute{
+			Computed: true,
+			MarkdownDescription: "The last `candidate` of which everything was on the branch, by the refreshed state: merged, where a pull request " +
+				"proposes it; rolled out, where there is a `rollout`; and ready on all clusters, where there is `evidence` without a `rollout`. It never " +
+				"changes in a plan that writes, so a later plan shows `proven = A -> B`, and that apply writes nothing. It is the `candidate` of a `flotilla_promotion`.",
+		},
+		"rolling_out": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve.",
+		},
+		"rolled_out": schema.BoolAttribute{
+			Computed: true,
+			MarkdownDescription: "Whether everything is as the fleet wants it after this apply, and proven where a rollout asks for that. Without a `rollout` the plan " +
+				"that writes says `true` already: what a promotion waits for is `proven`.",
+		},
+		"commit": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "The last commit of this owner, or the one at which everything was found as wanted.",
+		},
+		"pull_request": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "URL of the pull request; null with `mode = \"push\"`.",
+		},
+	},
 }
 
-type assignmentModel struct {
+type model struct {
 	Name          types.String  `tfsdk:"name"`
 	Fleet         types.Dynamic `tfsdk:"fleet"`
 	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
@@ -199,106 +185,58 @@ type assignmentModel struct {
 	PullRequest   types.String  `tfsdk:"pull_request"`
 }
 
-// Configure takes over the provider's connection.
-func (r *assignmentResource) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
-	r.connection, _ = req.ProviderData.(*connection.Connection)
+// validate checks what needs no other object and no server.
+func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
+	m.location(diagnostics)
+	fleetvalue.Decode(m.Fleet, diagnostics)
+	decodeDelivery(m.Delivery, diagnostics)
+	decodeProtection(m.Protection, diagnostics)
+	repository.CheckOwnerName(m.Name, diagnostics)
+	tfvalue.CheckOnDestroy(m.OnDestroy, diagnostics)
+	checkRollback(m.RollbackTo, diagnostics)
+	checkCommitMessage(m.CommitMessage, diagnostics)
+	m.decodeRollout(diagnostics)
 }
 
-// ValidateConfig checks what needs no other object and no server.
-func (r *assignmentResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	var model assignmentModel
-	resp.Diagnostics.Append(req.Config.Get(ctx, &model)...)
-	if resp.Diagnostics.HasError() {
-		return
+// plan computes what the repository should have.
+func plan(ctx context.Context, c *frame.Call[model]) {
+	before := loadAssignment(ctx, c.Private, c.Diagnostics)
+	var o *operation
+	if c.Prior != nil {
+		takeCreation(ctx, c.Private, c.Diagnostics) // of a replacement that came to nothing
+		o = operationOf(ctx, c, before)
+	} else { // private state alone says that the object is replaced
+		o = operationOf(ctx, c, nil)
+		o.replaces = before != nil
 	}
-	model.location(&resp.Diagnostics)
-	fleetvalue.Decode(model.Fleet, &resp.Diagnostics)
-	decodeDelivery(model.Delivery, &resp.Diagnostics)
-	decodeProtection(model.Protection, &resp.Diagnostics)
-	timeouts.Decode(model.Timeouts, &resp.Diagnostics)
-	repository.CheckOwnerName(model.Name, &resp.Diagnostics)
-	tfvalue.CheckOnDestroy(model.OnDestroy, &resp.Diagnostics)
-	checkRollback(model.RollbackTo, &resp.Diagnostics)
-	checkCommitMessage(model.CommitMessage, &resp.Diagnostics)
-	model.decodeRollout(&resp.Diagnostics)
-}
-
-// ModifyPlan computes what the repository should have, on every plan. Otherwise the framework would silently accept
-// drift of computed attributes where the configuration has not changed.
-func (r *assignmentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	var prior, plan assignmentModel
-	var before *assignmentPrivate
-	if !req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
-		before = loadAssignment(ctx, req.Private, &resp.Diagnostics)
-		takeCreation(ctx, resp.Private, &resp.Diagnostics) // of a replacement that came to nothing
-	}
-	if req.Plan.Raw.IsNull() {
-		r.planDestroy(ctx, &prior, before, resp.Private, &resp.Diagnostics)
-		return
-	}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("evidence"), &plan.Evidence)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	ctx, cancel := timeouts.Decode(plan.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Read)
-	defer cancel()
-	task := r.task(ctx, &plan, &prior, before, !req.State.Raw.IsNull(), &resp.Diagnostics)
-	if req.State.Raw.IsNull() { // known only from the private state of the first plan
-		var ignored diag.Diagnostics
-		task.replaces = loadAssignment(ctx, req.Private, &ignored) != nil
-	}
-	task.plan(ctx)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
-	if req.State.Raw.IsNull() && resp.Private != nil {
-		creation{Location: task.intent.Owner.Location, Protection: task.intent.Protection, Leave: task.intent.Leave}.note(ctx, resp.Private, &resp.Diagnostics)
+	if o.plan(ctx); c.Prior == nil && !c.Diagnostics.HasError() {
+		creation{Location: o.intent.Owner.Location, Protection: o.intent.Protection, Leave: o.intent.Leave}.note(ctx, c.Private, c.Diagnostics)
 	}
 }
 
-// Create writes what was planned.
-func (r *assignmentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan assignmentModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("evidence"), &plan.Evidence)...)
-	if resp.Diagnostics.HasError() {
+// create writes what was planned.
+func create(ctx context.Context, c *frame.Call[model]) {
+	after, _ := operationOf(ctx, c, nil).apply(ctx)
+	if c.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := timeouts.Decode(plan.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Create)
-	defer cancel()
-	task := r.task(ctx, &plan, &assignmentModel{}, nil, false, &resp.Diagnostics)
-	after, _ := task.apply(ctx)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	plan.Fleet, plan.Evidence, plan.Proven = types.DynamicNull(), types.StringNull(), types.DynamicNull()
-	after.save(ctx, resp.Private, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	c.Model.Proven = types.DynamicNull()
+	after.save(ctx, c.Private, c.Diagnostics)
 }
 
-// Read compares the owned folders at the tip with those that were written, by their trees.
-func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state assignmentModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	before := loadAssignment(ctx, req.Private, &resp.Diagnostics)
-	known, ok := r.known(&state, before, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || !ok || !r.connection.CanAsk() {
+// read compares the owned folders at the tip with those that were written, by their trees.
+func read(ctx context.Context, c *frame.Call[model]) {
+	state, before := c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
+	known, ok := knownOf(c, state, before)
+	if c.Diagnostics.HasError() || !ok || !c.Connection.CanAsk() {
 		return
 	}
-	ctx, cancel := timeouts.Decode(state.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Read)
-	defer cancel()
-	if err := r.connection.Delivery.Refresh(ctx, known); err != nil {
-		repository.AddError(ctx, &resp.Diagnostics, err, false)
+	if err := c.Connection.Delivery.Refresh(ctx, known); err != nil {
+		repository.AddError(ctx, c.Diagnostics, err, false)
 		return
 	}
 	if known.Drift.Gone {
-		resp.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone",
+		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Repository is gone",
 			fmt.Sprintf("There is no repository at %q any more. The next apply writes everything again, if the repository exists by then.", known.Owner.Location.URL))
 	}
 	state.Content = contentValue(known.Current())
@@ -308,99 +246,83 @@ func (r *assignmentResource) Read(ctx context.Context, req resource.ReadRequest,
 	}
 	after := before.refreshed(known)
 	if after.needsRecords() && (!before.equal(after) || before.Written == nil) {
-		written, err := r.connection.Delivery.Written(ctx, known.Owner, nil)
+		written, err := c.Connection.Delivery.Written(ctx, known.Owner, nil)
 		if err != nil {
-			repository.AddError(ctx, &resp.Diagnostics, err, false)
+			repository.AddError(ctx, c.Diagnostics, err, false)
 			return
 		}
 		after.Tip = written.Tip
 		after.noteWritten(written.Records)
 	}
 	if !before.equal(after) { // sealing takes longer than all else of a refresh
-		after.save(ctx, resp.Private, &resp.Diagnostics)
+		after.save(ctx, c.Private, c.Diagnostics)
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// Update writes what was planned.
-func (r *assignmentResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var prior, plan assignmentModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("fleet"), &plan.Fleet)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("evidence"), &plan.Evidence)...)
-	before := loadAssignment(ctx, req.Private, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+// update writes what was planned.
+func update(ctx context.Context, c *frame.Call[model]) {
+	prior, plan, before := c.Prior, c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
+	if c.Diagnostics.HasError() {
 		return
 	}
-	ctx, cancel := timeouts.Decode(plan.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Update)
-	defer cancel()
+	var after *assignmentPrivate
+	var err error
 	// A change of the commit message alone writes nothing, nor does one of delivery unless a request is
 	// open: the plan says so.
 	if plan.Commit.IsUnknown() {
-		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
-		after, err := task.apply(ctx)
-		if errors.Is(err, delivery.ErrProposed) {
-			// A request that is not in the state is not pending; the next plan updates it.
-			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("pull_request"), types.StringNull())...)
-		}
-		if resp.Diagnostics.HasError() {
-			return
-		}
-		after.save(ctx, resp.Private, &resp.Diagnostics)
+		after, err = operationOf(ctx, c, before).apply(ctx)
 	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) ||
 		!plan.Content.Equal(prior.Content) { // a branch that was renamed
-		task := r.task(ctx, &plan, &prior, before, true, &resp.Diagnostics)
-		if after := task.keepProgress(ctx); after != nil && !resp.Diagnostics.HasError() {
-			after.save(ctx, resp.Private, &resp.Diagnostics)
-		}
-		if resp.Diagnostics.HasError() {
-			return
-		}
+		after = operationOf(ctx, c, before).keepProgress(ctx)
 	}
-	plan.Fleet, plan.Evidence = types.DynamicNull(), types.StringNull()
+	if errors.Is(err, delivery.ErrProposed) {
+		// A request that is not in the state is not pending; the next plan updates it.
+		c.Diagnostics.Append(c.State.SetAttribute(ctx, path.Root("pull_request"), types.StringNull())...)
+	}
+	if c.Diagnostics.HasError() {
+		return
+	}
+	if after != nil {
+		after.save(ctx, c.Private, c.Diagnostics)
+	}
 	if plan.Proven.IsUnknown() {
 		plan.Proven = prior.Proven
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete removes the owned folders, or keeps them, as on_destroy says. Everything else stays, including the branch.
-func (r *assignmentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state assignmentModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	known, ok := r.known(&state, loadAssignment(ctx, req.Private, &resp.Diagnostics), &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || !ok {
+// remove removes the owned folders, or keeps them, as on_destroy says. Everything else stays, including the branch.
+func remove(ctx context.Context, c *frame.Call[model]) {
+	state := c.Model
+	known, ok := knownOf(c, state, loadAssignment(ctx, c.Private, c.Diagnostics))
+	if c.Diagnostics.HasError() || !ok {
 		return
 	}
-	protection, leave := decodeProtection(state.Protection, &resp.Diagnostics), state.keeps()
-	created := takeCreation(ctx, resp.Private, &resp.Diagnostics)
+	protection, leave := decodeProtection(state.Protection, c.Diagnostics), state.keeps()
+	created := takeCreation(ctx, c.Private, c.Diagnostics)
 	if created != nil {
-		if r.connection.Delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
+		if c.Connection.Delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
 			return // the creating half of the replacement follows, and takes over the folders as they are
 		}
 		protection, leave = created.Protection, created.Leave
 	}
-	ctx, cancel := timeouts.Decode(state.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Delete)
-	defer cancel()
 	if known.Trees == nil {
-		if err := r.connection.Delivery.Refresh(ctx, known); err != nil {
-			repository.AddError(ctx, &resp.Diagnostics, err, false)
+		if err := c.Connection.Delivery.Refresh(ctx, known); err != nil {
+			repository.AddError(ctx, c.Diagnostics, err, false)
 			return
 		}
 	}
-	deposed, diags := resp.Private.GetKey(ctx, deposedKey)
-	resp.Diagnostics.Append(diags...)
-	r.connection.Delivery.Writes()
-	err := r.connection.Delivery.Destroy(ctx, known, protection, leave, state.CommitMessage.ValueString())
+	deposed, diags := c.Private.GetKey(ctx, deposedKey)
+	c.Diagnostics.Append(diags...)
+	c.Connection.Delivery.Writes()
+	err := c.Connection.Delivery.Destroy(ctx, known, protection, leave, state.CommitMessage.ValueString())
 	switch {
 	case errors.Is(err, delivery.ErrHeld) && deposed != nil:
 		// A deposed object could never be destroyed: it is in no configuration, so its protection cannot be changed.
-		resp.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
+		c.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
 			"The assignment %q was replaced, and what it has at its former location, branch %q at path %q, stays there: %s",
 			known.Owner.Name, known.Owner.Location.Branch, known.Owner.Location.Path, tfvalue.Sentence(err.Error())))
 	case err != nil:
-		repository.AddError(ctx, &resp.Diagnostics, err, false)
+		repository.AddError(ctx, c.Diagnostics, err, false)
 	}
 }
 

@@ -33,7 +33,7 @@ type rolloutConfig struct {
 func (s rolloutConfig) plain() bool { return s.known && s.settings == nil && len(s.holds) == 0 }
 
 // decodeRollout reads rollout, holds and evidence, strictly.
-func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
+func (m *model) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
 	s := rolloutConfig{known: true}
 	isRollout := tfvalue.Plain(m.Rollout) != nil
 	if isRollout {
@@ -75,62 +75,62 @@ func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutCo
 
 // decideRollout decides what happens to each folder now. It returns false while that is not known yet, or after an
 // error.
-func (t *task) decideRollout(ctx context.Context) bool {
-	wanted := t.rendering.Wanted()
-	t.steps = t.model.decodeRollout(t.diagnostics)
-	t.checkAbout()
-	if t.diagnostics.HasError() {
+func (o *operation) decideRollout(ctx context.Context) bool {
+	wanted := o.rendering.Wanted()
+	o.steps = o.model.decodeRollout(o.diagnostics)
+	o.checkAbout()
+	if o.diagnostics.HasError() {
 		return false
 	}
-	if t.steps.plain() || t.known != nil && t.known.Drift.Gone { // what waits would be nowhere
-		t.decisions = rollout.Decide(wanted, nil)
+	if o.steps.plain() || o.known != nil && o.known.Drift.Gone { // what waits would be nowhere
+		o.decisions = rollout.Decide(wanted, nil)
 		return true
 	}
-	if !t.steps.known || !t.locationKnown || !t.connection.CanAsk() {
+	if !o.steps.known || !o.locationKnown || !o.connection.CanAsk() {
 		return false
 	}
-	in, ok := t.rolloutInput(ctx, wanted)
+	in, ok := o.rolloutInput(ctx, wanted)
 	if !ok {
 		return false
 	}
 	ofRollout, ofHolds := rollout.CheckNames(in.Settings, in.Holds, in.Hosts, in.Wanted, in.Deployed)
-	tfvalue.AddFindings(t.diagnostics, path.Root("rollout"), "Invalid rollout", tfvalue.Inner(ofRollout))
+	tfvalue.AddFindings(o.diagnostics, path.Root("rollout"), "Invalid rollout", tfvalue.Inner(ofRollout))
 	for _, finding := range ofHolds { // what is held may leave the fleet before the hold does
-		t.diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", tfvalue.Sentence(finding.String()))
+		o.diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", tfvalue.Sentence(finding.String()))
 	}
-	if t.checkEvidence(in); t.diagnostics.HasError() {
+	if o.checkEvidence(in); o.diagnostics.HasError() {
 		return false
 	}
-	if t.known == nil && t.steps.evidence == nil && !t.applies {
+	if o.known == nil && o.steps.evidence == nil && !o.applies {
 		return false // what is held is what the branch has by then
 	}
-	out := t.advance(ctx, in)
-	if t.diagnostics.HasError() {
+	out := o.advance(ctx, in)
+	if o.diagnostics.HasError() {
 		return false
 	}
 	for _, note := range out.Notes {
-		t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout may not do what you expect", tfvalue.Sentence(note))
+		o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout may not do what you expect", tfvalue.Sentence(note))
 	}
-	t.outcome, t.decisions = out, out.Decisions
-	return t.checkMove(ctx)
+	o.outcome, o.decisions = out, out.Decisions
+	return o.checkMove(ctx)
 }
 
 // checkMove refuses a move to another location while changes wait: until they are written, their folders would be at neither location.
-func (t *task) checkMove(ctx context.Context) bool {
-	if t.known == nil || len(t.outcome.Progress) == 0 {
+func (o *operation) checkMove(ctx context.Context) bool {
+	if o.known == nil || len(o.outcome.Progress) == 0 {
 		return true
 	}
-	identity, err := t.connection.Delivery.Identify(ctx, t.known, t.intent.Owner)
+	identity, err := o.connection.Delivery.Identify(ctx, o.known, o.intent.Owner)
 	if err != nil {
-		repository.AddError(ctx, t.diagnostics, err, false)
+		repository.AddError(ctx, o.diagnostics, err, false)
 		return false
 	}
 	if identity != delivery.Moved {
 		return true
 	}
-	t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
+	o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
 		"%s.\n\nAt the new location, folders that wait would be missing until the rollout writes them. Let the rollout finish first, expedite it, or move without rollout and holds.",
-		sentenceOf(t.outcome.Lines())))
+		sentenceOf(o.outcome.Lines())))
 	return false
 }
 
@@ -142,28 +142,28 @@ func sentenceOf(lines []string) string {
 }
 
 // rolloutInput gathers the input of the rollout's decision. The same configuration and state give the same input.
-func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
+func (o *operation) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollout.Input, ok bool) {
 	in = rollout.Input{
-		Wanted: wanted, Settings: t.steps.settings, Holds: t.steps.holds, Hosts: t.hosts(), Requires: t.requires, Back: map[string]rollout.Trees{},
+		Wanted: wanted, Settings: o.steps.settings, Holds: o.steps.holds, Hosts: o.hosts(), Requires: o.requires, Back: map[string]rollout.Trees{},
 	}
-	if t.private != nil {
-		in.State = t.private.Rollout
+	if o.private != nil {
+		in.State = o.private.Rollout
 	}
-	if t.known == nil {
-		if !t.addWritten(ctx, &in) {
+	if o.known == nil {
+		if !o.addWritten(ctx, &in) {
 			return in, false
 		}
 	} else {
-		in.Deployed, in.Lost, in.Proposed = t.known.Trees, t.private.isLost(), t.isProposed()
-		if in.Records = t.private.records(wanted); t.private != nil {
-			in.Tip = t.private.Tip
+		in.Deployed, in.Lost, in.Proposed = o.known.Trees, o.private.isLost(), o.isProposed()
+		if in.Records = o.private.records(wanted); o.private != nil {
+			in.Tip = o.private.Tip
 		}
 	}
-	in.Found = t.current
-	if evidence := t.steps.evidence; evidence != nil {
+	in.Found = o.current
+	if evidence := o.steps.evidence; evidence != nil {
 		in.Now = evidence.Time
 		if len(evidence.Clusters) > 0 {
-			if in.Reports, ok = t.reports(ctx, evidence, in); !ok {
+			if in.Reports, ok = o.reports(ctx, evidence, in); !ok {
 				return in, false
 			}
 		}
@@ -173,25 +173,25 @@ func (t *task) rolloutInput(ctx context.Context, wanted rollout.Trees) (in rollo
 
 // addWritten adds what the branch has of an assignment without a state: as of the commit at which the evidence was
 // gathered, since the branch may move on until the apply.
-func (t *task) addWritten(ctx context.Context, in *rollout.Input) bool {
-	owner, evidence := t.formerOwner(), t.steps.evidence
+func (o *operation) addWritten(ctx context.Context, in *rollout.Input) bool {
+	owner, evidence := o.formerOwner(), o.steps.evidence
 	var written delivery.Written
 	var err error
 	switch {
 	case evidence == nil:
-		written, err = t.connection.Delivery.Written(ctx, owner, nil)
+		written, err = o.connection.Delivery.Written(ctx, owner, nil)
 	case evidence.Tip != "":
-		written, err = t.connection.Delivery.WrittenAt(ctx, owner, evidence.Tip)
+		written, err = o.connection.Delivery.WrittenAt(ctx, owner, evidence.Tip)
 	}
 	if errors.Is(err, git.ErrCommit) {
-		t.hasCommit(ctx, evidence.Tip) // says so
+		o.hasCommit(ctx, evidence.Tip) // says so
 		return false
 	}
 	if err != nil {
-		repository.AddError(ctx, t.diagnostics, err, true)
+		repository.AddError(ctx, o.diagnostics, err, true)
 		return false
 	}
-	in.Deployed, t.current = recordedTrees(written), written.Trees
+	in.Deployed, o.current = recordedTrees(written), written.Trees
 	in.Lost = len(written.Records) > 0
 	in.Records, in.Tip = make(map[rollout.Key]rollout.Record, len(written.Records)), written.Tip
 	for key, record := range written.Records {
@@ -201,10 +201,10 @@ func (t *task) addWritten(ctx context.Context, in *rollout.Input) bool {
 }
 
 // formerOwner is the owner under the name that the repository has.
-func (t *task) formerOwner() delivery.Owner {
-	owner := t.intent.Owner
-	if t.known != nil {
-		owner.Name = t.known.Owner.Name
+func (o *operation) formerOwner() delivery.Owner {
+	owner := o.intent.Owner
+	if o.known != nil {
+		owner.Name = o.known.Owner.Name
 	}
 	return owner
 }
@@ -224,15 +224,15 @@ func recordedTrees(written delivery.Written) rollout.Trees {
 }
 
 // hosts returns the hosts of the fleet, with the clusters that follow them.
-func (t *task) hosts() map[string]*rollout.Host {
+func (o *operation) hosts() map[string]*rollout.Host {
 	ofType := map[string][]string{}
-	for i := range t.result.Fleet.Clusters {
-		cluster := &t.result.Fleet.Clusters[i]
+	for i := range o.result.Fleet.Clusters {
+		cluster := &o.result.Fleet.Clusters[i]
 		ofType[cluster.ClusterType] = append(ofType[cluster.ClusterType], cluster.Name)
 	}
-	hosts := make(map[string]*rollout.Host, len(t.result.Schedule.Hosts))
-	for _, host := range t.result.Schedule.Hosts {
-		reserved := fleet.Labels{"environment": t.result.Fleet.Environment, "cluster-type": host.ClusterType.Name}
+	hosts := make(map[string]*rollout.Host, len(o.result.Schedule.Hosts))
+	for _, host := range o.result.Schedule.Hosts {
+		reserved := fleet.Labels{"environment": o.result.Fleet.Environment, "cluster-type": host.ClusterType.Name}
 		entry := &rollout.Host{TypeLabels: fleet.Merge(host.ClusterType.Labels, reserved), Clusters: ofType[host.ClusterType.Name]}
 		entry.Labels = entry.TypeLabels
 		if host.Cluster != nil {
@@ -245,12 +245,12 @@ func (t *task) hosts() map[string]*rollout.Host {
 }
 
 // requires lists the folders that must be proven before another one changes.
-func (t *task) requires(key rollout.Key) []rollout.Key {
-	i, ok := t.result.Assignment(key.Host, key.DeploymentTarget)
+func (o *operation) requires(key rollout.Key) []rollout.Key {
+	i, ok := o.result.Assignment(key.Host, key.DeploymentTarget)
 	if !ok {
 		return nil
 	}
-	dependencies := t.result.Schedule.Assignments[i].Dependencies
+	dependencies := o.result.Schedule.Assignments[i].Dependencies
 	keys := make([]rollout.Key, len(dependencies))
 	for j, dependency := range dependencies {
 		keys[j] = rollout.Key{Host: dependency.Host.Name, DeploymentTarget: dependency.Target.Name}
@@ -259,26 +259,26 @@ func (t *task) requires(key rollout.Key) []rollout.Key {
 }
 
 // advance decides, and reads the commits that the rollout rolls back to.
-func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
+func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
 	out := rollout.Advance(in)
 	if len(out.Missing) == 0 {
 		return out
 	}
-	owner := t.formerOwner()
-	t.rollbackContents = map[string]map[string]gitops.Host{}
+	owner := o.formerOwner()
+	o.rollbackContents = map[string]map[string]gitops.Host{}
 	for len(out.Missing) > 0 {
 		for _, commit := range out.Missing {
-			hosts, err := t.connection.Delivery.AsOf(ctx, owner, commit)
+			hosts, err := o.connection.Delivery.AsOf(ctx, owner, commit)
 			if errors.Is(err, git.ErrCommit) {
-				t.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", tfvalue.Sentence(fmt.Sprintf(
+				o.diagnostics.AddAttributeWarning(path.Root("rollout"), "Cannot roll back", tfvalue.Sentence(fmt.Sprintf(
 					"the failed content stays, because the content before it is not in the history any more: %s. Set rollback_to, or write newer content", err)))
 				return out
 			}
 			if err != nil {
-				repository.AddError(ctx, t.diagnostics, err, false)
+				repository.AddError(ctx, o.diagnostics, err, false)
 				return out
 			}
-			t.rollbackContents[commit], in.Back[commit] = hosts, treesOf(hosts)
+			o.rollbackContents[commit], in.Back[commit] = hosts, treesOf(hosts)
 		}
 		out = rollout.Advance(in)
 	}
@@ -286,58 +286,58 @@ func (t *task) advance(ctx context.Context, in rollout.Input) *rollout.Outcome {
 }
 
 // setProgress sets the attributes rolling_out and rolled_out.
-func (t *task) setProgress() {
+func (o *operation) setProgress() {
 	switch {
-	case t.outcome == nil:
-		t.model.RollingOut = types.MapValueMust(types.StringType, nil)
-		t.model.RolledOut = types.BoolValue(t.backTo == nil)
-	case t.outcome.Undecided:
-		t.model.RollingOut, t.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
+	case o.outcome == nil:
+		o.model.RollingOut = types.MapValueMust(types.StringType, nil)
+		o.model.RolledOut = types.BoolValue(o.backTo == nil)
+	case o.outcome.Undecided:
+		o.model.RollingOut, o.model.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
 	default:
 		texts := map[string]attr.Value{}
-		for target, text := range t.outcome.RollingOut() {
+		for target, text := range o.outcome.RollingOut() {
 			texts[target] = types.StringValue(text)
 		}
-		t.model.RollingOut = types.MapValueMust(types.StringType, texts)
-		t.model.RolledOut = types.BoolValue(t.outcome.RolledOut)
+		o.model.RollingOut = types.MapValueMust(types.StringType, texts)
+		o.model.RolledOut = types.BoolValue(o.outcome.RolledOut)
 	}
 }
 
 // isProgressInState says whether rolling_out and rolled_out are the same in the state.
-func (t *task) isProgressInState() bool {
-	return t.model.RollingOut.Equal(t.prior.RollingOut) && t.model.RolledOut.Equal(t.prior.RolledOut)
+func (o *operation) isProgressInState() bool {
+	return o.model.RollingOut.Equal(o.prior.RollingOut) && o.model.RolledOut.Equal(o.prior.RolledOut)
 }
 
 // state is what private state keeps of the rollout. It is never nil, since nil means that the state was lost.
-func (t *task) state() *rollout.State {
-	if t.outcome == nil {
+func (o *operation) state() *rollout.State {
+	if o.outcome == nil {
 		return &rollout.State{}
 	}
-	return t.outcome.State
+	return o.outcome.State
 }
 
 // isUnderWay says whether changes wait. Then the causes of what later stages change are found by comparison with the
 // fleet that was rolled out last.
-func (t *task) isUnderWay() bool { return t.outcome != nil && len(t.outcome.Progress) > 0 }
+func (o *operation) isUnderWay() bool { return o.outcome != nil && len(o.outcome.Progress) > 0 }
 
 // isClosed says that no window is open, so that nothing changes.
-func (t *task) isClosed() bool { return t.outcome != nil && t.outcome.Closed }
+func (o *operation) isClosed() bool { return o.outcome != nil && o.outcome.Closed }
 
 // checkWindows refuses to write where the windows have closed since the plan. It is the only part of a rollout that
 // reads a clock.
-func (t *task) checkWindows() bool {
-	if t.outcome == nil || !t.outcome.Windowed || t.steps.settings.Windows.Open(t.now()) {
+func (o *operation) checkWindows() bool {
+	if o.outcome == nil || !o.outcome.Windowed || o.steps.settings.Windows.Open(o.now()) {
 		return true
 	}
-	t.diagnostics.AddAttributeError(path.Root("rollout"), "Windows have closed", fmt.Sprintf(
+	o.diagnostics.AddAttributeError(path.Root("rollout"), "Windows have closed", fmt.Sprintf(
 		"The plan was made while changes could be written; now they wait for %s. Nothing was written: plan again.",
-		t.steps.settings.Windows.Waits(t.now())))
+		o.steps.settings.Windows.Waits(o.now())))
 	return false
 }
 
-func (t *task) now() time.Time {
-	if t.connection.Clock != nil {
-		return t.connection.Clock.Now()
+func (o *operation) now() time.Time {
+	if o.connection.Clock != nil {
+		return o.connection.Clock.Now()
 	}
 	return time.Now()
 }

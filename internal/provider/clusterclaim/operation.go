@@ -20,7 +20,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -32,8 +31,8 @@ import (
 // known at plan, and new ones are not. The plan reads the branch only to find what would make the apply fail.
 type claimTask struct {
 	connection  *connection.Connection
-	model       *claimModel   // what the plan wants; its computed attributes are set
-	prior       *claimModel   // from state; nil where the claim is created
+	model       *model        // what the plan wants; its computed attributes are set
+	prior       *model        // from state; nil where the claim is created
 	private     *claimPrivate // from private state; nil likewise
 	replaced    []string      // holders of the object that this one replaces
 	holder      string        // of a claim that is created
@@ -57,7 +56,6 @@ func (t *claimTask) decode() {
 	if value := m.Number.ValueBigFloat(); value != nil && (!value.IsInt() || m.number() < 0 || m.number() > gitops.MaxClaimed) {
 		diagnostics.AddAttributeError(path.Root("number"), "Invalid number", fmt.Sprintf("The number must be a whole number from 0 to %d.", gitops.MaxClaimed))
 	}
-	timeouts.Decode(m.Timeouts, diagnostics)
 	selector, poolKnown, findings := fleet.DecodeSelector(tfvalue.Plain(m.Pool))
 	for i := range findings {
 		findings[i] = fleet.Finding{Message: strings.TrimPrefix(findings[i].String(), "selector.")}
@@ -87,7 +85,7 @@ func (t *claimTask) decode() {
 
 // number is how many clusters are wanted. A fraction is reported where it is decoded: the schema takes any number, since
 // the framework reports one for an integer as an error of the provider.
-func (m *claimModel) number() int {
+func (m *model) number() int {
 	value := m.Number.ValueBigFloat()
 	if value == nil {
 		return 0

@@ -33,7 +33,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "compliance", Definition: definition, Check: check, Longer: longer, Look: look}
+	return frame.DataSource[model]{Name: "compliance", Schema: definition(), Validate: validate, Longer: longer, Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -108,8 +108,8 @@ func definition() schema.Schema {
 	}
 }
 
-// check checks the attributes that Terraform does not check.
-func check(m *model, diagnostics *diag.Diagnostics) {
+// validate checks the attributes that Terraform does not check.
+func validate(m *model, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	from := decodeFeedback(m.Feedback, diagnostics)
 	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.isEmpty() && !m.Feedback.IsUnknown() && !m.Feedback.IsUnderlyingValueUnknown() && !holdsUnknown(tfvalue.Plain(m.Feedback)) {
@@ -137,8 +137,8 @@ func holdsUnknown(value any) bool {
 	return false
 }
 
-// look asks the clusters, looks up their commits, and computes the verdicts.
-func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read asks the clusters, looks up their commits, and computes the verdicts.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	question, goal := m.question(c, diagnostics)
 	if diagnostics.HasError() {
 		return

@@ -20,7 +20,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "config_snapshots", Definition: definition, Look: look}
+	return frame.DataSource[model]{Name: "config_snapshots", Schema: definition(), Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -56,8 +56,8 @@ var origins = table.Object[hydrate.Origin]{
 		func(o hydrate.Origin) []string { return o.Overridden }),
 }
 
-// look schedules and hydrates the fleet.
-func look(_ context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read schedules and hydrates the fleet.
+func read(_ context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	computed := c.Compute(fleetvalue.Of(m.Fleet, diagnostics), diagnostics)
 	if computed == nil || diagnostics.HasError() {
 		return

@@ -26,7 +26,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "diff", Definition: definition, Look: look}
+	return frame.DataSource[model]{Name: "diff", Schema: definition(), Read: read}.New()
 }
 
 // The length of the text, in bytes: the default, and the maximum.
@@ -71,8 +71,8 @@ type model struct {
 	Diff       types.String  `tfsdk:"diff"`
 }
 
-// look renders the fleet, and compares it with what the assignment has on the branch.
-func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read renders the fleet, and compares it with what the assignment has on the branch.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	owner := delivery.Owner{Name: m.Name.ValueString(), Environment: value.Environment}

@@ -16,52 +16,58 @@ import (
 )
 
 var (
-	_ datasource.DataSourceWithConfigure      = &DataSource[struct{}]{}
-	_ datasource.DataSourceWithValidateConfig = &DataSource[struct{}]{}
+	_ datasource.DataSourceWithConfigure      = &servedDataSource[struct{}]{}
+	_ datasource.DataSourceWithValidateConfig = &servedDataSource[struct{}]{}
 )
 
 // DataSource is a data source. Its configuration and its result are an M.
 type DataSource[M any] struct {
-	Name       string // without the provider's
-	Definition func() schema.Schema
-	// Check checks what needs no server, while some of it may not be known yet; nil for nothing.
-	Check func(*M, *diag.Diagnostics)
-	// Look sets the computed attributes. The connection is nil before the provider is configured. Where the schema has an
+	Name   string // without the provider's
+	Schema schema.Schema
+	// Validate checks what needs no server, while some of it may not be known yet; nil for nothing.
+	Validate func(*M, *diag.Diagnostics)
+	// Read sets the computed attributes. The connection is nil before the provider is configured. Where the schema has an
 	// attribute timeouts, the context ends after its time, or after the default and what Longer adds to it.
-	Look   func(context.Context, *connection.Connection, *M, *diag.Diagnostics)
+	Read   func(context.Context, *connection.Connection, *M, *diag.Diagnostics)
 	Longer func(*M) time.Duration // may be nil
+}
 
+// New returns the data source as the framework takes it.
+func (d DataSource[M]) New() datasource.DataSource { return &servedDataSource[M]{is: d} }
+
+type servedDataSource[M any] struct {
+	is         DataSource[M]
 	connection *connection.Connection
 }
 
 // Metadata names the data source.
-func (d *DataSource[M]) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_" + d.Name
+func (d *servedDataSource[M]) Metadata(_ context.Context, req datasource.MetadataRequest, resp *datasource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + d.is.Name
 }
 
 // Schema is the definition.
-func (d *DataSource[M]) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	resp.Schema = d.Definition()
+func (d *servedDataSource[M]) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	resp.Schema = d.is.Schema
 }
 
 // Configure takes over the provider's connection.
-func (d *DataSource[M]) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
+func (d *servedDataSource[M]) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
 	d.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
 // ValidateConfig validates the configuration.
-func (d *DataSource[M]) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
-	if d.Check == nil {
+func (d *servedDataSource[M]) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
+	if d.is.Validate == nil {
 		return
 	}
 	model := new(M)
 	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); !resp.Diagnostics.HasError() {
-		d.Check(model, &resp.Diagnostics)
+		d.is.Validate(model, &resp.Diagnostics)
 	}
 }
 
 // Read reads the data source.
-func (d *DataSource[M]) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+func (d *servedDataSource[M]) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	model := new(M)
 	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
 		return
@@ -70,14 +76,14 @@ func (d *DataSource[M]) Read(ctx context.Context, req datasource.ReadRequest, re
 		var given types.Dynamic
 		resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("timeouts"), &given)...)
 		deadlines := timeouts.DecodeRead(given, &resp.Diagnostics)
-		if given.IsNull() && d.Longer != nil {
-			deadlines[timeouts.Read] += d.Longer(model)
+		if given.IsNull() && d.is.Longer != nil {
+			deadlines[timeouts.Read] += d.is.Longer(model)
 		}
 		var cancel context.CancelFunc
 		ctx, cancel = deadlines.During(ctx, timeouts.Read)
 		defer cancel()
 	}
-	if d.Look(ctx, d.connection, model, &resp.Diagnostics); !resp.Diagnostics.HasError() {
+	if d.is.Read(ctx, d.connection, model, &resp.Diagnostics); !resp.Diagnostics.HasError() {
 		resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 	}
 }

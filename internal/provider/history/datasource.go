@@ -23,7 +23,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "history", Definition: definition, Look: look}
+	return frame.DataSource[model]{Name: "history", Schema: definition(), Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -77,8 +77,8 @@ var changes = table.Object[gitops.HistoryChange]{
 	table.TextOrNull("after", "Version of the configuration after; null for none.", func(c gitops.HistoryChange) string { return c.After }),
 }
 
-// look walks the branch back.
-func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read walks the branch back.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	filter := gitops.HistoryFilter{Host: m.Host.ValueString(), DeploymentTarget: m.DeploymentTarget.ValueString(), Limit: int(m.Limit.ValueInt64())}
 	tfvalue.CheckLimit(m.Limit, diagnostics)

@@ -32,7 +32,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "inventory", Definition: definition, Look: look}
+	return frame.DataSource[model]{Name: "inventory", Schema: definition(), Read: read}.New()
 }
 
 // defaultInventory is how many assignments are listed: more than the reference fleet has.
@@ -144,8 +144,8 @@ var objects = table.Object[gitops.Object]{
 	table.Text("name", "Name of the object.", func(o gitops.Object) string { return o.Name }),
 }
 
-// look reads the records.
-func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read reads the records.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	at := m.decode(diagnostics)
 	if diagnostics.HasError() {
 		return

@@ -26,7 +26,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "manifests", Definition: definition, Look: look}
+	return frame.DataSource[model]{Name: "manifests", Schema: definition(), Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -60,8 +60,8 @@ type model struct {
 	Files      types.Map     `tfsdk:"files"`
 }
 
-// look renders the fleet, and checks the files.
-func look(_ context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read renders the fleet, and checks the files.
+func read(_ context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	var repo *render.Repo
 	if !m.GitopsRepo.IsNull() {
 		at, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(m.GitopsRepo))

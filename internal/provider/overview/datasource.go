@@ -26,7 +26,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "overview", Definition: definition, Check: check, Look: look}
+	return frame.DataSource[model]{Name: "overview", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -112,8 +112,8 @@ const (
 	defaultRegionLabel     = "region"
 )
 
-// look gathers what is known, and builds the page.
-func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read gathers what is known, and builds the page.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	question, value := m.decode(diagnostics), fleetvalue.Of(m.Fleet, diagnostics)
 	question.in.Owner.Environment = value.Environment
 	computed := c.Compute(value, diagnostics)
@@ -135,8 +135,8 @@ func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	}
 }
 
-// check checks the attributes that Terraform does not check.
-func check(m *model, diagnostics *diag.Diagnostics) {
+// validate checks the attributes that Terraform does not check.
+func validate(m *model, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	m.decodeNumbers(diagnostics)
 }

@@ -15,28 +15,22 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/stateonly"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-var (
-	_ resource.Resource                   = promotionResource{}
-	_ resource.ResourceWithValidateConfig = promotionResource{}
-	_ resource.ResourceWithModifyPlan     = promotionResource{}
-	_ resource.ResourceWithImportState    = promotionResource{}
-)
-
-// promotionResource is a latch: a value is promoted once it has proven itself. It is state-only, and its decision
-// depends on what it has promoted before.
-type promotionResource struct {
-	stateonly.Resource
-}
-
+// New returns the resource: a latch, which exists only in the state. Its decision depends on what it has promoted before.
 func New() resource.Resource {
-	return promotionResource{stateonly.Resource{Object: stateonly.Object{Name: "promotion", Schema: Schema}}}
+	return frame.Resource[model]{
+		Name: "promotion", Schema: Schema, Validate: func(ctx context.Context, m *model, diagnostics *diag.Diagnostics) { m.decode(ctx, diagnostics) },
+		Plan: decide, Create: decide, Update: decide, Import: importState,
+		WriteOnly: func(m *model) map[string]any { return map[string]any{"now": &m.Now} },
+	}.New()
 }
 
+// Schema is the definition of the resource.
 var Schema = schema.Schema{
 	Description: "promotion",
 	MarkdownDescription: "Lets a value through to the next environment once it has proven itself: a commit of a control plane, a map of " +
@@ -106,7 +100,7 @@ var Schema = schema.Schema{
 	},
 }
 
-type promotionModel struct {
+type model struct {
 	Candidate  types.Dynamic `tfsdk:"candidate"`
 	Open       types.Bool    `tfsdk:"open"`
 	Now        types.String  `tfsdk:"now"`
@@ -123,67 +117,17 @@ type promotionModel struct {
 	Previous   types.Dynamic `tfsdk:"previous"`
 }
 
-// ValidateConfig checks what needs no state.
-func (r promotionResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	var model promotionModel
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
-		return
+// decide decides, on every plan, and once more when all is known.
+func decide(ctx context.Context, c *frame.Call[model]) {
+	prior := c.Prior
+	if prior == nil {
+		prior = &model{}
 	}
-	model.decode(ctx, &resp.Diagnostics)
+	c.Model.decide(ctx, prior, c.Prior != nil, c.Diagnostics)
 }
 
-// ModifyPlan decides, on every plan.
-func (r promotionResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() {
-		return
-	}
-	var plan, prior promotionModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("now"), &plan.Now)...)
-	exists := !req.State.Raw.IsNull()
-	if exists {
-		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
-	}
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	plan.decide(ctx, &prior, exists, &resp.Diagnostics)
-	if plan.Now = types.StringNull(); !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
-	}
-}
-
-// Create stores what was decided, now that all is known.
-func (r promotionResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan promotionModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("now"), &plan.Now)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	plan.decide(ctx, &promotionModel{}, false, &resp.Diagnostics)
-	if plan.Now = types.StringNull(); !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	}
-}
-
-// Update stores what was decided, now that all is known.
-func (r promotionResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan, prior promotionModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("now"), &plan.Now)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	plan.decide(ctx, &prior, true, &resp.Diagnostics)
-	if plan.Now = types.StringNull(); !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
-	}
-}
-
-// ImportState takes the value that was promoted last, as JSON, so that a promotion with a lost state can go on.
-func (r promotionResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+// importState takes the value that was promoted last, as JSON, so that a promotion with a lost state can go on.
+func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	value, err := fleet.ParseJSON(req.ID)
 	if err == nil {
 		var promoted attr.Value
@@ -196,7 +140,7 @@ func (r promotionResource) ImportState(ctx context.Context, req resource.ImportS
 }
 
 // decode reads the input of the decision. known is false while some of it is not known yet.
-func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
+func (m *model) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
 	report := func(attribute, format string, arguments ...any) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid promotion", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
 	}
@@ -234,7 +178,7 @@ func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnosti
 }
 
 // decide sets the computed attributes.
-func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exists bool, diagnostics *diag.Diagnostics) {
+func (m *model) decide(ctx context.Context, prior *model, exists bool, diagnostics *diag.Diagnostics) {
 	p, known := m.decode(ctx, diagnostics)
 	if diagnostics.HasError() {
 		return
@@ -286,20 +230,20 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 
 // isSettled says that the candidate in the state is let through already, or that there is none: then no plan lets one
 // through, whatever the candidate is now.
-func (m *promotionModel) isSettled(exists bool) bool {
+func (m *model) isSettled(exists bool) bool {
 	candidate := tfvalue.Plain(m.Candidate)
 	return !exists || candidate == nil || !m.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(m.Promoted)) == tfvalue.Content(candidate)
 }
 
 // letThrough makes a value the promoted one, unless it is already.
-func (m *promotionModel) letThrough(value types.Dynamic, prior *promotionModel, now time.Time) {
+func (m *model) letThrough(value types.Dynamic, prior *model, now time.Time) {
 	if !prior.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(prior.Promoted)) == tfvalue.Content(tfvalue.Plain(value)) {
 		return
 	}
 	m.Promoted, m.Previous, m.PromotedAt = value, prior.Promoted, tfvalue.Time(now)
 }
 
-func (m *promotionModel) unknown() {
+func (m *model) unknown() {
 	m.Promoted, m.Previous = types.DynamicUnknown(), types.DynamicUnknown()
 	m.WaitingFor, m.OpenedAt, m.PromotedAt = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 }

@@ -26,7 +26,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "repository_files", Definition: definition, Check: check, Look: look}
+	return frame.DataSource[model]{Name: "repository_files", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -83,8 +83,8 @@ type model struct {
 	Files    types.Map     `tfsdk:"files"`
 }
 
-// check checks the attributes that are known.
-func check(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
+// validate checks the attributes that are known.
+func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the configuration, strictly.
 func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
@@ -122,8 +122,8 @@ func addSourceError(diagnostics *diag.Diagnostics, wrong *source.Error) {
 	diagnostics.AddAttributeError(path.Root(wrong.Attribute), wrong.Summary, tfvalue.Sentence(wrong.Detail))
 }
 
-// look reads the files.
-func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read reads the files.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	query := m.decode(diagnostics)
 	if diagnostics.HasError() {
 		return

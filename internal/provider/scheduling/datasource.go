@@ -24,7 +24,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return &frame.DataSource[model]{Name: "scheduling", Definition: definition, Look: look}
+	return frame.DataSource[model]{Name: "scheduling", Schema: definition(), Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -113,8 +113,8 @@ var idlePolicies = table.Object[schedule.IdlePolicy]{
 	table.Text("reason", "What it lacks.", func(p schedule.IdlePolicy) string { return p.Reason }),
 }
 
-// look schedules the fleet.
-func look(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+// read schedules the fleet.
+func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	result, idle, found := pipeline.Schedule(value)
 	if fleetvalue.AddErrors(diagnostics, found); diagnostics.HasError() {

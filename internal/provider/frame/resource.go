@@ -1,0 +1,185 @@
+package frame
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+)
+
+var (
+	_ resource.ResourceWithConfigure      = &servedResource[struct{}]{}
+	_ resource.ResourceWithValidateConfig = &servedResource[struct{}]{}
+	_ resource.ResourceWithModifyPlan     = &servedResource[struct{}]{}
+	_ resource.ResourceWithImportState    = &servedResource[struct{}]{}
+)
+
+// Resource is a resource. Its configuration, plan and state are an M. Each function but Validate and Import is called with a
+// context that ends after the time that the attribute timeouts allows for it, if the schema has one.
+type Resource[M any] struct {
+	Name   string // without the provider's
+	Schema schema.Schema
+	// Validate checks what needs no server, while some of it may not be known yet.
+	Validate func(context.Context, *M, *diag.Diagnostics)
+	// Plan sets the computed attributes of the plan. PlanDestroy is called for a destroy; it may be nil.
+	Plan, PlanDestroy func(context.Context, *Call[M])
+	// Create, Update and Read set the computed attributes. Read and Delete may be nil, where there is nothing outside of the
+	// state.
+	Create, Read, Update, Delete func(context.Context, *Call[M])
+	Import                       func(context.Context, *connection.Connection, resource.ImportStateRequest, *resource.ImportStateResponse)
+	// WriteOnly are the attributes that are in no plan and no state, by name.
+	WriteOnly func(*M) map[string]any
+}
+
+// New returns the resource as the framework takes it.
+func (r Resource[M]) New() resource.Resource { return &servedResource[M]{is: r} }
+
+type servedResource[M any] struct {
+	is         Resource[M]
+	connection *connection.Connection
+}
+
+// Call is one call of Terraform.
+type Call[M any] struct {
+	Connection  *connection.Connection // nil before the provider is configured
+	Model       *M                     // the plan with its write-only attributes; the state in Read, Delete and PlanDestroy
+	Prior       *M                     // the state; nil where the resource is created
+	Private     privatestate.State
+	State       *tfsdk.State // of the response; nil in a plan
+	Diagnostics *diag.Diagnostics
+	// Store says that the state is set although there are errors.
+	Store bool
+}
+
+// Metadata names the resource.
+func (r *servedResource[M]) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = req.ProviderTypeName + "_" + r.is.Name
+}
+
+// Schema is the definition.
+func (r *servedResource[M]) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = r.is.Schema
+}
+
+// Configure takes over the provider's connection.
+func (r *servedResource[M]) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
+	r.connection, _ = req.ProviderData.(*connection.Connection)
+}
+
+// ValidateConfig checks the configuration.
+func (r *servedResource[M]) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
+	model := new(M)
+	if resp.Diagnostics.Append(req.Config.Get(ctx, model)...); resp.Diagnostics.HasError() {
+		return
+	}
+	r.timeouts(ctx, req.Config, &resp.Diagnostics)
+	r.is.Validate(ctx, model, &resp.Diagnostics)
+}
+
+// ModifyPlan plans, on every plan. Otherwise the framework would silently accept drift of computed attributes where the
+// configuration has not changed.
+func (r *servedResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
+	c := &Call[M]{Private: resp.Private, Diagnostics: &resp.Diagnostics}
+	switch {
+	case !req.Plan.Raw.IsNull():
+		if r.call(ctx, c, timeouts.Read, r.is.Plan, req.Plan, &req.Config, &req.State) {
+			resp.Diagnostics.Append(resp.Plan.Set(ctx, c.Model)...)
+		}
+	case r.is.PlanDestroy != nil:
+		r.call(ctx, c, timeouts.Read, r.is.PlanDestroy, req.State, nil, nil)
+	}
+}
+
+// Create creates what was planned.
+func (r *servedResource[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
+	if r.call(ctx, c, timeouts.Create, r.is.Create, req.Plan, &req.Config, nil) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
+	}
+}
+
+// Read refreshes the state.
+func (r *servedResource[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
+	if r.is.Read != nil && r.call(ctx, c, timeouts.Read, r.is.Read, req.State, nil, nil) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
+	}
+}
+
+// Update changes what was planned.
+func (r *servedResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
+	if r.call(ctx, c, timeouts.Update, r.is.Update, req.Plan, &req.Config, &req.State) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, c.Model)...)
+	}
+}
+
+// Delete removes what there is. The framework drops the state.
+func (r *servedResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	if r.is.Delete != nil {
+		r.call(ctx, &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}, timeouts.Delete, r.is.Delete, req.State, nil, nil)
+	}
+}
+
+// ImportState imports the resource.
+func (r *servedResource[M]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	r.is.Import(ctx, r.connection, req, resp)
+}
+
+// data is a configuration, a plan or a state.
+type data interface {
+	Get(ctx context.Context, target any) diag.Diagnostics
+	GetAttribute(ctx context.Context, path path.Path, target any) diag.Diagnostics
+}
+
+// call reads the model, calls do, and takes the write-only attributes out of the model. It says whether to keep the model.
+func (r *servedResource[M]) call(
+	ctx context.Context, c *Call[M], operation string, do func(context.Context, *Call[M]), model data, config *tfsdk.Config, state *tfsdk.State,
+) bool {
+	c.Connection, c.Model = r.connection, new(M)
+	c.Diagnostics.Append(model.Get(ctx, c.Model)...)
+	if state != nil && !state.Raw.IsNull() {
+		c.Prior = new(M)
+		c.Diagnostics.Append(state.Get(ctx, c.Prior)...)
+	}
+	var writeOnly map[string]any
+	if config != nil && r.is.WriteOnly != nil {
+		writeOnly = r.is.WriteOnly(c.Model)
+	}
+	for name, attribute := range writeOnly {
+		c.Diagnostics.Append(config.GetAttribute(ctx, path.Root(name), attribute)...)
+	}
+	deadlines := r.timeouts(ctx, model, c.Diagnostics)
+	if c.Diagnostics.HasError() {
+		return false
+	}
+	if deadlines != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = deadlines.During(ctx, operation)
+		defer cancel()
+	}
+	do(ctx, c)
+	for _, attribute := range writeOnly {
+		reflect.ValueOf(attribute).Elem().SetZero() // null
+	}
+	return c.Store || !c.Diagnostics.HasError()
+}
+
+// timeouts are those of a configuration, plan or state; nil where the schema has none.
+func (r *servedResource[M]) timeouts(ctx context.Context, of data, diagnostics *diag.Diagnostics) timeouts.Timeouts {
+	if _, bounded := r.is.Schema.Attributes["timeouts"]; !bounded {
+		return nil
+	}
+	var given types.Dynamic
+	diagnostics.Append(of.GetAttribute(ctx, path.Root("timeouts"), &given)...)
+	return timeouts.Decode(given, diagnostics)
+}
