@@ -66,6 +66,9 @@ func (e *Evidence) Marshal() []byte {
 		Format: new(evidenceFormat), Owner: &e.About.Owner, Environment: &e.About.Environment, Branch: &e.About.Branch, Path: &e.About.Path,
 		Time: new(formatTime(e.Time)), Tip: &e.Tip, Clusters: make(map[string]clusterDocument, len(e.Clusters)), Trees: e.Trees,
 	}
+	if d.Trees == nil {
+		d.Trees = map[string]map[string]string{}
+	}
 	for name, of := range e.Clusters {
 		own := AssignmentStatus{Commit: of.Commit, Status: of.Status}
 		c := clusterDocument{Type: &of.Type, statusDocument: differing(own, AssignmentStatus{})}
