@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // Contexts finds the cluster of a commit status by its context.
@@ -70,19 +72,21 @@ func ParseContext(pattern string) (Contexts, error) {
 	return Contexts{[]contextPattern{parsed}}, nil
 }
 
-// DefaultContexts reads the contexts that agents use by default, as far as they have the name of
-// a cluster: Flux' "kustomization/<name>/<id>", "argocd/<name>" and "continuous-delivery/<name>" of Argo
-// CD's notifications, and "flotilla/<name>"; where the name is that of the cluster, or that with
-// "flotilla-" or "flotilla-<environment>-" before it; and "flotilla/<cluster>/{host}", as agents do that
-// Flotilla has set up.
+// DefaultContexts reads the contexts that agents use by default, as far as they have the name of a cluster, and
+// "flotilla/<name>"; where the name is that of the cluster, or that with "flotilla-" or "flotilla-<environment>-" before it;
+// and "flotilla/<cluster>/{host}", as agents do that Flotilla has set up.
 func DefaultContexts(environment string) Contexts {
-	contexts := Contexts{[]contextPattern{{{before: "flotilla"}, {names: true}, {host: true}}}}
+	patterns := []string{"flotilla/" + clusterName + "/" + hostKind}
 	for _, prefix := range []string{"", "flotilla-", "flotilla-" + environment + "-"} {
-		name := contextSegment{before: prefix, names: true}
-		for _, kind := range []string{"flotilla", "argocd", "continuous-delivery"} {
-			contexts.patterns = append(contexts.patterns, contextPattern{{before: kind}, name})
+		for _, pattern := range append([]string{"flotilla/" + clusterName}, reconciler.Contexts()...) {
+			patterns = append(patterns, strings.Replace(pattern, clusterName, prefix+clusterName, 1))
 		}
-		contexts.patterns = append(contexts.patterns, contextPattern{{before: "kustomization"}, name, {any: true}})
+	}
+	var contexts Contexts
+	for _, pattern := range patterns {
+		if parsed, err := ParseContext(pattern); err == nil { // an environment may have any name
+			contexts.patterns = append(contexts.patterns, parsed.patterns...)
+		}
 	}
 	return contexts
 }

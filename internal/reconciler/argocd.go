@@ -12,6 +12,7 @@ var argocd = Reconciler{
 	Deploys: []string{"Application"}, ReadsJSON: true,
 	Agent: Agent{
 		Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
+		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
 		Controllers: []Controller{
 			{Name: "argocd-repo-server", Without: "no repository is read"},
 			{Name: "argocd-notifications-controller", Without: "nothing is reported", Reports: true},

@@ -19,7 +19,7 @@ var flux = Reconciler{
 	Deploys: []string{"Kustomization", "HelmRelease"}, Substitutes: true,
 	Agent: Agent{
 		Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
-		BearerTokens: true, Passphrases: true,
+		BearerTokens: true, Passphrases: true, Contexts: []string{"kustomization/{cluster}/*"},
 		Controllers: []Controller{
 			{Name: "source-controller", Without: "nothing is reconciled"},
 			{Name: "kustomize-controller", Without: "nothing is reconciled", Check: checkConcurrency},

@@ -126,6 +126,8 @@ type Agent struct {
 	BearerTokens, Passphrases bool
 	// KnownHosts is where it knows the keys of Git hosts from, where that is not its credentials.
 	KnownHosts string
+	// Contexts are those of the commit statuses that it reports by default, with {cluster} for the name of the cluster.
+	Contexts []string
 	// NoFeedback says why it cannot report to Git hosts, and what to do instead; "" where it can.
 	NoFeedback string
 }
@@ -234,6 +236,15 @@ func KindNamed(kind string) *Kind {
 		}
 	}
 	return nil
+}
+
+// Contexts are those of commit statuses that agents report by default.
+func Contexts() []string {
+	var contexts []string
+	for _, one := range all {
+		contexts = append(contexts, one.Agent.Contexts...)
+	}
+	return contexts
 }
 
 // OfGroup returns the reconciler of an API group; nil where none has it.
