@@ -57,7 +57,7 @@ type Feedback struct {
 	// Hub is read for all clusters; nil where there is none.
 	Hub *Hub
 	// Reports are given by the caller.
-	Reports []Report
+	Reports []observe.Said
 	// Statuses are commit statuses on the Git host; nil where they are not wanted.
 	Statuses *Statuses
 }
@@ -78,12 +78,6 @@ type Hub struct {
 	Reach   kube.Cluster
 	Known   bool // Reach can be used
 	Options kube.Options
-}
-
-// Report is a report from another source.
-type Report struct {
-	Cluster string
-	observe.Said
 }
 
 // Statuses says how the Git host is asked.
@@ -299,9 +293,9 @@ func (f *Feedback) silent() string {
 }
 
 // said are the reports of other sources; of several about one cluster or assignment, the latest.
-func said(reports []Report) map[string]observe.Report {
+func said(reports []observe.Said) map[string]observe.Report {
 	sorted := slices.Clone(reports)
-	slices.SortStableFunc(sorted, func(a, b Report) int {
+	slices.SortStableFunc(sorted, func(a, b observe.Said) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Assignment, b.Assignment), a.Since.Compare(b.Since))
 	})
 	byCluster := map[string][]observe.Said{}
@@ -309,7 +303,7 @@ func said(reports []Report) map[string]observe.Report {
 		if i+1 < len(sorted) && sorted[i+1].Cluster == one.Cluster && sorted[i+1].Assignment == one.Assignment {
 			continue // a later one follows
 		}
-		byCluster[one.Cluster] = append(byCluster[one.Cluster], one.Said)
+		byCluster[one.Cluster] = append(byCluster[one.Cluster], one)
 	}
 	found := map[string]observe.Report{}
 	for cluster, all := range byCluster {
@@ -346,16 +340,15 @@ func askStatuses(ctx context.Context, repository Repository, from *Statuses, q *
 		return nil, err
 	}
 	answer.Statuses = err
-	told := map[string]map[string][]observe.CommitStatus{}
+	told := map[string]map[string][]observe.Said{}
 	for _, commit := range heard { // the newest first
 		for _, status := range commit.Statuses {
 			if name, host, ok := from.Contexts.Cluster(status.Context, isOurs); ok {
 				if told[name] == nil {
-					told[name] = map[string][]observe.CommitStatus{}
+					told[name] = map[string][]observe.Said{}
 				}
-				told[name][host] = append(told[name][host], observe.CommitStatus{
-					Commit: commit.Commit, Time: status.Time, Message: status.Description,
-					Verdict: verdictOf(status.State),
+				told[name][host] = append(told[name][host], observe.Said{
+					Commit: commit.Commit, Verdict: verdictOf(status.State), Since: status.Time, Message: status.Description,
 				})
 			}
 		}

@@ -380,17 +380,17 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 	q.Feedback.Clusters = &compliance.Clusters{Reach: map[string]kube.Cluster{
 		"flux-1": api(t, "1-ready", nil), "flux-2": {Host: "https://127.0.0.1:1"}, "flux-3": {Host: "https://127.0.0.1:1"},
 	}}
-	q.Feedback.Reports = []compliance.Report{
-		{Cluster: "flux-1", Said: observe.Said{Commit: gone, Verdict: verdict.Ready}},
-		{Cluster: "flux-2", Said: observe.Said{Commit: gone, Verdict: verdict.Ready, Since: asked.Add(-time.Hour)}},
-		{Cluster: "flux-2", Said: observe.Said{Commit: ready, Verdict: verdict.Ready, Since: asked.Add(-time.Minute)}},
-		{Cluster: "flux-3", Said: observe.Said{Message: "its metrics are gone"}},
+	q.Feedback.Reports = []observe.Said{
+		{Cluster: "flux-1", Commit: gone, Verdict: verdict.Ready},
+		{Cluster: "flux-2", Commit: gone, Verdict: verdict.Ready, Since: asked.Add(-time.Hour)},
+		{Cluster: "flux-2", Commit: ready, Verdict: verdict.Ready, Since: asked.Add(-time.Minute)},
+		{Cluster: "flux-3", Message: "its metrics are gone"},
 	}
 	r := &repository{tip: ready, commits: map[string]string{ready: treeA}}
 	check(t, mustAsk(t, r, q), map[string]said{
 		"flux-1": {verdict.Ready, ""}, "flux-2": {verdict.Ready, ""}, "flux-3": {verdict.Unknown, "API server"},
 	})
-	q.Feedback = compliance.Feedback{Reports: []compliance.Report{{Cluster: "flux-1", Said: observe.Said{Message: "its metrics are gone"}}, {Cluster: "flux-2", Said: observe.Said{Commit: ready}}}}
+	q.Feedback = compliance.Feedback{Reports: []observe.Said{{Cluster: "flux-1", Message: "its metrics are gone"}, {Cluster: "flux-2", Commit: ready}}}
 	check(t, mustAsk(t, r, q), map[string]said{
 		"flux-1": {verdict.Unknown, "its metrics are gone"}, "flux-2": {verdict.Unknown, "does not say whether it is ready"},
 		"flux-3": {verdict.Unknown, "there is no report"},
@@ -404,7 +404,7 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 func TestARepositoryThatCannotBeReadIsNoError(t *testing.T) {
 	t.Parallel()
 	q := question(map[string]string{"flux-1": "flux"})
-	q.Feedback.Reports = []compliance.Report{{Cluster: "flux-1", Said: observe.Said{Commit: ready, Verdict: verdict.Ready}}}
+	q.Feedback.Reports = []observe.Said{{Cluster: "flux-1", Commit: ready, Verdict: verdict.Ready}}
 	for name, test := range map[string]struct {
 		r      *repository
 		reason string

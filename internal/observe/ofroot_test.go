@@ -31,16 +31,16 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 	read := func(documents string) observe.Report {
 		return observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(documents))})
 	}
-	statuses := func(said ...observe.CommitStatus) observe.Report {
-		return observe.ReadStatuses("drone", "drone-1", map[string][]observe.CommitStatus{"": said})
+	statuses := func(said ...observe.Said) observe.Report {
+		return observe.ReadStatuses("drone", "drone-1", map[string][]observe.Said{"": said})
 	}
 	for name, test := range map[string]struct {
 		report observe.Report
 		ofRoot map[string]bool
 	}{
-		"a commit status": {statuses(observe.CommitStatus{Commit: tip, Verdict: verdict.Failed, Message: "health check failed"}),
+		"a commit status": {statuses(observe.Said{Commit: tip, Verdict: verdict.Failed, Message: "health check failed"}),
 			map[string]bool{"drone/api": true, "drone/web": true}},
-		"a commit status of another commit": {statuses(observe.CommitStatus{Commit: tip, Verdict: verdict.Failed}, observe.CommitStatus{Commit: older, Verdict: verdict.Ready}),
+		"a commit status of another commit": {statuses(observe.Said{Commit: tip, Verdict: verdict.Failed}, observe.Said{Commit: older, Verdict: verdict.Ready}),
 			map[string]bool{"drone/api": true, "drone/web": true}},
 		"a report of a cluster":     {observe.Given(observe.Said{Commit: tip, Verdict: verdict.Progressing}), map[string]bool{"drone/api": true, "drone/web": true}},
 		"a report that says failed": {observe.Given(observe.Said{Commit: tip, Verdict: verdict.Failed}), map[string]bool{"drone/api": true, "drone/web": true}},

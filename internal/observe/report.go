@@ -178,6 +178,7 @@ func noRoot(at reconciler.Location, clusterType, cluster string, unlisted map[st
 
 // Said is what another source says of a cluster.
 type Said struct {
+	Cluster string
 	// Assignment is the key of the assignment that it is about; "" for all that the cluster has.
 	Assignment string
 	// Commit is the one that the cluster has applied; "" where it is not said. An assignment then has that of the cluster.
@@ -217,8 +218,13 @@ func Given(said ...Said) Report {
 	return report
 }
 
-func (s Said) status() verdict.Status {
-	status := verdict.Status{Verdict: s.Verdict, Since: s.Since, Message: s.Message}
+// as is what is said, without what follows from what is not.
+func (s *Said) as() verdict.Status {
+	return verdict.Status{Verdict: s.Verdict, Since: s.Since, Message: s.Message}
+}
+
+func (s *Said) status() verdict.Status {
+	status := s.as()
 	if status.Verdict == "" {
 		status.Verdict = verdict.Unknown
 	}
@@ -230,17 +236,9 @@ func (s Said) status() verdict.Status {
 	return status
 }
 
-// CommitStatus is a commit status about a cluster.
-type CommitStatus struct {
-	Commit  string
-	Verdict verdict.Verdict // Ready, Progressing or Failed
-	Time    time.Time
-	Message string
-}
-
 // ReadStatuses makes a report from the commit statuses of a cluster, the newest commit first, by the kind of host
 // that they are about, "" for all. A folder without a status counts as one that the cluster does not follow.
-func ReadStatuses(clusterType, cluster string, told map[string][]CommitStatus) Report {
+func ReadStatuses(clusterType, cluster string, told map[string][]Said) Report {
 	report := Report{Applied: map[string]reconciler.Applied{}}
 	hosts := Hosts(clusterType, cluster)
 	for kind, host := range map[string]string{"": "", ClusterTypeHost: hosts[0], ClusterHost: hosts[1]} {
@@ -253,18 +251,18 @@ func ReadStatuses(clusterType, cluster string, told map[string][]CommitStatus) R
 
 // readStatuses is what was applied. A status of a newer commit than the last success means that this commit is
 // being applied, or could not be.
-func readStatuses(told []CommitStatus) reconciler.Applied {
+func readStatuses(told []Said) reconciler.Applied {
 	applied := reconciler.Applied{Status: verdict.Status{Verdict: verdict.Unknown}}
 	for _, one := range told {
 		switch {
 		case one.Verdict == verdict.Ready:
 			applied.Commit = one.Commit
 			if applied.Attempted == "" {
-				applied.Status = verdict.Status{Verdict: verdict.Ready, Since: one.Time, Message: one.Message}
+				applied.Status = one.as()
 			}
 			return applied
 		case applied.Attempted == "":
-			applied.Attempted, applied.Status = one.Commit, verdict.Status{Verdict: one.Verdict, Since: one.Time, Message: one.Message}
+			applied.Attempted, applied.Status = one.Commit, one.as()
 		}
 	}
 	return applied

@@ -28,7 +28,7 @@ type feedback struct {
 	clusters bool
 	options  kube.Options
 	hub      string
-	reports  []compliance.Report
+	reports  []observe.Said
 	statuses *statusFeedback
 }
 
@@ -90,11 +90,11 @@ func decodeStatuses(o *fleet.Object) *statusFeedback {
 	return f
 }
 
-func decodeReport(o *fleet.Object) compliance.Report {
-	report := compliance.Report{Cluster: o.Required("cluster"), Said: observe.Said{
-		Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
+func decodeReport(o *fleet.Object) observe.Said {
+	report := observe.Said{
+		Cluster: o.Required("cluster"), Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
 		Since: o.Time("since").UTC().Truncate(time.Second),
-	}}
+	}
 	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) && !slices.Contains(reportVerdicts, report.Verdict) {
 		o.Report("verdict", "must be ready, progressing, failed or unknown: whether a cluster is behind follows from its commit")
 	}
@@ -125,11 +125,11 @@ func (f *statusFeedback) contexts(environment string) observe.Contexts {
 
 // checkReports finds reports about clusters that the fleet does not have, and about assignments that are not on the
 // cluster: with a misspelt name, there would be no report.
-func checkReports(reports []compliance.Report, clusters map[string]compliance.Cluster, scheduled *schedule.Result, diagnostics *diag.Diagnostics) {
+func checkReports(reports []observe.Said, clusters map[string]compliance.Cluster, scheduled *schedule.Result, diagnostics *diag.Diagnostics) {
 	names := slices.Sorted(maps.Keys(clusters))
 	seen := map[string]bool{}
 	var keys []string
-	if slices.ContainsFunc(reports, func(one compliance.Report) bool { return one.Assignment != "" }) {
+	if slices.ContainsFunc(reports, func(one observe.Said) bool { return one.Assignment != "" }) {
 		for _, assignment := range scheduled.Assignments {
 			keys = append(keys, assignment.Key())
 		}
