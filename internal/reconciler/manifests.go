@@ -51,6 +51,17 @@ func (r *Reconciler) KindFor(manifests Manifests) *Kind {
 	return nil
 }
 
+// DeployedManifests are the manifests for which Flotilla renders an object.
+func (r *Reconciler) DeployedManifests() Manifests {
+	var all Manifests
+	for _, kind := range r.Kinds {
+		if slices.Contains(r.Deploys, kind.Kind) {
+			all |= kind.For
+		}
+	}
+	return all
+}
+
 // HasParameter says whether a reconciler has a kind over whose spec a parameter is merged.
 func (r *Reconciler) HasParameter(name string) bool {
 	return r != nil && slices.ContainsFunc(r.Kinds, func(kind Kind) bool { return kind.Parameter == name })

@@ -31,6 +31,8 @@ type Reconciler struct {
 	Deploys []string
 	// Hub says that an agent on another cluster applies the folders, and that its objects are there.
 	Hub bool
+	// LongestName is how many characters the names of its objects can have; 0 where they are as long as labels.
+	LongestName int
 	// ReadsJSON says that every file of a folder that ends in .json is read as a manifest.
 	ReadsJSON bool
 	// Substitutes says that it can replace variables in manifests by configuration.

@@ -36,7 +36,7 @@ func LabelValue(name string) string {
 		}
 		return '-'
 	}, value)
-	return withHash(strings.TrimLeft(value, "-._"), name)
+	return withHash(strings.TrimLeft(value, "-._"), name, maxLabel)
 }
 
 // isLabelValue is a quick check, since it is called for each assignment.
@@ -54,19 +54,25 @@ func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
 // objectName is the name of the reconciler objects of a deployment target on a host: that of its namespace, unless others
 // may share the namespace. On a hub, objects of all hosts and environments are in one place.
 func objectName(target *schedule.Target, host *schedule.Host, namespace, environment string) string {
-	if target.Target.Namespace == "" {
+	known, longest := reconciler.Named(host.ClusterType.Reconciler), maxLabel
+	if known != nil && known.LongestName > 0 {
+		longest = known.LongestName
+	}
+	if target.Target.Namespace == "" && len(namespace) <= longest {
 		return namespace
+	} else if target.Target.Namespace == "" {
+		return withHash(namespace, namespace, longest)
 	}
 	of := namespace + "/" + target.Name
-	if reconciler.Named(host.ClusterType.Reconciler).OnHub() {
+	if known.OnHub() {
 		of = environment + "/" + host.Name + "/" + of
 	}
-	return withHash(namespace+"-"+target.Name, of)
+	return withHash(namespace+"-"+target.Name, of, longest)
 }
 
-// withHash adds a hash to a name, and cuts the name so that both fit into a label.
-func withHash(name, of string) string {
+// withHash adds a hash to a name, and cuts the name so that both fit into a length.
+func withHash(name, of string, longest int) string {
 	sum := sha256.Sum256([]byte(of))
 	suffix := "-" + hex.EncodeToString(sum[:4])
-	return strings.TrimLeft(strings.TrimRight(name[:min(len(name), maxLabel-len(suffix))], "-._")+suffix, "-")
+	return strings.TrimLeft(strings.TrimRight(name[:min(len(name), longest-len(suffix))], "-._")+suffix, "-")
 }

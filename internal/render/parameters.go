@@ -231,10 +231,23 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 		form = formProblem(host, assignment)
 	}
-	if unknown == nil && misused == nil && outside == nil && form == nil {
+	deploys := deploysProblem(host, assignment)
+	if unknown == nil && misused == nil && outside == nil && form == nil && deploys == nil {
 		return nil
 	}
-	return errors.Join(unknown, misused, outside, form)
+	return errors.Join(unknown, misused, outside, form, deploys)
+}
+
+// deploysProblem says that a built-in reconciler deploys no such manifests.
+func deploysProblem(host *host, assignment *schedule.Assignment) error {
+	if !host.reconciler.HasAgent() || host.reconciler.KindFor(manifestsOf(&assignment.Target.Target.Manifests)) != nil {
+		return nil
+	}
+	return fleet.Findings{{
+		Path: targetPath(assignment.Target).Attribute("manifests").String(),
+		Message: fmt.Sprintf("reconciler %q of cluster type %q deploys %s, and these manifests are something else", host.reconciler.Name,
+			assignment.Host.ClusterType.Name, host.reconciler.DeployedManifests()),
+	}}
 }
 
 // forms reports forms of configuration that are not possible for the manifests.
