@@ -194,7 +194,7 @@ output "manifests" {
 
 func TestRareArgumentsAreApplied(t *testing.T) {
 	t.Parallel()
-	for _, tool := range oneTool(t) {
+	for _, tool := range acceptanceTools(t) {
 		url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(rareArguments, url)})
 		w.run("apply", "-input=false", "-auto-approve")

@@ -350,7 +350,7 @@ func TestTheGuideOnAssignmentsShowsHCLThatApplies(t *testing.T) {
 	if given == nil || !strings.Contains(rollback, "  # …\n") {
 		t.Fatalf("the guide has %s", rollback)
 	}
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := bare(t)

@@ -264,7 +264,7 @@ resource "flotilla_assignment" "dev" {
   gitops_repo = { url = "gitops.git", branch = "main" }
 }
 `
-	for _, tool := range oneTool(t) {
+	for _, tool := range acceptanceTools(t) {
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + fmt.Sprintf(config, `"${length([1])}"`)})
 		if _, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !words("must be a string, not a number: put it in quotes, since 1.10 would become 1.1; where it is a variable, write tostring(...)").MatchString(said) {
 			t.Errorf("says %s", said)

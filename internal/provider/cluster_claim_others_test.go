@@ -170,7 +170,7 @@ func TestAnInventoryListsClaims(t *testing.T) {
 // TestThePoolKeepsOneWarmCluster applies the example of the guide while teams come, want more and want less.
 func TestThePoolKeepsOneWarmCluster(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkdir(t, tool, map[string]string{"main.tf": readFile(t, filepath.Join("..", "..", "examples", "onboarding", "pool", "main.tf"))})

@@ -319,7 +319,7 @@ func TestAnImportWithConstraintsPlansNothing(t *testing.T) {
 func TestConstraintsWithRealTools(t *testing.T) {
 	byAcceptance(t)
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := bare(t)

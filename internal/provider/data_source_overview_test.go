@@ -294,7 +294,7 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 // The guide reads the page from the plan, and from the state: the one for a pull request, and the one of the last apply.
 func TestOverviewIsInThePlanAndInTheStateAsTheGuideSays(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			configuration := files(t, filepath.Join("..", "..", "examples", "observing", "overview"))

@@ -20,6 +20,7 @@ import (
 // TestExamplesApply applies every configuration that the documentation shows.
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
+	byAcceptance(t)
 	folders := 0
 	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "observing/*", "rollouts/*", "sources/promotion", "constraints/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
@@ -85,7 +86,7 @@ func TestExamplesApply(t *testing.T) {
 // applyInWorkdirs applies a configuration as users do. The plan that follows is empty, unless something is proven by then.
 func applyInWorkdirs(t *testing.T, configuration map[string]string) {
 	t.Helper()
-	for _, tool := range oneTool(t) {
+	for _, tool := range tools(t) {
 		w := newWorkdir(t, tool, configuration)
 		w.run("apply", "-input=false", "-auto-approve")
 		if !strings.Contains(fmt.Sprint(configuration), "candidate") {

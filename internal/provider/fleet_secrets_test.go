@@ -9,7 +9,7 @@ import (
 
 // What the documentation says of values in a fleet that are sensitive or ephemeral.
 func TestSensitiveAndEphemeralValuesInAFleet(t *testing.T) {
-	for name, tool := range tools(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			repository := filepath.Join(t.TempDir(), "gitops.git")
 			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + `

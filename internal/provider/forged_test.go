@@ -25,12 +25,12 @@ func played(t *testing.T, attack func(t *testing.T, o owned)) {
 	}
 }
 
-// withTools runs a test with Terraform, and in `make acceptance` with OpenTofu, too.
+// withTools runs a test with Terraform and OpenTofu, in `make acceptance`.
 func withTools(t *testing.T, test func(t *testing.T, runner providertest.Runner)) {
 	t.Helper()
 	t.Run("tools", func(t *testing.T) {
 		t.Parallel()
-		for name, tool := range oneTool(t) {
+		for name, tool := range acceptanceTools(t) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				test(t, providertest.NewTerraform(t, tool, "flotilla/flotilla", startProvider))

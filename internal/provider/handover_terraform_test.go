@@ -38,7 +38,7 @@ resource "flotilla_assignment" %[2]q {
 // The order in which Terraform plans, and applies, is its own: nothing that one apply writes is removed by the same apply.
 func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		for change, test := range map[string]struct {
 			before, after [][4]string
 			says          string
@@ -88,7 +88,7 @@ func TestTerraformRemovesNothingThatTheSameApplyAdds(t *testing.T) {
 // What Terraform does to a state by itself: the provider does not see it, and nothing follows from it.
 func TestTerraformMovesAnAssignmentInTheState(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)

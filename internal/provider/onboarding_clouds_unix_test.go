@@ -266,7 +266,7 @@ func TestTheGuideOnOnboardingShowsHCLForClouds(t *testing.T) {
 			}
 		},
 	} {
-		for tool, path := range oneTool(t) {
+		for tool, path := range acceptanceTools(t) {
 			t.Run(name+"/"+tool, func(t *testing.T) {
 				t.Parallel()
 				test(t, path)
@@ -284,7 +284,7 @@ func TestTheGuideOnOnboardingShowsHCLForArc(t *testing.T) {
 	if len(given) != 2 {
 		t.Fatalf("the guide has %s", block)
 	}
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkdir(t, tool, map[string]string{"main.tf": arc + fmt.Sprintf("\nresource \"terraform_data\" \"flux\" {\n%s\n%s\n}\n", given[0], strings.Replace(given[1], "body ", "input", 1))})

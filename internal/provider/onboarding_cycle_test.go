@@ -41,7 +41,7 @@ resource "flotilla_cluster_claim" "drones" {
 }
 `
 	const environment = "resource \"flotilla_environment\" \"dev\" {\n  name        = \"dev\"\n  gitops_repo = { url = \"gitops.git\", branch = \"dev\" }\n}\n"
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + environment + circle})

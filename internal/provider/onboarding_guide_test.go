@@ -34,7 +34,7 @@ const onboardingGuide = "onboarding-clusters.md.tmpl"
 // TestOneRunOnboardsClustersAndOneTakesThemBack.
 func TestTheGuideOnOnboardingIsRightAboutDriftAndLeaving(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			namespace := "guide-" + name
 			const provider = "provider \"flotilla\" {\n  clusters = { east = { kubeconfig = file(\"east.kubeconfig\") } }\n}\n"

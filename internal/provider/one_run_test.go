@@ -20,7 +20,7 @@ func TestOneRunOnboardsClustersAndOneTakesThemBack(t *testing.T) {
 	token := regexp.MustCompile(`token = "(.*)"`).FindStringSubmatch(repo.provider)[1]
 	config := strings.ReplaceAll(readFile(t, filepath.Join("..", "..", "examples", "onboarding", "one-run", "main.tf")), "https://git.example.com/platform/gitops", repo.url)
 	config = strings.Replace(config, `branch = "prod"`, `branch = "prod-one-run"`, 1)
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TF_VAR_gitops_token", token)
 			standIn := &standInCluster{}

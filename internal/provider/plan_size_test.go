@@ -34,7 +34,7 @@ resource "flotilla_assignment" "test" {
 
 func TestThePlanOfOneTagOn500HostsHas15LinesAndNothingIsADriftAfterIt(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))

@@ -16,7 +16,7 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 	t.Parallel()
 	guideExample(t, promotionGuide, "examples/rollouts/promotion/main.tf")
 	const gate = "candidate = flotilla_assignment.dev.proven"
-	environmentsOf(t, oneTool(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
+	environmentsOf(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
 		set := gate
 		with := func(further string) {
 			e.change(set, gate+further)
@@ -84,7 +84,7 @@ func TestTheGuideOnPromotionIsRightAboutWhatHoldsACandidate(t *testing.T) {
 // The configuration of stage reads what is proven from the state of dev.
 func TestTheGuideOnPromotionPromotesFromConfigurationToConfiguration(t *testing.T) {
 	t.Parallel()
-	environmentsOf(t, oneTool(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, dev *environments) {
+	environmentsOf(t, acceptanceTools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, dev *environments) {
 		writeFile(t, filepath.Join(dev.w.path, "outputs.tf"), "output \"proven\" {\n  value = flotilla_assignment.dev.proven\n}\n")
 		block := guideBlock(t, promotionGuide, "terraform_remote_state")
 		configuration := map[string]string{

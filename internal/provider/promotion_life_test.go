@@ -115,7 +115,7 @@ func example(t *testing.T, name, url string) map[string]string {
 // What the guide on promotion says of one configuration: no apply writes dev and prod, and a plan says what is proven.
 func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 	t.Parallel()
-	environmentsOf(t, tools(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
+	environmentsOf(t, oneTool(t), "rollouts/promotion", []string{"dev", "prod"}, func(t *testing.T, e *environments) {
 		e.w.run("apply", "-input=false", "-auto-approve") // each with the versions that it begins with
 		e.goes("prod")                                    // which gets what dev began with
 		e.change("1.8.0", "1.9.0")
@@ -149,7 +149,7 @@ func TestPromotionInOneConfigurationMovesOneStageAnApply(t *testing.T) {
 
 func TestACompanysVersionsMoveOneEnvironmentAnApply(t *testing.T) {
 	t.Parallel()
-	environmentsOf(t, oneTool(t), "company", []string{"dev", "stage", "prod"}, func(t *testing.T, e *environments) {
+	environmentsOf(t, acceptanceTools(t), "company", []string{"dev", "stage", "prod"}, func(t *testing.T, e *environments) {
 		e.apply()
 		for name, has := range map[string]bool{"dev": true, "stage": false, "prod": false} { // which have nothing until something is promoted
 			if got := strings.Contains(git(t, e.url, "ls-tree", "-r", "--name-only", name), "namespace.yaml"); got != has {
@@ -217,7 +217,7 @@ data:
 
 func TestACommitOfTheControlPlaneMovesOneEnvironmentAnApply(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSources(t)
@@ -244,7 +244,7 @@ func TestACommitOfTheControlPlaneMovesOneEnvironmentAnApply(t *testing.T) {
 // Nothing is proven while it is only proposed.
 func TestPromotionWaitsForAPullRequestToBeMerged(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo, server, user := giteaWithUser(t)
@@ -275,7 +275,7 @@ func TestPromotionWaitsForAPullRequestToBeMerged(t *testing.T) {
 // Each workload has a gate of its own, which is closed while its change is under way: also in the plan that writes it.
 func TestSingleWorkloadsArePromotedAtTheirOwnPace(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			configuration := func(payments string) string {

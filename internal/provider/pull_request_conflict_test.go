@@ -81,7 +81,7 @@ func TestPullRequestThatConflictsWithItsBranchGetsThatMerged(t *testing.T) {
 func TestPullRequestThatConflictsUnderRealTools(t *testing.T) {
 	byAcceptance(t)
 	t.Parallel()
-	for _, tool := range oneTool(t) {
+	for _, tool := range acceptanceTools(t) {
 		repo, server, user := giteaWithUser(t)
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repo)})
 		w.run("apply", "-auto-approve", "-input=false")

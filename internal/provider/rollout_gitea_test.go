@@ -135,7 +135,7 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 	t.Parallel()
 	const ready, failed = verdict.Ready, verdict.Failed
 	all := map[string]verdict.Verdict{"canary": ready, "region": ready, "rest": ready}
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		for _, onFailure := range []string{"halt", "roll_back"} {
 			t.Run(name+"/"+onFailure, func(t *testing.T) {
 				t.Parallel()
@@ -176,7 +176,7 @@ func TestRolloutInThreeStagesOnGitea(t *testing.T) {
 // The plan is made by the time of the evidence, and the apply looks at a clock: here that of the machine, hours earlier.
 func TestSavedPlanWhoseWindowHasClosedWritesNothing(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScripted(t, tool, "")

@@ -74,7 +74,7 @@ func checkLateDestroy(t *testing.T, repo repository, folder string, apply func()
 
 func TestTerraformDestroysOnlyWhatItsPlanSaw(t *testing.T) {
 	t.Parallel()
-	for tool, path := range oneTool(t) {
+	for tool, path := range acceptanceTools(t) {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)

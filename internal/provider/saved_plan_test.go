@@ -68,11 +68,8 @@ func TestASavedPlanIsAppliedWhateverWasPushedElsewhere(t *testing.T) {
 
 func TestTerraformAppliesASavedPlanWhateverWasPushedElsewhere(t *testing.T) {
 	t.Parallel()
-	for tool, path := range oneTool(t) {
+	for tool, path := range acceptanceTools(t) {
 		for name, push := range pushes() {
-			if simulated() && name != "the folder that changes" && name != "another folder of the owner" {
-				continue
-			}
 			t.Run(tool+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				repo := bareRepository(t)

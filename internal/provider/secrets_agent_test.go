@@ -91,7 +91,7 @@ func TestSecretsOfAgentsAppearNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TF_VAR_secret", string(encoded))
 			w := newWorkdir(t, tool, map[string]string{"main.tf": config(map[string]string{"good": at(goodURL, certificate, "good")})})

@@ -131,7 +131,7 @@ func TestSecretsOfClustersAppearNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TF_VAR_secret", string(encoded))
 			config := small{fleet: "clusters = [" + clusters.String() + "]"}.config(repository{url: bare(t), provider: variable + block(entries.String())}) + `

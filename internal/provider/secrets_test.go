@@ -120,7 +120,7 @@ func TestATokenIsInNoPlanAndNoState(t *testing.T) {
 	}
 	token, _ := parsed.User.Password()
 	const ephemeral = "variable \"token\" {\n  type      = string\n  ephemeral = true\n}\nprovider \"flotilla\" {\n  git = { token = var.token }\n}\n"
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		for way, test := range map[string]struct{ variable, provider string }{
 			"the environment": {"FLOTILLA_GIT_TOKEN", ""}, "an ephemeral variable": {"TF_VAR_token", ephemeral},
 		} {
@@ -147,7 +147,7 @@ func TestATokenIsInNoPlanAndNoState(t *testing.T) {
 func TestAWrongTokenIsNotShown(t *testing.T) {
 	repo := giteaRepository(t)
 	const wrong = "canary-5d0c/+ token"
-	for _, tool := range oneTool(t) {
+	for _, tool := range acceptanceTools(t) {
 		w := newWorkdir(t, tool, map[string]string{"main.tf": requiredProviders + small{}.config(repository{url: repo.url})})
 		t.Setenv("FLOTILLA_GIT_TOKEN", wrong)
 		if printed, err := w.traced(t, "apply", "apply", "-input=false", "-auto-approve"); err == nil || !words("Repository refuses the credentials").MatchString(printed) {
@@ -216,7 +216,7 @@ func (c canaries) failed(printed string) map[string]string {
 func TestCanariesAppearNowhere(t *testing.T) {
 	requireAcceptance(t)
 	c, server := newCanaries(t)
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorkdir(t, tool, map[string]string{"main.tf": c.config(func(string) bool { return true })})
 			variable, err := json.Marshal(c.secrets)

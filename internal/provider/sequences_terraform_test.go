@@ -139,13 +139,10 @@ func TestSequencesOfAssignmentsInLocalRepositories(t *testing.T) {
 func TestReliabilitySequencesWithTerraform(t *testing.T) {
 	t.Parallel()
 	const steps = 20
-	for name, tool := range tools(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sequences := reliabilitytest.Count(1, 24)
-			if !simulated() {
-				sequences = max(sequences, 12)
-			}
+			sequences := reliabilitytest.Count(12, 24)
 			for seed := range uint64(sequences) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					t.Parallel()

@@ -88,8 +88,11 @@ func TestReliabilitySequencesOfAssignments(t *testing.T) {
 	t.Parallel()
 	const steps, batch = 50, 20
 	sequences := reliabilitytest.Count(10*batch, 100*batch)
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		sequences = batch
+	case simulated():
+		sequences = 2 * batch
 	}
 	var all struct{ steps, applied, refused, removed, renamed atomic.Int64 }
 	t.Run("seeds", func(t *testing.T) {

@@ -320,7 +320,7 @@ func TestAClaimSaysWhichClustersARecordTakesThatNoKnownKeyHasSigned(t *testing.T
 
 func TestTerraformTellsRecordsThatNoKnownKeyHasSigned(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo := bareRepository(t)

@@ -80,7 +80,7 @@ func kalypsoExample(t *testing.T) string {
 
 func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSources(t)
@@ -130,7 +130,7 @@ func TestAControlPlaneIsReadFromThreeRepositories(t *testing.T) {
 
 func TestWhereToReadMayBeKnownAfterAnApplyOnly(t *testing.T) {
 	t.Parallel()
-	for name, tool := range oneTool(t) {
+	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSources(t)
@@ -166,7 +166,7 @@ func TestKalypsosOwnRepositoriesGiveItsOutput(t *testing.T) {
 	t.Parallel()
 	byAcceptance(t)
 	root := kalypsoRoot(t)
-	for _, tool := range oneTool(t) {
+	for _, tool := range acceptanceTools(t) {
 		for _, environment := range []string{"dev", "stage"} {
 			t.Run(environment, func(t *testing.T) {
 				t.Parallel()
@@ -224,7 +224,7 @@ func TestThoseWhoComeFromElsewhereGetWhatTheyHad(t *testing.T) {
 			"prod", "clusters/berlin/guestbook-live clusters/berlin/vat-live", "clusters/berlin/vat-live/reconciler.yaml", "ServerSideApply=true",
 		},
 	} {
-		for _, tool := range oneTool(t) {
+		for _, tool := range acceptanceTools(t) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				config := newSources(t).config(files(t, filepath.Join("..", "..", "examples", "coming-from", name))["main.tf"])

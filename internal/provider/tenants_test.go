@@ -182,7 +182,7 @@ func TestATenantUsesWhatItsWorkspaceAllows(t *testing.T) {
 // The same through the program itself: nothing is pushed.
 func TestTerraformRefusesATenantsAttack(t *testing.T) {
 	t.Parallel()
-	for _, tool := range oneTool(t) {
+	for _, tool := range acceptanceTools(t) {
 		attack := tenantAttacks["the agent's Git credentials, to a host of the team's own"]
 		url := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
 		config := fmt.Sprintf(tenant, attack.workspace, attack.reconciler, attack.target, attack.manifests, url)

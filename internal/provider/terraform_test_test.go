@@ -12,7 +12,7 @@ import (
 func TestTerraformTestWorksAsTheGuideShows(t *testing.T) {
 	t.Parallel()
 	const name = "tests/failed.tftest.hcl"
-	for _, tool := range tools(t) {
+	for _, tool := range acceptanceTools(t) {
 		t.Run(filepath.Base(tool), func(t *testing.T) {
 			t.Parallel()
 			folder := filepath.Join("..", "..", "examples", "observing", "checks")

@@ -34,8 +34,16 @@ func tools(t *testing.T) map[string]string {
 	return found
 }
 
-// oneTool is Terraform, or else OpenTofu; with `make acceptance` it is both. Where they could differ in what they do
-// with this provider, TestHelloWorld takes both always.
+// acceptanceTools are the tools in `make acceptance`, and so in .ci/run. Elsewhere the test, or what of it follows, is
+// skipped: runs of Terraform are two fifths of what the provider's tests cost, and the stand-in finds what is the provider's.
+func acceptanceTools(t *testing.T) map[string]string {
+	t.Helper()
+	byAcceptance(t)
+	return tools(t)
+}
+
+// oneTool is Terraform, or else OpenTofu; with `make acceptance` it is both. What a newcomer does, and what goes from one
+// environment to the next, is seen with one of them in every `make test`; TestHelloWorld takes both always.
 func oneTool(t *testing.T) map[string]string {
 	t.Helper()
 	found := tools(t)
