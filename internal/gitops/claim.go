@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -117,10 +116,8 @@ func (e ClaimEdit) check() error {
 			return fmt.Errorf("the claim's former name is %q, its own", e.Formerly)
 		}
 	}
-	for _, text := range []string{e.Environment, e.Holder} {
-		if len(text) > maxClaimText || strings.ContainsFunc(text, isControl) {
-			return fmt.Errorf("the claim's environment or holder is longer than %d bytes, or has a control character", maxClaimText)
-		}
+	if err := checkClaimTexts(e.Environment, e.Holder); err != nil {
+		return err
 	}
 	if err := e.Author.Check(); err != nil {
 		return err
@@ -150,7 +147,7 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 	}
 	if e.Choose == nil {
 		if s.is {
-			c.claim.gone, c.claim.released = true, s.own.names()
+			c.claim.gone, c.claim.released = true, s.own.Names()
 			c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Name))
 		}
 		return c, nil
@@ -163,11 +160,11 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 		return nil, err
 	}
 	wanted := s.own.with(clusters, now)
-	wanted.environment, wanted.holder = e.Environment, e.Holder
+	wanted.Environment, wanted.Holder = e.Environment, e.Holder
 	content := wanted.encode()
 	id := git.NewHasher().Blob(content)
 	c.claim.clusters, c.claim.record = clusters, id.String()
-	c.claim.taken, c.claim.released = without(clusters, s.own.names()), without(s.own.names(), clusters)
+	c.claim.taken, c.claim.released = without(clusters, s.own.Names()), without(s.own.Names(), clusters)
 	if !s.there || s.id != id {
 		c.put = append(c.put, putFile{path: ClaimRecordPath(e.Path, e.Name), id: id, content: content})
 	}
@@ -180,21 +177,21 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 
 // choose lets the edit decide, and checks what it says.
 func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
-	for _, cluster := range s.own.names() {
+	for _, cluster := range s.own.Names() {
 		if other, twice := s.elsewhere[cluster]; twice {
 			claims := []string{e.recorded(s), other}
 			slices.Sort(claims)
 			return nil, &ClaimError{fmt.Errorf("%w: %s", ErrClaimTwice, ClaimedTwice{Path: e.Path, Cluster: cluster, Claims: claims})}
 		}
 	}
-	clusters, err := e.Choose(ClaimTip{Held: s.own.names(), Elsewhere: s.elsewhere})
+	clusters, err := e.Choose(ClaimTip{Held: s.own.Names(), Elsewhere: s.elsewhere})
 	if err != nil {
 		return nil, &ClaimError{err}
 	}
 	if len(clusters) > MaxClaimed {
 		return nil, fmt.Errorf("a claim may have %d clusters at most, and %d are wanted", MaxClaimed, len(clusters))
 	}
-	held := s.own.names()
+	held := s.own.Names()
 	for i, cluster := range clusters {
 		if err := checkClaimed(cluster); err != nil {
 			return nil, err
@@ -226,12 +223,12 @@ func without(names, others []string) []string {
 
 // claimsAtTip is what a tip says of claims at a path, as one of them sees it.
 type claimsAtTip struct {
-	own        claimRecord // the claim's own record; the one of its former name where there is no other
-	id         git.Hash    // of the record with the claim's name
-	there      bool        // there is a record with the claim's name
-	is         bool        // that record is the claim's own
-	held       bool        // that record is another holder's
-	moves      bool        // there is a record of the claim's own with its former name
+	own        Claim    // the claim's own record; the one of its former name where there is no other
+	id         git.Hash // of the record with the claim's name
+	there      bool     // there is a record with the claim's name
+	is         bool     // that record is the claim's own
+	held       bool     // that record is another holder's
+	moves      bool     // there is a record of the claim's own with its former name
 	elsewhere  map[string]string
 	unreadable []string // paths of records
 }
@@ -244,36 +241,35 @@ func (w *layout) openClaims(ctx context.Context, e *ClaimEdit) (*claimsAtTip, er
 	if err := w.Blocked(claimsAt(e.Path)); err != nil {
 		return nil, err
 	}
-	records, unreadable, err := w.readClaims(ctx, e.Path)
+	all, err := w.readClaims(ctx, e.Path)
 	if err != nil {
 		return nil, err
 	}
 	s := &claimsAtTip{elsewhere: map[string]string{}}
-	entries := w.claimEntries(e.Path)
+	entries, readable := w.claimEntries(e.Path), map[string]Claim{}
+	for _, claim := range all.Claims {
+		readable[claim.Name] = claim
+	}
 	s.id, s.there = entries[e.Name]
-	record, readable := records[e.Name]
-	s.is = s.there && (e.Adopt || e.isOwn(record, readable))
-	if s.held = s.there && !s.is; s.is {
-		s.own = record
+	s.is = s.there && (e.Adopt || e.isOwn(readable, e.Name))
+	s.held = s.there && !s.is
+	if _, moves := entries[e.Formerly]; moves && e.isOwn(readable, e.Formerly) {
+		s.moves, s.own = true, readable[e.Formerly]
 	}
-	_, moves := entries[e.Formerly]
-	former, readable := records[e.Formerly]
-	if s.moves = moves && e.isOwn(former, readable); s.moves && !s.is {
-		s.own = former
+	if s.is {
+		s.own = readable[e.Name]
 	}
-	for _, name := range slices.Sorted(maps.Keys(records)) {
-		if name == e.Name && s.is || name == e.Formerly && s.moves {
+	for _, claim := range all.Claims {
+		if claim.Name == e.Name && s.is || claim.Name == e.Formerly && s.moves {
 			continue
 		}
-		for _, cluster := range records[name].clusters {
-			s.elsewhere[cluster.name] = name
+		for _, cluster := range claim.Names() {
+			s.elsewhere[cluster] = claim.Name
 		}
 	}
-	for _, name := range unreadable {
-		if name != e.Name && (name != e.Formerly || !s.moves) {
-			s.unreadable = append(s.unreadable, ClaimRecordPath(e.Path, name))
-		}
-	}
+	s.unreadable = slices.DeleteFunc(all.Unreadable, func(at string) bool {
+		return at == ClaimRecordPath(e.Path, e.Name) || s.moves && at == ClaimRecordPath(e.Path, e.Formerly)
+	})
 	return s, nil
 }
 
@@ -285,13 +281,14 @@ func (e *ClaimEdit) recorded(s *claimsAtTip) string {
 	return e.Formerly
 }
 
-// isOwn reports whether a record with the claim's name is its own. One that cannot be read may have any holder; a claim
+// isOwn reports whether the record of a name is the claim's own. One that cannot be read may have any holder; a claim
 // that has a holder of its own replaces it.
-func (e *ClaimEdit) isOwn(r claimRecord, readable bool) bool {
-	if !readable {
+func (e *ClaimEdit) isOwn(readable map[string]Claim, name string) bool {
+	claim, ok := readable[name]
+	if !ok {
 		return len(e.Holders) > 0
 	}
-	return r.holder != "" && r.holder == e.Holder || slices.Contains(e.Holders, r.holder)
+	return claim.Holder != "" && claim.Holder == e.Holder || slices.Contains(e.Holders, claim.Holder)
 }
 
 // subject is the first line of a commit message.

@@ -38,6 +38,9 @@ type Claim struct {
 	Clusters []ClaimedCluster
 	// Record is the id of the record's blob, in hex.
 	Record string
+
+	format int
+	more   fields // of the record, that this version does not know
 }
 
 // ClaimedCluster is one cluster of a claim.
@@ -45,14 +48,14 @@ type ClaimedCluster struct {
 	Name string
 	// Since is the time of the commit that took it; zero where the record does not say.
 	Since time.Time
+
+	more fields
 }
 
 // Names are the names of the clusters, in order.
-func (c Claim) Names() []string { return namesOf(c.Clusters) }
-
-func namesOf(clusters []ClaimedCluster) []string {
-	names := make([]string, len(clusters))
-	for i, cluster := range clusters {
+func (c Claim) Names() []string {
+	names := make([]string, len(c.Clusters))
+	for i, cluster := range c.Clusters {
 		names[i] = cluster.Name
 	}
 	return names
@@ -75,117 +78,106 @@ func CheckClaim(name string) error {
 	return nil
 }
 
-// claimRecord is the file that records what a claim has.
-type claimRecord struct {
-	format              int
-	environment, holder string
-	clusters            []claimedCluster
-	more                fields
-}
-
-type claimedCluster struct {
-	name, since string
-	more        fields
-}
-
 // encode writes the record canonically, in lines that make a readable diff.
-func (r claimRecord) encode() []byte {
-	b := fmt.Appendf(nil, "{\n  \"format\": %d,\n", r.format)
-	if r.environment != "" {
-		b = appendMember(b, "  ", "environment", r.environment, ",\n")
+func (c Claim) encode() []byte {
+	b := fmt.Appendf(nil, "{\n  \"format\": %d,\n", c.format)
+	if c.Environment != "" {
+		b = appendMember(b, "  ", "environment", c.Environment, ",\n")
 	}
-	if r.holder != "" {
-		b = appendMember(b, "  ", "holder", r.holder, ",\n")
+	if c.Holder != "" {
+		b = appendMember(b, "  ", "holder", c.Holder, ",\n")
 	}
 	b = append(b, `  "clusters": [`...)
-	for i, cluster := range r.clusters {
+	for i, cluster := range c.Clusters {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendMember(append(b, "\n    {\n"...), "      ", "name", cluster.name, "")
-		if cluster.since != "" {
-			b = appendMember(append(b, ",\n"...), "      ", "since", cluster.since, "")
+		b = appendMember(append(b, "\n    {\n"...), "      ", "name", cluster.Name, "")
+		if !cluster.Since.IsZero() {
+			b = appendMember(append(b, ",\n"...), "      ", "since", cluster.Since.Format(time.RFC3339), "")
 		}
 		b = append(cluster.more.encode(b, "      "), "\n    }"...)
 	}
-	if len(r.clusters) > 0 {
+	if len(c.Clusters) > 0 {
 		b = append(b, "\n  "...)
 	}
-	return append(r.more.encode(append(b, ']'), "  "), "\n}\n"...)
+	return append(c.more.encode(append(b, ']'), "  "), "\n}\n"...)
 }
 
 // parseClaim reads a record. Anybody who may push can have written it, so each name is checked.
-func parseClaim(content []byte) (claimRecord, error) {
+func parseClaim(content []byte) (Claim, error) {
 	if err := checkBounds(content, maxClaim); err != nil {
-		return claimRecord{}, err
+		return Claim{}, err
 	}
-	r, err := parseClaimFields(content)
+	c, err := parseClaimFields(content)
 	if err != nil {
-		return claimRecord{}, fmt.Errorf("the record is not valid: %w", err)
+		return Claim{}, fmt.Errorf("the record is not valid: %w", err)
 	}
-	return r, nil
+	return c, nil
 }
 
-func parseClaimFields(content []byte) (claimRecord, error) {
-	var r claimRecord
-	if err := json.Unmarshal(content, &r.more); err != nil {
-		return claimRecord{}, err
-	}
-	if err := r.more.take("format", &r.format); err != nil {
-		return claimRecord{}, err
-	}
-	if r.format < 1 {
-		return claimRecord{}, errors.New("it has no format, or one below 1")
-	}
-	for name, text := range map[string]*string{"environment": &r.environment, "holder": &r.holder} {
-		if err := r.more.take(name, text); err != nil {
-			return claimRecord{}, err
-		}
-		if len(*text) > maxClaimText || strings.ContainsFunc(*text, isControl) {
-			return claimRecord{}, fmt.Errorf("%s is longer than %d bytes, or has a control character", name, maxClaimText)
-		}
+func parseClaimFields(content []byte) (Claim, error) {
+	var c Claim
+	if err := json.Unmarshal(content, &c.more); err != nil {
+		return Claim{}, err
 	}
 	var clusters []fields
-	if err := r.more.take("clusters", &clusters); err != nil {
-		return claimRecord{}, err
+	for _, member := range []struct {
+		name  string
+		value any
+	}{{"format", &c.format}, {"environment", &c.Environment}, {"holder", &c.Holder}, {"clusters", &clusters}} {
+		if err := c.more.take(member.name, member.value); err != nil {
+			return Claim{}, err
+		}
 	}
-	if clusters == nil {
-		return claimRecord{}, errors.New("it has no clusters")
+	if err := checkClaimTexts(c.Environment, c.Holder); err != nil {
+		return Claim{}, err
 	}
-	if len(clusters) > MaxClaimed {
-		return claimRecord{}, fmt.Errorf("it has more than %d clusters", MaxClaimed)
+	switch {
+	case c.format < 1:
+		return Claim{}, errors.New("it has no format, or one below 1")
+	case clusters == nil:
+		return Claim{}, errors.New("it has no clusters")
+	case len(clusters) > MaxClaimed:
+		return Claim{}, fmt.Errorf("it has more than %d clusters", MaxClaimed)
 	}
 	seen := make(map[string]bool, len(clusters))
-	for _, members := range clusters {
+	c.Clusters = make([]ClaimedCluster, len(clusters))
+	for i, members := range clusters {
 		cluster, err := parseClaimedCluster(members)
 		if err != nil {
-			return claimRecord{}, err
+			return Claim{}, err
 		}
-		if seen[cluster.name] {
-			return claimRecord{}, fmt.Errorf("cluster %q is there twice", cluster.name)
+		if seen[cluster.Name] {
+			return Claim{}, fmt.Errorf("cluster %q is there twice", cluster.Name)
 		}
-		seen[cluster.name] = true
-		r.clusters = append(r.clusters, cluster)
+		seen[cluster.Name] = true
+		c.Clusters[i] = cluster
 	}
-	return r, nil
+	return c, nil
 }
 
-func parseClaimedCluster(members fields) (claimedCluster, error) {
-	cluster := claimedCluster{more: members}
-	if err := cluster.more.take("name", &cluster.name); err != nil {
-		return claimedCluster{}, err
+func parseClaimedCluster(members fields) (ClaimedCluster, error) {
+	cluster, since := ClaimedCluster{more: members}, ""
+	if err := cluster.more.take("name", &cluster.Name); err != nil {
+		return ClaimedCluster{}, err
 	}
-	if err := checkClaimed(cluster.name); err != nil {
-		return claimedCluster{}, err
+	if err := checkClaimed(cluster.Name); err != nil {
+		return ClaimedCluster{}, err
 	}
-	if err := cluster.more.take("since", &cluster.since); err != nil {
-		return claimedCluster{}, err
+	err := cluster.more.take("since", &since)
+	cluster.Since, _ = time.Parse(time.RFC3339, since) // it is only shown
+	return cluster, err
+}
+
+// checkClaimTexts reports what is wrong with the environment or the holder of a claim.
+func checkClaimTexts(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > maxClaimText || strings.ContainsFunc(text, isControl) {
+			return fmt.Errorf("the environment or holder is longer than %d bytes, or has a control character", maxClaimText)
+		}
 	}
-	// The time is only shown.
-	if _, err := time.Parse(time.RFC3339, cluster.since); err != nil {
-		cluster.since = ""
-	}
-	return cluster, nil
+	return nil
 }
 
 // checkClaimed reports what is wrong with the name of a cluster. It need not be a file name.
@@ -196,39 +188,20 @@ func checkClaimed(name string) error {
 	return nil
 }
 
-// public is the record for those who read it.
-func (r claimRecord) public(at, name string, id git.Hash) Claim {
-	claim := Claim{Name: name, Path: at, Environment: r.environment, Holder: r.holder, Record: id.String(), Clusters: []ClaimedCluster{}}
-	for _, cluster := range r.clusters {
-		since, _ := time.Parse(time.RFC3339, cluster.since) // checked when it was read
-		claim.Clusters = append(claim.Clusters, ClaimedCluster{Name: cluster.name, Since: since})
+// with is the claim with these clusters. Those that it has stay as they are, the others are since now.
+func (c Claim) with(clusters []string, now time.Time) Claim {
+	had := make(map[string]ClaimedCluster, len(c.Clusters))
+	for _, cluster := range c.Clusters {
+		had[cluster.Name] = cluster
 	}
-	return claim
-}
-
-// names are the names of the clusters, in order.
-func (r claimRecord) names() []string {
-	names := make([]string, len(r.clusters))
-	for i, cluster := range r.clusters {
-		names[i] = cluster.name
-	}
-	return names
-}
-
-// with is the record with these clusters. Those that it has stay as they are, the others are since now.
-func (r claimRecord) with(clusters []string, now time.Time) claimRecord {
-	had := make(map[string]claimedCluster, len(r.clusters))
-	for _, cluster := range r.clusters {
-		had[cluster.name] = cluster
-	}
-	r.clusters = make([]claimedCluster, len(clusters))
+	c.Clusters = make([]ClaimedCluster, len(clusters))
 	for i, name := range clusters {
 		cluster, ok := had[name]
 		if !ok {
-			cluster = claimedCluster{name: name, since: now.UTC().Format(time.RFC3339)}
+			cluster = ClaimedCluster{Name: name, Since: now.UTC()}
 		}
-		r.clusters[i] = cluster
+		c.Clusters[i] = cluster
 	}
-	r.format = max(r.format, claimFormat)
-	return r
+	c.format = max(c.format, claimFormat)
+	return c
 }

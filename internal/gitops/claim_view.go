@@ -76,26 +76,9 @@ func (l *Look) claims(ctx context.Context, at string) (Claims, error) {
 	if err := l.openClaims(ctx, at); err != nil {
 		return Claims{}, err
 	}
-	found, err := l.seen.claimsHere(ctx, at)
+	found, err := l.seen.readClaims(ctx, at)
 	found.Commit, found.Missing = l.Tip(), l.Missing()
 	return found, err
-}
-
-// claimsHere reads the claims at a path whose folder of their records was opened.
-func (w *layout) claimsHere(ctx context.Context, at string) (Claims, error) {
-	records, unreadable, err := w.readClaims(ctx, at)
-	if err != nil {
-		return Claims{}, err
-	}
-	var found Claims
-	entries := w.claimEntries(at)
-	for _, name := range slices.Sorted(maps.Keys(records)) {
-		found.Claims = append(found.Claims, records[name].public(at, name, entries[name]))
-	}
-	for _, name := range unreadable {
-		found.Unreadable = append(found.Unreadable, ClaimRecordPath(at, name))
-	}
-	return found, nil
 }
 
 // ClaimRecords lists the ids of the records of all claims at a path, in hex, by name. It reads no file.
@@ -140,24 +123,24 @@ func (w *layout) claimEntries(at string) map[string]git.Hash {
 	return entries
 }
 
-// readClaims fetches and reads the records of claims, by name, and lists those that cannot be read.
-func (w *layout) readClaims(ctx context.Context, at string) (records map[string]claimRecord, unreadable []string, err error) {
+// readClaims fetches and reads the claims at a path whose folder of their records was opened.
+func (w *layout) readClaims(ctx context.Context, at string) (found Claims, err error) {
 	entries := w.claimEntries(at)
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
-		return nil, nil, err
+		return found, err
 	}
-	records = make(map[string]claimRecord, len(entries))
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		content, err := w.Blob(entries[name])
 		if err != nil {
-			return nil, nil, err
+			return found, err
 		}
-		record, err := parseClaim(content)
+		claim, err := parseClaim(content)
 		if err != nil {
-			unreadable = append(unreadable, name)
+			found.Unreadable = append(found.Unreadable, ClaimRecordPath(at, name))
 			continue
 		}
-		records[name] = record
+		claim.Name, claim.Path, claim.Record = name, at, entries[name].String()
+		found.Claims = append(found.Claims, claim)
 	}
-	return records, unreadable, nil
+	return found, nil
 }

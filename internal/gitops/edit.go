@@ -135,7 +135,7 @@ func (e Edit) check() error {
 	if err := checkText(e.Subject, e.Release); err != nil {
 		return err
 	}
-	if err := checkHolder(e.Holder); err != nil {
+	if err := checkClaimTexts(e.Holder); err != nil {
 		return err
 	}
 	if e.Formerly != "" {

@@ -2,20 +2,10 @@ package gitops
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
-
-// checkHolder reports what is wrong with a holder.
-func checkHolder(holder string) error {
-	if len(holder) > maxClaimText || strings.ContainsFunc(holder, isControl) {
-		return fmt.Errorf("the holder is longer than %d bytes, or has a control character", maxClaimText)
-	}
-	return nil
-}
 
 // heldByOthers returns the hosts whose records have another holder. A record whose
 // id is known need not be read, and one without a holder, or that cannot be read, is

@@ -170,7 +170,7 @@ func (l *Look) allClaims(ctx context.Context, directories []string, found *Inven
 		return err
 	}
 	for _, p := range directories {
-		claims, err := l.seen.claimsHere(ctx, p)
+		claims, err := l.seen.readClaims(ctx, p)
 		if err != nil {
 			return err
 		}
