@@ -161,34 +161,15 @@ func (c *Client) RefreshClaim(ctx context.Context, known KnownClaim) (SeenClaim,
 	return seen, nil
 }
 
-// ClaimOrder is what a claim wants, and who holds it.
-type ClaimOrder struct {
-	Claim
-	// Formerly is the name that the claim had at the location; "" where it is the same.
-	Formerly string
-	// Environment is written into the record.
-	Environment string
-	// Holder has the claim from then on; records of one of Holders are its own, too.
-	Holder  string
-	Holders []string
-	Adopt   bool
-	// Choose decides which clusters, at the tip that the commit is made on.
-	Choose func(gitops.ClaimTip) ([]string, error)
-	// Subject begins the commit message; "" counts what changed.
-	Subject string
-}
-
-// Claim writes the record of a claim. It is pushed directly: a pull request could not be a compare-and-swap.
+// Claim writes the record of a claim; the edit's name, path, author and release are set here. It is pushed directly: a pull
+// request could not be a compare-and-swap.
 //
 // Errors: as of gitops.Client.Claim.
-func (c *Client) Claim(ctx context.Context, order ClaimOrder) (gitops.ClaimResult, error) {
-	remote := c.remote(order.Location)
+func (c *Client) Claim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
+	remote := c.remote(claim.Location)
 	defer c.looks.forget(remote)
-	return c.git.Claim(ctx, remote, gitops.ClaimEdit{
-		Name: order.Name, Path: order.Location.Path, Formerly: order.Formerly, Environment: order.Environment,
-		Holder: order.Holder, Holders: order.Holders, Adopt: order.Adopt, Choose: order.Choose,
-		Author: c.author, Subject: order.Subject, Release: c.release,
-	})
+	edit.Name, edit.Path, edit.Author, edit.Release = claim.Name, claim.Location.Path, c.author, c.release
+	return c.git.Claim(ctx, remote, edit)
 }
 
 // ReleaseClaim releases all clusters of a claim, and removes its record. A record of another holder is left alone:
@@ -196,18 +177,13 @@ func (c *Client) Claim(ctx context.Context, order ClaimOrder) (gitops.ClaimResul
 //
 // Errors: as of gitops.Client.Claim.
 func (c *Client) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
-	remote := c.remote(claim.Location)
-	defer c.looks.forget(remote)
-	_, err = c.git.Claim(ctx, remote, gitops.ClaimEdit{
-		Name: claim.Name, Path: claim.Location.Path, Holders: holders, Author: c.author, Subject: subject, Release: c.release,
-	})
+	_, err = c.Claim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
 	if isGone(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	c.looks.forget(remote)
 	left, err := c.Claims(ctx, claim.Location)
 	if err != nil {
 		return false, nil // it is released

@@ -14,8 +14,8 @@ import (
 // claimed claims clusters in a process of its own, and returns what the state then knows.
 func (s *site) claimed(claim delivery.Claim, formerly string, clusters ...string) delivery.KnownClaim {
 	s.t.Helper()
-	result, err := s.process().Claim(context.Background(), delivery.ClaimOrder{
-		Claim: claim, Formerly: formerly, Environment: "prod", Holder: "h", Holders: []string{""},
+	result, err := s.process().Claim(context.Background(), claim, gitops.ClaimEdit{
+		Formerly: formerly, Environment: "prod", Holder: "h", Holders: []string{""},
 		Choose: func(gitops.ClaimTip) ([]string, error) { return clusters, nil },
 	})
 	if err != nil {

@@ -352,34 +352,34 @@ func (t *claimTask) apply(ctx context.Context) error {
 		t.diagnostics.AddError("Claim is not known", "The name, number, pool, fleet and gitops_repo of a claim must be known when it is applied.")
 		return nil
 	}
-	order := delivery.ClaimOrder{
-		Claim: t.at, Environment: t.fleet.Environment, Holder: t.holder, Holders: t.replaced,
+	edit := gitops.ClaimEdit{
+		Environment: t.fleet.Environment, Holder: t.holder, Holders: t.replaced,
 		Adopt: t.model.Adopt.ValueBool(), Choose: t.choose, Subject: t.model.CommitMessage.ValueString(),
 	}
 	was, exists := t.formerClaim()
 	moved := t.isMoved(ctx)
 	switch {
 	case moved && t.private != nil: // another holder, so that a mirror of this location does not lose it with the old one
-		order.Holder, order.Holders = delivery.NewHolder(), []string{t.private.Holder}
+		edit.Holder, edit.Holders = delivery.NewHolder(), []string{t.private.Holder}
 	case exists && t.private != nil:
-		order.Holder, order.Holders = t.private.Holder, []string{t.private.Holder, ""}
+		edit.Holder, edit.Holders = t.private.Holder, []string{t.private.Holder, ""}
 		if was.Name != t.at.Name {
-			order.Formerly = was.Name
+			edit.Formerly = was.Name
 		}
 	}
-	if order.Holder == "" {
-		order.Holder = delivery.NewHolder()
+	if edit.Holder == "" {
+		edit.Holder = delivery.NewHolder()
 	}
-	t.after = &claimPrivate{Holder: order.Holder, Environment: t.fleet.Environment}
-	result, err := t.connection.Delivery.Claim(ctx, order)
+	t.after = &claimPrivate{Holder: edit.Holder, Environment: t.fleet.Environment}
+	result, err := t.connection.Delivery.Claim(ctx, t.at, edit)
 	if err != nil {
 		addClaimError(ctx, t.diagnostics, err)
 		return err
 	}
-	t.after = rememberClaimed(order.Holder, t.fleet.Environment, result)
+	t.after = rememberClaimed(edit.Holder, t.fleet.Environment, result)
 	t.model.Clusters, t.model.Commit = tfvalue.Texts(result.Clusters), types.StringValue(result.Commit)
 	if moved && t.private != nil {
-		if _, err := t.connection.Delivery.ReleaseClaim(ctx, was, []string{t.private.Holder}, order.Subject); err != nil {
+		if _, err := t.connection.Delivery.ReleaseClaim(ctx, was, []string{t.private.Holder}, edit.Subject); err != nil {
 			t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former location", tfvalue.Sentence(fmt.Sprintf(
 				"the claim is made at its new location, but the old one could not be released: %s", err)))
 		}
