@@ -192,7 +192,7 @@ func TestComplianceRefusesConfigurationThatIsWrong(t *testing.T) {
 		"a deadline that is none":        {map[string]any{"feedback": map[string]any{"clusters": map[string]any{"deadline": "soon"}}}, "clusters.deadline: must be a duration above zero"},
 		"nobody at once":                 {map[string]any{"feedback": map[string]any{"clusters": map[string]any{"parallel": 0}}}, "clusters.parallel: must be a whole number from 1 to 4096, not 0."},
 		"a hub that is not there":        {map[string]any{"feedback": map[string]any{"hub": "hub"}}, `hub: the provider's clusters have no entry "hub".`},
-		"a hub that is no name":          {map[string]any{"feedback": map[string]any{"hub": true}}, "hub: must be a string, not a bool."},
+		"a hub that is no name":          {map[string]any{"feedback": map[string]any{"hub": true}}, "hub: must be a string, not a bool: put it in quotes; where it is a variable, write tostring(...)."},
 		"a misspelt status":              {map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"contxt": "x"}}}, `commit_statuses.contxt: unknown attribute; did you mean "context"?`},
 		"a context without a cluster":    {map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"context": "flotilla"}}}, "has no {cluster}"},
 		"commits without number":         {map[string]any{"feedback": map[string]any{"commit_statuses": map[string]any{"commits": "all"}}}, "commit_statuses.commits: must be a whole number, not a string."},
