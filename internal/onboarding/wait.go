@@ -131,12 +131,11 @@ func (f *Following) behind(ctx context.Context, cluster Cluster, objects []agent
 	return pending, nil
 }
 
-// read reads two reports: of the objects that follow the folders, and of what is in the folders. Flux needs no second
-// report, since a Kustomization waits for all that it has applied; an Application of Argo CD is healthy before the
-// Applications in its folder are.
+// read reads two reports: of the objects that follow the folders, and of what is in the folders. There is no second report
+// where the first ones wait for all that they have applied. What they make is part of whether they are ready.
 func (f *Following) read(ctx context.Context, cluster Cluster, onHub bool, lives []*unstructured.Unstructured) (report, contents observe.Report, err error) {
 	if onHub {
-		listed, err := listApplications(ctx, cluster)
+		listed, err := listKinds(ctx, cluster, reconciler.Hub())
 		if err != nil {
 			return report, contents, err
 		}
@@ -145,21 +144,29 @@ func (f *Following) read(ctx context.Context, cluster Cluster, onHub bool, lives
 	}
 	there := slices.DeleteFunc(slices.Clone(lives), func(live *unstructured.Unstructured) bool { return live == nil })
 	report = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, reconciler.Answer{Objects: there})
-	if slices.ContainsFunc(there, func(live *unstructured.Unstructured) bool { return live.GetKind() == "Application" }) {
-		listed, err := listApplications(ctx, cluster)
+	for _, live := range there {
+		kind := reconciler.KindNamed(live.GetKind())
+		if kind == nil || !kind.Is(reconciler.Follows) || kind.WaitsForAll {
+			continue
+		}
+		listed, err := listKinds(ctx, cluster, reconciler.OfGroup(kind.Group))
 		if err != nil {
 			return report, contents, err
 		}
 		contents = observe.ReadCluster(f.Location, f.ClusterType, f.Cluster, listed)
+		if len(kind.Makes) > 0 {
+			report = contents
+		}
+		return report, contents, nil
 	}
 	return report, contents, nil
 }
 
-// listApplications lists the Applications, and what makes them. Credentials that may list the Applications alone are
-// enough where nothing makes them.
-func listApplications(ctx context.Context, on Cluster) (listed reconciler.Answer, err error) {
+// listKinds lists the objects of a reconciler that say what runs. Credentials that may list those alone that follow folders
+// are enough where there are no others.
+func listKinds(ctx context.Context, on Cluster, of *reconciler.Reconciler) (listed reconciler.Answer, err error) {
 	listed.Unlisted = map[string]string{}
-	for _, kind := range reconciler.Named(agent.ArgoCD).Listed() {
+	for _, kind := range of.Listed() {
 		found, err := on.List(ctx, listedAs(&kind), kube.ListOptions{})
 		switch {
 		case kube.ReasonOf(err) == kube.ReasonForbidden && !kind.Is(reconciler.Follows):

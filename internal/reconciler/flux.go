@@ -19,7 +19,7 @@ var flux = Reconciler{
 	Deploys: []string{"Kustomization", "HelmRelease"}, Substitutes: true,
 	Agent: Agent{
 		Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
-		BearerTokens: true, Passphrases: true, Contexts: []string{"kustomization/{cluster}/*"},
+		BearerTokens: true, Passphrases: true, Names: []string{"flux-system"}, Contexts: []string{"kustomization/{cluster}/*"},
 		Controllers: []Controller{
 			{Name: "source-controller", Without: "nothing is reconciled"},
 			{Name: "kustomize-controller", Without: "nothing is reconciled", Check: checkConcurrency},
@@ -39,7 +39,7 @@ var flux = Reconciler{
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
 			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: "dependsOn",
-			Removal: fluxRemoval, Status: (*Listing).kustomization, Root: (*Listing).kustomizationRoot,
+			WaitsForAll: true, Removal: fluxRemoval, Status: (*Listing).kustomization, Root: (*Listing).kustomizationRoot,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",
@@ -51,7 +51,7 @@ var flux = Reconciler{
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: "dependsOn",
-			Status: (*Listing).helmRelease,
+			Either: [2]string{"chartRef", "chart"}, Status: (*Listing).helmRelease,
 		},
 		{
 			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: (*Object).hasVersion,

@@ -66,6 +66,10 @@ type Kind struct {
 	// Account and Project are the fields of the spec that a workspace's service account and project decide. Extended is
 	// the list that the parameter extends; it replaces all others.
 	Account, Project, Extended string
+	// Either are two fields of the spec, where an object with the first cannot have the second.
+	Either [2]string
+	// WaitsForAll says that an object is ready only when all is that it has applied.
+	WaitsForAll bool
 	// Removal is what becomes of what its objects have applied.
 	Removal Removal
 	// Template is the field of the spec that has the spec of what its objects make; "" where they make it of something else.
@@ -128,6 +132,8 @@ type Agent struct {
 	BearerTokens, Passphrases bool
 	// KnownHosts is where it knows the keys of Git hosts from, where that is not its credentials.
 	KnownHosts string
+	// Names are those that its own installer gives objects and Secrets of the agent itself.
+	Names []string
 	// Contexts are those of the commit statuses that it reports by default, with {cluster} for the name of the cluster.
 	Contexts []string
 	// NoFeedback says why it cannot report to Git hosts, and what to do instead; "" where it can.

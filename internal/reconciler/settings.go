@@ -179,5 +179,6 @@ const AgentName = "flotilla"
 
 // IsAgents says whether a name is that of an object or a Secret of an agent itself.
 func IsAgents(name string) bool {
-	return name == AgentName || strings.HasPrefix(name, AgentName+"-") || name == "flux-system"
+	return name == AgentName || strings.HasPrefix(name, AgentName+"-") ||
+		slices.ContainsFunc(all, func(one *Reconciler) bool { return slices.Contains(one.Agent.Names, name) })
 }

@@ -77,8 +77,8 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 	if err := yaml.Unmarshal([]byte(text), &over); err != nil {
 		return err
 	}
-	if of.Kind == "HelmRelease" && member(spec, "chartRef") != nil {
-		remove(over.Content[0], "chart") // of a cluster type, for its charts of other storages
+	if either := of.Either; either[0] != "" && member(spec, either[0]) != nil {
+		remove(over.Content[0], either[1]) // of a cluster type, for its charts of other storages
 	}
 	if team != nil && team.serviceAccount != "" { // of a cluster type, for the other workspaces
 		remove(over.Content[0], of.Account)
