@@ -139,6 +139,8 @@ func (r *renderer) render() {
 		r.hub()
 	case RancherFleet:
 		r.rancher()
+	case ConfigSync:
+		r.configSync()
 	}
 }
 

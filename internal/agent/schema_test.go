@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
 var resources = map[string]string{
 	"Namespace": "namespaces", "Secret": "secrets", "ConfigMap": "configmaps", "GitRepository": "gitrepositories",
 	"Kustomization": "kustomizations", "Application": "applications", "ApplicationSet": "applicationsets",
-	"AppProject": "appprojects", "GitRepo": "gitrepos",
+	"AppProject": "appprojects", "GitRepo": "gitrepos", "RootSync": "rootsyncs",
 }
 
 func TestARealAPIAcceptsTheObjectsOfEveryAgent(t *testing.T) {
@@ -189,7 +189,7 @@ func everySetting() map[string]agent.Settings {
 		add("ssh", func(s *agent.Settings) {
 			s.Repository.URL = "git@git.example.com:platform/gitops.git"
 			s.Credentials = agent.Credentials{SSHPrivateKey: privateKey}
-			if reconciler == agent.Flux || reconciler == agent.RancherFleet {
+			if reconciler == agent.Flux || reconciler == agent.RancherFleet || reconciler == agent.ConfigSync {
 				s.Credentials.SSHKnownHosts = "git.example.com ssh-ed25519 AAAA"
 			}
 		})

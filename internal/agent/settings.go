@@ -19,6 +19,7 @@ const (
 	ArgoCD       = "argocd"
 	ArgoCDHub    = "argocd-hub"
 	RancherFleet = "fleet"
+	ConfigSync   = "config-sync"
 )
 
 // Settings say how an agent on a cluster is set up.
@@ -157,8 +158,12 @@ func (r *renderer) check() {
 	r.label("cluster", s.Cluster, true)
 	r.label("cluster_type", s.ClusterType, true)
 	r.label("name", s.Name, false)
-	if len(s.Name) > maxName {
-		r.problem("name", "%q is longer than %d characters", s.Name, maxName)
+	longest := maxName
+	if of := s.of().LongestName; of > 0 {
+		longest = of - len("-cluster-type")
+	}
+	if len(s.Name) > longest {
+		r.problem("name", "%q is longer than %d characters", s.Name, longest)
 	}
 	r.label("namespace", s.Namespace, false)
 	switch {

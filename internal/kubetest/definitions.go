@@ -2,8 +2,11 @@ package kubetest
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +23,13 @@ var published = []struct{ module, pattern string }{
 	{"github.com/rancher/fleet@v0.15.0", "charts/fleet-crd/templates/crds.yaml"},
 }
 
+// configSync are the definitions of Config Sync, whose module the module proxy does not have.
+//
+//go:embed configsync/*.yaml
+var configSync embed.FS
+
 // Definitions returns the files with the definitions of the kinds of Flux, Argo
-// CD and Rancher Fleet, by module, from the module cache or the module proxy.
+// CD, Rancher Fleet and Config Sync, by module, from the module cache or the module proxy.
 // An error names the module that could not be had.
 func Definitions(ctx context.Context) (map[string][][]byte, error) {
 	definitions := map[string][][]byte{}
@@ -42,6 +50,17 @@ func Definitions(ctx context.Context) (map[string][][]byte, error) {
 			}
 			definitions[source.module] = append(definitions[source.module], text)
 		}
+	}
+	files, err := fs.Glob(configSync, "configsync/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range files {
+		text, err := configSync.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		definitions["configsync"] = append(definitions["configsync"], text)
 	}
 	return definitions, nil
 }
@@ -65,10 +84,10 @@ func (s *Server) define(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, source := range published {
-		for _, text := range definitions[source.module] {
+	for _, module := range slices.Sorted(maps.Keys(definitions)) {
+		for _, text := range definitions[module] {
 			if _, err := s.objects.applyAll(ctx, string(text)); err != nil {
-				return fmt.Errorf("%s: %w", source.module, err)
+				return fmt.Errorf("%s: %w", module, err)
 			}
 		}
 	}

@@ -41,10 +41,11 @@ func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 				continue
 			}
 			seen[kind.Kind] = true
-			if object.GetNamespace() != "argocd" && object.GetNamespace() != "flux-system" && object.GetNamespace() != "fleet-local" {
+			of := reconciler.InNamespace(object.GetNamespace())
+			if of == nil || of.Namespace != object.GetNamespace() {
 				t.Errorf("%s: %s is in namespace %s", path, kind.Kind, object.GetNamespace())
+				continue
 			}
-			of := reconciler.Named(map[string]string{"argocd": "argocd-hub", "flux-system": "flux", "fleet-local": "fleet"}[object.GetNamespace()])
 			isListed := func(name string) bool {
 				return slices.ContainsFunc(of.Listed(), func(one reconciler.Kind) bool { return one.Kind == name })
 			}
@@ -65,7 +66,7 @@ func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"Kustomization", "HelmRelease", "GitRepository", "OCIRepository", "HelmRepository", "Application", "ApplicationSet", "GitRepo", "HelmOp"} {
+	for _, kind := range []string{"Kustomization", "HelmRelease", "GitRepository", "OCIRepository", "HelmRepository", "Application", "ApplicationSet", "GitRepo", "HelmOp", "RootSync"} {
 		if !seen[kind] {
 			t.Errorf("no example renders a %s", kind)
 		}
@@ -156,7 +157,7 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 	for _, kind := range reconciler.Kinds() {
 		for _, made := range kind.Makes {
 			makers++
-			documents, unlisted := map[string]string{"GitRepo": readyRepo, "HelmOp": readyHelmOp, "Bundle": readyRepo, "ApplicationSet": hubSet}[kind.Kind], reconciler.Answer{}
+			documents, unlisted := map[string]string{"GitRepo": readyRepo, "HelmOp": readyHelmOp, "Bundle": readyRepo, "ApplicationSet": hubSet, "RootSync": readySync, "RepoSync": readyRepoSync}[kind.Kind], reconciler.Answer{}
 			for _, one := range objectsOf(t, strings.TrimSpace(documents)) {
 				if one.GetKind() != made {
 					unlisted.Objects = append(unlisted.Objects, one)
@@ -168,7 +169,7 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 			}
 		}
 	}
-	if makers < 4 {
+	if makers < 6 {
 		t.Errorf("%d kinds make others", makers)
 	}
 	application := replaced(t, readyApplication, "name: web,", "name: web, ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: web, uid: x}],")

@@ -47,7 +47,7 @@ func (p *flotilla) Metadata(_ context.Context, _ provider.MetadataRequest, resp 
 func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Runs workloads on fleets of Kubernetes clusters: schedules deployment targets onto cluster types and " +
-			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Rancher Fleet or Zarf reconcile, and commits " +
+			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Config Sync, Rancher Fleet or Zarf reconcile, and commits " +
 			"it to a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
 			"clusters": connection.ClustersAttribute(),

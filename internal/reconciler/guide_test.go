@@ -15,7 +15,7 @@ func TestTheGuideNamesWhatIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, row := range map[string]string{"flux": "Flux", "argocd": "Argo CD, also on a hub", "argocd-hub": "Argo CD, also on a hub", "fleet": "Rancher Fleet"} {
+	for name, row := range map[string]string{"flux": "Flux", "argocd": "Argo CD, also on a hub", "argocd-hub": "Argo CD, also on a hub", "fleet": "Rancher Fleet", "config-sync": "Config Sync"} {
 		var resources []string
 		for _, kind := range reconciler.Named(name).Listed() {
 			resources = append(resources, "`"+kind.Resource+"`")

@@ -38,6 +38,7 @@ func (m Manifests) String() string {
 	return map[Manifests]string{
 		Git: `storage "git"`, Helm: `storage "helm"`, OCI: `storage "oci"`, Helm | OCI: `storage "helm" or "oci"`,
 		Plain: "manifests other than charts", Charts: "charts", Any: "all manifests",
+		(Git | OCI) & Plain: `manifests of storage "git" or "oci" that are no charts`,
 	}[m]
 }
 

@@ -33,6 +33,8 @@ type Reconciler struct {
 	Hub bool
 	// LongestName is how many characters the names of its objects can have; 0 where they are as long as labels.
 	LongestName int
+	// Distinct says that it applies nothing of a folder in which two files have the same object.
+	Distinct bool
 	// ReadsJSON says that every file of a folder that ends in .json is read as a manifest.
 	ReadsJSON bool
 	// Substitutes says that it can replace variables in manifests by configuration.
@@ -159,7 +161,7 @@ var (
 
 // The tables have functions that look up other kinds in the tables, so they are no initial values.
 func init() {
-	all = []*Reconciler{&argocd, &argocdHub, &fleet, &flux, &zarf}
+	all = []*Reconciler{&argocd, &argocdHub, &configSync, &fleet, &flux, &zarf}
 	for _, one := range all {
 		for i := range one.Kinds {
 			if kind := &one.Kinds[i]; KindOf(kind.Group, kind.Kind) == nil {

@@ -66,7 +66,7 @@ func TestNamespacesOfReconcilersAreKnown(t *testing.T) {
 	t.Parallel()
 	for namespace, want := range map[string]string{
 		"flux-system": "Flux", "argocd": "Argo CD", "fleet-local": "Rancher Fleet", "cattle-fleet-system": "Rancher Fleet",
-		"cattle-fleet-local-system": "Rancher Fleet", "zarf": "Zarf", "": "", "team": "",
+		"cattle-fleet-local-system": "Rancher Fleet", "config-management-system": "Config Sync", "resource-group-system": "Config Sync", "zarf": "Zarf", "": "", "team": "",
 	} {
 		got := ""
 		if found := reconciler.InNamespace(namespace); found != nil {

@@ -33,7 +33,12 @@ func TestPruningIsTakenOffAndPutOn(t *testing.T) {
 		"one that preserves":                 {`{"kind":"ApplicationSet","spec":{"syncPolicy":{"preserveResourcesOnDeletion":true}}}`, `null`, `{"spec":{"syncPolicy":{"preserveResourcesOnDeletion":false},"template":{"metadata":{"finalizers":[` + finalizer + `]}}}}`},
 		"a GitRepo":                          {`{"kind":"GitRepo","spec":{}}`, `{"spec":{"keepResources":true}}`, `null`},
 		"one that keeps":                     {`{"kind":"GitRepo","spec":{"keepResources":true}}`, `null`, `{"spec":{"keepResources":false}}`},
-		"anything else":                      {`{"kind":"ConfigMap"}`, `null`, `null`},
+		"a RootSync":                         {`{"kind":"RootSync","metadata":{}}`, `null`, `{"metadata":{"annotations":{"configsync.gke.io/deletion-propagation-policy":"Foreground"},"finalizers":["configsync.gke.io/reconciler"]}}`},
+		"one that propagates deletion": {`{"kind":"RootSync","metadata":{"annotations":{"configsync.gke.io/deletion-propagation-policy":"Foreground"},"finalizers":["x","configsync.gke.io/reconciler"]}}`,
+			`{"metadata":{"annotations":{"configsync.gke.io/deletion-propagation-policy":"Orphan"},"finalizers":["x"]}}`, `null`},
+		"a RepoSync that is said to propagate it": {`{"kind":"RepoSync","metadata":{"annotations":{"configsync.gke.io/deletion-propagation-policy":"Foreground"}}}`,
+			`{"metadata":{"annotations":{"configsync.gke.io/deletion-propagation-policy":"Orphan"},"finalizers":[]}}`, `{"metadata":{"annotations":{"configsync.gke.io/deletion-propagation-policy":"Foreground"},"finalizers":["configsync.gke.io/reconciler"]}}`},
+		"anything else": {`{"kind":"ConfigMap"}`, `null`, `null`},
 	} {
 		object := objectOf(t, c.object)
 		off, _ := json.Marshal(WithoutPruning(object))

@@ -244,7 +244,21 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 				"give one of them another name, or another namespace", one.Host.Name, name, other.Target.Name, other.Target.Workload.Workspace)
 		}
 	}
+	// Each folder has the namespace of its deployment target.
+	distinct := func(assignment *schedule.Assignment, host string) {
+		of, at := a.templates.hosts[assignment.Host.ClusterType.Name].reconciler, objectOn{host, "namespace/" + assignment.Namespace}
+		if !of.Distinct || cmp.Or(assignment.Host.ClusterType.NamespaceService, fleet.DefaultNamespaceService) != fleet.DefaultNamespaceService {
+			return
+		}
+		if other := named[at]; other != nil && other.Target != assignment.Target {
+			a.add(&a.findings, targetPath(assignment.Target).Attribute("namespace"), "deployment target %q has the namespace %q on %q, too, and %s applies no folder in which two files "+
+				"have the same object: give one of them another namespace", other.Target.Name, assignment.Namespace, host, of.Product)
+		} else if host == assignment.Host.Name {
+			named[at] = assignment
+		}
+	}
 	each(func(assignment *schedule.Assignment, on objectOn) {
+		distinct(assignment, on.host)
 		compare(assignment, named[on], on.name)
 		named[on] = assignment
 		if team := assignment.Target.Workload.Workspace; !slices.Contains(owners[on.name], team) {
@@ -254,6 +268,7 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 	checked := map[*schedule.Target]bool{}
 	each(func(assignment *schedule.Assignment, on objectOn) {
 		if assignment.Host.Cluster != nil && on.host != "" { // its type's objects are there, too
+			distinct(assignment, assignment.Host.ClusterType.Name)
 			compare(assignment, named[objectOn{assignment.Host.ClusterType.Name, on.name}], on.name)
 		}
 		if on.host == "" {

@@ -25,6 +25,8 @@ func TestObjectsAreNamed(t *testing.T) {
 		"Argo CD on a hub":        {deployment{reconciler: "argocd-hub"}, "[{ApplicationSet argocd dev-drone-hello-dev}]"},
 		"Rancher Fleet":           {deployment{reconciler: "fleet"}, "[{GitRepo fleet-local dev-drone-hello-dev}]"},
 		"Rancher Fleet, a chart":  {deployment{reconciler: "fleet", manifests: helmChart}, "[{HelmOp fleet-local dev-drone-hello-dev}]"},
+		"Config Sync":             {deployment{reconciler: "config-sync"}, "[{RootSync config-management-system dev-drone-hello-dev}]"},
+		"Config Sync, long names": {deployment{reconciler: "config-sync", namespace: "a-namespace-of-the-team"}, "[{RootSync config-management-system a-namespace-of-the-team-hello-27107d15}]"},
 		"Zarf":                    {deployment{reconciler: "zarf"}, "[]"},
 		"a given namespace":       {deployment{namespace: "given"}, "[{Kustomization flux-system given-hello-dev-f674cb19}]"},
 		"a template of one's own": {deployment{reconciler: "own", templates: []fleet.Template{own}}, "[{Kustomization b a} {Application  d}]"},

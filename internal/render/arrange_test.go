@@ -295,6 +295,7 @@ func TestOrderThatNoReconcilerKeepsIsAWarning(t *testing.T) {
 		"Argo CD, from the type":   {"argocd", neighbour{hosts: []string{"clusters/drone-1", "clusters/drone-2"}}, neighbour{}, "Argo CD orders the objects of one Application, but these belong to two: one of the cluster type and one of the cluster"},
 		"Rancher Fleet, HelmOps":   {"fleet", neighbour{manifests: helmChart}, neighbour{}, ""},
 		"Rancher Fleet, a GitRepo": {"fleet", neighbour{}, neighbour{manifests: helmChart}, "Rancher Fleet cannot apply anything before a GitRepo"},
+		"Config Sync":              {"config-sync", neighbour{}, neighbour{}, "Config Sync waits until another RootSync is set up, and not until what it applies is there"},
 		"Zarf":                     {"zarf", neighbour{}, neighbour{}, "a Zarf package is deployed by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -438,5 +439,28 @@ func TestNoClusterGetsAnObjectTwice(t *testing.T) {
 	}
 	if rendered < 40 {
 		t.Errorf("%d of the fleets could be rendered", rendered)
+	}
+}
+
+// Each folder has the namespace of its deployment target, and Config Sync applies nothing where two files have it.
+func TestNamespacesThatConfigSyncWouldFindTwiceAreFindings(t *testing.T) {
+	for name, test := range map[string]struct {
+		reconciler string
+		api, db    neighbour
+		want       string
+	}{
+		"one folder":         {"config-sync", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, `on "drone", too`},
+		"type and cluster":   {"config-sync", neighbour{hosts: []string{"clusters/drone-1"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, `on "drone", too`},
+		"two clusters":       {"config-sync", neighbour{hosts: []string{"clusters/drone-1"}, namespace: "shop"}, neighbour{hosts: []string{"clusters/drone-2"}, namespace: "shop"}, ""},
+		"other namespaces":   {"config-sync", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "bar"}, ""},
+		"another reconciler": {"flux", neighbour{hosts: []string{"drone"}, namespace: "shop"}, neighbour{hosts: []string{"drone"}, namespace: "shop"}, ""},
+		"namespaces made up": {"config-sync", neighbour{hosts: []string{"drone"}}, neighbour{hosts: []string{"drone"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, findings, _ := neighbours{test.reconciler, nil, nil, map[string]neighbour{"api": test.api, "db": test.db}}.render(t)
+			if got := fmt.Sprint(findings); strings.Contains(got, "two files have the same object") != (test.want != "") || !strings.Contains(got, test.want) {
+				t.Errorf("findings %v, want %s", findings, test.want)
+			}
+		})
 	}
 }

@@ -46,13 +46,16 @@ func TestFormsOfConfigurationThatDoNotFit(t *testing.T) {
 		deployment deployment
 		want       string
 	}{
-		"values without a chart": {deployment{configAs: fleet.ConfigAs{"values"}}, at + `"values" is for charts, which these manifests are not`},
-		"values for Zarf":        {deployment{reconciler: "zarf", manifests: helmChart, configAs: fleet.ConfigAs{"values"}}, at + `"values" is not possible with reconciler "zarf" of cluster type "drone"`},
-		"variables of a chart":   {deployment{manifests: helmChart, configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is for manifests other than charts`},
-		"variables for Argo CD":  {deployment{reconciler: "argocd", configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is not possible with reconciler "argocd" of cluster type "drone"`},
-		"a variable's name":      {substitute(map[string]any{"a-b": "x"}), `deployment target "hello-dev": config_as "substitute": key "a-b" cannot be a variable: use letters, digits and _, and no digit at the beginning`},
-		"a list":                 {substitute(map[string]any{"a": []any{"x"}}), `deployment target "hello-dev": config_as "substitute": the value of key "a" is an object or a list, and Flux substitutes text`},
-		"several lines":          {substitute(map[string]any{"a": "x\ny"}), `deployment target "hello-dev": config_as "substitute": the value of key "a" has several lines, which Flux would join`},
+		"values without a chart":    {deployment{configAs: fleet.ConfigAs{"values"}}, at + `"values" is for charts, which these manifests are not`},
+		"values for Zarf":           {deployment{reconciler: "zarf", manifests: helmChart, configAs: fleet.ConfigAs{"values"}}, at + `"values" is not possible with reconciler "zarf" of cluster type "drone"`},
+		"variables of a chart":      {deployment{manifests: helmChart, configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is for manifests other than charts`},
+		"variables for Argo CD":     {deployment{reconciler: "argocd", configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is not possible with reconciler "argocd" of cluster type "drone"`},
+		"variables for Config Sync": {deployment{reconciler: "config-sync", configAs: fleet.ConfigAs{"substitute"}}, at + `"substitute" is not possible with reconciler "config-sync" of cluster type "drone"`},
+		"a chart for Config Sync": {deployment{reconciler: "config-sync", manifests: helmChart}, `workloads["hello"].deployment_targets["dev"].manifests: ` +
+			`reconciler "config-sync" of cluster type "drone" deploys manifests of storage "git" or "oci" that are no charts, and these manifests are something else`},
+		"a variable's name": {substitute(map[string]any{"a-b": "x"}), `deployment target "hello-dev": config_as "substitute": key "a-b" cannot be a variable: use letters, digits and _, and no digit at the beginning`},
+		"a list":            {substitute(map[string]any{"a": []any{"x"}}), `deployment target "hello-dev": config_as "substitute": the value of key "a" is an object or a list, and Flux substitutes text`},
+		"several lines":     {substitute(map[string]any{"a": "x\ny"}), `deployment target "hello-dev": config_as "substitute": the value of key "a" has several lines, which Flux would join`},
 		"a template of one's own": {
 			deployment{reconciler: "own", configAs: fleet.ConfigAs{"substitute"}, templates: []fleet.Template{{Type: "reconciler", Name: "own", Manifests: []string{""}}}}, "",
 		},

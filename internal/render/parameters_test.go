@@ -39,6 +39,12 @@ var everyField = map[string]struct {
 	place      string // of something that the parameters say, in the object that they are for
 	want       any
 }{
+	"root_sync": {
+		"config-sync", fromGit(),
+		`{"root_sync": {"git": {"period": "30s", "noSSLVerify": true, "auth": "gcenode"}, "override": {"reconcileTimeout": "10m", "resources": [{"containerName": "reconciler",
+			"memoryLimit": "512Mi"}], "roleRefs": [{"kind": "ClusterRole", "name": "edit", "namespace": "x"}]}}}`,
+		"spec.override.roleRefs.0.name", "edit",
+	},
 	"kustomization": {
 		"flux", fromGit(),
 		`{"kustomization": {"interval": "5m", "retryInterval": "30s", "timeout": "2m", "wait": false, "healthChecks": [{"apiVersion": "apps/v1",
@@ -167,6 +173,7 @@ func TestParametersThatAreWrong(t *testing.T) {
 		"sources":                                {deployment{reconciler: "argocd"}, `{"application": {"sources": []}}`, at + `.application.sources: cannot be set`},
 		"a destination":                          {deployment{reconciler: "argocd"}, `{"application": {"destination": {"name": "x"}}}`, at + `.application.destination: cannot be set`},
 		"paths":                                  {deployment{reconciler: "fleet"}, `{"git_repo": {"paths": ["x"]}}`, at + `.git_repo.paths: cannot be set`},
+		"the folder of Config Sync":              {deployment{reconciler: "config-sync"}, `{"root_sync": {"git": {"dir": "x"}}}`, at + `.root_sync.git.dir: cannot be set`},
 		"a chart of Rancher Fleet":               {deployment{reconciler: "fleet", manifests: helmChart}, `{"helm_op": {"helm": {"chart": "x"}}}`, at + `.helm_op.helm.chart: cannot be set`},
 		"a project":                              {deployment{reconciler: "argocd"}, `{"application": {"project": "x"}}`, ""},
 		"a project in place of the team's":       {deployment{reconciler: "argocd", workspace: tenant}, `{"application": {"project": "x"}}`, at + `.application.project: cannot be set: the workspace's argocd_project sets this`},

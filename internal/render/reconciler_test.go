@@ -172,8 +172,11 @@ var hostile = []string{
 
 func TestValuesStayInTheirPlace(t *testing.T) {
 	for _, value := range hostile {
-		for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "fleet", "zarf"} {
+		for _, reconciler := range []string{"flux", "argocd", "argocd-hub", "config-sync", "fleet", "zarf"} {
 			for _, storage := range []string{"git", "helm", "oci"} {
+				if reconciler == "config-sync" && storage != "git" {
+					continue // charts
+				}
 				manifests := fleet.Manifests{
 					Storage: storage, Repo: "https://x/" + value, Version: value, Chart: value, Path: value, Branch: value,
 					Parameters: map[string]any{"secret_ref": value, "project": value, "values": map[string]any{"a": value}},

@@ -63,8 +63,8 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"reconciler": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Its agent: `flux` (default), `argocd` (in the cluster), `argocd-hub` (an Argo CD on another cluster, which deploys to it), or " +
-					"`fleet` (Rancher Fleet).",
+				MarkdownDescription: "Its agent: `flux` (default), `argocd` (in the cluster), `argocd-hub` (an Argo CD on another cluster, which deploys to it), " +
+					"`config-sync`, or `fleet` (Rancher Fleet).",
 			},
 			"hub": schema.StringAttribute{
 				Optional: true, PlanModifiers: replace,
@@ -87,7 +87,7 @@ func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp
 			},
 			"namespace": schema.StringAttribute{
 				Optional:            true,
-				MarkdownDescription: "Namespace of the agent. Default: `flux-system`, `argocd`, or `fleet-local`.",
+				MarkdownDescription: "Namespace of the agent. Default: `flux-system`, `argocd`, `config-management-system`, or `fleet-local`.",
 			},
 			"interval": schema.StringAttribute{
 				Optional:            true,

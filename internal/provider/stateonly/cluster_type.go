@@ -20,7 +20,7 @@ var ClusterType = newResource(Object{
 			"labels":      schemas.LabelsAttribute(),
 			"taints":      schemas.TaintsAttribute(),
 			"reconciler": schemas.DefaultAttribute(fleet.DefaultReconciler,
-				"Name of the template of type `reconciler`: built in are `flux`, `argocd`, `argocd-hub`, `fleet` and `zarf`."),
+				"Name of the template of type `reconciler`: built in are `flux`, `argocd`, `argocd-hub`, `config-sync`, `fleet` and `zarf`."),
 			"namespace_service": schemas.DefaultAttribute(fleet.DefaultNamespaceService, "Name of the template of type `namespace`."),
 			"config_type": schemas.DefaultAttribute(fleet.DefaultConfigType,
 				"Name of the template of type `config`: built in are `configmap`, `json`, `env`, `properties` and `symphony`."),

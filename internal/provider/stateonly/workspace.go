@@ -34,7 +34,7 @@ var Workspace = newResource(Object{
 			"service_account": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Service account that Flux impersonates when it reconciles the team's workloads, in the namespace `flux-system`; " +
-					"for Rancher Fleet that of the cluster's agent. Unset: they have the rights of the reconciler.",
+					"for Rancher Fleet that of the cluster's agent. With Config Sync, which has no such account, they may do no more than the cluster role `admin` in their namespace. Unset: they have the rights of the reconciler.",
 			},
 			"argocd_project": schema.DynamicAttribute{
 				Optional: true,

@@ -1,0 +1,93 @@
+package reconciler
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	syncGroup     = "configsync.gke.io"
+	syncDeletion  = "configsync.gke.io/deletion-propagation-policy"
+	syncFinalizer = "configsync.gke.io/reconciler"
+)
+
+// configSync is Config Sync 1.20 and later, on each cluster. Sources are fields of its objects.
+var configSync = Reconciler{
+	Name: "config-sync", Product: "Config Sync", Namespace: "config-management-system",
+	Reserved: []string{"config-management-monitoring", "resource-group-system"},
+	// A label has the name behind "config-management-system_".
+	LongestName: 38,
+	Decisive:    syncDecisive, Deploys: []string{"RootSync"}, ReadsJSON: true, Distinct: true,
+	Agent: Agent{
+		Group: syncGroup, Missing: "Config Sync is not installed there; install = the manifest of one of its releases brings it (config-sync-manifest.yaml)",
+		NoFeedback: "cannot be set for Config Sync, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
+		Controllers: []Controller{
+			{Name: "reconciler-manager", Without: "nothing is reconciled"},
+			{Name: "resource-group-controller-manager", Without: "it is not known whether what is applied is ready"},
+		},
+	},
+	Unordered: func(Manifests, Manifests, bool) string {
+		return "Config Sync waits until another RootSync is set up, and not until what it applies is there"
+	},
+	Kinds: []Kind{
+		{
+			Group: syncGroup, Kind: "RootSync", Versions: "v1beta1", Resource: "rootsyncs", Role: Follows | Consumer | Maker, Makes: []string{"ResourceGroup"},
+			Parameter: "root_sync", Settings: rootSyncSettings, For: (Git | OCI) & Plain, Removal: syncRemoval,
+			Status: (*Listing).sync, Root: (*Listing).syncRoot,
+		},
+		{
+			Group: syncGroup, Kind: "RepoSync", Versions: "v1beta1", Resource: "reposyncs", Role: Consumer | Maker, Makes: []string{"ResourceGroup"},
+			Removal: syncRemoval, Status: (*Listing).sync,
+		},
+		{
+			Group: "kpt.dev", Kind: "ResourceGroup", Versions: "v1alpha1", Resource: "resourcegroups", Role: Consumer,
+			Status: (*Listing).resourceGroup,
+		},
+	},
+}
+
+var syncDecisive = []Decisive{
+	{Group: syncGroup, Kind: "RootSync", Fields: []Field{
+		{"spec.git.revision", nil},      // it wins over the branch
+		{"spec.override.roleRefs", nil}, // it may do less
+		{"spec.override.statusMode", "disabled"},
+	}},
+}
+
+// The fields are those of the definition of Config Sync 1.22.
+var rootSyncSettings = slices.Concat(
+	decided(byManifests, "sourceFormat", "sourceType", "git.repo", "git.branch", "git.revision", "git.dir", "oci.image", "oci.dir", "helm"),
+	decided(byFlotilla, "override.namespaceStrategy"),
+	reaching(Secrets, "git.secretRef", "git.caCertSecretRef", "oci.caCertSecretRef"),
+	reaching(Accounts, "git.gcpServiceAccountEmail", "oci.gcpServiceAccountEmail", "git.auth", "oci.auth", "override.roleRefs"),
+	reaching(Programs, "override.enableShellInRendering"),
+	reaching(Content, "git.proxy", "git.noSSLVerify"),
+	reaching(Nothing,
+		"git", "git.period", "oci", "oci.period", "override", "override.apiServerTimeout", "override.gitSyncDepth", "override.logLevels",
+		"override.reconcileTimeout", "override.resources", "override.statusMode",
+	),
+)
+
+// What an object has applied is in its ResourceGroup, and not in its own status.
+var syncRemoval = Removal{Keeping: keepSync, Pruning: pruneSync, Waits: true}
+
+func keepSync(live *unstructured.Unstructured) map[string]any {
+	if live.GetAnnotations()[syncDeletion] != "Foreground" && !slices.Contains(live.GetFinalizers(), syncFinalizer) {
+		return nil
+	}
+	left := slices.DeleteFunc(live.GetFinalizers(), func(one string) bool { return one == syncFinalizer })
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{syncDeletion: "Orphan"}, "finalizers": anyOf(left)}}
+}
+
+// pruneSync adds the finalizer, too: the controller does so only some time after it has seen the annotation.
+func pruneSync(live *unstructured.Unstructured) map[string]any {
+	finalizers := live.GetFinalizers()
+	if live.GetAnnotations()[syncDeletion] == "Foreground" && slices.Contains(finalizers, syncFinalizer) {
+		return nil
+	}
+	if !slices.Contains(finalizers, syncFinalizer) {
+		finalizers = append(finalizers, syncFinalizer)
+	}
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{syncDeletion: "Foreground"}, "finalizers": anyOf(finalizers)}}
+}
