@@ -16,9 +16,9 @@ import (
 // Contents returns what a folder of an owner shall have.
 type Contents func(host, deploymentTarget string) gitops.Folder
 
-// Order is an intent with everything that is needed to apply it.
-type Order struct {
-	Intent
+// ApplyRequest is what an owner wants, with everything that is needed to apply it.
+type ApplyRequest struct {
+	Desired
 	// Decisions say what happens to each folder; their trees are all known.
 	Decisions rollout.Decisions
 	Contents  Contents
@@ -26,7 +26,7 @@ type Order struct {
 	Subject string
 }
 
-// Done is the outcome of an order.
+// Done is the outcome of a request.
 type Done struct {
 	Commit      string
 	PullRequest string            // URL; "" where there is none
@@ -34,13 +34,13 @@ type Done struct {
 	Holder      string            // in the records
 	Time        time.Time         // of the commit that changed something; zero where there was none
 	Proposed    bool              // what was written is in a pull request that is open
-	// Replaced are the folders that the pull request changes, with the trees that they had; see Known.
+	// Replaced are the folders that the pull request changes, with the trees that they had; see State.
 	Replaced map[rollout.Key]string
 	Identity Identity
 	Problems []Problem // warnings about what follows the commit
 }
 
-// ErrHeld is the error of an order, or a destroy, that protection or another problem prevents: its text
+// ErrHeld is the error of a request, or a destroy, that protection or another problem prevents: its text
 // says why, and nothing was written.
 var ErrHeld = errors.New("nothing was written")
 
@@ -57,53 +57,53 @@ func (e *HeldError) Error() string {
 // Is makes it an ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// Apply writes what an order wants: one commit at the location, or none where everything is there. A former
-// location is cleared after that. It changes what follows from the intent, and nothing else: a folder that is to be
+// Apply writes what a request wants: one commit at the location, or none where everything is there. A former
+// location is cleared after that. It changes what follows from what is wanted, and nothing else: a folder that is to be
 // written or removed and is not what the state knows, and folders that others wrote under the owner's name, are a
 // gitops.ErrUnplanned that names the commit. What others made of the owner's other folders stays.
 //
 // Errors: *HeldError with what protection holds and with conflicts, ErrDuplicate, ErrProposed, or as of
 // gitops.Client.Apply. With all but ErrProposed nothing was written, unless the text says that this is
 // not known.
-func (c *Client) Apply(ctx context.Context, order Order) (Done, error) {
-	release, err := c.names.Take(ctx, order.Owner.Location.Branch+" "+order.Owner.Location.Path+" "+order.Owner.Name)
+func (c *Client) Apply(ctx context.Context, request ApplyRequest) (Done, error) {
+	release, err := c.names.Take(ctx, request.Owner.Location.Branch+" "+request.Owner.Location.Path+" "+request.Owner.Name)
 	if err != nil {
 		return Done{}, err
 	}
 	defer release()
-	if err := c.checkDuplicate(ctx, order.Owner, true); err != nil {
+	if err := c.checkDuplicate(ctx, request.Owner, true); err != nil {
 		return Done{}, err
 	}
-	outlook, err := c.Plan(ctx, order.Intent)
+	plan, err := c.Plan(ctx, request.Desired)
 	if err != nil {
 		return Done{}, err
 	}
-	if outlook.HasError() {
-		return Done{}, held(outlook)
+	if plan.HasError() {
+		return Done{}, held(plan)
 	}
-	if err := c.checkFormer(ctx, order.Known, outlook); err != nil {
+	if err := c.checkFormer(ctx, request.State, plan); err != nil {
 		return Done{}, err
 	}
-	edit := c.edit(order, outlook)
-	result, commit, url, err := c.write(ctx, order.Settings, order.Owner, edit)
+	edit := c.edit(request, plan)
+	result, commit, url, err := c.write(ctx, request.Settings, request.Owner, edit)
 	if err != nil {
-		return Done{}, c.nameCommits(ctx, order.Owner, err)
+		return Done{}, c.nameCommits(ctx, request.Owner, err)
 	}
-	done := Done{Commit: commit, PullRequest: url, Records: result.Records, Holder: edit.Holder, Time: result.Time, Identity: outlook.Identity}
-	done.Proposed = url != "" && commit == result.HeadCommit && order.Settings.Merge != forge.Now
+	done := Done{Commit: commit, PullRequest: url, Records: result.Records, Holder: edit.Holder, Time: result.Time, Identity: plan.Identity}
+	done.Proposed = url != "" && commit == result.HeadCommit && request.Settings.Merge != forge.Now
 	if url != "" {
 		done.Replaced = map[rollout.Key]string{}
 		for _, change := range result.Changes {
 			done.Replaced[change.Key] = change.Was
 		}
 	}
-	if outlook.Cleared != nil || outlook.LetGo {
-		c.clearFormer(ctx, order, outlook.LetGo, &done)
+	if plan.Cleared != nil || plan.LetGo {
+		c.clearFormer(ctx, request, plan.LetGo, &done)
 	}
 	return done, nil
 }
 
-func held(o *Outlook) error {
+func held(o *Plan) error {
 	e := &HeldError{}
 	for _, problem := range o.Problems {
 		if !problem.Warning {
@@ -113,32 +113,32 @@ func held(o *Outlook) error {
 	return e
 }
 
-func (c *Client) edit(order Order, outlook *Outlook) gitops.Edit {
+func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 	edit := gitops.Edit{
-		Owner: order.Owner.gitops(), Hosts: make(map[string]gitops.Host, len(order.Decisions)),
-		Previously: outlook.there(), Remove: outlook.there().Without(order.After),
-		Author: c.author, Subject: order.Subject, Release: c.release, Adopt: order.Adopt,
+		Owner: request.Owner.gitops(), Hosts: make(map[string]gitops.Host, len(request.Decisions)),
+		Previously: plan.there(), Remove: plan.there().Without(request.After),
+		Author: c.author, Subject: request.Subject, Release: c.release, Adopt: request.Adopt,
 	}
-	switch outlook.Identity {
+	switch plan.Identity {
 	case Renamed:
-		edit.Formerly = order.Known.Owner.Name
+		edit.Formerly = request.State.Owner.Name
 		fallthrough
 	case Same:
-		edit.Previously, edit.Records, edit.Holder = order.Known.Trees, order.Known.Records, order.Known.Holder
+		edit.Previously, edit.Records, edit.Holder = request.State.Trees, request.State.Records, request.State.Holder
 	case Created, Moved: // a mirror of the new location does not lose with the old one what was just written
 	}
 	if edit.Holder == "" {
 		edit.Holder = NewHolder()
 	}
-	if outlook.Identity != Created && outlook.Identity != Moved && order.Known.Trees != nil && !order.Known.Proposed {
-		edit.Seen = outlook.there()
+	if plan.Identity != Created && plan.Identity != Moved && request.State.Trees != nil && !request.State.Proposed {
+		edit.Seen = plan.there()
 	}
-	for host, targets := range order.Decisions {
+	for host, targets := range request.Decisions {
 		folders := make(map[string]gitops.Folder, len(targets))
 		for target, decision := range targets {
 			folder := gitops.Folder{Action: gitops.Keep}
 			if decision.Action != rollout.Keep {
-				folder = order.Contents(host, target)
+				folder = request.Contents(host, target)
 			}
 			folders[target] = folder
 		}
@@ -173,8 +173,8 @@ func (c *Client) nameCommits(ctx context.Context, owner Owner, err error) error 
 
 // checkFormer finds folders at the former location that are to be removed and that others have changed since the plan saw
 // them, before anything is written.
-func (c *Client) checkFormer(ctx context.Context, known *Known, outlook *Outlook) error {
-	if outlook.Cleared == nil || known.Proposed {
+func (c *Client) checkFormer(ctx context.Context, known *State, plan *Plan) error {
+	if plan.Cleared == nil || known.Proposed {
 		return nil
 	}
 	now := *known
@@ -183,7 +183,7 @@ func (c *Client) checkFormer(ctx context.Context, known *Known, outlook *Outlook
 	}
 	e, current := &gitops.ChangedError{}, now.Current()
 	for _, key := range current.Keys() {
-		if current[key.Host][key.DeploymentTarget] != outlook.Cleared[key.Host][key.DeploymentTarget] {
+		if current[key.Host][key.DeploymentTarget] != plan.Cleared[key.Host][key.DeploymentTarget] {
 			e.Folders = append(e.Folders, gitops.ChangedFolder{
 				Key: key, Folder: path.Join(known.Owner.Location.Path, key.Host, key.DeploymentTarget),
 			})
@@ -197,13 +197,13 @@ func (c *Client) checkFormer(ctx context.Context, known *Known, outlook *Outlook
 
 // clearFormer removes what the owner had at its former location, or only its records where the folders are
 // to stay. What has another holder there stays: it turned out to be the same location, or another assignment has it.
-func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, done *Done) {
-	known := order.Known
+func (c *Client) clearFormer(ctx context.Context, request ApplyRequest, letGo bool, done *Done) {
+	known := request.State
 	settings := known.Settings
-	if known.Owner.Location.URL == order.Owner.Location.URL && settings.Head == order.Settings.Head {
+	if known.Owner.Location.URL == request.Owner.Location.URL && settings.Head == request.Settings.Head {
 		settings.Head = "" // the new location is proposed from there
 	}
-	if _, _, _, err := c.write(ctx, settings, known.Owner, c.removal(known, order.Subject, letGo)); err != nil && !isGone(err) {
+	if _, _, _, err := c.write(ctx, settings, known.Owner, c.removal(known, request.Subject, letGo)); err != nil && !isGone(err) {
 		done.Problems = append(done.Problems, Problem{
 			Attribute: "gitops_repo", Summary: "Folders remain in the former repository", Warning: true,
 			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", c.nameCommits(ctx, known.Owner, err)),
@@ -212,7 +212,7 @@ func (c *Client) clearFormer(ctx context.Context, order Order, letGo bool, done 
 }
 
 // removal is an edit that removes all that is known of an owner, as it was seen; with leave, only its records.
-func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
+func (c *Client) removal(known *State, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: known.Owner.gitops(), Previously: known.Trees, Remove: known.Trees, LeaveOthers: true,
 		Holder: known.Holder, Records: known.Records, Author: c.author, Subject: subject, Release: c.release,
@@ -221,7 +221,7 @@ func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
 		edit.Seen = known.Current()
 	}
 	if leave {
-		edit.Remove, edit.LeaveOthers, edit.Keep = nil, false, true
+		edit.Remove, edit.LeaveOthers, edit.GiveUp = nil, false, true
 	}
 	return edit
 }
@@ -232,9 +232,9 @@ func (c *Client) removal(known *Known, subject string, leave bool) gitops.Edit {
 // changed since the last refresh is an error, and nothing is removed.
 //
 // Errors: as of Apply.
-func (c *Client) Destroy(ctx context.Context, known *Known, protection rollout.Protection, leave bool, subject string) error {
-	if outlook := c.PlanDestroy(ctx, known, protection, leave, nil); outlook.HasError() {
-		return held(outlook)
+func (c *Client) Destroy(ctx context.Context, known *State, protection rollout.Protection, leave bool, subject string) error {
+	if plan := c.PlanDestroy(ctx, known, protection, leave, nil); plan.HasError() {
+		return held(plan)
 	}
 	_, _, _, err := c.write(ctx, known.Settings, known.Owner, c.removal(known, subject, leave))
 	if isGone(err) {

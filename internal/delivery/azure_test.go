@@ -213,13 +213,13 @@ func (a *azureDevOps) look(pull *azurePull) azurePull {
 }
 
 // deliver applies a version, and returns what is known then.
-func (a *azureDevOps) deliver(known *delivery.Known, settings delivery.Settings, version string, hosts ...string) (*delivery.Known, delivery.Done, error) {
-	intent := delivery.Intent{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), Known: known}
+func (a *azureDevOps) deliver(known *delivery.State, settings delivery.Settings, version string, hosts ...string) (*delivery.State, delivery.Done, error) {
+	intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), State: known}
 	done, err := a.client(a.password).Apply(a.t.Context(), order(intent, version))
-	return &delivery.Known{Owner: intent.Owner, Settings: settings, Trees: intent.After, Records: done.Records, Holder: done.Holder, PullRequest: done.PullRequest}, done, err
+	return &delivery.State{Owner: intent.Owner, Settings: settings, Trees: intent.After, Records: done.Records, Holder: done.Holder, PullRequest: done.PullRequest}, done, err
 }
 
-func (a *azureDevOps) refreshed(known *delivery.Known) *delivery.Known {
+func (a *azureDevOps) refreshed(known *delivery.State) *delivery.State {
 	a.t.Helper()
 	if err := a.client(a.password).Refresh(a.t.Context(), known); err != nil {
 		a.t.Fatal(err)
@@ -293,7 +293,7 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 func TestAWrongTokenOfAzureIsReported(t *testing.T) {
 	a := newAzureDevOps(t)
 	for name, settings := range map[string]delivery.Settings{"push": {}, "pull request": {PullRequest: true, Forge: forge.Azure}} {
-		intent := delivery.Intent{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(t, "1", 1, "a")}
+		intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(t, "1", 1, "a")}
 		_, err := a.client("expired-token").Apply(t.Context(), order(intent, "1"))
 		if err == nil || !strings.Contains(err.Error(), "it asks to sign in with a browser") || strings.Contains(fmt.Sprintf("%+v", err), "expired-token") {
 			t.Errorf("%s: %v", name, err)

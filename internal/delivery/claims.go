@@ -16,8 +16,8 @@ type Claim struct {
 	Name     string
 }
 
-// KnownClaim is what the state knows of a claim since it was written last.
-type KnownClaim struct {
+// ClaimState is what the state knows of a claim since it was written last.
+type ClaimState struct {
 	Claim
 	// Holder is a random text that tells the claim of this state from that of another.
 	Holder string
@@ -107,7 +107,7 @@ func (c *Client) UnsignedClaims(ctx context.Context, at Location, names ...strin
 // left.
 //
 // Errors: as of a look.
-func (c *Client) RefreshClaim(ctx context.Context, known KnownClaim) (SeenClaim, error) {
+func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
 	c.claims.mu.Lock()
 	if c.claims.read == nil {
 		c.claims.read = map[ownerKey][]string{}

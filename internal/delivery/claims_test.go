@@ -12,7 +12,7 @@ import (
 )
 
 // claimed claims clusters in a process of its own, and returns what the state then knows.
-func (s *site) claimed(claim delivery.Claim, formerly string, clusters ...string) delivery.KnownClaim {
+func (s *site) claimed(claim delivery.Claim, formerly string, clusters ...string) delivery.ClaimState {
 	s.t.Helper()
 	result, err := s.process().Claim(context.Background(), claim, gitops.ClaimEdit{
 		Formerly: formerly, Environment: "prod", Holder: "h", Holders: []string{""},
@@ -21,10 +21,10 @@ func (s *site) claimed(claim delivery.Claim, formerly string, clusters ...string
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return delivery.KnownClaim{Claim: claim, Holder: "h", Record: result.Record, Clusters: result.Clusters}
+	return delivery.ClaimState{Claim: claim, Holder: "h", Record: result.Record, Clusters: result.Clusters}
 }
 
-func (s *site) seen(known delivery.KnownClaim) delivery.SeenClaim {
+func (s *site) seen(known delivery.ClaimState) delivery.SeenClaim {
 	s.t.Helper()
 	seen, err := s.process().RefreshClaim(context.Background(), known)
 	if err != nil {

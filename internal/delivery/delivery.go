@@ -2,8 +2,8 @@
 // the location is a new one, what is written and removed, what protection holds, and which folders belong to
 // others. Then it writes, by push or by pull request. It knows neither Terraform nor the fleet.
 //
-// An [Intent] is what an owner wants, an [Outlook] is what applying it would do (the plan), an [Order] is
-// what is applied, and [Done] is its outcome. [Known] is what the Terraform state knows of the last apply.
+// [Desired] is what an owner wants, a [Plan] is what applying it would do, an [ApplyRequest] is
+// what is applied, and [Done] is its outcome. [State] is what the Terraform state knows of the last apply.
 package delivery
 
 import (
@@ -31,8 +31,8 @@ func (o Owner) gitops() gitops.Owner {
 	return gitops.Owner{Name: o.Name, Environment: o.Environment, Path: o.Location.Path}
 }
 
-// Known is what the state knows of an owner since it was written last.
-type Known struct {
+// State is what the state knows of an owner since it was written last.
+type State struct {
 	Owner       Owner
 	Settings    Settings
 	PullRequest string // URL; "" where there is none
@@ -58,7 +58,7 @@ type Known struct {
 
 // seenAt is the commit of the location's branch that the state has seen, by which a plan says the same again when it is
 // applied; "" where it has seen none.
-func (k *Known) seenAt() string {
+func (k *State) seenAt() string {
 	if k.Proposed {
 		return ""
 	}
@@ -66,7 +66,7 @@ func (k *Known) seenAt() string {
 }
 
 // Current are the trees that the folders have in the repository.
-func (k *Known) Current() rollout.Trees {
+func (k *State) Current() rollout.Trees {
 	current := k.Trees.Clone()
 	for key, tree := range k.Drift.Trees {
 		if tree == "" {

@@ -61,9 +61,9 @@ func wanted(t *testing.T, version string, count int, hosts ...string) rollout.Tr
 }
 
 // order makes an order for content of one version.
-func order(intent delivery.Intent, version string) delivery.Order {
-	return delivery.Order{
-		Intent: intent, Decisions: rollout.Decide(intent.After, nil),
+func order(intent delivery.Desired, version string) delivery.ApplyRequest {
+	return delivery.ApplyRequest{
+		Desired: intent, Decisions: rollout.Decide(intent.After, nil),
 		Contents: func(host, target string) gitops.Folder {
 			return gitops.Folder{
 				Tree:   intent.After[host][target],
@@ -75,7 +75,7 @@ func order(intent delivery.Intent, version string) delivery.Order {
 }
 
 // apply applies in a process of its own, and returns what the state then knows.
-func (s *site) apply(intent delivery.Intent, version string) (*delivery.Known, error) {
+func (s *site) apply(intent delivery.Desired, version string) (*delivery.State, error) {
 	s.t.Helper()
 	done, err := s.process().Apply(context.Background(), order(intent, version))
 	if err != nil {
@@ -84,10 +84,10 @@ func (s *site) apply(intent delivery.Intent, version string) (*delivery.Known, e
 	for _, problem := range done.Problems {
 		s.t.Errorf("after the commit: %s: %s", problem.Summary, problem.Detail)
 	}
-	return &delivery.Known{Owner: intent.Owner, Settings: intent.Settings, Trees: intent.After, Records: done.Records, Holder: done.Holder}, nil
+	return &delivery.State{Owner: intent.Owner, Settings: intent.Settings, Trees: intent.After, Records: done.Records, Holder: done.Holder}, nil
 }
 
-func (s *site) mustApply(intent delivery.Intent, version string) *delivery.Known {
+func (s *site) mustApply(intent delivery.Desired, version string) *delivery.State {
 	s.t.Helper()
 	known, err := s.apply(intent, version)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 	s := newSite(t)
 	at := s.location("gitops.git", "dev")
 	after := wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")
+	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: after}, "1")
 	before := s.git("gitops.git", "rev-parse", "dev")
 	if err := os.Symlink(filepath.Join(s.folder, "gitops.git"), filepath.Join(s.folder, "link.git")); err != nil {
 		t.Skip("no symbolic links here: ", err)
@@ -151,11 +151,11 @@ func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 		s.folder + "/./gitops.git", "file://" + filepath.ToSlash(s.folder) + "/gitops.git", s.folder + "/gitops.git/", s.folder + "/link.git",
 	} {
 		respelt := delivery.Location{URL: url, Branch: "dev"}
-		outlook, err := s.process().Plan(context.Background(), delivery.Intent{Owner: owner(respelt, "dev"), Known: known, After: after})
+		outlook, err := s.process().Plan(context.Background(), delivery.Desired{Owner: owner(respelt, "dev"), State: known, After: after})
 		if err != nil || outlook.Identity != delivery.Same || len(outlook.Problems) > 0 || outlook.Remove.Count()+outlook.Cleared.Count() > 0 {
 			t.Fatalf("%s: %+v, %v", url, outlook, err)
 		}
-		known = s.mustApply(delivery.Intent{Owner: owner(respelt, "dev"), Known: known, After: after}, "1")
+		known = s.mustApply(delivery.Desired{Owner: owner(respelt, "dev"), State: known, After: after}, "1")
 	}
 	if now := s.git("gitops.git", "rev-parse", "dev"); now != before {
 		t.Error("a commit was made")
@@ -165,9 +165,9 @@ func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 func TestAMirrorIsTheSameLocation(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
+	known := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
 	s.git(".", "clone", "-q", "--mirror", "gitops.git", "mirror.git")
-	s.mustApply(delivery.Intent{Owner: owner(s.location("mirror.git", "dev"), "dev"), Known: known, After: after}, "1")
+	s.mustApply(delivery.Desired{Owner: owner(s.location("mirror.git", "dev"), "dev"), State: known, After: after}, "1")
 	for _, repository := range []string{"gitops.git", "mirror.git"} {
 		if got := s.commits(repository, "dev"); got != "1" {
 			t.Errorf("%s has %s commits", repository, got)
@@ -178,9 +178,9 @@ func TestAMirrorIsTheSameLocation(t *testing.T) {
 func TestARenameIsOneCommitInWhichNoFolderChanges(t *testing.T) {
 	s := newSite(t)
 	at, after := s.location("gitops.git", "dev"), wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")
+	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: after}, "1")
 	before := s.folders("gitops.git", "dev")
-	intent := delivery.Intent{Owner: owner(at, "dev-eu"), Known: known, After: after}
+	intent := delivery.Desired{Owner: owner(at, "dev-eu"), State: known, After: after}
 	outlook, err := s.process().Plan(context.Background(), intent)
 	if err != nil || outlook.Identity != delivery.Renamed || len(outlook.Problems) > 0 || outlook.Remove.Count() > 0 {
 		t.Fatalf("%+v, %v", outlook, err)
@@ -204,8 +204,8 @@ func TestARenameIsOneCommitInWhichNoFolderChanges(t *testing.T) {
 func TestAMoveIsShownAndHeldAndThenClearsTheFormerLocation(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 12, "drone", "large")
-	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
-	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "next"), "dev"), Known: known, After: after}
+	known := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: after}, "1")
+	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "next"), "dev"), State: known, After: after}
 	outlook, err := s.process().Plan(context.Background(), intent)
 	if err != nil || outlook.Identity != delivery.Moved || outlook.Cleared.Count() != 24 || !outlook.HasError() {
 		t.Fatalf("%+v, %v", outlook, err)
@@ -227,8 +227,8 @@ func TestAMoveIsShownAndHeldAndThenClearsTheFormerLocation(t *testing.T) {
 func TestAMoveLeavesALocationThatIsGoneOrMustStay(t *testing.T) {
 	s := newSite(t)
 	after := wanted(t, "1", 2, "drone")
-	known := s.mustApply(delivery.Intent{Owner: owner(s.location("old.git", "dev"), "dev"), After: after}, "1")
-	s.mustApply(delivery.Intent{Owner: owner(s.location("kept.git", "dev"), "dev"), Known: known, After: after, Leave: true}, "1")
+	known := s.mustApply(delivery.Desired{Owner: owner(s.location("old.git", "dev"), "dev"), After: after}, "1")
+	s.mustApply(delivery.Desired{Owner: owner(s.location("kept.git", "dev"), "dev"), State: known, After: after, Leave: true}, "1")
 	if got := len(s.folders("old.git", "dev")); got != 2 {
 		t.Errorf("%d folders are left, want two", got)
 	}
@@ -237,8 +237,8 @@ func TestAMoveLeavesALocationThatIsGoneOrMustStay(t *testing.T) {
 func TestFoldersOfTheNameThatNoStateKnowsAreNotRemovedUnasked(t *testing.T) {
 	s := newSite(t)
 	at := s.location("gitops.git", "dev")
-	s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 3, "drone")}, "1")
-	second := delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "large")}
+	s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: wanted(t, "1", 3, "drone")}, "1")
+	second := delivery.Desired{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "large")}
 	if _, err := s.apply(second, "1"); !slices.Equal(summaries(err), []string{"Another assignment has this name"}) {
 		t.Fatalf("a second root of one name: %v", err)
 	}
@@ -254,7 +254,7 @@ func TestFoldersOfTheNameThatNoStateKnowsAreNotRemovedUnasked(t *testing.T) {
 
 func TestALostStateIsNoDisaster(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
+	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
 	s.mustApply(intent, "1")
 	s.mustApply(intent, "1") // the records get another holder, and no folder changes
 	if got := s.commits("gitops.git", "dev"); got != "2" || len(s.folders("gitops.git", "dev")) != 24 {
@@ -303,7 +303,7 @@ func TestGitHostsThatDifferByPortAreTwoLocations(t *testing.T) {
 
 func TestADestroyIsHeldWhenItRuns(t *testing.T) {
 	s := newSite(t)
-	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}, "1")
+	known := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}, "1")
 	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); !slices.Equal(summaries(err), []string{"Mass deletion"}) {
 		t.Fatalf("held: %v", err)
 	}
@@ -321,7 +321,7 @@ func TestADestroyIsHeldWhenItRuns(t *testing.T) {
 
 func TestTheDestroyOfAnOwnerThatWasJustCreatedAgainLeavesItsFolders(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
+	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 12, "drone", "large")}
 	known := s.mustApply(intent, "1")
 	s.mustApply(intent, "1") // create_before_destroy
 	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); err != nil {
@@ -334,7 +334,7 @@ func TestTheDestroyOfAnOwnerThatWasJustCreatedAgainLeavesItsFolders(t *testing.T
 
 func TestARepositoryThatIsGone(t *testing.T) {
 	s := newSite(t)
-	intent := delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 2, "drone")}
+	intent := delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 2, "drone")}
 	known := s.mustApply(intent, "1")
 	if err := os.RemoveAll(filepath.Join(s.folder, "gitops.git")); err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestARepositoryThatIsGone(t *testing.T) {
 	if err := s.process().Destroy(context.Background(), known, rollout.Protection{}, false, ""); err != nil {
 		t.Errorf("a destroy of nothing: %v", err)
 	}
-	intent.Known = known
+	intent.State = known
 	s.mustApply(intent, "1")
 	if got := len(s.folders("gitops.git", "dev")); got != 2 {
 		t.Errorf("%d folders are written anew, want two", got)
@@ -354,7 +354,7 @@ func TestARepositoryThatIsGone(t *testing.T) {
 
 func TestRefreshFindsDriftAndSinceWhen(t *testing.T) {
 	s := newSite(t)
-	known := s.mustApply(delivery.Intent{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 3, "drone", "large")}, "1")
+	known := s.mustApply(delivery.Desired{Owner: owner(s.location("gitops.git", "dev"), "dev"), After: wanted(t, "1", 3, "drone", "large")}, "1")
 	s.git(".", "clone", "-q", "--branch", "dev", "gitops.git", "work")
 	for path, text := range map[string]string{"drone/target-01/config.yaml": "by: hand\n", "large/dev.md": "touched\n"} {
 		if err := os.WriteFile(filepath.Join(s.folder, "work", path), []byte(text), 0o600); err != nil {
@@ -393,11 +393,11 @@ func keysOf[V any](of map[rollout.Key]V) map[string]V {
 func TestAnApplyRemovesWhatItsPlanSaysAndNothingElse(t *testing.T) {
 	s := newSite(t)
 	at := s.location("gitops.git", "dev")
-	known := s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "drone")}, "1")
-	more := delivery.Known{Owner: known.Owner, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
+	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "drone")}, "1")
+	more := delivery.State{Owner: known.Owner, Trees: known.Trees, Records: known.Records, Holder: known.Holder}
 	// Another state of the same name writes more.
-	s.mustApply(delivery.Intent{Owner: owner(at, "dev"), Known: &more, After: wanted(t, "1", 3, "drone")}, "1")
-	_, err := s.apply(delivery.Intent{Owner: owner(at, "dev"), Known: known, After: wanted(t, "2", 1, "drone")}, "2")
+	s.mustApply(delivery.Desired{Owner: owner(at, "dev"), State: &more, After: wanted(t, "1", 3, "drone")}, "1")
+	_, err := s.apply(delivery.Desired{Owner: owner(at, "dev"), State: known, After: wanted(t, "2", 1, "drone")}, "2")
 	if !errors.Is(err, gitops.ErrUnplanned) {
 		t.Errorf("folders that no plan showed: %v", err)
 	}

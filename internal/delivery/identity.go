@@ -33,7 +33,7 @@ type former struct {
 // mirrors of each other, when the tip of the one is the tip of the other: equal URLs are not needed. They still are when
 // others have pushed to one of them since, also between a plan and its apply: the new location has the commit that the
 // state knows then.
-func (c *Client) identify(ctx context.Context, known *Known, owner Owner) (former, error) {
+func (c *Client) identify(ctx context.Context, known *State, owner Owner) (former, error) {
 	if known == nil {
 		return former{identity: Created}, nil
 	}
@@ -77,7 +77,7 @@ func (c *Client) contains(ctx context.Context, owner Owner, tip, commit string) 
 // Relocated returns what the state knows of an owner at another branch or URL than before, where nothing is at the former
 // one any more and the records at the new one are of this state: a branch or a repository was renamed. It is nil
 // where that is not so. How the folders differ from what was written is for the next refresh to say.
-func (c *Client) Relocated(ctx context.Context, known *Known, at Location) *Known {
+func (c *Client) Relocated(ctx context.Context, known *State, at Location) *State {
 	was := known.Owner.Location
 	if was == at || was.Path != at.Path || known.Holder == "" || known.Proposed || known.Current().Count() > 0 {
 		return nil
@@ -148,7 +148,7 @@ func spelling(text string) string {
 // Identify says whether an owner is new, the same, renamed or moved.
 //
 // Errors: as of a look.
-func (c *Client) Identify(ctx context.Context, known *Known, owner Owner) (Identity, error) {
+func (c *Client) Identify(ctx context.Context, known *State, owner Owner) (Identity, error) {
 	former, err := c.identify(ctx, known, owner)
 	return former.identity, err
 }

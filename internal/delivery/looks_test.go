@@ -21,20 +21,20 @@ import (
 )
 
 // fourOwners writes what four owners want of one branch, two of them at one path.
-func (s *site) fourOwners(at delivery.Location) []*delivery.Known {
+func (s *site) fourOwners(at delivery.Location) []*delivery.State {
 	s.t.Helper()
-	var known []*delivery.Known
+	var known []*delivery.State
 	for _, name := range []string{"dev", "dev-eu", "stage", "prod"} {
 		location := at
 		location.Path, _, _ = strings.Cut(name, "-")
 		trees := wanted(s.t, "1", 2, "drone-"+name, "clusters/store-"+name)
-		known = append(known, s.mustApply(delivery.Intent{Owner: owner(location, name), After: trees}, "1"))
+		known = append(known, s.mustApply(delivery.Desired{Owner: owner(location, name), After: trees}, "1"))
 	}
 	return known
 }
 
 // planNothing refreshes and plans all owners in one process, as an empty plan does.
-func (s *site) planNothing(known []*delivery.Known) {
+func (s *site) planNothing(known []*delivery.State) {
 	s.t.Helper()
 	process := s.process()
 	var group sync.WaitGroup
@@ -48,7 +48,7 @@ func (s *site) planNothing(known []*delivery.Known) {
 			if !seen.Drift.IsNone() {
 				s.t.Errorf("%s: drift %+v", k.Owner.Name, seen.Drift)
 			}
-			outlook, err := process.Plan(context.Background(), delivery.Intent{Known: &seen, Owner: k.Owner, Settings: k.Settings, After: k.Trees})
+			outlook, err := process.Plan(context.Background(), delivery.Desired{State: &seen, Owner: k.Owner, Settings: k.Settings, After: k.Trees})
 			if err != nil || outlook.HasError() {
 				s.t.Errorf("%s: %+v, %v", k.Owner.Name, outlook, err)
 			}
@@ -103,7 +103,7 @@ func TestCredentialsThatAreRefusedAreNotTriedForEachOwner(t *testing.T) {
 	process := s.process()
 	for _, name := range []string{"dev", "stage", "prod"} {
 		at := delivery.Location{URL: server.URL + "/r.git", Branch: "main", Path: name}
-		known := &delivery.Known{Owner: owner(at, name), Trees: wanted(t, "1", 1, "drone")}
+		known := &delivery.State{Owner: owner(at, name), Trees: wanted(t, "1", 1, "drone")}
 		if err := process.Refresh(t.Context(), known); !errors.Is(err, git.ErrUnauthorized) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -112,23 +112,23 @@ func (c *Client) checkDuplicate(ctx context.Context, owner Owner, afresh bool) e
 	return nil
 }
 
-// PlannedFolders notes what an intent adds and removes, and returns what is wrong with that beside what other owners
+// PlannedFolders notes what an owner adds and removes, and returns what is wrong with that beside what other owners
 // of this process do: see overlaps.
-func (c *Client) PlannedFolders(ctx context.Context, intent Intent, o *Outlook) []Problem {
-	adds := intent.After
-	if intent.Known != nil && o.Identity != Moved {
-		adds = intent.After.Without(intent.Known.Trees)
+func (c *Client) PlannedFolders(ctx context.Context, desired Desired, o *Plan) []Problem {
+	adds := desired.After
+	if desired.State != nil && o.Identity != Moved {
+		adds = desired.After.Without(desired.State.Trees)
 	}
-	own := []plannedFolders{{owner: intent.Owner.Name, at: intent.Owner.Location, adds: adds, removes: o.there().Without(intent.After)}}
+	own := []plannedFolders{{owner: desired.Owner.Name, at: desired.Owner.Location, adds: adds, removes: o.there().Without(desired.After)}}
 	if len(o.Cleared) > 0 {
-		former := intent.Known.Owner
+		former := desired.State.Owner
 		own = append(own, plannedFolders{owner: former.Name, at: former.Location, removes: o.Cleared})
 	}
 	return c.overlaps(ctx, own)
 }
 
 // PlannedDestroy notes what a destroy removes, and returns what is wrong with that likewise.
-func (c *Client) PlannedDestroy(ctx context.Context, known *Known, o *Outlook) []Problem {
+func (c *Client) PlannedDestroy(ctx context.Context, known *State, o *Plan) []Problem {
 	return c.overlaps(ctx, []plannedFolders{{owner: known.Owner.Name, at: known.Owner.Location, removes: o.Remove}})
 }
 

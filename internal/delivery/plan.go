@@ -15,10 +15,10 @@ import (
 // mostListed is how many folders a warning lists, one on a line.
 const mostListed = 50
 
-// Intent is what an owner wants.
-type Intent struct {
+// Desired is what an owner wants.
+type Desired struct {
 	Owner    Owner
-	Known    *Known // nil where there is no state
+	State    *State // nil where there is no state
 	Settings Settings
 	// After are the folders that it has then; a tree that is not known yet is "".
 	After      rollout.Trees
@@ -42,8 +42,8 @@ type Problem struct {
 	Warning   bool
 }
 
-// Outlook is what applying an intent would do.
-type Outlook struct {
+// Plan is what applying what an owner wants would do.
+type Plan struct {
 	Identity Identity
 	// Before is what the owner has at the location, by the state alone: nothing where it is new there.
 	Before rollout.Trees
@@ -64,85 +64,85 @@ type Outlook struct {
 }
 
 // HasError reports whether any problem is an error.
-func (o *Outlook) HasError() bool {
+func (o *Plan) HasError() bool {
 	return slices.ContainsFunc(o.Problems, func(p Problem) bool { return !p.Warning })
 }
 
-func (o *Outlook) add(attribute, summary, format string, arguments ...any) {
+func (o *Plan) add(attribute, summary, format string, arguments ...any) {
 	o.Problems = append(o.Problems, Problem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...)})
 }
 
-func (o *Outlook) warn(attribute, summary, format string, arguments ...any) {
+func (o *Plan) warn(attribute, summary, format string, arguments ...any) {
 	o.Problems = append(o.Problems, Problem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...), Warning: true})
 }
 
-// Plan finds out what applying the intent would do. It writes nothing. A location that is as the state knows
+// Plan finds out what applying what an owner wants would do. It writes nothing. A location that is as the state knows
 // it, to which no folder is added, and from which none is removed, is not read. What a look finds elsewhere is among the problems and in Found;
-// everything else follows from the intent, and from whether two locations are the same.
+// everything else follows from that, and from whether two locations are the same.
 //
-// The error is one of a look at the repository. What is wrong with the intent is among the problems.
-func (c *Client) Plan(ctx context.Context, intent Intent) (*Outlook, error) {
-	if err := c.checkDuplicate(ctx, intent.Owner, false); err != nil {
+// The error is one of a look at the repository. What is wrong with it is among the problems.
+func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
+	if err := c.checkDuplicate(ctx, desired.Owner, false); err != nil {
 		return nil, err
 	}
-	former, err := c.identify(ctx, intent.Known, intent.Owner)
+	former, err := c.identify(ctx, desired.State, desired.Owner)
 	if err != nil {
 		return nil, err
 	}
-	o := &Outlook{Identity: former.identity, Before: rollout.Trees{}, Found: rollout.Trees{}}
+	o := &Plan{Identity: former.identity, Before: rollout.Trees{}, Found: rollout.Trees{}}
 	switch o.Identity {
 	case Same:
-		err = c.knows(ctx, intent, o)
+		err = c.knows(ctx, desired, o)
 	case Renamed:
-		formerly := Owner{Location: intent.Owner.Location, Name: intent.Known.Owner.Name}
-		if err = c.knows(ctx, intent, o); err != nil {
+		formerly := Owner{Location: desired.Owner.Location, Name: desired.State.Owner.Name}
+		if err = c.knows(ctx, desired, o); err != nil {
 			return nil, err
 		}
-		if err = c.arrive(ctx, intent, formerly, o); err == nil {
-			err = c.arrive(ctx, intent, intent.Owner, o)
+		if err = c.arrive(ctx, desired, formerly, o); err == nil {
+			err = c.arrive(ctx, desired, desired.Owner, o)
 		}
 	case Created, Moved:
-		if err = c.arrive(ctx, intent, intent.Owner, o); err == nil {
-			o.warnOfFound(intent)
+		if err = c.arrive(ctx, desired, desired.Owner, o); err == nil {
+			o.warnOfFound(desired)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	o.Remove = o.Before.Without(intent.After)
-	if err := c.yield(ctx, intent, o); err != nil {
+	o.Remove = o.Before.Without(desired.After)
+	if err := c.yield(ctx, desired, o); err != nil {
 		return nil, err
 	}
-	c.leave(intent, former, o)
-	o.protect(intent)
-	if o.Identity != Same || len(intent.After.Without(o.Before)) > 0 {
-		err = c.conflicts(ctx, intent, o)
+	c.leave(desired, former, o)
+	o.protect(desired)
+	if o.Identity != Same || len(desired.After.Without(o.Before)) > 0 {
+		err = c.conflicts(ctx, desired, o)
 	}
 	return o, err
 }
 
 // knows takes what the state knows, with what the refresh has found in records that were touched.
-func (c *Client) knows(ctx context.Context, intent Intent, o *Outlook) error {
-	o.Before = intent.Known.Current()
-	found := intent.Known.Drift.Found
+func (c *Client) knows(ctx context.Context, desired Desired, o *Plan) error {
+	o.Before = desired.State.Current()
+	found := desired.State.Drift.Found
 	if len(found) == 0 {
 		return nil
 	}
-	view, err := c.view(ctx, intent.Known.Owner, intent.Owner.Location.Branch)
+	view, err := c.view(ctx, desired.State.Owner, desired.Owner.Location.Branch)
 	if err != nil {
 		return err
 	}
-	own, err := withoutListed(ctx, view, found, intent.Known.seenAt())
+	own, err := withoutListed(ctx, view, found, desired.State.seenAt())
 	if err != nil {
 		return err
 	}
-	o.Before = union(union(o.Before, own), found.Without(intent.After))
-	return o.refuseUnwanted(ctx, view, intent, intent.Owner, own.Without(intent.After))
+	o.Before = union(union(o.Before, own), found.Without(desired.After))
+	return o.refuseUnwanted(ctx, view, desired, desired.Owner, own.Without(desired.After))
 }
 
 // refuseUnwanted reports folders of the owner's name that no apply of this state has written, and that would go. What
 // only a record lists that no allowed key has signed never goes.
-func (o *Outlook) refuseUnwanted(ctx context.Context, view *gitops.View, intent Intent, owner Owner, unwanted rollout.Trees) error {
+func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.View, desired Desired, owner Owner, unwanted rollout.Trees) error {
 	if len(unwanted) == 0 {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (o *Outlook) refuseUnwanted(ctx context.Context, view *gitops.View, intent 
 			wording.List(names(unwanted), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
 		return nil
 	}
-	if intent.Adopt {
+	if desired.Adopt {
 		return nil
 	}
 	o.add("name", "Another assignment has this name",
@@ -173,14 +173,14 @@ func (o *Outlook) refuseUnwanted(ctx context.Context, view *gitops.View, intent 
 }
 
 // warnOfFound says what is at a location that is new to the state, and what becomes of that.
-func (o *Outlook) warnOfFound(intent Intent) {
+func (o *Plan) warnOfFound(desired Desired) {
 	if o.Found.Count() == 0 || o.HasError() {
 		return
 	}
 	same := 0
 	var other []string
 	for _, key := range o.Found.Keys() {
-		wanted, ok := intent.After[key.Host][key.DeploymentTarget]
+		wanted, ok := desired.After[key.Host][key.DeploymentTarget]
 		switch {
 		case ok && wanted == o.Found[key.Host][key.DeploymentTarget]:
 			same++
@@ -195,12 +195,12 @@ func (o *Outlook) warnOfFound(intent Intent) {
 	}
 	o.warn("gitops_repo", "Folders are there already",
 		"Branch %q has %s of an assignment called %q that this state does not know. %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
-		intent.Owner.Location.Branch, wording.Count(o.Found.Count(), "folder", "folders"), intent.Owner.Name,
+		desired.Owner.Location.Branch, wording.Count(o.Found.Count(), "folder", "folders"), desired.Owner.Name,
 		same, wording.OneOrMany(same, "is", "are"), wording.Lines(other, mostListed))
 }
 
 // arrive finds folders of the owner at the location that the state does not know.
-func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outlook) error {
+func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Plan) error {
 	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
 		return err
@@ -219,8 +219,8 @@ func (c *Client) arrive(ctx context.Context, intent Intent, owner Owner, o *Outl
 		return err
 	}
 	// A wanted folder of another owner is a conflict, and an unwanted one is nothing to remove: see yield.
-	o.Found = union(o.Found, union(own, found.Without(intent.After)))
-	return o.refuseUnwanted(ctx, view, intent, owner, own.Without(intent.After))
+	o.Found = union(o.Found, union(own, found.Without(desired.After)))
+	return o.refuseUnwanted(ctx, view, desired, owner, own.Without(desired.After))
 }
 
 // withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
@@ -246,14 +246,14 @@ func drop(trees rollout.Trees, conflict gitops.Conflict) {
 
 // yield removes nothing that the records of other owners list. Where the owner's own record lists such a folder, too,
 // somebody has changed one of the two: the plan names the record, unless adopt has it written again.
-func (c *Client) yield(ctx context.Context, intent Intent, o *Outlook) error {
-	goes := union(o.Remove, o.Found.Without(intent.After))
+func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
+	goes := union(o.Remove, o.Found.Without(desired.After))
 	if goes.Count() == 0 {
 		return nil
 	}
-	owner := intent.Owner
+	owner := desired.Owner
 	if o.Identity == Renamed {
-		owner.Name = intent.Known.Owner.Name
+		owner.Name = desired.State.Owner.Name
 	}
 	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {
@@ -261,7 +261,7 @@ func (c *Client) yield(ctx context.Context, intent Intent, o *Outlook) error {
 	}
 	commit := ""
 	if o.Identity == Same || o.Identity == Renamed {
-		commit = intent.Known.seenAt()
+		commit = desired.State.seenAt()
 	}
 	listed, err := view.ListedByOthers(ctx, goes, commit)
 	if err != nil || len(listed) == 0 {
@@ -277,7 +277,7 @@ func (c *Client) yield(ctx context.Context, intent Intent, o *Outlook) error {
 		for _, trees := range []rollout.Trees{o.Before, o.Found, o.Remove} {
 			drop(trees, conflict)
 		}
-		if _, recorded := present[conflict.Host][conflict.DeploymentTarget]; recorded && !intent.Adopt {
+		if _, recorded := present[conflict.Host][conflict.DeploymentTarget]; recorded && !desired.Adopt {
 			conflict.Record = owner.gitops().RecordPath(conflict.Host)
 			o.add("gitops_repo", "Record lists a folder of another assignment", "%s.", conflict)
 		}
@@ -294,9 +294,9 @@ func names(trees rollout.Trees) []string {
 }
 
 // leave plans what happens to a former location.
-func (c *Client) leave(intent Intent, former former, o *Outlook) {
+func (c *Client) leave(desired Desired, former former, o *Plan) {
 	if former.apart {
-		was, is := intent.Known.Owner.Location, intent.Owner.Location
+		was, is := desired.State.Owner.Location, desired.Owner.Location
 		o.warn("gitops_repo", "Former location stays as it is",
 			"Branch %q at %s has what this assignment wrote to branch %q at %s, by the same commit, so that it goes on there. Nothing is removed at the former location.",
 			is.Branch, is.URL, was.Branch, was.URL)
@@ -304,36 +304,36 @@ func (c *Client) leave(intent Intent, former former, o *Outlook) {
 	if o.Identity != Moved {
 		return
 	}
-	at := intent.Known.Owner.Location
+	at := desired.State.Owner.Location
 	switch {
 	case former.gone != nil && isGone(former.gone):
 		o.warn("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.gone)
 	case former.gone != nil:
 		o.warn("gitops_repo", "Former repository cannot be read", "The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.", at.Branch, at.URL, former.gone)
-	case intent.Leave:
+	case desired.Leave:
 		o.LetGo = true
 		o.warn("on_destroy", "Folders stay", "The folders on branch %q at path %q of the former location stay there, and no assignment manages them.", at.Branch, at.Path)
 	default:
-		o.Cleared = intent.Known.Current()
+		o.Cleared = desired.State.Current()
 	}
 }
 
 // there is all that the owner has at the location, as far as the state or a look knows.
-func (o *Outlook) there() rollout.Trees { return union(o.Before, o.Found) }
+func (o *Plan) there() rollout.Trees { return union(o.Before, o.Found) }
 
 // protect checks what would be removed against the limits of protection.
-func (o *Outlook) protect(intent Intent) {
-	before, after := o.there(), intent.After
-	if intent.Unprotected {
+func (o *Plan) protect(desired Desired) {
+	before, after := o.there(), desired.After
+	if desired.Unprotected {
 		return
 	}
-	o.refuse(intent.Protection, rollout.RemovalOf(before, after), intent.Clusters)
+	o.refuse(desired.Protection, rollout.RemovalOf(before, after), desired.Clusters)
 	if o.Cleared != nil { // each location counts for itself
-		o.refuse(intent.Protection, rollout.ClearanceOf(o.Cleared, after), intent.Clusters)
+		o.refuse(desired.Protection, rollout.ClearanceOf(o.Cleared, after), desired.Clusters)
 	}
 }
 
-func (o *Outlook) refuse(protection rollout.Protection, removal rollout.Removal, clusters func([]string) []string) {
+func (o *Plan) refuse(protection rollout.Protection, removal rollout.Removal, clusters func([]string) []string) {
 	var names []string
 	if clusters != nil {
 		names = clusters(removal.Hosts())
@@ -344,16 +344,16 @@ func (o *Outlook) refuse(protection rollout.Protection, removal rollout.Removal,
 }
 
 // conflicts finds folders that the owner may not write.
-func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error {
-	view, err := c.view(ctx, intent.Owner, intent.Owner.Location.Branch)
+func (c *Client) conflicts(ctx context.Context, desired Desired, o *Plan) error {
+	view, err := c.view(ctx, desired.Owner, desired.Owner.Location.Branch)
 	if err != nil {
 		return err
 	}
 	formerly := ""
 	if o.Identity == Renamed {
-		formerly = intent.Known.Owner.Name
+		formerly = desired.State.Owner.Name
 	}
-	found, err := view.Conflicts(ctx, intent.After, o.there(), formerly)
+	found, err := view.Conflicts(ctx, desired.After, o.there(), formerly)
 	if err != nil {
 		return err
 	}
@@ -362,7 +362,7 @@ func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error
 		switch {
 		case !conflict.Adoptable():
 			o.add("gitops_repo", "Folder does not belong to this assignment", "%s.", conflict)
-		case !intent.Adopt:
+		case !desired.Adopt:
 			o.add("gitops_repo", "Folder does not belong to this assignment", "%s. To take it over, with what is in it, set adopt = true.", conflict)
 		default:
 			o.Adopted = append(o.Adopted, conflict)
@@ -376,20 +376,20 @@ func (c *Client) conflicts(ctx context.Context, intent Intent, o *Outlook) error
 	return nil
 }
 
-// Unseen is the outlook of an intent while the repository cannot be read yet.
-func Unseen(intent Intent) *Outlook {
-	o := &Outlook{Identity: Created, Before: rollout.Trees{}}
-	if intent.Known != nil {
-		o.Identity, o.Before = Same, intent.Known.Current()
+// Unseen is the plan of an owner while the repository cannot be read yet.
+func Unseen(desired Desired) *Plan {
+	o := &Plan{Identity: Created, Before: rollout.Trees{}}
+	if desired.State != nil {
+		o.Identity, o.Before = Same, desired.State.Current()
 	}
-	o.Remove = o.Before.Without(intent.After)
-	o.protect(intent)
+	o.Remove = o.Before.Without(desired.After)
+	o.protect(desired)
 	return o
 }
 
 // dropTaken removes folders that are another holder's, or that another owner's records list, from what is known: a
 // destroy does not remove those. Where the repository cannot be read, all of it stays known.
-func (c *Client) dropTaken(ctx context.Context, known *Known) *Known {
+func (c *Client) dropTaken(ctx context.Context, known *State) *State {
 	view, err := c.view(ctx, known.Owner, known.Owner.Location.Branch)
 	if err != nil {
 		return known
@@ -416,8 +416,8 @@ func (c *Client) dropTaken(ctx context.Context, known *Known) *Known {
 }
 
 // PlanDestroy holds a destroy to what protection allows.
-func (c *Client) PlanDestroy(ctx context.Context, known *Known, protection rollout.Protection, leave bool, clusters func([]string) []string) *Outlook {
-	o := &Outlook{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
+func (c *Client) PlanDestroy(ctx context.Context, known *State, protection rollout.Protection, leave bool, clusters func([]string) []string) *Plan {
+	o := &Plan{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
 	removal := rollout.RemovalOf(o.Before, nil)
 	if leave {
 		if removal.Total > 0 {
@@ -433,7 +433,7 @@ func (c *Client) PlanDestroy(ctx context.Context, known *Known, protection rollo
 }
 
 // warnOfNoBranch says what a destroy may leave: a branch that is not there any more may have another name now.
-func (c *Client) warnOfNoBranch(ctx context.Context, known *Known, o *Outlook) {
+func (c *Client) warnOfNoBranch(ctx context.Context, known *State, o *Plan) {
 	at := known.Owner.Location
 	view, err := c.view(ctx, known.Owner, at.Branch)
 	if err != nil || view.Commit != "" || view.Missing || known.Trees.Count() == 0 || known.Proposed {

@@ -38,7 +38,7 @@ func (d Drift) IsNone() bool {
 // Refresh compares the folders in the repository with what was written, by their trees. It reads no
 // file. Where the state does not know what was written, because it was lost or is being imported, the records
 // are read first, and what they say is put into known.
-func (c *Client) Refresh(ctx context.Context, known *Known) error {
+func (c *Client) Refresh(ctx context.Context, known *State) error {
 	branch, request, err := c.pending(ctx, known)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *Client) Refresh(ctx context.Context, known *Known) error {
 
 // touched are the hosts whose marker or record others have changed. A record that lacks folders which another owner has
 // taken over, and says nothing else, is as it should be: then only the folders count.
-func (k *Known) touched(ctx context.Context, view *gitops.View) ([]string, error) {
+func (k *State) touched(ctx context.Context, view *gitops.View) ([]string, error) {
 	there, left := make(map[string]string, len(k.Trees)), make(map[string]string, len(k.Trees))
 	for host := range k.Trees {
 		there[host], left[host] = "", k.Records[host]
@@ -115,7 +115,7 @@ func (k *Known) touched(ctx context.Context, view *gitops.View) ([]string, error
 }
 
 // unsigned says which touched records no allowed key has signed.
-func (k *Known) unsigned(ctx context.Context, view *gitops.View) ([]string, error) {
+func (k *State) unsigned(ctx context.Context, view *gitops.View) ([]string, error) {
 	asked := map[string]string{}
 	for _, host := range k.Drift.Touched {
 		asked[host] = k.Records[host]
@@ -130,7 +130,7 @@ func (k *Known) unsigned(ctx context.Context, view *gitops.View) ([]string, erro
 // stuck says why the pull request cannot be merged, or is no longer there to be merged; "" where it can be. A folder that
 // the request changes, and that was changed on the branch since to something else, is a conflict: it is found here
 // and not by what the Git host says, since some Git hosts say that they are still checking for ever.
-func (c *Client) stuck(ctx context.Context, known *Known, request *forge.PullRequest) (string, error) {
+func (c *Client) stuck(ctx context.Context, known *State, request *forge.PullRequest) (string, error) {
 	if request == nil || request.State == forge.Merged || len(known.Replaced) == 0 {
 		return "", nil
 	}
@@ -172,7 +172,7 @@ func (c *Client) stuck(ctx context.Context, known *Known, request *forge.PullReq
 
 // ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
 // something decides about them.
-func (k *Known) ignoreTaken(ctx context.Context, view *gitops.View) error {
+func (k *State) ignoreTaken(ctx context.Context, view *gitops.View) error {
 	there := rollout.Trees{}
 	for key, tree := range k.Drift.Trees {
 		if tree == "" {
@@ -202,7 +202,7 @@ func (k *Known) ignoreTaken(ctx context.Context, view *gitops.View) error {
 const notBelieved = "not believed"
 
 // readRecords sets what was written to what the owner's records say.
-func (k *Known) readRecords(ctx context.Context, view *gitops.View) error {
+func (k *State) readRecords(ctx context.Context, view *gitops.View) error {
 	records, err := view.Records(ctx, "")
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ const maxSearched = 200
 
 // since finds the commits by hand with which the drift began. They are only shown; it is no error when they
 // cannot be found.
-func (c *Client) since(ctx context.Context, known *Known) (map[rollout.Key]string, error) {
+func (c *Client) since(ctx context.Context, known *State) (map[rollout.Key]string, error) {
 	history, err := c.History(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("the commits since the last apply were not read in time: %w", err)

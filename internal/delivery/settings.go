@@ -149,7 +149,7 @@ func (s Settings) titleOf(edit gitops.Edit, result gitops.Result) string {
 		}
 	}
 	switch {
-	case edit.Keep:
+	case edit.GiveUp:
 		parts = []string{"folders no longer managed"}
 	case edit.Formerly != "" && len(parts) == 0:
 		parts = []string{"takes over from " + edit.Formerly}
@@ -160,7 +160,7 @@ func (s Settings) titleOf(edit gitops.Edit, result gitops.Result) string {
 }
 
 func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
-	if edit.Keep {
+	if edit.GiveUp {
 		return "The records of this assignment are removed, and its folders stay.\n"
 	}
 	rows := make([]forge.Change, len(result.Changes))
@@ -177,7 +177,7 @@ func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
 // are pending and no drift, or the location's own once the request is merged or closed. An open request that
 // is not the one in the state, or should have been merged at once, is from an apply that failed half-way. The request
 // is the open one, else that of the state; nil where there is none.
-func (c *Client) pending(ctx context.Context, known *Known) (branch string, request *forge.PullRequest, err error) {
+func (c *Client) pending(ctx context.Context, known *State) (branch string, request *forge.PullRequest, err error) {
 	at := known.Owner.Location
 	if !known.Settings.PullRequest {
 		return at.Branch, nil, nil
@@ -199,7 +199,7 @@ func (c *Client) pending(ctx context.Context, known *Known) (branch string, requ
 
 // CloseFormer closes the open pull request from before the owner got other settings or another name, unless it
 // is the same request.
-func (c *Client) CloseFormer(ctx context.Context, known *Known, owner Owner, settings Settings) (head string, err error) {
+func (c *Client) CloseFormer(ctx context.Context, known *State, owner Owner, settings Settings) (head string, err error) {
 	former := known.Settings.request(known.Owner)
 	if !known.Settings.PullRequest {
 		return "", nil

@@ -69,10 +69,10 @@ func newToldHost(t *testing.T) *toldHost {
 	}))
 	t.Cleanup(server.Close)
 	h.location = delivery.Location{URL: server.URL + "/owner/r.git", Branch: "main"}
-	var known *delivery.Known
+	var known *delivery.State
 	for version := range 4 {
 		text := fmt.Sprint(version)
-		known = h.mustApply(delivery.Intent{Owner: owner(h.location, "dev"), After: wanted(t, text, 1, "drone"), Known: known}, text)
+		known = h.mustApply(delivery.Desired{Owner: owner(h.location, "dev"), After: wanted(t, text, 1, "drone"), State: known}, text)
 	}
 	return h
 }

@@ -13,7 +13,7 @@ func TestWhatIsWrittenIsFoundBeforeARenameIsApplied(t *testing.T) {
 	s := newSite(t)
 	at := s.location("gitops.git", "dev")
 	after := wanted(t, "1", 2, "large", "small")
-	s.mustApply(delivery.Intent{Owner: owner(at, "dev"), After: after}, "1")
+	s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: after}, "1")
 	more := after.Clone()
 	more["new"] = map[string]string{"target-00": ""}
 	for name, test := range map[string]struct {
@@ -37,7 +37,7 @@ func TestWhatIsWrittenIsFoundBeforeARenameIsApplied(t *testing.T) {
 		}
 	}
 	// Where the folders are of two owners, neither is the former one.
-	s.mustApply(delivery.Intent{Owner: owner(at, "edge"), After: wanted(t, "1", 1, "edge")}, "1")
+	s.mustApply(delivery.Desired{Owner: owner(at, "edge"), After: wanted(t, "1", 1, "edge")}, "1")
 	more["edge"] = map[string]string{"target-00": ""}
 	if written, err := s.process().Written(context.Background(), owner(at, "next"), more); err != nil || len(written.Records) != 0 {
 		t.Errorf("of two owners: %v, %v", written.Records, err)

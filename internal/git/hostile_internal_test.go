@@ -19,7 +19,7 @@ type saysServer struct{ text []byte }
 
 func (s *saysServer) start(context.Context, string) (*service, error) {
 	return &service{
-		stdin: nopWriter{io.Discard}, stdout: bytes.NewReader(s.text), stderr: &tail{limit: maxErrorBody}, kill: func() {}, wait: func() {},
+		stdin: nopWriter{io.Discard}, stdout: bytes.NewReader(s.text), stderr: &beginning{limit: maxErrorBody}, kill: func() {}, wait: func() {},
 	}, nil
 }
 
@@ -88,7 +88,7 @@ func FuzzSideBand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		capabilities := capability.NewList()
 		_ = capabilities.Set(capability.Sideband64k)
-		said := &tail{limit: maxErrorBody}
+		said := &beginning{limit: maxErrorBody}
 		var errs []error
 		used := allocated(func() {
 			fetch := &packp.UploadPackRequest{UploadRequest: packp.UploadRequest{Capabilities: capabilities}}
@@ -112,7 +112,7 @@ func FuzzSideBand(f *testing.F) {
 		for _, err := range errs {
 			checkShown(t, err)
 		}
-		if len(said.String()) > maxTail+3 {
+		if len(said.String()) > maxBeginning+3 {
 			t.Errorf("%d bytes of a hook", len(said.String()))
 		}
 	})

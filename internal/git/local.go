@@ -108,7 +108,7 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 		cancel()
 		return nil, err
 	}
-	s := &service{kill: cancel, stderr: &tail{limit: maxErrorBody}}
+	s := &service{kill: cancel, stderr: &beginning{limit: maxErrorBody}}
 	command.Stderr = s.stderr
 	command.WaitDelay = cmp.Or(g.patience, command.WaitDelay)
 	if name == transport.ReceivePackServiceName {
@@ -241,24 +241,24 @@ func missingLocal(directory string) bool {
 	return true
 }
 
-// tail keeps the first bytes of what a process or a server says.
-type tail struct {
+// beginning keeps the first bytes of what a process or a server says.
+type beginning struct {
 	buffer bytes.Buffer
 	limit  int
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *beginning) Write(p []byte) (int, error) {
 	if room := t.limit - t.buffer.Len(); room > 0 {
 		t.buffer.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }
 
-// maxTail is how many bytes are shown.
-const maxTail = 2000
+// maxBeginning is how many bytes are shown.
+const maxBeginning = 2000
 
 // String is the text on one line, without what git and Git hosts put before each of their lines.
-func (t *tail) String() string {
+func (t *beginning) String() string {
 	var text strings.Builder
 	for _, line := range strings.FieldsFunc(t.buffer.String(), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = strings.TrimSpace(line)
@@ -276,5 +276,5 @@ func (t *tail) String() string {
 		}
 		text.WriteString(line)
 	}
-	return wording.Cut(text.String(), maxTail)
+	return wording.Cut(text.String(), maxBeginning)
 }

@@ -73,7 +73,7 @@ func (c *Client) push(ctx context.Context, remote Remote, branch string, old, co
 		return result, err
 	}
 	defer w.close()
-	said, began := &tail{limit: maxErrorBody}, time.Now()
+	said, began := &beginning{limit: maxErrorBody}, time.Now()
 	report, pushErr := w.push(ctx, func(advertised *packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) {
 		request, err := updateRequest(advertised, branch, old, commit, pack.Finish())
 		if err == nil {

@@ -168,7 +168,7 @@ func (s *sshServer) start(ctx context.Context, name string) (*service, error) {
 		return nil, err
 	}
 	client := s.client
-	started := &service{stderr: &tail{limit: maxErrorBody}}
+	started := &service{stderr: &beginning{limit: maxErrorBody}}
 	// Only closing the connection ends every wait.
 	started.kill = sync.OnceFunc(func() { _ = client.Close() })
 	stop := context.AfterFunc(ctx, started.kill)

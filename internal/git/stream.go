@@ -34,7 +34,7 @@ type streamServer interface {
 type service struct {
 	stdin  io.WriteCloser
 	stdout io.Reader
-	stderr *tail
+	stderr *beginning
 	kill   func() // ends it at once
 	wait   func() // returns when it has ended
 

@@ -17,15 +17,15 @@ func TestLinesOfAHookAreOneSentence(t *testing.T) {
 		"one\r\n\r\ntwo\n":                        "one; two",
 		"fatal: '/x' is not a git repository\n\n": "fatal: '/x' is not a git repository",
 	} {
-		hook := &tail{limit: maxErrorBody}
+		hook := &beginning{limit: maxErrorBody}
 		_, _ = hook.Write([]byte(said))
 		if got := hook.String(); got != want {
 			t.Errorf("%q is %q, want %q", said, got, want)
 		}
 	}
-	long := &tail{limit: maxErrorBody}
+	long := &beginning{limit: maxErrorBody}
 	_, _ = long.Write([]byte(strings.Repeat("x", maxErrorBody)))
-	if got := len(long.String()); got > maxTail+3 {
+	if got := len(long.String()); got > maxBeginning+3 {
 		t.Errorf("%d bytes", got)
 	}
 }

@@ -119,7 +119,7 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 				delete(left, name)
 			}
 		}
-		letGo := gitops.Edit{Owner: dev, Previously: wanted(edit), Keep: true}
+		letGo := gitops.Edit{Owner: dev, Previously: wanted(edit), GiveUp: true}
 		if result := apply(t, r, letGo); !result.Committed || len(result.Changes) != 0 {
 			t.Errorf("result = %+v", result)
 		}
@@ -140,7 +140,7 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 		if _, err := gitops.NewClient().Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"heir"`) {
 			t.Errorf("the former owner: %v", err)
 		}
-		if _, err := gitops.NewClient().Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, Keep: true}); err == nil {
+		if _, err := gitops.NewClient().Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, GiveUp: true}); err == nil {
 			t.Error("an edit that keeps and wants is no error")
 		}
 		r.fsck()

@@ -52,10 +52,10 @@ type Edit struct {
 	Subject string
 	// Release goes into the trailer Flotilla-Release; "" leaves that out.
 	Release string
-	// Keep ends the ownership instead of removing folders: the folders and markers
+	// GiveUp ends the ownership instead of removing folders: the folders and markers
 	// stay as they are, and the owner's records are removed, but for those of another
 	// holder. Its Hosts are empty.
-	Keep bool
+	GiveUp bool
 	// Adopt takes over folders that another owner's records list, or that hold
 	// something else and are in no record: they belong to the edit's owner from
 	// then on. Without it they are an *OwnershipError.
@@ -146,7 +146,7 @@ func (e Edit) check() error {
 			return fmt.Errorf("the owner's former name is %q, its own", e.Formerly)
 		}
 	}
-	if e.Keep && len(e.Hosts) > 0 {
+	if e.GiveUp && len(e.Hosts) > 0 {
 		return errors.New("an edit that gives up its folders must not want any")
 	}
 	if e.Head != "" {

@@ -32,7 +32,7 @@ func (c *change) subject() string {
 	if c.claim != nil {
 		return c.claim.subject(c.name())
 	}
-	if c.edit.Keep {
+	if c.edit.GiveUp {
 		return fmt.Sprintf("%s: %d no longer managed", c.edit.Owner.Name, len(c.letGo))
 	}
 	var parts []string

@@ -88,7 +88,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	if err := w.wayIsFree(edit.Owner, want, s.isOwn); err != nil {
 		return nil, err
 	}
-	if edit.LeaveOthers || edit.Keep {
+	if edit.LeaveOthers || edit.GiveUp {
 		if err := s.leaveHeld(ctx, proposed); err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	if err := s.readOwned(ctx); err != nil {
 		return nil, err
 	}
-	if edit.Keep {
+	if edit.GiveUp {
 		s.letGo()
 		return s.change, nil
 	}

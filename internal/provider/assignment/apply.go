@@ -75,8 +75,8 @@ func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
 // deliver writes the folders, and closes requests that another kind of delivery has left.
 func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPrivate, error) {
 	o.connection.Delivery.Writes()
-	done, err := o.connection.Delivery.Apply(ctx, delivery.Order{
-		Intent: o.intent, Decisions: o.decisions, Contents: o.contents, Subject: o.model.CommitMessage.ValueString(),
+	done, err := o.connection.Delivery.Apply(ctx, delivery.ApplyRequest{
+		Desired: o.intent, Decisions: o.decisions, Contents: o.contents, Subject: o.model.CommitMessage.ValueString(),
 	})
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, false)

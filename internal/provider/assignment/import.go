@@ -28,7 +28,7 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	}
 	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read)
 	defer cancel()
-	known := &delivery.Known{Owner: delivery.Owner{Location: at, Name: name}}
+	known := &delivery.State{Owner: delivery.Owner{Location: at, Name: name}}
 	if err := c.Delivery.Refresh(ctx, known); err != nil {
 		repository.AddError(ctx, &resp.Diagnostics, err, false)
 		return

@@ -31,8 +31,8 @@ type operation struct {
 	model         *model             // what the plan wants; its computed attributes are set
 	prior         *model             // from state
 	private       *assignmentPrivate // from private state; nil where there is none
-	known         *delivery.Known    // nil where the assignment is created
-	intent        delivery.Intent
+	known         *delivery.State    // nil where the assignment is created
+	intent        delivery.Desired
 	locationKnown bool
 	applies       bool // what is planned is written
 	relabelled    bool // there is no state, and the branch has another name in the labels than the configuration
@@ -45,7 +45,7 @@ type operation struct {
 	backTo    map[string]gitops.Host
 	decisions rollout.Decisions
 	current   rollout.Trees // what the owner has, as far as the state knows
-	outlook   *delivery.Outlook
+	outlook   *delivery.Plan
 
 	steps            rolloutConfig
 	outcome          *rollout.Outcome                  // nil where nothing is to wait for anything
@@ -62,7 +62,7 @@ func operationOf(ctx context.Context, c *frame.Call[model], m *assignmentPrivate
 	wanted := c.Model
 	location, locationKnown := wanted.location(o.diagnostics)
 	o.locationKnown = locationKnown && !wanted.Name.IsUnknown()
-	o.intent = delivery.Intent{
+	o.intent = delivery.Desired{
 		Owner:      delivery.Owner{Location: location, Name: wanted.Name.ValueString()},
 		Settings:   decodeDelivery(wanted.Delivery, o.diagnostics),
 		Protection: decodeProtection(wanted.Protection, o.diagnostics),
@@ -74,7 +74,7 @@ func operationOf(ctx context.Context, c *frame.Call[model], m *assignmentPrivate
 	if c.Prior != nil {
 		o.known, _ = knownOf(c, c.Prior, m)
 		o.relocate(ctx)
-		o.intent.Known = o.known
+		o.intent.State = o.known
 		o.current = o.known.Current()
 	}
 	return o
@@ -383,9 +383,9 @@ func (o *operation) warnOfDeparture() {
 }
 
 // knownOf returns what the state has of an assignment; false where its location cannot be read.
-func knownOf(c *frame.Call[model], state *model, m *assignmentPrivate) (*delivery.Known, bool) {
+func knownOf(c *frame.Call[model], state *model, m *assignmentPrivate) (*delivery.State, bool) {
 	location, ok := state.location(c.Diagnostics)
-	known := &delivery.Known{
+	known := &delivery.State{
 		Owner:    delivery.Owner{Location: location, Name: state.Name.ValueString()},
 		Settings: decodeDelivery(state.Delivery, c.Diagnostics), PullRequest: state.PullRequest.ValueString(),
 	}

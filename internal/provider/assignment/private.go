@@ -176,7 +176,7 @@ func (m *assignmentPrivate) seal() ([]byte, error) {
 }
 
 // refreshed is the private state with what a refresh has found. m may be nil.
-func (m *assignmentPrivate) refreshed(known *delivery.Known) *assignmentPrivate {
+func (m *assignmentPrivate) refreshed(known *delivery.State) *assignmentPrivate {
 	after := assignmentPrivate{Label: known.Label}
 	if m != nil {
 		after = *m

@@ -156,15 +156,15 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 	t.Parallel()
 	first := rollout.Key{Host: "large", DeploymentTarget: "web-all"}
-	found := func(change func(*delivery.Known)) *delivery.Known {
-		known := &delivery.Known{
+	found := func(change func(*delivery.State)) *delivery.State {
+		known := &delivery.State{
 			Trees: rollout.Trees{"large": {"web-all": "1"}, "small": {}}, Records: map[string]string{"large": "2"},
 			Drift: delivery.Drift{Trees: map[rollout.Key]string{}},
 		}
 		change(known)
 		return known
 	}
-	nothing := found(func(*delivery.Known) {})
+	nothing := found(func(*delivery.State) {})
 	var none *assignmentPrivate
 	before := none.refreshed(nothing)
 	before.Model, before.Label = "{}", "first"
@@ -175,14 +175,14 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 	if !before.equal(after) || after.Model != "{}" || after.Label != "first" {
 		t.Errorf("nothing was found, and %+v became %+v", before, after)
 	}
-	for name, change := range map[string]func(*delivery.Known){
-		"another tree":      func(k *delivery.Known) { k.Trees["large"]["web-all"] = "3" },
-		"another host":      func(k *delivery.Known) { k.Trees["tiny"] = map[string]string{} },
-		"another record":    func(k *delivery.Known) { k.Records["large"] = "4" },
-		"drift":             func(k *delivery.Known) { k.Drift.Trees[first] = "5" },
-		"drift by a commit": func(k *delivery.Known) { k.Drift.Since = map[rollout.Key]string{first: "6"} },
-		"a touched host":    func(k *delivery.Known) { k.Drift.Touched = []string{"large"} },
-		"nothing there":     func(k *delivery.Known) { k.Drift.Gone = true },
+	for name, change := range map[string]func(*delivery.State){
+		"another tree":      func(k *delivery.State) { k.Trees["large"]["web-all"] = "3" },
+		"another host":      func(k *delivery.State) { k.Trees["tiny"] = map[string]string{} },
+		"another record":    func(k *delivery.State) { k.Records["large"] = "4" },
+		"drift":             func(k *delivery.State) { k.Drift.Trees[first] = "5" },
+		"drift by a commit": func(k *delivery.State) { k.Drift.Since = map[rollout.Key]string{first: "6"} },
+		"a touched host":    func(k *delivery.State) { k.Drift.Touched = []string{"large"} },
+		"nothing there":     func(k *delivery.State) { k.Drift.Gone = true },
 	} {
 		if after := before.refreshed(found(change)); before.equal(after) {
 			t.Errorf("%s: nothing is written of %+v", name, after)
@@ -208,12 +208,12 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	if read, err := unseal(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
 		t.Errorf("the fingerprint is not in private state: %v", err)
 	}
-	if after := m.refreshed(&delivery.Known{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) == nil {
+	if after := m.refreshed(&delivery.State{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) == nil {
 		t.Error("a refresh forgets what was rendered")
 	}
 	lost := *m
 	lost.Trees = nil
-	if after := lost.refreshed(&delivery.Known{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) != nil {
+	if after := lost.refreshed(&delivery.State{Trees: m.Trees, Records: m.Records}); after.rendering(rendering.Result, to, c) != nil {
 		t.Error("trees of records are taken for rendered")
 	}
 

@@ -71,8 +71,8 @@ func takeReplaced(ctx context.Context, private privatestate.State, diagnostics *
 }
 
 // known is what the private state has of a claim.
-func (m *claimPrivate) known(claim delivery.Claim) delivery.KnownClaim {
-	return delivery.KnownClaim{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
+func (m *claimPrivate) known(claim delivery.Claim) delivery.ClaimState {
+	return delivery.ClaimState{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
 }
 
 // see notes what a refresh has found.

@@ -110,7 +110,7 @@ func folders(
 	if label == "" {
 		label = owner.Name
 	}
-	intent := delivery.Intent{Owner: owner, Adopt: true}
+	intent := delivery.Desired{Owner: owner, Adopt: true}
 	rendering := result.Render(pipeline.Destination{Repo: repository.ForTemplates(owner.Location, true), Owner: label}, nil)
 	fleetvalue.AddErrors(diagnostics, rendering.Findings)
 	intent.After = rendering.Wanted()
