@@ -122,7 +122,7 @@ func (c *Client) remote(at Location) git.Remote {
 }
 
 // view reads what an owner has at its location. A branch is read once for all owners.
-func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.View, error) {
+func (c *Client) view(ctx context.Context, owner Owner, branch string) (*gitops.OwnerView, error) {
 	at := owner.Location
 	at.Branch = branch
 	look, err := c.looks.at(ctx, c.git, c.remote(at), owner.gitops())
@@ -159,7 +159,7 @@ func (c *Client) AsOf(ctx context.Context, owner Owner, commit string) (map[stri
 }
 
 // Commits looks up commits that clusters report in the history of the location's branch, and reads what the
-// owner's wanted folders are there; see gitops.View.Commits.
+// owner's wanted folders are there; see gitops.OwnerView.Commits.
 func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want rollout.Trees) (map[string]gitops.Commit, error) {
 	view, err := c.view(ctx, owner, owner.Location.Branch)
 	if err != nil {

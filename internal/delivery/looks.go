@@ -22,13 +22,13 @@ type branchKey struct{ url, branch string }
 
 // branch is the look at one branch.
 type branch struct {
-	look *gitops.Look // nil until the first one that succeeds
+	look *gitops.Branch // nil until the first one that succeeds
 	// refused is the answer of a server that refuses the credentials.
 	refused error
 }
 
 // at is the look at a branch. owner may name one whose view will be asked for.
-func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote, owner ...gitops.Owner) (*gitops.Look, error) {
+func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote, owner ...gitops.Owner) (*gitops.Branch, error) {
 	key := branchKey{remote.URL, remote.Branch}
 	kept := l.branch(key)
 	release, err := l.locks.Take(ctx, remote.URL+" "+remote.Branch)
@@ -40,7 +40,7 @@ func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote
 		if kept.refused != nil {
 			return nil, kept.refused
 		}
-		look, err := client.Look(ctx, remote, owner...)
+		look, err := client.Branch(ctx, remote, owner...)
 		if errors.Is(err, git.ErrUnauthorized) {
 			kept.refused = err // asked again for each owner, some servers lock the account
 		}

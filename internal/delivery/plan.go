@@ -142,7 +142,7 @@ func (c *Client) knows(ctx context.Context, desired Desired, o *Plan) error {
 
 // refuseUnwanted reports folders of the owner's name that no apply of this state has written, and that would go. What
 // only a record lists that no allowed key has signed never goes.
-func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.View, desired Desired, owner Owner, unwanted rollout.Trees) error {
+func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desired Desired, owner Owner, unwanted rollout.Trees) error {
 	if len(unwanted) == 0 {
 		return nil
 	}
@@ -224,7 +224,7 @@ func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Pl
 }
 
 // withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
-func withoutListed(ctx context.Context, view *gitops.View, trees rollout.Trees, commit string) (rollout.Trees, error) {
+func withoutListed(ctx context.Context, view *gitops.OwnerView, trees rollout.Trees, commit string) (rollout.Trees, error) {
 	listed, err := view.ListedByOthers(ctx, trees, commit)
 	if err != nil || len(listed) == 0 {
 		return trees, err

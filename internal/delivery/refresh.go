@@ -100,7 +100,7 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 
 // touched are the hosts whose marker or record others have changed. A record that lacks folders which another owner has
 // taken over, and says nothing else, is as it should be: then only the folders count.
-func (k *State) touched(ctx context.Context, view *gitops.View) ([]string, error) {
+func (k *State) touched(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	there, left := make(map[string]string, len(k.Trees)), make(map[string]string, len(k.Trees))
 	for host := range k.Trees {
 		there[host], left[host] = "", k.Records[host]
@@ -115,7 +115,7 @@ func (k *State) touched(ctx context.Context, view *gitops.View) ([]string, error
 }
 
 // unsigned says which touched records no allowed key has signed.
-func (k *State) unsigned(ctx context.Context, view *gitops.View) ([]string, error) {
+func (k *State) unsigned(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	asked := map[string]string{}
 	for _, host := range k.Drift.Touched {
 		asked[host] = k.Records[host]
@@ -172,7 +172,7 @@ func (c *Client) stuck(ctx context.Context, known *State, request *forge.PullReq
 
 // ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
 // something decides about them.
-func (k *State) ignoreTaken(ctx context.Context, view *gitops.View) error {
+func (k *State) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
 	there := rollout.Trees{}
 	for key, tree := range k.Drift.Trees {
 		if tree == "" {
@@ -202,7 +202,7 @@ func (k *State) ignoreTaken(ctx context.Context, view *gitops.View) error {
 const notBelieved = "not believed"
 
 // readRecords sets what was written to what the owner's records say.
-func (k *State) readRecords(ctx context.Context, view *gitops.View) error {
+func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 	records, err := view.Records(ctx, "")
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func writtenIn(tip string, records gitops.Records) Written {
 
 // formerRecords are the records of the one other owner that has the wanted folders; nil where none or several have. They say
 // with which name its folders are labelled.
-func (c *Client) formerRecords(ctx context.Context, view *gitops.View, owner Owner, wanted rollout.Trees) (gitops.Records, error) {
+func (c *Client) formerRecords(ctx context.Context, view *gitops.OwnerView, owner Owner, wanted rollout.Trees) (gitops.Records, error) {
 	conflicts, err := view.Conflicts(ctx, wanted, nil, "")
 	var blocked *git.BlockedError
 	if errors.As(err, &blocked) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Blobs is how many blobs were fetched for a view.
-func (v *View) Blobs() (n int) {
+func (v *OwnerView) Blobs() (n int) {
 	release, err := v.look.hold(context.Background())
 	if err != nil {
 		panic(err)

@@ -67,12 +67,12 @@ func TwiceIn(claims []Claim) []ClaimedTwice {
 
 // Claims reads the records of all claims at a path.
 //
-// Errors: as of Look, or a path that cannot be one.
-func (l *Look) Claims(ctx context.Context, at string) (Claims, error) {
+// Errors: as of Branch, or a path that cannot be one.
+func (l *Branch) Claims(ctx context.Context, at string) (Claims, error) {
 	return using(ctx, l, func() (Claims, error) { return l.claims(ctx, at) })
 }
 
-func (l *Look) claims(ctx context.Context, at string) (Claims, error) {
+func (l *Branch) claims(ctx context.Context, at string) (Claims, error) {
 	if err := l.openClaims(ctx, at); err != nil {
 		return Claims{}, err
 	}
@@ -84,7 +84,7 @@ func (l *Look) claims(ctx context.Context, at string) (Claims, error) {
 // ClaimRecords lists the ids of the records of all claims at a path, in hex, by name. It reads no file.
 //
 // Errors: as of Claims.
-func (l *Look) ClaimRecords(ctx context.Context, at string) (map[string]string, error) {
+func (l *Branch) ClaimRecords(ctx context.Context, at string) (map[string]string, error) {
 	return using(ctx, l, func() (map[string]string, error) {
 		ids := map[string]string{}
 		if err := l.openClaims(ctx, at); err != nil {
@@ -97,7 +97,7 @@ func (l *Look) ClaimRecords(ctx context.Context, at string) (map[string]string, 
 	})
 }
 
-func (l *Look) openClaims(ctx context.Context, at string) error {
+func (l *Branch) openClaims(ctx context.Context, at string) error {
 	if err := git.CheckPath(at); err != nil {
 		return err
 	}

@@ -37,10 +37,10 @@ type Commit struct {
 // each. It fetches the commits of the branch as far back as it has to, and
 // then, in a request for each level, the trees on the way to the wanted hosts
 // that are not here yet; no file. A branch that lacks a commit is looked at once
-// more, since it may have moved. What was fetched is kept with the Look.
+// more, since it may have moved. What was fetched is kept with the Branch.
 //
-// A commit that is not found is no error. Errors: as of Look.
-func (v *View) Commits(ctx context.Context, ids []string, want folder.Trees) (map[string]Commit, error) {
+// A commit that is not found is no error. Errors: as of Branch.
+func (v *OwnerView) Commits(ctx context.Context, ids []string, want folder.Trees) (map[string]Commit, error) {
 	return using(ctx, v.look, func() (map[string]Commit, error) { return v.look.commits(ctx, v.owner, ids, want) })
 }
 
@@ -48,12 +48,12 @@ func (v *View) Commits(ctx context.Context, ids []string, want folder.Trees) (ma
 // one that it contains; fewer where there are fewer. It looks where the branch is
 // now.
 //
-// Errors: as of Look.
-func (l *Look) Recent(ctx context.Context, limit int) ([]string, error) {
+// Errors: as of Branch.
+func (l *Branch) Recent(ctx context.Context, limit int) ([]string, error) {
 	return using(ctx, l, func() ([]string, error) { return l.recent(ctx, limit) })
 }
 
-func (l *Look) recent(ctx context.Context, limit int) ([]string, error) {
+func (l *Branch) recent(ctx context.Context, limit int) ([]string, error) {
 	if l.past == nil {
 		l.past = newLineage(l.tip)
 	}
@@ -68,7 +68,7 @@ func (l *Look) recent(ctx context.Context, limit int) ([]string, error) {
 	return l.past.newest(limit), nil
 }
 
-func (l *Look) commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]Commit, error) {
+func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]Commit, error) {
 	for host := range want {
 		if err := checkHost(host); err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ func parsePrefix(id string) (commitPrefix, bool) {
 // find looks for commits: in what is here, then in the last commits of the
 // branch, then in those that it has got since, and then as far back as there are
 // any. Those that are nowhere get a reason.
-func (l *Look) find(ctx context.Context, sought []commitPrefix, commits map[string]Commit) (map[string]git.Hash, error) {
+func (l *Branch) find(ctx context.Context, sought []commitPrefix, commits map[string]Commit) (map[string]git.Hash, error) {
 	found := map[string]git.Hash{}
 	if l.past == nil {
 		l.past = newLineage(l.tip)
@@ -162,7 +162,7 @@ const maxTips = 4
 
 // deepen reads the branch further back. A server may refuse a tip that the branch
 // has left behind: then it goes from the one that it has now.
-func (l *Look) deepen(ctx context.Context) error {
+func (l *Branch) deepen(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := l.past.deepen(ctx)
 		if err == nil || ctx.Err() != nil || git.Classify(err) != nil || try == maxTips {
@@ -175,7 +175,7 @@ func (l *Look) deepen(ctx context.Context) error {
 }
 
 // lookAgain finds out where the branch is now, and goes from there if it moved.
-func (l *Look) lookAgain(ctx context.Context) (moved bool, err error) {
+func (l *Branch) lookAgain(ctx context.Context) (moved bool, err error) {
 	now, err := l.git.OpenPatiently(ctx, l.remote, 1)
 	if err != nil {
 		return false, err

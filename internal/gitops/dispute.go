@@ -21,7 +21,7 @@ import (
 // one that is not in the history any more. It may fetch those records.
 //
 // Errors: as of Inspect, or a record of another owner that cannot be read.
-func (v *View) ListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
+func (v *OwnerView) ListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
 	return using(ctx, v.look, func() ([]Conflict, error) {
 		work := v.work
 		if commit != "" && commit != v.Commit && len(folders) > 0 {
@@ -117,11 +117,11 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 // over, which rewrites the record. It reads those records.
 //
 // Errors: as of ListedByOthers.
-func (v *View) TakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
+func (v *OwnerView) TakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
 	return using(ctx, v.look, func() (map[string]bool, error) { return v.takenOver(ctx, hosts, trees, holder) })
 }
 
-func (v *View) takenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
+func (v *OwnerView) takenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
 	asked := maps.Clone(v.records)
 	maps.DeleteFunc(asked, func(host string, _ git.Hash) bool { return !slices.Contains(hosts, host) })
 	records, err := v.work.readRecords(ctx, asked)

@@ -33,7 +33,7 @@ type FileAtTip struct {
 //
 // Errors: as of Inspect, or a plain one where the repository does not give a tree
 // any more.
-func (v *View) Files(
+func (v *OwnerView) Files(
 	ctx context.Context, folders folder.Trees, known func(git.Hash) (content []byte, ok bool),
 ) (map[string]map[string][]FileAtTip, error) {
 	return using(ctx, v.look, func() (map[string]map[string][]FileAtTip, error) { return v.files(ctx, folders, known) })
@@ -46,7 +46,7 @@ type openFolder struct {
 	id           git.Hash
 }
 
-func (v *View) files(
+func (v *OwnerView) files(
 	ctx context.Context, folders folder.Trees, known func(git.Hash) ([]byte, bool),
 ) (map[string]map[string][]FileAtTip, error) {
 	var level []openFolder
@@ -74,7 +74,7 @@ func (v *View) files(
 }
 
 // list adds the files of folders of one level, and returns the folders in them.
-func (v *View) list(ctx context.Context, level []openFolder, files map[string]map[string][]FileAtTip) ([]openFolder, error) {
+func (v *OwnerView) list(ctx context.Context, level []openFolder, files map[string]map[string][]FileAtTip) ([]openFolder, error) {
 	ids := make([]git.Hash, len(level))
 	for i, folder := range level {
 		ids[i] = folder.id
@@ -109,7 +109,7 @@ func (v *View) list(ctx context.Context, level []openFolder, files map[string]ma
 }
 
 // fill puts in the contents, and orders the files.
-func (v *View) fill(ctx context.Context, files map[string]map[string][]FileAtTip, known func(git.Hash) ([]byte, bool)) error {
+func (v *OwnerView) fill(ctx context.Context, files map[string]map[string][]FileAtTip, known func(git.Hash) ([]byte, bool)) error {
 	var missing []git.Hash
 	for _, targets := range files {
 		for _, list := range targets {

@@ -6,8 +6,8 @@
 // cluster, and has one folder for each deployment target; a record is the file
 // that lists the folders that an owner has on a host; the marker is a file that
 // keeps a host's folder from being empty; the tip is the newest commit of the
-// branch. An [Edit] is what one owner wants, a [Look] is the tip as it was read,
-// and a [View] is the part of it that one owner needs.
+// branch. An [Edit] is what one owner wants, a [Branch] is the tip as it was read,
+// and an [OwnerView] is the part of it that one owner needs.
 //
 // Package git does the rest: a [Client] opens the tip of a branch along the paths
 // of one [Owner], edits its trees in memory, and pushes one commit as a

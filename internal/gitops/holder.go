@@ -61,6 +61,6 @@ func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
 // record whose id is known is not read. It may fetch the others.
 //
 // Errors: as of Inspect.
-func (v *View) HeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
+func (v *OwnerView) HeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
 	return using(ctx, v.look, func() (map[string]bool, error) { return v.work.heldByOthers(ctx, v.records, known, holder) })
 }

@@ -73,12 +73,12 @@ type InventoryAssignment struct {
 // records, and commits as far back as they tell which one changed a folder, and, with
 // allowed keys, a record; no other file.
 //
-// Errors: as of Look, or a path that cannot be one.
-func (l *Look) Inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
+// Errors: as of Branch, or a path that cannot be one.
+func (l *Branch) Inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
 	return using(ctx, l, func() (Inventory, error) { return l.inventory(ctx, filter) })
 }
 
-func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
+func (l *Branch) inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
 	if err := git.CheckPath(filter.Path); err != nil {
 		return Inventory{}, err
 	}
@@ -106,7 +106,7 @@ func (l *Look) inventory(ctx context.Context, filter InventoryFilter) (Inventory
 }
 
 // allOwners finds owners at a path and below it, and directories with records. It does not search the folders of hosts.
-func (l *Look) allOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
+func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
 	if err := l.seen.Open(ctx, []string{begin}); err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +152,7 @@ func (l *Look) allOwners(ctx context.Context, begin string) (owners []Owner, dir
 }
 
 // allClaims reads the claims of directories with records.
-func (l *Look) allClaims(ctx context.Context, directories []string, found *Inventory) error {
+func (l *Branch) allClaims(ctx context.Context, directories []string, found *Inventory) error {
 	folders := make([]string, len(directories))
 	for i, p := range directories {
 		folders[i] = claimsAt(p)
@@ -184,7 +184,7 @@ func compareOwners(a, b Owner) int {
 }
 
 // fetchFolders brings folders whose parents are open, in one request.
-func (l *Look) fetchFolders(ctx context.Context, folders []string) error {
+func (l *Branch) fetchFolders(ctx context.Context, folders []string) error {
 	var ids []git.Hash
 	for _, folder := range folders {
 		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() && folder != "" {
@@ -195,7 +195,7 @@ func (l *Look) fetchFolders(ctx context.Context, folders []string) error {
 }
 
 // ownersOf opens the records folders of open folders, and lists their owners.
-func (l *Look) ownersOf(ctx context.Context, folders []string) ([]Owner, error) {
+func (l *Branch) ownersOf(ctx context.Context, folders []string) ([]Owner, error) {
 	var directories []string
 	var ids []git.Hash
 	for _, p := range folders {
@@ -253,7 +253,7 @@ type ownedRecord struct {
 
 // recordsOf reads the records that may have what the filter wants. It finds out
 // the type of the filter's cluster where that is not given.
-func (l *Look) recordsOf(ctx context.Context, owners []Owner, filter *InventoryFilter, found *Inventory) ([]ownedRecord, error) {
+func (l *Branch) recordsOf(ctx context.Context, owners []Owner, filter *InventoryFilter, found *Inventory) ([]ownedRecord, error) {
 	hosts := map[string]bool{}
 	entries := make([]map[string]git.Hash, len(owners))
 	for i, owner := range owners {
@@ -308,7 +308,7 @@ func typeIn(records []ownedRecord) string {
 }
 
 // readOwned fetches and reads records, in order.
-func (l *Look) readOwned(
+func (l *Branch) readOwned(
 	ctx context.Context, owners []Owner, entries []map[string]git.Hash, found *Inventory, wanted func(Owner, string) bool,
 ) ([]ownedRecord, error) {
 	var records []ownedRecord

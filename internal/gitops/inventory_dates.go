@@ -15,7 +15,7 @@ const maxInventoryDepth = 1 << 10
 // dateInventory finds the commits that changed folders last: those that were
 // made by the owner at the time in the record. Where several were made within
 // that second, the commit stays unknown.
-func (l *Look) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
+func (l *Branch) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
 	wanted := map[time.Time]bool{}
 	var oldest time.Time
 	for _, a := range assignments {

@@ -50,16 +50,16 @@ func fourInventories(t testing.TB, r *repository) []gitops.Owner {
 	return owners
 }
 
-func lookAt(t testing.TB, remote git.Remote) *gitops.Look {
+func lookAt(t testing.TB, remote git.Remote) *gitops.Branch {
 	t.Helper()
-	look, err := gitops.NewClient().Look(t.Context(), remote)
+	look, err := gitops.NewClient().Branch(t.Context(), remote)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return look
 }
 
-func inventory(t testing.TB, look *gitops.Look, filter gitops.InventoryFilter) gitops.Inventory {
+func inventory(t testing.TB, look *gitops.Branch, filter gitops.InventoryFilter) gitops.Inventory {
 	t.Helper()
 	found, err := look.Inventory(t.Context(), filter)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // lineage is what is known of the history of a tip.
 type lineage struct {
-	tip     *git.Tip // the Look's, or a later one
+	tip     *git.Tip // the Branch's, or a later one
 	heads   map[git.Hash]git.CommitHead
 	numbers map[git.Hash]int // of the commits, for what follows
 	parents [][]int          // those that are here

@@ -52,7 +52,7 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 	}
 	var told lines
 	client := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithLogger(told.log))))
-	look, err := client.Look(t.Context(), remote, dev)
+	look, err := client.Branch(t.Context(), remote, dev)
 	if err != nil {
 		t.Fatal(err)
 	}

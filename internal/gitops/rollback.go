@@ -16,7 +16,7 @@ import (
 // It reads these records and trees, and no other file; it may fetch them.
 //
 // Errors: git.ErrCommit, or as of Inspect.
-func (v *View) AsOf(ctx context.Context, commit string) (map[string]Host, error) {
+func (v *OwnerView) AsOf(ctx context.Context, commit string) (map[string]Host, error) {
 	return using(ctx, v.look, func() (map[string]Host, error) { return v.work.asOf(ctx, v.owner, commit) })
 }
 

@@ -423,7 +423,7 @@ func removable(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
 	return folders
 }
 
-func deployed(t testing.TB, view *gitops.View, want deployedTrees) deployedTrees {
+func deployed(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployedTrees {
 	t.Helper()
 	deployed, err := view.Deployed(context.Background(), want)
 	if err != nil {
@@ -432,7 +432,7 @@ func deployed(t testing.TB, view *gitops.View, want deployedTrees) deployedTrees
 	return deployed
 }
 
-func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.View {
+func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.OwnerView {
 	t.Helper()
 	view, err := gitops.NewClient().Inspect(context.Background(), r.remote, owner)
 	if err != nil {

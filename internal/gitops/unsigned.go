@@ -48,7 +48,7 @@ func compareUnsigned(a, b UnsignedRecord) int {
 // records.
 //
 // Errors: as of Inspect.
-func (v *View) Unsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
+func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
 	files, paths := map[string]git.Hash{}, map[string]string{}
 	for host, record := range known {
 		if id, ok := v.records[host]; ok && !git.IsID(record, id) {
@@ -61,10 +61,10 @@ func (v *View) Unsigned(ctx context.Context, known map[string]string) (map[strin
 }
 
 // UnsignedClaims returns, of these claims, the ones whose record was changed last by a commit that none of the allowed
-// keys has signed, with a sentence that names both. It is View.Unsigned for claims.
+// keys has signed, with a sentence that names both. It is OwnerView.Unsigned for claims.
 //
 // Errors: as of Claims.
-func (l *Look) UnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
+func (l *Branch) UnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
 	paths := map[string]string{}
 	found, err := using(ctx, l, func() (map[string]UnsignedRecord, error) {
 		if err := l.openClaims(ctx, at); err != nil {
@@ -94,7 +94,7 @@ func sentences(found map[string]UnsignedRecord, paths map[string]string) map[str
 }
 
 // unsignedIn returns the records of an inventory that none of the allowed keys has signed.
-func (l *Look) unsignedIn(ctx context.Context, records []ownedRecord, claims []Claim) ([]UnsignedRecord, error) {
+func (l *Branch) unsignedIn(ctx context.Context, records []ownedRecord, claims []Claim) ([]UnsignedRecord, error) {
 	files := map[string]git.Hash{}
 	for _, r := range records {
 		files[r.owner.record(r.host)] = r.id
@@ -108,7 +108,7 @@ func (l *Look) unsignedIn(ctx context.Context, records []ownedRecord, claims []C
 
 // unsigned looks for the commits that gave files their ids, and returns the files for which none of the allowed keys
 // has signed it.
-func (l *Look) unsigned(ctx context.Context, files map[string]git.Hash) (map[string]UnsignedRecord, error) {
+func (l *Branch) unsigned(ctx context.Context, files map[string]git.Hash) (map[string]UnsignedRecord, error) {
 	unsigned := map[string]UnsignedRecord{}
 	if l.signers == nil || len(files) == 0 {
 		return unsigned, nil

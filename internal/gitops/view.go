@@ -18,10 +18,10 @@ type layout struct{ *git.Tree }
 
 func newLayout(t *git.Tip) *layout { return &layout{t.Tree()} }
 
-// View is the part of a branch's tip that one owner needs. It does not change when
+// OwnerView is the part of a branch's tip that one owner needs. It does not change when
 // the branch moves on. It is not safe for concurrent use, but several views of one
-// Look are.
-type View struct {
+// Branch are.
+type OwnerView struct {
 	// Commit is the tip, in hex; "" when the branch does not exist.
 	Commit string
 	// Missing says that the repository itself does not exist: a local path that
@@ -33,17 +33,17 @@ type View struct {
 	work    *layout
 	records map[string]git.Hash // host to the blob of the owner's record
 
-	look *Look // shared with other views
+	look *Branch // shared with other views
 }
 
 // Inspect reads the tip of the branch: the trees on the way to the owner's
 // path, its hosts and its records, and no blob. A branch that does not exist,
-// and a local repository that does not, is an empty View.
+// and a local repository that does not, is an empty one.
 //
 // Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrTooLarge,
 // *git.BlockedError, or what is wrong with the remote or the owner.
-func (c *Client) Inspect(ctx context.Context, remote git.Remote, owner Owner) (*View, error) {
-	look, err := c.Look(ctx, remote, owner)
+func (c *Client) Inspect(ctx context.Context, remote git.Remote, owner Owner) (*OwnerView, error) {
+	look, err := c.Branch(ctx, remote, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 // marker and record there are. A folder that is gone is absent, and so is one with
 // something else than a folder at its path. It reads nothing but the trees of
 // hosts without a record.
-func (v *View) Deployed(ctx context.Context, want folder.Trees) (folder.Trees, error) {
+func (v *OwnerView) Deployed(ctx context.Context, want folder.Trees) (folder.Trees, error) {
 	return using(ctx, v.look, func() (folder.Trees, error) {
 		directories := make([]string, 0, len(want))
 		for host := range want {
@@ -113,7 +113,7 @@ func (v *View) Deployed(ctx context.Context, want folder.Trees) (folder.Trees, e
 // marker is gone or was changed. known are the ids of the records by host, as
 // Result.Records has them; where one is "", the record only has to be there.
 // Reads nothing from the repository.
-func (v *View) Touched(known map[string]string) []string {
+func (v *OwnerView) Touched(known map[string]string) []string {
 	var touched []string
 	marker := git.NewHasher().Blob(v.owner.markerText())
 	for _, host := range slices.Sorted(maps.Keys(known)) {
@@ -184,7 +184,7 @@ func (r Records) Label() string {
 // "", those at the tip. It may fetch them. One that cannot be read is left out.
 //
 // Errors: git.ErrCommit where the commit is not in the history, or as of Inspect.
-func (v *View) Records(ctx context.Context, commit string) (Records, error) {
+func (v *OwnerView) Records(ctx context.Context, commit string) (Records, error) {
 	return using(ctx, v.look, func() (Records, error) {
 		at := &past{layout: v.work, owner: v.owner}
 		var err error
@@ -219,11 +219,11 @@ func (v *View) Records(ctx context.Context, commit string) (Records, error) {
 // of the owner's former name list, if that is not "". Ordered by folder.
 //
 // An error is a *git.BlockedError when something that is not a folder is in the way.
-func (v *View) Conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
+func (v *OwnerView) Conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	return using(ctx, v.look, func() ([]Conflict, error) { return v.conflicts(ctx, want, previously, formerly) })
 }
 
-func (v *View) conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
+func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	hosts := slices.Sorted(maps.Keys(want))
 	for _, host := range hosts {
 		if err := checkHost(host); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Look is the tip of a branch, read once for all owners that are there. It does
+// Branch is the tip of a branch, read once for all owners that are there. It does
 // not change when the branch moves on. It is safe for concurrent use: requests
 // are made one after the other, and waiting ends with the caller's context.
-type Look struct {
+type Branch struct {
 	remote git.Remote
 	git    *git.Client
 	lock   chan struct{} // holds one element while the tip is in use
@@ -23,18 +23,18 @@ type Look struct {
 	signers *git.Verifier // nil: every record is believed
 }
 
-// Look reads the tip of a branch. owners may name some whose views will be asked
+// Branch reads the tip of a branch. owners may name some whose views will be asked
 // for: their trees then come with the first request. A branch that does not
-// exist, and a local repository that does not, is an empty Look.
+// exist, and a local repository that does not, is an empty Branch.
 //
 // Errors: git.ErrNotFound, git.ErrUnauthorized, git.ErrUnreachable,
 // git.ErrTooLarge, or what is wrong with the remote.
-func (c *Client) Look(ctx context.Context, remote git.Remote, owners ...Owner) (*Look, error) {
+func (c *Client) Branch(ctx context.Context, remote git.Remote, owners ...Owner) (*Branch, error) {
 	look, err := c.look(ctx, remote, owners)
 	return look, describe(remote, err)
 }
 
-func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*Look, error) {
+func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*Branch, error) {
 	if err := remote.Check(); err != nil {
 		return nil, err
 	}
@@ -50,29 +50,29 @@ func (c *Client) look(ctx context.Context, remote git.Remote, owners []Owner) (*
 		return nil, err
 	}
 	t.Close()
-	return &Look{remote: remote, git: c.git, lock: make(chan struct{}, 1), tip: t, levels: levels, seen: newLayout(t), signers: c.signers}, nil
+	return &Branch{remote: remote, git: c.git, lock: make(chan struct{}, 1), tip: t, levels: levels, seen: newLayout(t), signers: c.signers}, nil
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.
-func (l *Look) Tip() string { return hexOrNone(l.tip.Commit) }
+func (l *Branch) Tip() string { return hexOrNone(l.tip.Commit) }
 
 // Missing says that the repository itself does not exist: a local path that the
 // first Apply creates.
-func (l *Look) Missing() bool { return l.tip.Missing }
+func (l *Branch) Missing() bool { return l.tip.Missing }
 
 // View reads the trees on the way to an owner's path, its hosts and its records,
 // and no file. What one owner's view fetches is fetched for all owners that are
 // found on the way, so that their views need no request.
 //
-// Errors: as of Look, *git.BlockedError, or what is wrong with the owner.
-func (l *Look) View(ctx context.Context, owner Owner) (*View, error) {
+// Errors: as of Branch, *git.BlockedError, or what is wrong with the owner.
+func (l *Branch) View(ctx context.Context, owner Owner) (*OwnerView, error) {
 	if err := owner.check(); err != nil {
 		return nil, describe(l.remote, err)
 	}
-	return using(ctx, l, func() (*View, error) { return l.view(ctx, owner) })
+	return using(ctx, l, func() (*OwnerView, error) { return l.view(ctx, owner) })
 }
 
-func (l *Look) view(ctx context.Context, owner Owner) (view *View, err error) {
+func (l *Branch) view(ctx context.Context, owner Owner) (view *OwnerView, err error) {
 	if levels := owner.levels(); levels > l.levels {
 		if err := l.tip.Deepen(ctx, levels); err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func (l *Look) view(ctx context.Context, owner Owner) (view *View, err error) {
 	if err := l.fetchOwners(ctx, owner.Path); err != nil {
 		return nil, err
 	}
-	view = &View{
+	view = &OwnerView{
 		Commit: l.Tip(), Missing: l.Missing(),
 		remote: l.remote, owner: owner, work: newLayout(l.tip), look: l,
 	}
@@ -91,7 +91,7 @@ func (l *Look) view(ctx context.Context, owner Owner) (view *View, err error) {
 }
 
 // using does what needs the tip, when it is not in use.
-func using[T any](ctx context.Context, l *Look, do func() (T, error)) (result T, err error) {
+func using[T any](ctx context.Context, l *Branch, do func() (T, error)) (result T, err error) {
 	release, err := l.hold(ctx)
 	if err != nil {
 		return result, describe(l.remote, err)
@@ -103,7 +103,7 @@ func using[T any](ctx context.Context, l *Look, do func() (T, error)) (result T,
 
 // hold waits until the tip is not in use. release closes its connection and gives
 // it free.
-func (l *Look) hold(ctx context.Context) (release func(), err error) {
+func (l *Branch) hold(ctx context.Context) (release func(), err error) {
 	select {
 	case l.lock <- struct{}{}:
 		return func() {
@@ -122,7 +122,7 @@ const recordLevels = 3
 // fetchOwners brings the records folders and the hosts of all owners whose paths
 // are no deeper than this one, as far as the directories on the way show them.
 // What is wrong with others' trees is no error.
-func (l *Look) fetchOwners(ctx context.Context, at string) error {
+func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 	err := l.tryFetchOwners(ctx, at)
 	if err != nil && (ctx.Err() != nil || git.Classify(err) != nil) {
 		return err
@@ -130,7 +130,7 @@ func (l *Look) fetchOwners(ctx context.Context, at string) error {
 	return nil
 }
 
-func (l *Look) tryFetchOwners(ctx context.Context, at string) error {
+func (l *Branch) tryFetchOwners(ctx context.Context, at string) error {
 	if err := l.seen.Open(ctx, []string{at}); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (l *Look) tryFetchOwners(ctx context.Context, at string) error {
 
 // pathsOfOwners finds directories with a records folder, among those that are
 // here: on the way to a path, and beside it.
-func (l *Look) pathsOfOwners(at string) []string {
+func (l *Branch) pathsOfOwners(at string) []string {
 	var paths []string
 	var walk func(p string, left int)
 	walk = func(p string, left int) {
