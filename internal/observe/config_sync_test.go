@@ -132,7 +132,7 @@ func TestWhatConfigSyncSaysOfAWorkload(t *testing.T) {
 }
 
 // What follows the folder of a cluster's type is a RootSync that Flotilla makes, or a person.
-func TestARootSyncFollowsAFtreeB(t *testing.T) {
+func TestARootSyncFollowsAFolder(t *testing.T) {
 	t.Parallel()
 	root := strings.NewReplacer("https://git.example.com/web", "https://git.example.com/platform/gitops", "branch: main", "branch: dev", "dir: deploy", "dir: clusters/web/drone",
 		"name: web", "name: root", "flotilla.dev/owner: web", "a: b").Replace(readySync)
@@ -146,14 +146,14 @@ func TestARootSyncFollowsAFtreeB(t *testing.T) {
 	}{
 		"it has synced":         {nil, true, false, treeA, "", verdict.Ready, 0},
 		"by a revision":         {[]string{"branch: dev, dir: clusters/web/drone, auth", "revision: dev, dir: clusters/web/drone, auth", "revision: HEAD, branch: dev", "revision: dev, branch: main"}, true, false, treeA, "", verdict.Ready, 0},
-		"another ftreeB":        {[]string{"branch: dev, dir: clusters/web/drone, auth", "branch: dev, dir: clusters/web/other, auth"}, false, false, "", "", "", 0},
+		"another folder":        {[]string{"branch: dev, dir: clusters/web/drone, auth", "branch: dev, dir: clusters/web/other, auth"}, false, false, "", "", "", 0},
 		"another branch":        {[]string{"branch: dev, dir: clusters/web/drone, auth", "branch: prod, dir: clusters/web/drone, auth"}, false, false, "", "", "", 0},
 		"the branch by default": {[]string{"branch: dev, dir: clusters/web/drone, auth", "dir: clusters/web/drone, auth"}, false, false, "", "", "", 0},
 		"an image":              {[]string{"sourceType: git", "sourceType: oci"}, false, false, "", "", "", 0},
 		"a newer commit":        {[]string{"dir: clusters/web/drone}\n    commit: " + treeA, "dir: clusters/web/drone}\n    commit: " + treeB}, true, false, treeA, treeB, verdict.Progressing, 0},
 		"one that cannot be synced": {[]string{"dir: clusters/web/drone}\n    commit: " + treeA, "dir: clusters/web/drone}\n    commit: " + treeB,
 			"errorSummary: {}\n  conditions", "errors: [{code: \"2010\", errorMessage: KNV2010, errorResources: [{name: web, namespace: web, gvk: {group: apps, version: v1, kind: Deployment}}]}]\n  conditions"}, true, false, treeA, treeB, verdict.Failed, 1},
-		"a ftreeB that is not there": {[]string{"lastSyncedCommit: " + treeA, "other: x", "dir: clusters/web/drone}\n    commit: " + treeA, "dir: clusters/web/drone}\n    commit: " + `""`,
+		"a folder that is not there": {[]string{"lastSyncedCommit: " + treeA, "other: x", "dir: clusters/web/drone}\n    commit: " + treeA, "dir: clusters/web/drone}\n    commit: " + `""`,
 			"errorSummary: {}\n  rendering", `errors: [{code: "2004", errorMessage: 'KNV2004: error in the git-sync container: failed to evaluate the config directory "/repo/source/1/clusters/web/drone": lstat: no such file or directory'}]` + "\n  rendering"}, true, true, "", "", verdict.Failed, 0},
 		"an object has failed": {[]string{"kind: Deployment, namespace: web, name: root, status: Current", "kind: Deployment, namespace: web, name: root, status: Failed"}, true, false, treeA, "", verdict.Failed, 1},
 	} {
