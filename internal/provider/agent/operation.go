@@ -20,7 +20,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -37,10 +36,6 @@ type agentTask struct {
 	model       *agentModel
 	diagnostics *diag.Diagnostics
 	counts      bool // among the planned agents, of which no two may have one name
-}
-
-func (r *agentResource) task(model *agentModel, diagnostics *diag.Diagnostics) *agentTask {
-	return &agentTask{connection: r.connection, model: model, diagnostics: diagnostics}
 }
 
 // clusters are the provider's; nil before it is configured.
@@ -198,8 +193,6 @@ func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding
 
 // try tries the objects on the cluster by a dry run, and reports what would be refused. It sets no attribute.
 func (t *agentTask) try(ctx context.Context, objects []agent.Object, secrets map[string]any) {
-	ctx, cancel := timeouts.Decode(t.model.Timeouts, t.diagnostics).During(ctx, timeouts.Read)
-	defer cancel()
 	var failures onboarding.Failures
 	err := t.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) error {
 		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{Force: t.model.Force.ValueBool()})

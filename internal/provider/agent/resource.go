@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -15,157 +16,145 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 )
 
-var (
-	_ resource.Resource                   = &agentResource{}
-	_ resource.ResourceWithConfigure      = &agentResource{}
-	_ resource.ResourceWithValidateConfig = &agentResource{}
-	_ resource.ResourceWithModifyPlan     = &agentResource{}
-	_ resource.ResourceWithImportState    = &agentResource{}
-)
-
-// agentResource is the objects with which a cluster follows its folders.
-type agentResource struct {
-	connection *connection.Connection
+// New returns the resource, which is the objects with which a cluster follows its folders.
+func New() resource.Resource {
+	return frame.Resource[agentModel]{
+		Name: "agent", Schema: definition, Validate: validate, Plan: plan, Create: create, Read: read, Update: update, Delete: remove, Import: importState,
+		WriteOnly: func(m *agentModel) map[string]any { return map[string]any{"credentials_wo": &m.Secrets} },
+	}.New()
 }
 
-func New() resource.Resource { return &agentResource{} }
+// replaces are the plan modifiers of an attribute of which a change replaces the agent.
+var replaces = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
-// Metadata names the resource.
-func (r *agentResource) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
-	resp.TypeName = req.ProviderTypeName + "_agent"
-}
-
-// Schema is the cluster, what it follows, and what was applied.
-func (r *agentResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	replace := []planmodifier.String{stringplanmodifier.RequiresReplace()}
-	resp.Schema = schema.Schema{
-		MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the objects of its agent " +
-			"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. What is changed or deleted there shows " +
-			"up in the next plan by name, and the next apply repairs it; a field with another manager is a conflict that names the manager. A cluster that " +
-			"cannot be reached, or is not known yet, is no error at plan. One that is recreated is onboarded again.",
-		Attributes: map[string]schema.Attribute{
-			"cluster": schema.StringAttribute{
-				Required: true, PlanModifiers: replace,
-				MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it. With `argocd-hub` only the hub " +
-					"is asked, and the entry may be left out.",
-			},
-			"cluster_type": schema.StringAttribute{
-				Required:            true,
-				MarkdownDescription: "Name of its cluster type. With another one it follows that one's folder.",
-			},
-			"gitops_repo": schema.DynamicAttribute{
-				Required:            true,
-				MarkdownDescription: "What it follows: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`.",
-			},
-			"reconciler": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Its agent: `flux` (default), `argocd` (in the cluster), `argocd-hub` (an Argo CD on another cluster, which deploys to it), " +
-					"`config-sync`, or `fleet` (Rancher Fleet).",
-			},
-			"hub": schema.StringAttribute{
-				Optional: true, PlanModifiers: replace,
-				MarkdownDescription: "With `argocd-hub`, the name of the cluster that has Argo CD: an entry of the provider's `clusters`.",
-			},
-			"environment": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "With `argocd-hub`, the name of the environment: a hub may have clusters of several.",
-			},
-			"registration": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "With `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, tls_server_name, insecure, exec, aws, labels}`. " +
-					"Default for the first three: what the provider's `clusters` has. `exec` is `{command, args, env, api_version}`, a program that Argo CD " +
-					"has, such as `argocd-k8s-auth`; `aws` is `{cluster_name, role_arn}`. A token or a client certificate is for `credentials_wo`.",
-			},
-			"name": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same cluster, namespace " +
-					"and name are an error at plan.",
-			},
-			"namespace": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Namespace of the agent. Default: `flux-system`, `argocd`, `config-management-system`, or `fleet-local`.",
-			},
-			"interval": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "How often the agent reads the repository, a duration such as `\"30s\"`. Default: `1m`.",
-			},
-			"timeout": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "How long the agent waits for the objects of a commit to become ready. Default: `5m`.",
-			},
-			"install": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install --export` or " +
-					"Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
-			},
-			"credentials_wo": schema.DynamicAttribute{
-				Optional: true, WriteOnly: true, Sensitive: true,
-				MarkdownDescription: "Credentials with which the agent reads the repository: `{token}`, `{bearer_token}`, `{username, password}`, `{ssh_private_key, " +
-					"ssh_passphrase, ssh_known_hosts}` or `{github_app = {id, installation_id, private_key, url}}`, with `ca_certificates` where needed. " +
-					"Besides: `feedback = {token}` or `{github_app}`, and `registration = {token}` or `{client_certificate, client_key}`. It is write-only: " +
-					"in no state and no plan. A change of it is applied with the next change of `credentials_wo_version`, or of anything else.",
-			},
-			"credentials_wo_version": schema.Int64Attribute{
-				Optional:            true,
-				MarkdownDescription: "Any number; another one applies `credentials_wo` again.",
-			},
-			"credentials": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "`{secret}`: the name of an existing Secret in the agent's namespace, in the form that the agent reads, in place of " +
-					"`credentials_wo`.",
-			},
-			"feedback": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "What makes the agent report to the Git host, for `commit_statuses` of `flotilla_compliance`: `{forge, context, url, api_url, secret}`. " +
-					"`forge` is `github`, `gitlab`, `gitea`, `forgejo` or `azure` (unset: by the Git host's name); `context` distinguishes clusters and their folders, " +
-					"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where these do not " +
-					"follow from `gitops_repo`; `secret` is the name of an existing Secret, in place of `credentials_wo.feedback`.",
-			},
-			"wait": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Whether an apply waits until the agent runs, has applied the branch's commit, and what is in both folders is ready. Default: false: " +
-					"it waits only for definitions, and for what is being deleted.",
-			},
-			"on_destroy": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "What a destroy does: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
-					"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and then " +
-					"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
-					"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy.",
-			},
-			"on_unreachable": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "What a destroy does with a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
-					"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters that come and " +
-					"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning.",
-			},
-			"force": schema.BoolAttribute{
-				Optional:            true,
-				MarkdownDescription: "Whether fields that others manage are taken over, which is a conflict otherwise.",
-			},
-			"timeouts": schema.DynamicAttribute{
-				Optional: true,
-				MarkdownDescription: "How long operations may take, waiting included: `{create, read, update, delete}`, each a duration such as `\"90s\"`. Default: `20m`; " +
-					"`read`, which also bounds how long a plan reads the cluster, is a minute at most.",
-			},
-			"objects": schema.MapAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "The objects of the agent on the cluster, and on the hub, by name: `applied`, or how they differ now.",
-			},
-			"found": schema.ListAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Those of `objects` that were there before. A destroy leaves them.",
-			},
-			"changes": schema.ListAttribute{
-				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "What the plan changes, for people: removals first, then what follows from the configuration, then what was changed on the cluster. Never a value.",
-			},
+// definition is the cluster, what it follows, and what was applied.
+var definition = schema.Schema{
+	MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the objects of its agent " +
+		"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. What is changed or deleted there shows " +
+		"up in the next plan by name, and the next apply repairs it; a field with another manager is a conflict that names the manager. A cluster that " +
+		"cannot be reached, or is not known yet, is no error at plan. One that is recreated is onboarded again.",
+	Attributes: map[string]schema.Attribute{
+		"cluster": schema.StringAttribute{
+			Required: true, PlanModifiers: replaces,
+			MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it. With `argocd-hub` only the hub " +
+				"is asked, and the entry may be left out.",
 		},
-	}
+		"cluster_type": schema.StringAttribute{
+			Required:            true,
+			MarkdownDescription: "Name of its cluster type. With another one it follows that one's folder.",
+		},
+		"gitops_repo": schema.DynamicAttribute{
+			Required:            true,
+			MarkdownDescription: "What it follows: `{url, branch, path}`, such as `flotilla_environment.dev.gitops_repo`.",
+		},
+		"reconciler": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Its agent: `flux` (default), `argocd` (in the cluster), `argocd-hub` (an Argo CD on another cluster, which deploys to it), " +
+				"`config-sync`, or `fleet` (Rancher Fleet).",
+		},
+		"hub": schema.StringAttribute{
+			Optional: true, PlanModifiers: replaces,
+			MarkdownDescription: "With `argocd-hub`, the name of the cluster that has Argo CD: an entry of the provider's `clusters`.",
+		},
+		"environment": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "With `argocd-hub`, the name of the environment: a hub may have clusters of several.",
+		},
+		"registration": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "With `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, tls_server_name, insecure, exec, aws, labels}`. " +
+				"Default for the first three: what the provider's `clusters` has. `exec` is `{command, args, env, api_version}`, a program that Argo CD " +
+				"has, such as `argocd-k8s-auth`; `aws` is `{cluster_name, role_arn}`. A token or a client certificate is for `credentials_wo`.",
+		},
+		"name": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same cluster, namespace " +
+				"and name are an error at plan.",
+		},
+		"namespace": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "Namespace of the agent. Default: `flux-system`, `argocd`, `config-management-system`, or `fleet-local`.",
+		},
+		"interval": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "How often the agent reads the repository, a duration such as `\"30s\"`. Default: `1m`.",
+		},
+		"timeout": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "How long the agent waits for the objects of a commit to become ready. Default: `5m`.",
+		},
+		"install": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install --export` or " +
+				"Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
+		},
+		"credentials_wo": schema.DynamicAttribute{
+			Optional: true, WriteOnly: true, Sensitive: true,
+			MarkdownDescription: "Credentials with which the agent reads the repository: `{token}`, `{bearer_token}`, `{username, password}`, `{ssh_private_key, " +
+				"ssh_passphrase, ssh_known_hosts}` or `{github_app = {id, installation_id, private_key, url}}`, with `ca_certificates` where needed. " +
+				"Besides: `feedback = {token}` or `{github_app}`, and `registration = {token}` or `{client_certificate, client_key}`. It is write-only: " +
+				"in no state and no plan. A change of it is applied with the next change of `credentials_wo_version`, or of anything else.",
+		},
+		"credentials_wo_version": schema.Int64Attribute{
+			Optional:            true,
+			MarkdownDescription: "Any number; another one applies `credentials_wo` again.",
+		},
+		"credentials": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "`{secret}`: the name of an existing Secret in the agent's namespace, in the form that the agent reads, in place of " +
+				"`credentials_wo`.",
+		},
+		"feedback": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "What makes the agent report to the Git host, for `commit_statuses` of `flotilla_compliance`: `{forge, context, url, api_url, secret}`. " +
+				"`forge` is `github`, `gitlab`, `gitea`, `forgejo` or `azure` (unset: by the Git host's name); `context` distinguishes clusters and their folders, " +
+				"by `{cluster}` and `{host}`; `url` is that of the repository at the Git host, and `api_url` that of its API, where these do not " +
+				"follow from `gitops_repo`; `secret` is the name of an existing Secret, in place of `credentials_wo.feedback`.",
+		},
+		"wait": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether an apply waits until the agent runs, has applied the branch's commit, and what is in both folders is ready. Default: false: " +
+				"it waits only for definitions, and for what is being deleted.",
+		},
+		"on_destroy": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "What a destroy does: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
+				"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and then " +
+				"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
+				"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy.",
+		},
+		"on_unreachable": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "What a destroy does with a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
+				"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters that come and " +
+				"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning.",
+		},
+		"force": schema.BoolAttribute{
+			Optional:            true,
+			MarkdownDescription: "Whether fields that others manage are taken over, which is a conflict otherwise.",
+		},
+		"timeouts": schema.DynamicAttribute{
+			Optional: true,
+			MarkdownDescription: "How long operations may take, waiting included: `{create, read, update, delete}`, each a duration such as `\"90s\"`. Default: `20m`; " +
+				"`read`, which also bounds how long a plan reads the cluster, is a minute at most.",
+		},
+		"objects": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "The objects of the agent on the cluster, and on the hub, by name: `applied`, or how they differ now.",
+		},
+		"found": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Those of `objects` that were there before. A destroy leaves them.",
+		},
+		"changes": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "What the plan changes, for people: removals first, then what follows from the configuration, then what was changed on the cluster. Never a value.",
+		},
+	},
 }
 
 type agentModel struct {
@@ -195,147 +184,91 @@ type agentModel struct {
 	Changes        types.List    `tfsdk:"changes"`
 }
 
-// Configure takes over the provider's connection.
-func (r *agentResource) Configure(_ context.Context, req resource.ConfigureRequest, _ *resource.ConfigureResponse) {
-	r.connection, _ = req.ProviderData.(*connection.Connection)
-}
-
-// ValidateConfig checks what needs no cluster.
-func (r *agentResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
-	var model agentModel
-	if resp.Diagnostics.Append(req.Config.Get(ctx, &model)...); resp.Diagnostics.HasError() {
-		return
-	}
-	timeouts.Decode(model.Timeouts, &resp.Diagnostics)
-	tfvalue.CheckOnDestroy(model.OnDestroy, &resp.Diagnostics)
-	model.checkOnUnreachable(&resp.Diagnostics)
-	model.checkHub(&resp.Diagnostics)
-	if settings, known := model.settings(nil, &resp.Diagnostics); known && !resp.Diagnostics.HasError() {
-		renderAgent(agent.Render, settings, &resp.Diagnostics)
+// validate checks what needs no cluster.
+func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
+	tfvalue.CheckOnDestroy(m.OnDestroy, diagnostics)
+	m.checkOnUnreachable(diagnostics)
+	m.checkHub(diagnostics)
+	if settings, known := m.settings(nil, diagnostics); known && !diagnostics.HasError() {
+		renderAgent(agent.Render, settings, diagnostics)
 	}
 }
 
-// ModifyPlan plans the objects, and what changes. That follows from configuration and state alone: a plan that is applied
+func taskOf(c *frame.Call[agentModel]) *agentTask {
+	return &agentTask{connection: c.Connection, model: c.Model, diagnostics: c.Diagnostics}
+}
+
+// plan plans the objects, and what changes. That follows from configuration and state alone: a plan that is applied
 // is planned again, and the cluster may answer differently by then. What the refresh has found on the cluster is in the
 // state. The cluster itself is only asked what it would refuse.
-func (r *agentResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
-	if req.Plan.Raw.IsNull() {
-		return
+func plan(ctx context.Context, c *frame.Call[agentModel]) {
+	task, private := taskOf(c), loadAgent(ctx, c.Private, c.Diagnostics)
+	before := private
+	if c.Prior == nil {
+		before = nil
 	}
-	var prior, plan agentModel
-	var before *agentPrivate
-	recalled := loadAgent(ctx, req.Private, &resp.Diagnostics)
-	if !req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(req.State.Get(ctx, &prior)...)
-		before = recalled
-	}
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("credentials_wo"), &plan.Secrets)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	task := r.task(&plan, &resp.Diagnostics)
 	// A replacement is planned twice: first with the old state, then with none, but with its private state. What was
 	// imported has no private state, so it counts where it has no state either.
-	task.counts = (before != nil) == (len(recalled.Records) > 0)
-	task.plan(ctx, &prior, before)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	plan.Secrets = types.DynamicNull()
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
+	task.counts = (before != nil) == (len(private.Records) > 0)
+	task.plan(ctx, c.Prior, before)
 }
 
-// Create applies the objects to the cluster. Where that fails, nothing is kept in the state, since Terraform would
+// create applies the objects to the cluster. Where that fails, nothing is kept in the state, since Terraform would
 // destroy a tainted object: the next apply recognises the created objects by their annotation.
-func (r *agentResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan agentModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("credentials_wo"), &plan.Secrets)...)
-	if resp.Diagnostics.HasError() {
-		return
-	}
-	ctx, cancel := timeouts.Decode(plan.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Create)
-	defer cancel()
-	after := r.task(&plan, &resp.Diagnostics).apply(ctx, nil)
-	if resp.Diagnostics.HasError() {
+func create(ctx context.Context, c *frame.Call[agentModel]) {
+	after := taskOf(c).apply(ctx, nil)
+	if c.Diagnostics.HasError() {
 		return
 	}
 	for i := range after.Records {
-		r.connection.CreatedObjects.Store(after.identityOf(&after.Records[i]), nil)
+		c.Connection.CreatedObjects.Store(after.identityOf(&after.Records[i]), nil)
 	}
-	after.save(ctx, resp.Private, &resp.Diagnostics)
-	plan.Secrets = types.DynamicNull()
-	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	after.save(ctx, c.Private, c.Diagnostics)
 }
 
-// Read compares the objects on the cluster with those that were applied.
-func (r *agentResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
-	var state agentModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	before := loadAgent(ctx, req.Private, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() || r.connection == nil || state.ClusterType.IsNull() { // imported: nothing is known
+// read compares the objects on the cluster with those that were applied.
+func read(ctx context.Context, c *frame.Call[agentModel]) {
+	before := loadAgent(ctx, c.Private, c.Diagnostics)
+	if c.Diagnostics.HasError() || c.Connection == nil || c.Model.ClusterType.IsNull() { // imported: nothing is known
 		return
 	}
-	ctx, cancel := timeouts.Decode(state.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Read)
-	defer cancel()
-	after := r.task(&state, &resp.Diagnostics).refresh(ctx, before)
-	if resp.Diagnostics.HasError() {
-		return
+	if after := taskOf(c).refresh(ctx, before); !c.Diagnostics.HasError() && !before.equal(after) {
+		after.save(ctx, c.Private, c.Diagnostics)
 	}
-	if !before.equal(after) {
-		after.save(ctx, resp.Private, &resp.Diagnostics)
-	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// Update applies the planned objects.
-func (r *agentResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan agentModel
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("credentials_wo"), &plan.Secrets)...)
-	before := loadAgent(ctx, req.Private, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+// update applies the planned objects. A change of timeouts, on_destroy or on_unreachable alone touches no cluster: the
+// plan says so.
+func update(ctx context.Context, c *frame.Call[agentModel]) {
+	before := loadAgent(ctx, c.Private, c.Diagnostics)
+	if c.Diagnostics.HasError() || !c.Model.Found.IsUnknown() {
 		return
 	}
-	// A change of timeouts, on_destroy or on_unreachable alone touches no cluster: the plan says so.
-	if plan.Found.IsUnknown() {
-		ctx, cancel := timeouts.Decode(plan.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Update)
-		defer cancel()
-		after := r.task(&plan, &resp.Diagnostics).apply(ctx, before)
-		if resp.Diagnostics.HasError() {
-			return
-		}
-		after.save(ctx, resp.Private, &resp.Diagnostics)
+	if after := taskOf(c).apply(ctx, before); !c.Diagnostics.HasError() {
+		after.save(ctx, c.Private, c.Diagnostics)
 	}
-	plan.Secrets = types.DynamicNull()
-	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete removes the applied objects, as on_destroy says.
-func (r *agentResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
-	var state agentModel
-	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	before := loadAgent(ctx, req.Private, &resp.Diagnostics)
-	if resp.Diagnostics.HasError() {
+// remove removes the applied objects, as on_destroy says.
+func remove(ctx context.Context, c *frame.Call[agentModel]) {
+	before := loadAgent(ctx, c.Private, c.Diagnostics)
+	if c.Diagnostics.HasError() {
 		return
 	}
-	if r.connection != nil && len(before.Records) > 0 {
+	if c.Connection != nil && len(before.Records) > 0 {
 		// With create_before_destroy, an agent that replaces this one has just applied the same objects.
 		before.Records = slices.DeleteFunc(before.Records, func(record onboarding.Record) bool {
-			_, taken := r.connection.CreatedObjects.Load(before.identityOf(&record))
+			_, taken := c.Connection.CreatedObjects.Load(before.identityOf(&record))
 			return taken
 		})
 		if len(before.Records) == 0 {
 			return
 		}
 	}
-	ctx, cancel := timeouts.Decode(state.Timeouts, &resp.Diagnostics).During(ctx, timeouts.Delete)
-	defer cancel()
-	r.task(&state, &resp.Diagnostics).remove(ctx, before)
+	taskOf(c).remove(ctx, before)
 }
 
-// ImportState takes the name of a cluster. The next apply takes over the objects on it, as after a lost state.
-func (r *agentResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+// importState takes the name of a cluster. The next apply takes over the objects on it, as after a lost state.
+func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("cluster"), req.ID)...)
 }
