@@ -15,19 +15,25 @@ import (
 // Drift is how the repository differs from what was written.
 type Drift struct {
 	// Trees are the folders with another tree than was written; "" where the folder is gone.
-	Trees map[rollout.Key]string
+	Trees map[rollout.Key]string `json:"trees,omitempty"`
 	// Touched are hosts whose marker or record was changed or removed by others.
-	Touched []string
+	Touched []string `json:"touched,omitempty"`
 	// Since names the first commit by hand that changed a folder. Folders without such a commit are absent.
-	Since map[rollout.Key]string
+	Since map[rollout.Key]string `json:"since,omitempty"`
 	// Found are folders that the owner's records list and the state does not know, where a record was touched.
-	Found rollout.Trees
+	Found rollout.Trees `json:"found,omitempty"`
 	// Gone says that the repository does not exist any more.
-	Gone bool
+	Gone bool `json:"gone,omitempty"`
 	// Unsigned says of touched records by which commit they were changed, where no allowed key has signed it.
-	Unsigned []string
+	Unsigned []string `json:"unsigned,omitempty"`
 	// Request says why the pull request cannot be merged as it is, and what the next apply does; "" where it can.
-	Request string
+	Request string `json:"request,omitempty"`
+}
+
+// Equal says whether two are the same.
+func (d Drift) Equal(other Drift) bool {
+	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Found.Equal(other.Found) &&
+		d.Gone == other.Gone && slices.Equal(d.Unsigned, other.Unsigned) && d.Request == other.Request
 }
 
 // IsNone says that everything is as it was written.

@@ -2,7 +2,9 @@
 package folder
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -41,6 +43,11 @@ func (t Trees) Has(host, target string) bool {
 	return ok
 }
 
+// Equal says whether two have the same folders with the same trees.
+func (t Trees) Equal(other Trees) bool {
+	return maps.EqualFunc(t, other, maps.Equal[map[string]string])
+}
+
 // Without returns the folders that other has not. Hosts without any are left out.
 func (t Trees) Without(other Trees) Trees {
 	left := Trees{}
@@ -70,6 +77,19 @@ func (t Trees) Clone() Trees {
 type Key struct{ Host, DeploymentTarget string }
 
 func (k Key) String() string { return k.Host + "/" + k.DeploymentTarget }
+
+// MarshalText writes the key as String does, so that it can be a key in JSON.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what MarshalText has written. A host may have slashes in its name, a deployment target has none.
+func (k *Key) UnmarshalText(text []byte) error {
+	at := bytes.LastIndexByte(text, '/')
+	if at < 1 {
+		return fmt.Errorf("%q is not <host>/<deployment target>", text)
+	}
+	k.Host, k.DeploymentTarget = string(text[:at]), string(text[at+1:])
+	return nil
+}
 
 // Compare orders folders by host, and then by deployment target.
 func (k Key) Compare(other Key) int {

@@ -99,7 +99,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 		o.model.Changes = tfvalue.Texts(lines)
 	}
 	m := &assignmentPrivate{Environment: o.intent.Owner.Environment, Trees: o.intent.After, Records: done.Records, Holder: done.Holder, Rollout: o.state()}
-	m.Replaced, m.Proposed = textKeys(done.Replaced), done.Proposed
+	m.Replaced, m.Proposed = done.Replaced, done.Proposed
 	m.Changed = done.Time
 	m.Constraints = o.ruling.remember(o.private)
 	if o.private != nil {

@@ -52,7 +52,7 @@ func (o *operation) checkConstraints(ctx context.Context, applies bool) {
 	if o.connection != nil && o.connection.Release != developmentRelease {
 		fingerprint = o.result.Fingerprint(o.rendering.Destination, o.connection.Release)
 	}
-	if fingerprint != "" && before.Kept == fingerprint && maps.EqualFunc(o.intent.After, o.current, maps.Equal[map[string]string]) {
+	if fingerprint != "" && before.Kept == fingerprint && o.intent.After.Equal(o.current) {
 		maps.DeleteFunc(entries, func(name, _ string) bool { return before.Rules[name] == r.digests[name] })
 	}
 	results, found := o.result.Constraints(ctx, entries, o.rendering.Destination)

@@ -391,8 +391,8 @@ func knownOf(c *frame.Call[model], state *model, m *assignmentPrivate) (*deliver
 	}
 	if m != nil {
 		known.Owner.Environment = m.Environment
-		known.Trees, known.Records, known.Holder, known.Drift = m.Trees, m.Records, m.Holder, m.drift()
-		known.Replaced, known.Proposed, known.Tip = m.replaced(), m.Proposed, m.Tip
+		known.Trees, known.Records, known.Holder, known.Drift = m.Trees, m.Records, m.Holder, m.Drift
+		known.Replaced, known.Proposed, known.Tip = m.Replaced, m.Proposed, m.Tip
 	}
 	return known, ok && c.Connection != nil
 }

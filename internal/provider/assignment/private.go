@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,22 +31,22 @@ import (
 // assignmentPrivate is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It
 // may be large and is not for people, and a change of it is no change of the resource.
 type assignmentPrivate struct {
-	Environment string            `json:"environment,omitempty"`
-	Label       string            `json:"label,omitempty"`   // name in the labels of what is rendered, where it is not the owner's
-	Trees       rollout.Trees     `json:"trees,omitempty"`   // as written
-	Records     map[string]string `json:"records,omitempty"` // ids of the records, by host
-	Holder      string            `json:"holder,omitempty"`  // in the records
-	Drift       savedDrift        `json:"drift,omitzero"`
-	Replaced    map[string]string `json:"replaced,omitempty"` // by an open pull request: "<host>/<deployment target>" to the tree before
-	Model       string            `json:"model,omitempty"`
-	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
-	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
-	GitopsRepo  string            `json:"gitops_repo,omitempty"`
-	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil where nothing has been written yet
-	Provider    string            `json:"provider,omitempty"` // version that rendered
-	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
-	Constraints savedRules        `json:"constraints,omitzero"`
-	Proposed    bool              `json:"proposed,omitempty"` // what was written is in an open pull request
+	Environment string                 `json:"environment,omitempty"`
+	Label       string                 `json:"label,omitempty"`   // name in the labels of what is rendered, where it is not the owner's
+	Trees       rollout.Trees          `json:"trees,omitempty"`   // as written
+	Records     map[string]string      `json:"records,omitempty"` // ids of the records, by host
+	Holder      string                 `json:"holder,omitempty"`  // in the records
+	Drift       delivery.Drift         `json:"drift,omitzero"`
+	Replaced    map[rollout.Key]string `json:"replaced,omitempty"` // by an open pull request: the trees before
+	Model       string                 `json:"model,omitempty"`
+	Config      map[string]string      `json:"config,omitempty"`    // digests of the containers' data
+	Manifests   map[string]string      `json:"manifests,omitempty"` // hashes of the targets' manifests
+	GitopsRepo  string                 `json:"gitops_repo,omitempty"`
+	Rollout     *rollout.State         `json:"rollout,omitempty"`  // nil where nothing has been written yet
+	Provider    string                 `json:"provider,omitempty"` // version that rendered
+	Rendered    string                 `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
+	Constraints savedRules             `json:"constraints,omitzero"`
+	Proposed    bool                   `json:"proposed,omitempty"` // what was written is in an open pull request
 	// Tip is a commit of the branch that has the folders as they are in Trees and Drift.
 	Tip string `json:"tip,omitempty"`
 	// Written is what the records say of folders that are under way in a rollout, by host and deployment target; of all,
@@ -61,17 +60,6 @@ type assignmentPrivate struct {
 type savedRecord struct {
 	Changed time.Time `json:"changed,omitzero"`
 	Before  string    `json:"before,omitempty"` // the first digits of the tree before, where the state was lost
-}
-
-type savedDrift struct {
-	Trees   map[string]string `json:"trees,omitempty"` // "<host>/<deployment target>" to the tree there, "" for none
-	Touched []string          `json:"touched,omitempty"`
-	Since   map[string]string `json:"since,omitempty"`
-	Found   rollout.Trees     `json:"found,omitempty"`
-	Gone    bool              `json:"gone,omitempty"`
-	// Unsigned says which records no allowed key has signed.
-	Unsigned []string `json:"unsigned,omitempty"`
-	Request  string   `json:"request,omitempty"` // why the pull request cannot be merged
 }
 
 const (
@@ -185,7 +173,7 @@ func (m *assignmentPrivate) refreshed(known *delivery.State) *assignmentPrivate 
 		after.Rendered = ""
 	}
 	after.Trees, after.Records, after.Holder, after.Proposed = known.Trees, known.Records, known.Holder, known.Proposed
-	after.setDrift(known.Drift)
+	after.Drift = known.Drift
 	if !known.Proposed {
 		after.Tip = known.Tip
 	}
@@ -263,16 +251,11 @@ func (m *assignmentPrivate) records(wanted rollout.Trees) map[rollout.Key]rollou
 // others commit has changed nothing here.
 func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 	return m != nil && other != nil &&
-		maps.EqualFunc(m.Trees, other.Trees, maps.Equal[map[string]string]) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder &&
-		m.Drift.equal(other.Drift) && m.Proposed == other.Proposed &&
+		m.Trees.Equal(other.Trees) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder &&
+		m.Drift.Equal(other.Drift) && m.Proposed == other.Proposed &&
 		maps.EqualFunc(m.Written, other.Written, func(one, other map[string]savedRecord) bool {
 			return maps.EqualFunc(one, other, func(a, b savedRecord) bool { return a.Before == b.Before && a.Changed.Equal(b.Changed) })
 		})
-}
-
-func (d savedDrift) equal(other savedDrift) bool {
-	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Gone == other.Gone && d.Request == other.Request && slices.Equal(d.Unsigned, other.Unsigned) &&
-		maps.EqualFunc(d.Found, other.Found, maps.Equal[map[string]string])
 }
 
 // remember notes the fleet that was written.
@@ -294,7 +277,7 @@ const developmentRelease = "dev"
 // noteRendering notes the fingerprint of a rendering, where the written trees are all trees of the rendering.
 func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, c *connection.Connection) {
 	m.Rendered = ""
-	if c.Release != developmentRelease && maps.EqualFunc(m.Trees, rendering.Wanted(), maps.Equal[map[string]string]) {
+	if c.Release != developmentRelease && m.Trees.Equal(rendering.Wanted()) {
 		m.Rendered = rendering.Result.Fingerprint(rendering.Destination, c.Release)
 	}
 }
@@ -335,64 +318,4 @@ func (m *assignmentPrivate) version() *changes.Version {
 		Fleet: f, Config: m.Config, Manifests: m.Manifests, Schedule: scheduled,
 		GitopsRepo: m.GitopsRepo, Provider: m.Provider,
 	}
-}
-
-// drift returns the drift in the form of package delivery.
-func (m *assignmentPrivate) drift() delivery.Drift {
-	drift := delivery.Drift{Touched: m.Drift.Touched, Gone: m.Drift.Gone, Request: m.Drift.Request, Found: m.Drift.Found, Unsigned: m.Drift.Unsigned}
-	for _, key := range m.Trees.Keys() {
-		name := key.String()
-		if tree, ok := m.Drift.Trees[name]; ok {
-			if drift.Trees == nil {
-				drift.Trees = map[rollout.Key]string{}
-			}
-			drift.Trees[key] = tree
-		}
-		if commit, ok := m.Drift.Since[name]; ok {
-			if drift.Since == nil {
-				drift.Since = map[rollout.Key]string{}
-			}
-			drift.Since[key] = commit
-		}
-	}
-	return drift
-}
-
-func (m *assignmentPrivate) setDrift(drift delivery.Drift) {
-	m.Drift = savedDrift{Touched: drift.Touched, Gone: drift.Gone, Request: drift.Request, Found: drift.Found, Unsigned: drift.Unsigned}
-	for key, tree := range drift.Trees {
-		if m.Drift.Trees == nil {
-			m.Drift.Trees = map[string]string{}
-		}
-		m.Drift.Trees[key.String()] = tree
-	}
-	for key, commit := range drift.Since {
-		if m.Drift.Since == nil {
-			m.Drift.Since = map[string]string{}
-		}
-		m.Drift.Since[key.String()] = commit
-	}
-}
-
-// textKeys writes keys as "<host>/<deployment target>".
-func textKeys(of map[rollout.Key]string) map[string]string {
-	if of == nil {
-		return nil
-	}
-	texts := make(map[string]string, len(of))
-	for key, value := range of {
-		texts[key.String()] = value
-	}
-	return texts
-}
-
-// replaced returns what the pull request replaces in the form of package delivery.
-func (m *assignmentPrivate) replaced() map[rollout.Key]string {
-	replaced := make(map[rollout.Key]string, len(m.Replaced))
-	for name, tree := range m.Replaced {
-		if at := strings.LastIndexByte(name, '/'); at > 0 {
-			replaced[rollout.Key{Host: name[:at], DeploymentTarget: name[at+1:]}] = tree
-		}
-	}
-	return replaced
 }

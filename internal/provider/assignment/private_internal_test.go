@@ -131,9 +131,9 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 	m, _ := remembered(t, 1000)
 	m.Label = "first"
 	first := m.Trees.Keys()[0]
-	m.setDrift(delivery.Drift{
+	m.Drift = delivery.Drift{
 		Trees: map[rollout.Key]string{first: ""}, Since: map[rollout.Key]string{first: "abc"}, Touched: []string{"large"}, Gone: true,
-	})
+	}
 	text, err := m.seal()
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drift := again.drift()
+	drift := again.Drift
 	if again.Label != "first" || again.Model != m.Model || !maps.Equal(again.Config, m.Config) || !maps.Equal(again.Records, m.Records) ||
 		!maps.EqualFunc(again.Trees, m.Trees, maps.Equal[map[string]string, map[string]string]) ||
 		drift.Trees[first] != "" || drift.Since[first] != "abc" || !drift.Gone || drift.Touched[0] != "large" {
