@@ -16,18 +16,21 @@ var Path = path.Root("fleet")
 // MaxDiagnostics bounds how many of one kind are listed.
 const MaxDiagnostics = 50
 
+// AddErrors reports findings as errors of the attribute fleet.
 func AddErrors(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
 	for _, finding := range found {
 		diagnostics.AddAttributeError(Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}
 }
 
+// AddWarnings reports findings as warnings of the attribute fleet.
 func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
 	for _, finding := range found {
 		diagnostics.AddAttributeWarning(Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}
 }
 
+// AddLimited reports the first of many findings, and how many others there are.
 func AddLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T)) {
 	for i, finding := range findings {
 		if i == MaxDiagnostics {

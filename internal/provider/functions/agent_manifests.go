@@ -16,6 +16,7 @@ var _ function.Function = agentManifestsFunction{}
 
 type agentManifestsFunction struct{}
 
+// NewAgentManifests returns the function.
 func NewAgentManifests() function.Function { return agentManifestsFunction{} }
 
 // Metadata names the function.

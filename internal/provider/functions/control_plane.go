@@ -16,6 +16,7 @@ var _ function.Function = controlPlaneFunction{}
 
 type controlPlaneFunction struct{}
 
+// NewControlPlane returns the function.
 func NewControlPlane() function.Function { return controlPlaneFunction{} }
 
 // Metadata names the function.

@@ -18,8 +18,10 @@ var _ function.Function = fleetFunction{}
 
 type fleetFunction struct{}
 
+// FleetName is the name of the function fleet.
 const FleetName = "fleet"
 
+// NewFleet returns the function.
 func NewFleet() function.Function { return fleetFunction{} }
 
 // Metadata names the function.

@@ -16,6 +16,7 @@ var _ function.Function = mergeFunction{}
 
 type mergeFunction struct{}
 
+// NewMerge returns the function.
 func NewMerge() function.Function { return mergeFunction{} }
 
 // Metadata names the function.

@@ -17,6 +17,7 @@ var _ function.Function = registrationsFunction{}
 
 type registrationsFunction struct{}
 
+// NewRegistrations returns the function.
 func NewRegistrations() function.Function { return registrationsFunction{} }
 
 // registrationType is the type of a registration in Terraform.

@@ -15,6 +15,7 @@ var _ function.Function = selectorMatchesFunction{}
 
 type selectorMatchesFunction struct{}
 
+// NewSelectorMatches returns the function.
 func NewSelectorMatches() function.Function { return selectorMatchesFunction{} }
 
 // Metadata names the function.

@@ -14,6 +14,7 @@ type State interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
+// Save writes a value as JSON.
 func Save(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) {
 	text, err := json.Marshal(value)
 	if err != nil {

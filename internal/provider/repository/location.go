@@ -58,6 +58,7 @@ func CheckGitopsRepo(attribute string, value any) fleet.Findings {
 	return findings
 }
 
+// CheckOwnerName reports a name that is no DNS label.
 func CheckOwnerName(name types.String, diagnostics *diag.Diagnostics) {
 	if name.IsNull() || name.IsUnknown() {
 		return
@@ -94,10 +95,12 @@ func ParseImportID(id string, diagnostics *diag.Diagnostics) (repo types.Dynamic
 // LocationText is a location in the form of an import.
 func LocationText(at delivery.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }
 
+// About is the owner in the form of evidence.
 func About(owner delivery.Owner) observe.About {
 	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
 }
 
+// ChangedFiles are files in the form of package changes.
 func ChangedFiles(files []git.File) []changes.File {
 	texts := make([]changes.File, len(files))
 	for i, file := range files {

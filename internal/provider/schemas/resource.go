@@ -12,6 +12,7 @@ import (
 // Attributes with objects in them (selectors, taints, deployment targets) are dynamic: Terraform
 // silently drops misspelt keys of nested attributes, which for labels is silent misplacement.
 
+// NameAttribute is the name of an object.
 func NameAttribute(what string) schema.StringAttribute {
 	return schema.StringAttribute{Required: true, MarkdownDescription: what}
 }
@@ -24,10 +25,12 @@ func LabelsAttribute() schema.DynamicAttribute {
 	}
 }
 
+// DescriptionAttribute is a text for people.
 func DescriptionAttribute() schema.StringAttribute {
 	return schema.StringAttribute{Optional: true, MarkdownDescription: "Description for people; nothing is computed from it."}
 }
 
+// EnvironmentAttribute is the environment of an object.
 func EnvironmentAttribute(optional bool) schema.StringAttribute {
 	return schema.StringAttribute{
 		Required: !optional, Optional: optional,
@@ -35,10 +38,12 @@ func EnvironmentAttribute(optional bool) schema.StringAttribute {
 	}
 }
 
+// NamesAttribute is a set of names.
 func NamesAttribute(what string) schema.SetAttribute {
 	return schema.SetAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: what}
 }
 
+// DefaultAttribute is a text with a default.
 func DefaultAttribute(value, what string) schema.StringAttribute {
 	return schema.StringAttribute{
 		Optional: true, Computed: true, Default: stringdefault.StaticString(value),
@@ -46,6 +51,7 @@ func DefaultAttribute(value, what string) schema.StringAttribute {
 	}
 }
 
+// TaintsAttribute is the taints of a host.
 func TaintsAttribute() schema.DynamicAttribute {
 	return schema.DynamicAttribute{
 		Optional: true,
@@ -54,9 +60,11 @@ func TaintsAttribute() schema.DynamicAttribute {
 	}
 }
 
+// SelectorDescription says what a selector is.
 const SelectorDescription = " A selector is `{match_labels = {…}, match_expressions = [{key, operator, values}], expression = \"…\"}`; " +
 	"all that it says must hold, `{}` matches everything."
 
+// SelectorAttribute is a selector.
 func SelectorAttribute(what string) schema.DynamicAttribute {
 	return schema.DynamicAttribute{Optional: true, MarkdownDescription: what + SelectorDescription}
 }

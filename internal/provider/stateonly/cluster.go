@@ -6,6 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
+// Cluster returns the resource.
 var Cluster = newResource(Object{
 	Name:       "cluster",
 	collection: "clusters",

@@ -7,6 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
+// ClusterType returns the resource.
 var ClusterType = newResource(Object{
 	Name:       "cluster_type",
 	collection: "cluster_types",

@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
+// ConfigContainer returns the resource.
 var ConfigContainer = newResource(Object{
 	Name:       "config_container",
 	collection: "config_containers",

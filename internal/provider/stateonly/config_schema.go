@@ -8,6 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
+// ConfigSchema returns the resource.
 var ConfigSchema = newResource(Object{
 	Name:       "config_schema",
 	collection: "config_schemas",

@@ -8,6 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
+// Constraint returns the resource.
 var Constraint = newResource(Object{
 	Name:       "constraint",
 	collection: "constraints",

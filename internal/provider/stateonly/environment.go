@@ -8,6 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
+// Environment returns the resource.
 var Environment = newResource(Object{
 	Name:       "environment",
 	collection: "environments",

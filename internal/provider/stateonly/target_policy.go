@@ -6,6 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
+// TargetPolicy returns the resource.
 var TargetPolicy = newResource(Object{
 	Name:       "target_policy",
 	collection: "target_policies",

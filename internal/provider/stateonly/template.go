@@ -9,6 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/render"
 )
 
+// Template returns the resource.
 var Template = newResource(Object{
 	Name:       "template",
 	collection: "templates",

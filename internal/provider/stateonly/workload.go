@@ -6,6 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
+// Workload returns the resource.
 var Workload = newResource(Object{
 	Name:       "workload",
 	collection: "workloads",

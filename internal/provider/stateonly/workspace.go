@@ -7,6 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 )
 
+// Workspace returns the resource.
 var Workspace = newResource(Object{
 	Name:       "workspace",
 	collection: "workspaces",

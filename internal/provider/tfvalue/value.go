@@ -53,6 +53,7 @@ func Plain(value attr.Value) any {
 	panic(fmt.Sprintf("no attribute of this provider has a value of type %T", value))
 }
 
+// PlainMap is Plain for the elements of a map, or the attributes of an object.
 func PlainMap(elements map[string]attr.Value) map[string]any {
 	object := make(map[string]any, len(elements))
 	for key, element := range elements {
@@ -167,6 +168,7 @@ func Inner(findings fleet.Findings) fleet.Findings {
 	return inner
 }
 
+// CheckOnDestroy reports a value of on_destroy that does not exist.
 func CheckOnDestroy(value types.String, diagnostics *diag.Diagnostics) {
 	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(onDestroy, text) {
 		diagnostics.AddAttributeError(path.Root("on_destroy"), "Invalid on_destroy",
@@ -191,6 +193,7 @@ func TimeText(at time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
+// Time is a time as a value; null for none.
 func Time(at time.Time) types.String {
 	if at.IsZero() {
 		return types.StringNull()
@@ -210,13 +213,6 @@ func Content(value any) string {
 // Hash is what the state has in place of a text that is not needed there.
 func Hash(text string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
-}
-
-func OrEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }
 
 // CheckLimit reports a limit that is less than 1.

@@ -31,6 +31,7 @@ const (
 	Delete = "delete"
 )
 
+// Default is how long operations may take where nothing is set.
 var Default = Timeouts{
 	Create: 20 * time.Minute, Read: 5 * time.Minute, Update: 20 * time.Minute, Delete: 20 * time.Minute,
 }
