@@ -65,9 +65,9 @@ func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
 		return nil
 	}
 	m := *o.private
-	m.Constraints = o.ruling.remember(o.private)
+	m.Constraints = o.ruling.saved(o.private)
 	if m.Rollout = o.state(); o.result != nil && !o.isUnderWay() {
-		m.remember(o.result, repository.LocationText(o.intent.Owner.Location), o.connection.Release)
+		m.noteFleet(o.result, repository.LocationText(o.intent.Owner.Location), o.connection.Release)
 	}
 	return &m
 }
@@ -101,7 +101,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	m := &assignmentPrivate{Environment: o.intent.Owner.Environment, Trees: o.intent.After, Records: done.Records, Holder: done.Holder, Rollout: o.state()}
 	m.Replaced, m.Proposed = done.Replaced, done.Proposed
 	m.Changed = done.Time
-	m.Constraints = o.ruling.remember(o.private)
+	m.Constraints = o.ruling.saved(o.private)
 	if o.private != nil {
 		m.Label = o.private.Label
 		if m.Changed.IsZero() {
@@ -114,7 +114,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 		if o.private != nil && o.private.Model != "" && o.isUnderWay() {
 			m.keepFleet(o.private)
 		} else {
-			m.remember(o.result, repository.LocationText(o.intent.Owner.Location), o.connection.Release)
+			m.noteFleet(o.result, repository.LocationText(o.intent.Owner.Location), o.connection.Release)
 		}
 		m.noteRendering(o.rendering, o.connection)
 	}

@@ -144,8 +144,8 @@ func (o *operation) constraintLines(folders []rollout.Key) []string {
 	})
 }
 
-// remember returns what private state keeps about the constraints.
-func (r *constraintOutcome) remember(before *assignmentPrivate) savedRules {
+// saved returns what private state keeps about the constraints.
+func (r *constraintOutcome) saved(before *assignmentPrivate) savedRules {
 	if r == nil {
 		if before == nil {
 			return savedRules{}

@@ -44,7 +44,7 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 	if !slices.Equal(evaluated, []string{"a", "b"}) {
 		t.Fatalf("at first %q are evaluated", evaluated)
 	}
-	m.Constraints = o.ruling.remember(m)
+	m.Constraints = o.ruling.saved(m)
 
 	if _, evaluated = run("1.0.0", m, rules); len(evaluated) > 0 {
 		t.Errorf("where nothing changed %q are evaluated", evaluated)

@@ -258,8 +258,8 @@ func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 		})
 }
 
-// remember notes the fleet that was written.
-func (m *assignmentPrivate) remember(result *pipeline.Result, gitopsRepo, version string) {
+// noteFleet notes the fleet that was written.
+func (m *assignmentPrivate) noteFleet(result *pipeline.Result, gitopsRepo, version string) {
 	m.Environment, m.Model = result.Value.Environment, result.Value.Model
 	m.Config, m.Manifests = changes.Digest(result.Value.Config), hashesOf(result.Value.Manifests)
 	m.GitopsRepo, m.Provider = gitopsRepo, version

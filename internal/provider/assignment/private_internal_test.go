@@ -41,7 +41,7 @@ func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Re
 	for host := range m.Trees {
 		m.Records[host] = fmt.Sprintf("%x", []byte(fmt.Sprintf("%-20.20s", host)))
 	}
-	m.remember(result, "gitops.git#main:", "dev")
+	m.noteFleet(result, "gitops.git#main:", "dev")
 	return m, rendering
 }
 
@@ -249,7 +249,7 @@ func TestPrivateStateHoldsNoValue(t *testing.T) {
 	t.Parallel()
 	m := &assignmentPrivate{}
 	value := fleet.Value{Format: fleet.Format, Environment: "dev", Model: "{}", Config: map[string]string{"all": `{"KEY":"canary-value"}`}}
-	m.remember(&pipeline.Result{Value: value}, "", "")
+	m.noteFleet(&pipeline.Result{Value: value}, "", "")
 	if text := fmt.Sprint(m); strings.Contains(text, "canary-value") {
 		t.Error(text)
 	}

@@ -376,7 +376,7 @@ func (t *claimTask) apply(ctx context.Context) error {
 		addClaimError(ctx, t.diagnostics, err)
 		return err
 	}
-	t.after = rememberClaimed(edit.Holder, t.fleet.Environment, result)
+	t.after.Record, t.after.Clusters = result.Record, result.Clusters
 	t.model.Clusters, t.model.Commit = tfvalue.Texts(result.Clusters), types.StringValue(result.Commit)
 	if moved && t.private != nil {
 		if _, err := t.connection.Delivery.ReleaseClaim(ctx, was, []string{t.private.Holder}, edit.Subject); err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
@@ -85,8 +84,3 @@ func (m *claimPrivate) see(seen delivery.SeenClaim) {
 
 // held are the clusters that the claim has: those that it wrote, and those that were added to its record by hand.
 func (m *claimPrivate) held() []string { return slices.Concat(m.Clusters, m.Recorded) }
-
-// rememberClaimed is the private state after an apply.
-func rememberClaimed(holder, environment string, result gitops.ClaimResult) *claimPrivate {
-	return &claimPrivate{Holder: holder, Record: result.Record, Clusters: result.Clusters, Environment: environment}
-}

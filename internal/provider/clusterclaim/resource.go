@@ -15,7 +15,6 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
@@ -232,15 +231,11 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 			continue
 		}
 		imported.Number, imported.Clusters, imported.Commit = types.NumberValue(new(big.Float).SetInt64(int64(len(claim.Clusters)))), tfvalue.Texts(claim.Names()), types.StringValue(found.Commit)
-		rememberClaim(claim).save(ctx, resp.Private, &resp.Diagnostics)
+		private := claimPrivate{Holder: claim.Holder, Record: claim.Record, Clusters: claim.Names(), Environment: claim.Environment}
+		private.save(ctx, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
 		return
 	}
 	resp.Diagnostics.AddError("Nothing to import", tfvalue.Sentence(fmt.Sprintf(
 		"the repository has no record of a claim %q at path %q of branch %q that can be read", name, at.Path, at.Branch)))
-}
-
-// rememberClaim is the private state of a claim after an import.
-func rememberClaim(claim gitops.Claim) *claimPrivate {
-	return &claimPrivate{Holder: claim.Holder, Record: claim.Record, Clusters: claim.Names(), Environment: claim.Environment}
 }
