@@ -26,90 +26,66 @@ func AddProblems(diagnostics *diag.Diagnostics, problems []delivery.Problem) {
 	}
 }
 
-// The diagnostic about a repository that requires other credentials.
-const (
-	RefusesCredentials = "Repository refuses the credentials"
-	setCredentials     = " Set the provider's git.token, or git.username and git.password, or for this URL alone git.credentials; " +
-		"or FLOTILLA_GIT_TOKEN, or FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD."
-	setKey = " Set the provider's git.ssh_private_key, or for this URL alone git.credentials; or FLOTILLA_SSH_PRIVATE_KEY, or start an ssh agent."
-)
+// Kind is what an error of a repository or a Git host is reported as.
+type Kind struct {
+	of                 error
+	attribute, Summary string
+	Advice             string // added to the text of the error
+}
 
-// HowToSignIn says which credentials to set after a git.ErrUnauthorized.
-func HowToSignIn(err error) string {
-	if errors.Is(err, git.ErrKey) {
-		return setKey
+// kinds are in the order in which they are looked for: an error of a Git host may be one of Git, too, and what is said of a key
+// is more than what is said of all credentials.
+var kinds = []Kind{
+	{forge.ErrUnauthorized, "delivery", "Git host refuses the credentials", ""},
+	{forge.ErrRateLimited, "delivery", "Git host limits requests", ""},
+	{forge.ErrNotMergeable, "delivery", "Pull request cannot be merged", ""},
+	{forge.ErrHeadMoved, "delivery", "Pull request has another head", ""},
+	{forge.ErrNotOwned, "delivery", "Pull request does not belong to this assignment", ""},
+	{forge.ErrReviewer, "delivery", "Reviewer cannot be requested", ""},
+	{forge.ErrUnreachable, "delivery", "Git host cannot be reached", ""},
+	{forge.ErrNotFound, "delivery", "Repository or pull request does not exist", ""},
+	{forge.ErrRefused, "delivery", "Git host refuses the pull request", ""},
+	{git.ErrCommit, "rollback_to", "Cannot roll back to this commit", " The data source flotilla_history lists the commits that this assignment made."},
+	{git.ErrKey, "gitops_repo", "Repository refuses the credentials",
+		" Set the provider's git.ssh_private_key, or for this URL alone git.credentials; or FLOTILLA_SSH_PRIVATE_KEY, or start an ssh agent."},
+	{git.ErrUnauthorized, "gitops_repo", "Repository refuses the credentials",
+		" Set the provider's git.token, or git.username and git.password, or for this URL alone git.credentials; " +
+			"or FLOTILLA_GIT_TOKEN, or FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD."},
+	{git.ErrNotFound, "gitops_repo", "Repository does not exist", ""},
+	{git.ErrUnreachable, "gitops_repo", "Repository cannot be reached", ""},
+	{git.ErrHostKey, "gitops_repo", "Host key cannot be verified", ""},
+	{gitops.ErrConflict, "gitops_repo", "Folder does not belong to this assignment", ""},
+	{gitops.ErrUnplanned, "gitops_repo", "Repository has changed since the plan", " Nothing was written: plan again."},
+	{delivery.ErrDuplicate, "name", "Two assignments have the same name", ""},
+	{git.ErrRefused, "gitops_repo", "Repository refuses the commit", " Nothing was written."},
+}
+
+// KindOf returns the kind of an error; one with the summary otherwise where it is of none.
+func KindOf(err error, otherwise string) Kind {
+	for _, kind := range kinds {
+		if errors.Is(err, kind.of) {
+			return kind
+		}
 	}
-	return setCredentials
+	return Kind{err, "gitops_repo", otherwise, ""}
 }
 
 // AddError reports an error of a repository. With creates, a repository that does not exist or cannot be
 // reached is only a warning: it may be created in the same run.
 func AddError(ctx context.Context, diagnostics *diag.Diagnostics, err error, creates bool) {
-	if timeouts.AddEnded(ctx, diagnostics, err) || addForgeError(diagnostics, err) {
+	if timeouts.AddEnded(ctx, diagnostics, err) {
 		return
 	}
-	if held := (*delivery.HeldError)(nil); errors.As(err, &held) {
-		AddProblems(diagnostics, held.Problems)
-		return
-	}
-	at := path.Root("gitops_repo")
-	detail := tfvalue.Sentence(err.Error())
+	kind, held := KindOf(err, "Repository cannot be used"), (*delivery.HeldError)(nil)
+	at, detail := path.Root(kind.attribute), tfvalue.Sentence(err.Error())
 	switch {
-	case errors.Is(err, git.ErrCommit):
-		diagnostics.AddAttributeError(path.Root("rollback_to"), "Cannot roll back to this commit", detail+
-			" The data source flotilla_history lists the commits that this assignment made.")
-	case errors.Is(err, git.ErrUnauthorized):
-		diagnostics.AddAttributeError(at, RefusesCredentials, detail+HowToSignIn(err))
-	case errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrUnreachable):
-		summary := "Repository cannot be reached"
-		if errors.Is(err, git.ErrNotFound) {
-			summary = "Repository does not exist"
-		}
-		if creates {
-			hint := " If this run creates it, the apply succeeds; otherwise it fails."
-			if errors.Is(err, git.ErrUnreachable) {
-				hint = " If it answers by then, the apply succeeds; otherwise it fails."
-			}
-			diagnostics.AddAttributeWarning(at, summary, detail+hint)
-			return
-		}
-		diagnostics.AddAttributeError(at, summary, detail)
-	case errors.Is(err, git.ErrHostKey):
-		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
-	case errors.Is(err, gitops.ErrConflict):
-		diagnostics.AddAttributeError(at, "Folder does not belong to this assignment", detail)
-	case errors.Is(err, gitops.ErrUnplanned):
-		diagnostics.AddAttributeError(at, "Repository has changed since the plan", detail+" Nothing was written: plan again.")
-	case errors.Is(err, delivery.ErrDuplicate):
-		diagnostics.AddAttributeError(path.Root("name"), "Two assignments have the same name", detail)
-	case errors.Is(err, git.ErrRefused):
-		diagnostics.AddAttributeError(at, "Repository refuses the commit", detail+" Nothing was written.")
+	case kind.attribute != "delivery" && errors.As(err, &held):
+		AddProblems(diagnostics, held.Problems)
+	case creates && errors.Is(kind.of, git.ErrNotFound):
+		diagnostics.AddAttributeWarning(at, kind.Summary, detail+" If this run creates it, the apply succeeds; otherwise it fails.")
+	case creates && errors.Is(kind.of, git.ErrUnreachable):
+		diagnostics.AddAttributeWarning(at, kind.Summary, detail+" If it answers by then, the apply succeeds; otherwise it fails.")
 	default:
-		diagnostics.AddAttributeError(at, "Repository cannot be used", detail)
+		diagnostics.AddAttributeError(at, kind.Summary, detail+kind.Advice)
 	}
-}
-
-// addForgeError reports an error of a pull request. It returns false for another error.
-func addForgeError(diagnostics *diag.Diagnostics, err error) bool {
-	at := path.Root("delivery")
-	for _, kind := range []struct {
-		of      error
-		summary string
-	}{
-		{forge.ErrUnauthorized, "Git host refuses the credentials"},
-		{forge.ErrRateLimited, "Git host limits requests"},
-		{forge.ErrNotMergeable, "Pull request cannot be merged"},
-		{forge.ErrHeadMoved, "Pull request has another head"},
-		{forge.ErrNotOwned, "Pull request does not belong to this assignment"},
-		{forge.ErrReviewer, "Reviewer cannot be requested"},
-		{forge.ErrUnreachable, "Git host cannot be reached"},
-		{forge.ErrNotFound, "Repository or pull request does not exist"},
-		{forge.ErrRefused, "Git host refuses the pull request"},
-	} {
-		if errors.Is(err, kind.of) {
-			diagnostics.AddAttributeError(at, kind.summary, tfvalue.Sentence(err.Error()))
-			return true
-		}
-	}
-	return false
 }

@@ -157,21 +157,12 @@ func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.D
 			"after an apply. Apply what they come from first, with -target, or set the environment variables.")
 		return
 	}
+	kind := repository.KindOf(err, "Repository cannot be read")
 	switch {
-	case errors.Is(err, git.ErrUnauthorized):
-		diagnostics.AddAttributeError(at, repository.RefusesCredentials, detail+repository.HowToSignIn(err))
-	case errors.Is(err, git.ErrNotFound):
-		if strings.HasPrefix(strings.ToLower(address), "http") {
-			detail += " A Git host answers the same for a private repository without credentials for it: see the provider's git."
-		}
-		diagnostics.AddAttributeError(at, "Repository does not exist", detail)
-	case errors.Is(err, git.ErrUnreachable):
-		diagnostics.AddAttributeError(at, "Repository cannot be reached", detail)
-	case errors.Is(err, git.ErrHostKey):
-		diagnostics.AddAttributeError(at, "Host key cannot be verified", detail)
 	case errors.Is(err, git.ErrTooLarge):
-		diagnostics.AddAttributeError(at, "Repository is too large", detail+" Its server cannot filter, and sends the whole commit.")
-	default:
-		diagnostics.AddAttributeError(at, "Repository cannot be read", detail)
+		kind.Summary, kind.Advice = "Repository is too large", " Its server cannot filter, and sends the whole commit."
+	case errors.Is(err, git.ErrNotFound) && strings.HasPrefix(strings.ToLower(address), "http"):
+		kind.Advice = " A Git host answers the same for a private repository without credentials for it: see the provider's git."
 	}
+	diagnostics.AddAttributeError(at, kind.Summary, detail+kind.Advice)
 }
