@@ -135,37 +135,15 @@ func (l *Branch) tryFetchOwners(ctx context.Context, at string) error {
 		return err
 	}
 	paths := l.pathsOfOwners(at)
-	var folders []git.Hash
-	var directories []string
-	for _, p := range paths {
-		folder := path.Join(p, recordsFolder)
-		directories = append(directories, folder, path.Join(p, clustersHost))
-		if !l.seen.OpenFetched(folder) {
-			e, _ := l.seen.Lookup(folder)
-			folders = append(folders, e.ID)
-			continue
-		}
-		for _, name := range l.seen.ownersAt(p) {
-			e, _ := l.seen.Lookup(path.Join(folder, name))
-			folders = append(folders, e.ID)
-		}
-	}
-	if err := l.tip.NeedBelow(ctx, folders, recordLevels); err != nil {
+	owners, err := l.ownersOf(ctx, paths)
+	if err != nil {
 		return err
 	}
-	if err := l.seen.Open(ctx, directories); err != nil {
-		return err
+	clusters := make([]string, len(paths))
+	for i, p := range paths {
+		clusters[i] = path.Join(p, clustersHost)
 	}
-	directories = directories[:0]
-	var owners []Owner
-	for _, p := range paths {
-		for _, name := range l.seen.ownersAt(p) {
-			owner := Owner{Name: name, Path: p}
-			owners = append(owners, owner)
-			directories = append(directories, path.Join(owner.records(), clustersHost))
-		}
-	}
-	if err := l.seen.Open(ctx, directories); err != nil {
+	if err := l.openFolders(ctx, clusters); err != nil {
 		return err
 	}
 	var hosts []git.Hash

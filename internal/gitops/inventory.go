@@ -194,53 +194,52 @@ func (l *Branch) fetchFolders(ctx context.Context, folders []string) error {
 	return l.tip.Need(ctx, ids)
 }
 
-// ownersOf opens the records folders of open folders, and lists their owners.
+// openFolders opens folders whose parents are open, with one request. What is wrong with others' trees is no error.
+func (l *Branch) openFolders(ctx context.Context, folders []string) error {
+	err := l.fetchFolders(ctx, folders)
+	for _, folder := range folders {
+		l.seen.OpenFetched(folder)
+	}
+	return err
+}
+
+// ownersOf opens the records folders of open folders, and lists their owners. Where the server gives several levels of
+// trees at once, it takes one request.
 func (l *Branch) ownersOf(ctx context.Context, folders []string) ([]Owner, error) {
 	var directories []string
 	var ids []git.Hash
 	for _, p := range folders {
 		folder := path.Join(p, recordsFolder)
-		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() {
-			directories = append(directories, folder)
+		directories = append(directories, folder)
+		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() && !l.seen.OpenFetched(folder) {
+			ids = append(ids, e.ID)
+		}
+		for _, name := range l.seen.ownersAt(p) {
+			e, _ := l.seen.Lookup(path.Join(folder, name))
 			ids = append(ids, e.ID)
 		}
 	}
 	if err := l.tip.NeedBelow(ctx, ids, recordLevels); err != nil {
 		return nil, err
 	}
-	// Level by level, where the server gives no more at once.
+	if err := l.openFolders(ctx, directories); err != nil {
+		return nil, err
+	}
 	var owners []Owner
-	var clusters []string
-	if err := l.fetchFolders(ctx, directories); err != nil {
-		return nil, err
-	}
-	for _, folder := range directories {
-		if !l.seen.OpenFetched(folder) {
-			continue
-		}
-		for _, name := range l.seen.ownersAt(git.Parent(folder)) {
-			owners = append(owners, Owner{Name: name, Path: git.Parent(folder)})
-		}
-	}
 	directories = directories[:0]
-	for _, owner := range owners {
-		directories = append(directories, owner.records())
-	}
-	if err := l.fetchFolders(ctx, directories); err != nil {
-		return nil, err
-	}
-	for _, folder := range directories {
-		if l.seen.OpenFetched(folder) {
-			clusters = append(clusters, path.Join(folder, clustersHost))
+	for _, p := range folders {
+		for _, name := range l.seen.ownersAt(p) {
+			owner := Owner{Name: name, Path: p}
+			owners, directories = append(owners, owner), append(directories, owner.records())
 		}
 	}
-	if err := l.fetchFolders(ctx, clusters); err != nil {
+	if err := l.openFolders(ctx, directories); err != nil {
 		return nil, err
 	}
-	for _, folder := range clusters {
-		l.seen.OpenFetched(folder)
+	for i := range directories {
+		directories[i] = path.Join(directories[i], clustersHost)
 	}
-	return owners, nil
+	return owners, l.openFolders(ctx, directories)
 }
 
 // ownedRecord is the record of one owner on one host.
