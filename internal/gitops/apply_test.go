@@ -204,7 +204,7 @@ func TestLocalRepositoryIsCreatedOnFirstApply(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "not", "yet", "there.git")
 	for _, remote := range []git.Remote{{URL: directory, Branch: "trunk"}, {URL: fileURL(directory + "2"), Branch: "trunk"}} {
 		client := gitops.NewClient()
-		view, err := client.Inspect(context.Background(), remote, dev)
+		view, err := inspectBy(context.Background(), client, remote, dev)
 		if err != nil || !view.Missing || view.Commit != "" || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Fatalf("view = %+v, %v", view, err)
 		}

@@ -116,7 +116,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 		var spent time.Duration
 		for b.Loop() {
 			before := processorTime(b)
-			view, err := gitops.NewClient().Inspect(context.Background(), remote, dev)
+			view, err := inspectBy(context.Background(), gitops.NewClient(), remote, dev)
 			if err != nil || len(deployed(b, view, want)) != 500 {
 				b.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 // ordered by folder: at a commit in the branch's history; at the tip, with "" or with
 // one that is not in the history any more. It may fetch those records.
 //
-// Errors: as of Inspect, or a record of another owner that cannot be read.
+// Errors: as of Branch, or a record of another owner that cannot be read.
 func (v *OwnerView) ListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
 	return using(ctx, v.look, func() ([]Conflict, error) {
 		work := v.work

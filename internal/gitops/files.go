@@ -31,7 +31,7 @@ type FileAtTip struct {
 // fetched: those of which the caller has one with the same id. Files takes a
 // request for the trees of all folders, and one for all other files.
 //
-// Errors: as of Inspect, or a plain one where the repository does not give a tree
+// Errors: as of Branch, or a plain one where the repository does not give a tree
 // any more.
 func (v *OwnerView) Files(
 	ctx context.Context, folders folder.Trees, known func(git.Hash) (content []byte, ok bool),

@@ -66,7 +66,7 @@ const (
 // something changed. A server that cannot give single objects sends all of the
 // commits it is asked for.
 //
-// Errors: as of Inspect.
+// Errors: as of Branch.
 func (c *Client) History(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
 	history, err := c.history(ctx, remote, owner, filter)
 	return history, describe(remote, err)

@@ -60,7 +60,7 @@ func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
 // HeldByOthers returns the hosts at the tip whose records have another holder. A
 // record whose id is known is not read. It may fetch the others.
 //
-// Errors: as of Inspect.
+// Errors: as of Branch.
 func (v *OwnerView) HeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
 	return using(ctx, v.look, func() (map[string]bool, error) { return v.work.heldByOthers(ctx, v.records, known, holder) })
 }

@@ -66,7 +66,7 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 func TestALocalRepositoryNeedsGit(t *testing.T) {
 	directory := newRepository(t, servings[0]).directory
 	t.Setenv("PATH", t.TempDir())
-	_, err := gitops.NewClient().Inspect(context.Background(), git.Remote{URL: directory, Branch: "main"}, dev)
+	_, err := inspectBy(context.Background(), gitops.NewClient(), git.Remote{URL: directory, Branch: "main"}, dev)
 	if err == nil || !strings.Contains(err.Error(), "git, which is not on PATH") {
 		t.Errorf("err = %v", err)
 	}

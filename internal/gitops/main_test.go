@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/giteatest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/gitops"
 )
@@ -105,3 +106,12 @@ func ownedIn(view *gitops.OwnerView) (folder.Trees, error) {
 
 // deployedTrees is a name that no variable hides.
 type deployedTrees = folder.Trees
+
+// inspectBy reads what one owner needs of a branch that nothing else reads.
+func inspectBy(ctx context.Context, client *gitops.Client, remote git.Remote, owner gitops.Owner) (*gitops.OwnerView, error) {
+	branch, err := client.Branch(ctx, remote, owner)
+	if err != nil {
+		return nil, err
+	}
+	return branch.View(ctx, owner)
+}

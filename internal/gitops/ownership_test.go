@@ -276,7 +276,7 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
 				t.Errorf("err = %v", err)
 			}
-			view, err := gitops.NewClient().Inspect(context.Background(), r.remote, dev)
+			view, err := inspectBy(context.Background(), gitops.NewClient(), r.remote, dev)
 			if err == nil {
 				_, err = view.Conflicts(context.Background(), wanted(edit), nil, "")
 			}

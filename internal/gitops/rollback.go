@@ -15,7 +15,7 @@ import (
 // folders in its records there, in the form in which an Edit rolls back to them.
 // It reads these records and trees, and no other file; it may fetch them.
 //
-// Errors: git.ErrCommit, or as of Inspect.
+// Errors: git.ErrCommit, or as of Branch.
 func (v *OwnerView) AsOf(ctx context.Context, commit string) (map[string]Host, error) {
 	return using(ctx, v.look, func() (map[string]Host, error) { return v.work.asOf(ctx, v.owner, commit) })
 }

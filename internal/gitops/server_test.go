@@ -434,7 +434,7 @@ func deployed(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployed
 
 func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.OwnerView {
 	t.Helper()
-	view, err := gitops.NewClient().Inspect(context.Background(), r.remote, owner)
+	view, err := inspectBy(context.Background(), gitops.NewClient(), r.remote, owner)
 	if err != nil {
 		t.Fatalf("inspect: %v", err)
 	}

@@ -101,7 +101,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			if again, err := client.Apply(context.Background(), remote, edit); err != nil || again.Committed || again.Commit != first.Commit {
 				t.Errorf("again: %+v, %v", again, err)
 			}
-			view, err := client.Inspect(context.Background(), remote, dev)
+			view, err := inspectBy(context.Background(), client, remote, dev)
 			if err != nil || sprint(deployed(t, view, wanted(edit))) != sprint(wanted(edit)) {
 				t.Errorf("view: %+v, %v", view, err)
 			}
@@ -142,7 +142,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 				t.Errorf("history: %+v, %v", read, err)
 			}
 			short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-			if _, err := client.Inspect(short, remote, dev); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := inspectBy(short, client, remote, dev); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a short deadline: %v", err)
 			}
 			cancel()
@@ -157,7 +157,7 @@ func TestSSHEndsWithItsContextWhenTheServerStopsAnswering(t *testing.T) {
 	}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_, inspected := gitops.NewClient().Inspect(ctx, r.remote, dev)
+	_, inspected := inspectBy(ctx, gitops.NewClient(), r.remote, dev)
 	_, applied := gitops.NewClient().Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
 	for _, err := range []error{inspected, applied} {
 		if !errors.Is(err, context.DeadlineExceeded) {
@@ -174,7 +174,7 @@ func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
 	}
 	remote.Credentials.SSH.Key = ""
 	t.Setenv("SSH_AUTH_SOCK", "")
-	if _, err := gitops.NewClient().Inspect(context.Background(), remote, dev); !errors.Is(err, git.ErrUnauthorized) || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
+	if _, err := inspectBy(context.Background(), gitops.NewClient(), remote, dev); !errors.Is(err, git.ErrUnauthorized) || !strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
 		t.Errorf("no agent: %v", err)
 	}
 	keyring := agent.NewKeyring()
@@ -267,7 +267,7 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 			test.change(&changed)
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			defer cancel()
-			_, inspected := gitops.NewClient().Inspect(ctx, changed, dev)
+			_, inspected := inspectBy(ctx, gitops.NewClient(), changed, dev)
 			_, applied := gitops.NewClient().Apply(ctx, changed, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
 			for _, err := range []error{inspected, applied} {
 				if err == nil || test.kind != nil && !errors.Is(err, test.kind) {

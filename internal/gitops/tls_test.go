@@ -54,7 +54,7 @@ func TestASlowServerIsGivenUpAfterTheResponseTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := gitops.NewClient(gitops.WithGit(git.NewClient(git.WithHTTPTransport(transport))))
-	if _, err := client.Inspect(context.Background(), git.Remote{URL: url, Branch: "main"}, dev); !errors.Is(err, git.ErrUnreachable) {
+	if _, err := inspectBy(context.Background(), client, git.Remote{URL: url, Branch: "main"}, dev); !errors.Is(err, git.ErrUnreachable) {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -47,7 +47,7 @@ func compareUnsigned(a, b UnsignedRecord) int {
 // Without allowed keys it is none, and reads nothing; else it reads commits as far back as they tell who changed the
 // records.
 //
-// Errors: as of Inspect.
+// Errors: as of Branch.
 func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
 	files, paths := map[string]git.Hash{}, map[string]string{}
 	for host, record := range known {

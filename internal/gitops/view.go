@@ -36,20 +36,6 @@ type OwnerView struct {
 	look *Branch // shared with other views
 }
 
-// Inspect reads the tip of the branch: the trees on the way to the owner's
-// path, its hosts and its records, and no blob. A branch that does not exist,
-// and a local repository that does not, is an empty one.
-//
-// Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrTooLarge,
-// *git.BlockedError, or what is wrong with the remote or the owner.
-func (c *Client) Inspect(ctx context.Context, remote git.Remote, owner Owner) (*OwnerView, error) {
-	look, err := c.Branch(ctx, remote, owner)
-	if err != nil {
-		return nil, err
-	}
-	return look.View(ctx, owner)
-}
-
 // levels is how many levels of trees show the folders of the owner's hosts that
 // are cluster types: those on the way to its path, its own, and the hosts'.
 func (o Owner) levels() int {
@@ -183,7 +169,7 @@ func (r Records) Label() string {
 // Records reads the owner's records: those of a commit in the branch's history, none where it has none of the owner; with
 // "", those at the tip. It may fetch them. One that cannot be read is left out.
 //
-// Errors: git.ErrCommit where the commit is not in the history, or as of Inspect.
+// Errors: git.ErrCommit where the commit is not in the history, or as of Branch.
 func (v *OwnerView) Records(ctx context.Context, commit string) (Records, error) {
 	return using(ctx, v.look, func() (Records, error) {
 		at := &past{layout: v.work, owner: v.owner}
