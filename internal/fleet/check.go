@@ -1,31 +1,23 @@
 package fleet
 
-// CheckObject checks one object by itself, as it would be checked in this collection of a fleet: "environments",
+// CheckObject checks one object by itself, as it would be checked in the collection of a fleet with that name: "environments",
 // "workspaces", "cluster_types", "clusters", "workloads", "target_policies", "config_containers", "config_schemas",
 // "templates" or "constraints". References to other objects are not checked. The paths of findings are relative to
 // the object.
-func CheckObject(collection string, value any) Findings {
+func CheckObject(name string, value any) Findings {
 	d := newDecoder()
-	decode, ok := map[string]func(*Object) belonging{
-		"environments":      d.environmentWithRepo,
-		"workspaces":        d.workspace,
-		"cluster_types":     d.clusterType,
-		"clusters":          d.cluster,
-		"workloads":         d.workload,
-		"target_policies":   d.targetPolicy,
-		"config_containers": d.configContainer,
-		"config_schemas":    d.configSchema,
-		"templates":         d.template,
-		"constraints":       d.constraint,
-	}[collection]
-	if !ok {
-		return Findings{{Message: "no collection of a fleet is called " + collection}}
-	}
 	d.environmentKnown = false // an object of any environment is checked
-	if o, _ := d.object(nil, value); o != nil {
-		decode(o)
+	all := append(d.collections(), collection{"environments", d.environmentWithRepo}, collection{"constraints", d.constraint})
+	for _, of := range all {
+		if of.name != name {
+			continue
+		}
+		if o := d.Object(nil, value); o != nil {
+			of.decode(o)
+		}
+		return d.Findings
 	}
-	return d.Findings
+	return Findings{{Message: "no collection of a fleet is called " + name}}
 }
 
 // environmentWithRepo decodes an environment with its location in a GitOps repository.

@@ -4,16 +4,10 @@ func (d *decoder) configContainer(o *Object) belonging {
 	container := ConfigContainer{Name: o.name(CheckSubdomainName), Labels: o.labels("labels")}
 	o.checkEnvironmentLabel("labels", container.Labels)
 	container.Priority = o.number("priority")
-	belongs := d.belongs(o)
 	data, path := o.Value("data")
-	o.Finish("json")
-	if belongs == notInEnvironment {
-		return belongs
-	}
-	d.fleet.ConfigContainers = append(d.fleet.ConfigContainers, container)
-	d.configData(path, container.Name, data)
-	if belongs == inEnvironment {
-		d.register("config_containers", container.Name, o.path)
+	belongs, _ := keep(d, o, "config_containers", &d.fleet.ConfigContainers, container, container.Name, "json")
+	if belongs != notInEnvironment {
+		d.configData(path, container.Name, data)
 	}
 	return belongs
 }
@@ -46,15 +40,7 @@ func (d *decoder) configSchema(o *Object) belonging {
 	if given := o.fields["schema"]; given == nil || given == "" {
 		o.Report("schema", "is required")
 	}
-	belongs := d.belongs(o)
-	o.Finish()
-	if belongs == notInEnvironment {
-		return belongs
-	}
-	d.fleet.ConfigSchemas = append(d.fleet.ConfigSchemas, schema)
-	if belongs == inEnvironment {
-		d.register("config_schemas", schema.Name, o.path)
-	}
+	belongs, _ := keep(d, o, "config_schemas", &d.fleet.ConfigSchemas, schema, schema.Name)
 	return belongs
 }
 

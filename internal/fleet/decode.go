@@ -44,10 +44,26 @@ func Decode(input any) (*Decoded, Findings) {
 	d.readEnvironment(root)
 	d.environments(root)
 	d.base(root)
-	for _, collection := range []struct {
-		name   string
-		decode func(*Object) belonging
-	}{
+	for _, of := range d.collections() {
+		d.collection(root, of.name, of.decode)
+	}
+	d.constraints(root)
+	d.explicit(root)
+	d.hydration(root)
+	root.Finish()
+	d.known = d.known && !root.unknown
+	return d.result()
+}
+
+// collection is a list of objects that the model has.
+type collection struct {
+	name   string
+	decode func(*Object) belonging
+}
+
+// collections are in the order in which they are read.
+func (d *decoder) collections() []collection {
+	return []collection{
 		{"workspaces", d.workspace},
 		{"cluster_types", d.clusterType},
 		{"clusters", d.cluster},
@@ -57,15 +73,7 @@ func Decode(input any) (*Decoded, Findings) {
 		{"config_containers", d.configContainer},
 		{"config_schemas", d.configSchema},
 		{"templates", d.template},
-	} {
-		d.collection(root, collection.name, collection.decode)
 	}
-	d.constraints(root)
-	d.explicit(root)
-	d.hydration(root)
-	root.Finish()
-	d.known = d.known && !root.unknown
-	return d.result()
 }
 
 // explicit reads the attribute "assignments". Where it is set, even to an empty list, there is no scheduling.
@@ -178,6 +186,20 @@ func (d *decoder) each(root *Object, name string, value any, do func(path *Path,
 	}
 }
 
+// keep adds an object to a list of the fleet, unless it is of another environment. isCertain says that it is of this one:
+// only then it is registered, and may be checked against others.
+func keep[T any](d *decoder, o *Object, collection string, list *[]T, object T, name string, computed ...string) (belongs belonging, isCertain bool) {
+	belongs = d.belongs(o)
+	o.Finish(computed...)
+	if belongs != notInEnvironment {
+		*list = append(*list, object)
+	}
+	if isCertain = belongs == inEnvironment; isCertain {
+		d.register(collection, name, o.path)
+	}
+	return belongs, isCertain
+}
+
 // unknownObject notes that the objects of a collection are not all known, or may not all be in this environment.
 func (d *decoder) unknownObject(collection string) {
 	d.known = false
@@ -190,11 +212,8 @@ func (d *decoder) unknownObject(collection string) {
 // unknownObjects notes that of every collection, constraints included.
 func (d *decoder) unknownObjects() {
 	d.constraintsKnown = false
-	for _, collection := range []string{
-		"workspaces", "cluster_types", "clusters", "workloads", "target_policies", "assignments",
-		"config_containers", "config_schemas", "templates",
-	} {
-		d.unknownObject(collection)
+	for _, of := range d.collections() {
+		d.unknownObject(of.name)
 	}
 }
 

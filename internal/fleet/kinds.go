@@ -50,14 +50,8 @@ func (d *decoder) clusterType(o *Object) belonging {
 		Description:      o.text("description"),
 		Parameters:       o.anyObject("parameters"),
 	}
-	belongs := d.belongs(o)
-	o.Finish()
-	if belongs == notInEnvironment {
-		return belongs
-	}
-	d.fleet.ClusterTypes = append(d.fleet.ClusterTypes, clusterType)
-	if belongs == inEnvironment {
-		d.register("cluster_types", clusterType.Name, o.path)
+	belongs, isCertain := keep(d, o, "cluster_types", &d.fleet.ClusterTypes, clusterType, clusterType.Name)
+	if isCertain {
 		d.referToTemplate(o.path.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
 		d.referToTemplate(o.path.Attribute("namespace_service"), "namespace", clusterType.NamespaceService)
 		d.referToTemplate(o.path.Attribute("config_type"), "config", clusterType.ConfigType)
@@ -81,14 +75,8 @@ func (d *decoder) cluster(o *Object) belonging {
 		Taints:      o.taints("taints"),
 		Description: o.text("description"),
 	}
-	belongs := d.belongs(o)
-	o.Finish()
-	if belongs == notInEnvironment {
-		return belongs
-	}
-	d.fleet.Clusters = append(d.fleet.Clusters, cluster)
-	if belongs == inEnvironment {
-		d.register("clusters", cluster.Name, o.path)
+	belongs, isCertain := keep(d, o, "clusters", &d.fleet.Clusters, cluster, cluster.Name)
+	if isCertain {
 		d.refer(o.path.Attribute("cluster_type"), "cluster_types", cluster.ClusterType)
 	}
 	return belongs
@@ -204,14 +192,8 @@ func (d *decoder) targetPolicy(o *Object) belonging {
 		o.Report("cluster_type_selector", "a target policy without a host selector selects no host: "+
 			"give cluster_type_selector or cluster_selector; {} matches every host")
 	}
-	belongs := d.belongs(o)
-	o.Finish()
-	if belongs == notInEnvironment {
-		return belongs
-	}
-	d.fleet.TargetPolicies = append(d.fleet.TargetPolicies, policy)
-	if belongs == inEnvironment {
-		d.register("target_policies", policy.Name, o.path)
+	belongs, isCertain := keep(d, o, "target_policies", &d.fleet.TargetPolicies, policy, policy.Name)
+	if isCertain {
 		d.refer(o.path.Attribute("workspace"), "workspaces", policy.Workspace)
 	}
 	return belongs
