@@ -111,7 +111,7 @@ func (o *Object) constraintMatch() ConstraintMatch {
 		ClusterSelector:          o.Selector("cluster_selector"),
 		Kinds:                    o.sortedTexts("kinds"),
 	}
-	o.eachText("kinds", func(path *Path, kind string) {
+	o.EachText("kinds", func(path *Path, kind string) {
 		if kind != "" && !kubernetesKind.MatchString(kind) {
 			o.reader.Report(path, "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", kind)
 		}

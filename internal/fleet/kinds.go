@@ -32,7 +32,7 @@ func (d *decoder) workspace(o *Object) belonging {
 	if workspace.NetworkPolicy == "none" {
 		workspace.NetworkPolicy = ""
 	}
-	o.eachText("environments", d.checkEnvironment)
+	o.EachText("environments", d.checkEnvironment)
 	o.Finish()
 	d.register("workspaces", workspace.Name, o.path)
 	d.fleet.Workspaces = append(d.fleet.Workspaces, workspace)

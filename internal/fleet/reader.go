@@ -3,7 +3,6 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,24 +108,23 @@ func (o *Object) Report(name, format string, arguments ...any) {
 }
 
 // Value returns an attribute as it is, for readers of its own, and its path.
-func (o *Object) Value(name string) (any, *Path) {
+func (o *Object) Value(name string) (any, *Path) { return o.get(name), o.At(name) }
+
+func (o *Object) get(name string) any {
 	o.read = append(o.read, name)
-	return o.fields[name], o.At(name)
+	return o.fields[name]
 }
 
 // Has says whether an attribute is set.
-func (o *Object) Has(name string) bool {
-	value, _ := o.Value(name)
-	return value != nil
-}
+func (o *Object) Has(name string) bool { return o.get(name) != nil }
 
 // Known says whether an attribute is set, and known.
 func (o *Object) Known(name string) bool { return o.value(name) != nil }
 
 // value returns an attribute that is known, else nil.
 func (o *Object) value(name string) any {
-	value, _ := o.Value(name)
-	if value == (Unknown{}) {
+	value := o.get(name)
+	if _, isUnknown := value.(Unknown); isUnknown {
 		o.noteUnknown()
 		return nil
 	}
@@ -135,10 +133,15 @@ func (o *Object) value(name string) any {
 
 // Finish reports attributes that were not read, except those that Flotilla's own resources compute.
 func (o *Object) Finish(computed ...string) {
-	for _, name := range slices.Sorted(maps.Keys(o.fields)) {
+	var unread []string
+	for name := range o.fields {
 		if !slices.Contains(o.read, name) && !slices.Contains(computed, name) {
-			o.Report(name, "unknown attribute%s", DidYouMean(name, o.read))
+			unread = append(unread, name)
 		}
+	}
+	slices.Sort(unread)
+	for _, name := range unread {
+		o.Report(name, "unknown attribute%s", DidYouMean(name, o.read))
 	}
 }
 
@@ -210,8 +213,7 @@ func knownText(text string) string {
 
 // text is Text with [unknownText] for an unknown attribute.
 func (o *Object) text(name string) string {
-	value, _ := o.Value(name)
-	text, problem := o.scalar(value)
+	text, problem := o.scalar(o.get(name))
 	if problem != "" {
 		o.Report(name, "%s", problem)
 	}
@@ -346,8 +348,12 @@ func (o *Object) Texts(name string) []string {
 func (o *Object) texts(name string) []string { return o.textList(name, false) }
 
 func (o *Object) textList(name string, mayBeEmpty bool) []string {
-	value, path := o.Value(name)
+	value := o.get(name)
+	if value == nil {
+		return nil
+	}
 	var texts []string
+	path := o.At(name)
 	for i, element := range o.listOf(path, value, "a list of strings") {
 		text, problem := o.scalar(element)
 		if problem == "" && (element == nil || element == "" && !mayBeEmpty) {
@@ -369,8 +375,8 @@ func (o *Object) sortedTexts(name string) []string {
 	return slices.Compact(texts)
 }
 
-// eachText calls do with each string of a list.
-func (o *Object) eachText(name string, do func(path *Path, text string)) {
+// EachText calls do with each string of a list.
+func (o *Object) EachText(name string, do func(path *Path, text string)) {
 	list, _ := o.fields[name].([]any)
 	for i, element := range list {
 		if text, ok := element.(string); ok {
@@ -394,17 +400,19 @@ func (o *Object) textMap(name string) map[string]string {
 	case nil:
 	case map[string]any:
 		texts := make(map[string]string, len(value))
-		wrong := map[string]string{}
+		var wrong []string
 		for key, element := range value {
 			text, problem := o.scalar(element)
 			if problem != "" {
-				wrong[key] = problem
+				wrong = append(wrong, key)
 			} else if element != nil {
 				texts[key] = text
 			}
 		}
-		for _, key := range slices.Sorted(maps.Keys(wrong)) {
-			o.reader.Report(o.At(name).Key(key), "%s", wrong[key])
+		slices.Sort(wrong)
+		for _, key := range wrong {
+			_, problem := o.scalar(value[key])
+			o.reader.Report(o.At(name).Key(key), "%s", problem)
 		}
 		if len(texts) > 0 {
 			return texts
@@ -417,11 +425,11 @@ func (o *Object) textMap(name string) map[string]string {
 
 // Object begins to read an object that is part of this one; nil where there is none that is known.
 func (o *Object) Object(name string) *Object {
-	value, path := o.Value(name)
+	value := o.get(name)
 	if value == nil {
 		return nil
 	}
-	return o.child(path, value)
+	return o.child(o.At(name), value)
 }
 
 func (o *Object) child(path *Path, value any) *Object {
@@ -437,7 +445,11 @@ func (o *Object) child(path *Path, value any) *Object {
 
 // List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
 func (o *Object) List(name string) []*Object {
-	value, path := o.Value(name)
+	value := o.get(name)
+	if value == nil {
+		return nil
+	}
+	path := o.At(name)
 	return o.children(path, o.listOf(path, value, "a list of objects"))
 }
 

@@ -73,7 +73,7 @@ func (o *Object) argocdProject(attribute string) *ArgocdProject {
 // allowed reads a list of what workloads may use. One that is empty allows nothing; nil is one that is not set.
 func (o *Object) allowed(attribute string, check func(string) string) []string {
 	texts := o.sortedTexts(attribute)
-	o.eachText(attribute, func(path *Path, text string) {
+	o.EachText(attribute, func(path *Path, text string) {
 		if problem := check(text); text != "" && problem != "" {
 			o.reader.Report(path, "%q %s", text, problem)
 		}

@@ -62,17 +62,17 @@ func TestTheProvidersClustersAreReadStrictly(t *testing.T) {
 
 		"no object":              {clusters: "hunter2", want: "Must be an object with an entry for each cluster"},
 		"a list":                 {clusters: []any{map[string]any{"host": "https://x"}}, want: "Must be an object with an entry for each cluster"},
-		"an entry, no object":    {clusters: map[string]any{"eu-1": "hunter2"}, want: `clusters["eu-1"] must be an object: {host`},
+		"an entry, no object":    {clusters: map[string]any{"eu-1": "hunter2"}, want: `clusters["eu-1"] must be an object, not a string`},
 		"a cluster of nothing":   {clusters: one(map[string]any{}), want: `clusters["eu-1"] has neither host nor kubeconfig`},
 		"a cluster of no name":   {clusters: map[string]any{"": map[string]any{"host": "https://x"}}, want: `clusters[""] has no name`},
-		"a misspelt key":         {clusters: host(map[string]any{"tokn": "hunter2"}), want: `clusters["eu-1"] has the unknown attribute "tokn"; did you mean "token"?`},
-		"a number":               {clusters: host(map[string]any{"token": 5}), want: `clusters["eu-1"].token must be a text`},
-		"a misspelt key in exec": {clusters: exec(map[string]any{"arg": []any{}}), want: `clusters["eu-1"].exec has the unknown attribute "arg"; did you mean "args"?`},
-		"exec, no object":        {clusters: host(map[string]any{"exec": "hunter2"}), want: `clusters["eu-1"].exec must be an object: {api_version`},
-		"args, no list":          {clusters: exec(map[string]any{"args": "hunter2"}), want: `clusters["eu-1"].exec.args must be a list of texts`},
-		"an argument, no text":   {clusters: exec(map[string]any{"args": []any{"a", 5}}), want: `clusters["eu-1"].exec.args[1] must be a text`},
-		"env, no map":            {clusters: exec(map[string]any{"env": []any{"hunter2"}}), want: `clusters["eu-1"].exec.env must be a map of texts`},
-		"env of a number":        {clusters: exec(map[string]any{"env": map[string]any{"A": true}}), want: `clusters["eu-1"].exec.env["A"] must be a text`},
+		"a misspelt key":         {clusters: host(map[string]any{"tokn": "hunter2"}), want: `clusters["eu-1"].tokn is an unknown attribute; did you mean "token"?`},
+		"a number":               {clusters: host(map[string]any{"token": 5}), want: `clusters["eu-1"].token must be a string, not a number`},
+		"a misspelt key in exec": {clusters: exec(map[string]any{"arg": []any{}}), want: `clusters["eu-1"].exec.arg is an unknown attribute; did you mean "args"?`},
+		"exec, no object":        {clusters: host(map[string]any{"exec": "hunter2"}), want: `clusters["eu-1"].exec must be an object, not a string`},
+		"args, no list":          {clusters: exec(map[string]any{"args": "hunter2"}), want: `clusters["eu-1"].exec.args must be a list of strings`},
+		"an argument, no text":   {clusters: exec(map[string]any{"args": []any{"a", 5}}), want: `clusters["eu-1"].exec.args[1] must be a string, not a number`},
+		"env, no map":            {clusters: exec(map[string]any{"env": []any{"hunter2"}}), want: `clusters["eu-1"].exec.env must be a map of strings`},
+		"env of a number":        {clusters: exec(map[string]any{"env": map[string]any{"A": true}}), want: `clusters["eu-1"].exec.env["A"] must be a string, not a bool`},
 		"a command of nothing":   {clusters: exec(map[string]any{"command": nil}), want: `clusters["eu-1"].exec.command is missing`},
 		"both ways":              {clusters: host(map[string]any{"kubeconfig": aKubeconfig}), want: `clusters["eu-1"].host cannot be set together with kubeconfig`},
 		"a context, not there":   {clusters: one(map[string]any{"kubeconfig": aKubeconfig, "context": "us-2"}), want: `clusters["eu-1"].context is "us-2", which the kubeconfig does not have; did you mean "us-1"?`},
@@ -139,7 +139,7 @@ func TestEveryMistakeInTheProvidersClustersIsReported(t *testing.T) {
 	if len(said) != 6 {
 		t.Errorf("said is %s", said)
 	}
-	want := `clusters["many-00"] has the unknown attribute "tokn"; did you mean "token"? The same error is in 49 other clusters: many-01, many-02,`
+	want := `clusters["many-00"].tokn is an unknown attribute; did you mean "token"? The same error is in 49 other clusters: many-01, many-02,`
 	if !strings.Contains(said.String(), want) {
 		t.Errorf("said is %s, want %q", said, want)
 	}

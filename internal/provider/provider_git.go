@@ -1,10 +1,7 @@
 package provider
 
 import (
-	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -28,13 +25,7 @@ type gitSettings struct {
 	complete     bool // false while some of it is not known yet, so that no request can be sent
 }
 
-var (
-	secretAttributes = []string{"token", "username", "password", "ssh_private_key", "ssh_passphrase", "ssh_known_hosts"}
-	originAttributes = append([]string{"url"}, secretAttributes...)
-	gitAttributes    = append([]string{
-		"credentials", "ca_certificates", "signing_key", "signing_passphrase", "allowed_signers", "author_name", "author_email",
-	}, secretAttributes...)
-)
+var secretAttributes = []string{"token", "username", "password", "ssh_private_key", "ssh_passphrase", "ssh_known_hosts"}
 
 // gitAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
 func gitAttribute() schema.Attribute {
@@ -62,26 +53,22 @@ func gitAttribute() schema.Attribute {
 
 // decodeGit reads the attribute git, strictly. Environment variables are used for attributes that are not set.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
-	settings := gitSettings{complete: true}
-	given := tfvalue.Plain(value)
-	object, isObject := given.(map[string]any)
-	switch {
-	case given == nil:
-	case !fleet.IsKnown(given) && !isObject:
-		settings.complete = false
-	case !isObject:
-		reportGit(diagnostics, "Must be an object: {%s}", strings.Join(gitAttributes, ", "))
+	settings, reader := gitSettings{}, &fleet.Reader{}
+	o := reader.Object(nil, map[string]any{})
+	if given := tfvalue.Plain(value); given != nil {
+		if object := reader.Object(nil, given); object != nil {
+			o = object
+		}
 	}
-	text := settings.texts("git.", object, gitAttributes, diagnostics)
 	or := func(key, variable string) string {
-		if object[key] == nil {
+		if !o.Has(key) {
 			return os.Getenv(variable)
 		}
-		return text[key]
+		return o.Text(key)
 	}
 	token := or("token", "FLOTILLA_GIT_TOKEN")
-	if object["password"] != nil {
-		token = text["token"] // a token of the environment must not win over a password of the configuration
+	if o.Has("password") {
+		token = o.Text("token") // a token of the environment must not win over a password of the configuration
 	}
 	settings.credentials = git.Credentials{
 		Token:    token,
@@ -90,107 +77,64 @@ func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 		SSH: git.SSHCredentials{
 			Key:        or("ssh_private_key", "FLOTILLA_SSH_PRIVATE_KEY"),
 			Passphrase: or("ssh_passphrase", "FLOTILLA_SSH_PASSPHRASE"),
-			KnownHosts: text["ssh_known_hosts"],
+			KnownHosts: o.Text("ssh_known_hosts"),
 		},
 	}
-	settings.certificates = text["ca_certificates"]
+	settings.certificates = o.Text("ca_certificates")
 	settings.signingKey = or("signing_key", "FLOTILLA_SIGNING_KEY")
 	settings.passphrase = or("signing_passphrase", "FLOTILLA_SIGNING_PASSPHRASE")
-	settings.author = git.Signature{Name: text["author_name"], Email: text["author_email"]}
-	settings.decodeSigners(object["allowed_signers"], diagnostics)
-	settings.decodeOrigins(object["credentials"], diagnostics)
+	settings.author = git.Signature{Name: o.Text("author_name"), Email: o.Text("author_email")}
+	settings.decodeSigners(o, reader)
+	settings.decodeOrigins(o, reader)
+	o.Finish()
+	for _, finding := range reader.Findings {
+		reportGit(diagnostics, finding.String())
+	}
+	settings.complete = !reader.Unknown
 	return settings
 }
 
-func reportGit(diagnostics *diag.Diagnostics, format string, arguments ...any) {
-	diagnostics.AddAttributeError(path.Root("git"), "Invalid git", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
-}
-
-// texts reads the attributes of an object that are texts. What is not known makes the settings incomplete.
-func (s *gitSettings) texts(at string, object map[string]any, attributes []string, diagnostics *diag.Diagnostics) map[string]string {
-	texts := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		switch value := object[key].(type) {
-		case nil:
-		case string:
-			texts[key] = value
-		case fleet.Unknown:
-			s.complete = false
-		default:
-			if slices.Contains(attributes, key) && key != "credentials" && key != "allowed_signers" {
-				reportGit(diagnostics, "%s%s must be a text", at, key)
-			}
-		}
-		if !slices.Contains(attributes, key) {
-			reportGit(diagnostics, "%sunknown attribute %q%s", strings.TrimPrefix(at, "git."), key, fleet.DidYouMean(key, attributes))
-		}
-	}
-	return texts
+func reportGit(diagnostics *diag.Diagnostics, message string) {
+	diagnostics.AddAttributeError(path.Root("git"), "Invalid git", tfvalue.Sentence(message))
 }
 
 // decodeSigners reads the attribute allowed_signers of git.
-func (s *gitSettings) decodeSigners(value any, diagnostics *diag.Diagnostics) {
-	list, ok := value.([]any)
-	if value == nil || !fleet.IsKnown(value) && !ok {
-		return // what is not known has been seen
-	}
-	if !ok {
-		reportGit(diagnostics, "git.allowed_signers must be a list of public keys")
+func (s *gitSettings) decodeSigners(o *fleet.Object, reader *fleet.Reader) {
+	o.Texts("allowed_signers")
+	list, _ := o.Value("allowed_signers")
+	if _, isList := list.([]any); !isList {
 		return
 	}
 	s.signers = &git.Verifier{}
-	for i, element := range list {
-		if !fleet.IsKnown(element) {
-			s.complete = false
-			continue
+	o.EachText("allowed_signers", func(path *fleet.Path, key string) {
+		if err := s.signers.Add(key); err != nil {
+			reader.Report(path, "%s", err)
 		}
-		key, ok := element.(string)
-		if !ok {
-			reportGit(diagnostics, "allowed_signers[%d] must be a text", i)
-		} else if err := s.signers.Add(key); err != nil {
-			reportGit(diagnostics, "allowed_signers[%d]: %s", i, err)
-		}
-	}
+	})
 }
 
 // decodeOrigins reads the attribute credentials of git.
-func (s *gitSettings) decodeOrigins(value any, diagnostics *diag.Diagnostics) {
-	list, ok := value.([]any)
-	if value == nil || !fleet.IsKnown(value) && !ok {
-		return // what is not known has been seen
-	}
-	if !ok {
-		reportGit(diagnostics, "git.credentials must be a list of objects: [{%s}]", strings.Join(originAttributes, ", "))
-	}
-	for i, element := range list {
-		at := fmt.Sprintf("credentials[%d]", i)
-		object, ok := element.(map[string]any)
-		if !ok {
-			if fleet.IsKnown(element) {
-				reportGit(diagnostics, "%s must be an object: {%s}", at, strings.Join(originAttributes, ", "))
-			}
-			s.complete = s.complete && fleet.IsKnown(element)
-			continue
+func (s *gitSettings) decodeOrigins(o *fleet.Object, reader *fleet.Reader) {
+	for _, origin := range o.List("credentials") {
+		text := map[string]string{}
+		for _, key := range append([]string{"url"}, secretAttributes...) {
+			text[key] = origin.Text(key)
 		}
-		address, _ := object["url"].(string)
-		if git.CheckCredentialsURL(address) == nil {
-			at = fmt.Sprintf("credentials[%q]", address)
-		}
-		text := s.texts(at+": ", object, originAttributes, diagnostics)
-		if !fleet.IsKnown(object["url"]) {
+		origin.Finish()
+		if origin.Has("url") && !origin.Known("url") {
 			continue
 		}
 		if problem := checkOrigin(text); problem != "" {
-			reportGit(diagnostics, "%s: %s", at, problem)
+			reader.Report(origin.Path(), "%s", problem)
 			continue
 		}
-		s.credentials.ByURL = append(s.credentials.ByURL, git.URLCredentials{URL: address, Login: git.Login{
+		s.credentials.ByURL = append(s.credentials.ByURL, git.URLCredentials{URL: text["url"], Login: git.Login{
 			Token: text["token"], Username: text["username"], Password: text["password"],
 			SSH: git.SSHCredentials{Key: text["ssh_private_key"], Passphrase: text["ssh_passphrase"], KnownHosts: text["ssh_known_hosts"]},
 		}})
 	}
 	if err := s.credentials.Check(); err != nil {
-		reportGit(diagnostics, "%s", err)
+		reader.Report(nil, "%s", err)
 	}
 }
 

@@ -24,14 +24,6 @@ type Clusters struct {
 	Unknown bool                    // not even the names are known yet
 }
 
-var (
-	clusterAttributes = []string{
-		"host", "cluster_ca_certificate", "token", "client_certificate", "client_key", "exec", "proxy_url", "tls_server_name",
-		"kubeconfig", "context",
-	}
-	execAttributes = []string{"api_version", "command", "args", "env"}
-)
-
 // ClustersAttribute is dynamic, since Terraform drops misspelt keys of nested attributes without an error.
 func ClustersAttribute() schema.Attribute {
 	return schema.DynamicAttribute{
@@ -91,7 +83,7 @@ func DecodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) Clusters
 		}
 	default:
 		diagnostics.AddAttributeError(path.Root("clusters"), "Invalid clusters",
-			"Must be an object with an entry for each cluster: {<name> = {"+strings.Join(clusterAttributes, ", ")+"}}.")
+			"Must be an object with an entry for each cluster: {<name> = {host, …}}.")
 	}
 	wrong.report(diagnostics)
 	return settings
@@ -99,41 +91,61 @@ func DecodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) Clusters
 
 // decodeCluster reads one entry.
 func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes) {
-	if given == nil {
-		return // null is the same as absent
-	}
-	object, isObject := given.(map[string]any)
 	switch {
+	case given == nil:
+		return // null is the same as absent
 	case name == "":
 		wrong.add(name, "", "has no name")
 		return
-	case !fleet.IsKnown(given) && !isObject:
+	}
+	reader := &fleet.Reader{}
+	o := reader.Object(nil, given)
+	if o == nil && reader.Unknown {
 		s.Waiting[name] = true
 		return
-	case !isObject:
-		wrong.add(name, "", "must be an object: {"+strings.Join(clusterAttributes, ", ")+"}")
-		return
 	}
-	read := clusterReader{name: name, wrong: wrong}
-	text := read.texts("", object, clusterAttributes, "exec")
-	cluster := kube.Cluster{
-		Host: text["host"], ClusterCACertificate: text["cluster_ca_certificate"], Token: text["token"],
-		ClientCertificate: text["client_certificate"], ClientKey: text["client_key"],
-		ProxyURL: text["proxy_url"], TLSServerName: text["tls_server_name"],
-		Kubeconfig: text["kubeconfig"], Context: text["context"],
-		Exec: read.exec(object["exec"]),
+	var cluster kube.Cluster
+	var unknown []string
+	if o != nil {
+		cluster, unknown = readCluster(o)
 	}
-	if read.mistyped {
-		return // further errors would only follow from this one
+	for _, finding := range reader.Findings {
+		wrong.add(name, finding.Path, strings.Replace(finding.Message, "unknown attribute", "is an unknown attribute", 1))
 	}
-	for _, problem := range cluster.Check(read.unknown...) {
+	if len(reader.Findings) > 0 {
+		return // further errors would only follow from these
+	}
+	for _, problem := range cluster.Check(unknown...) {
 		wrong.add(name, problem.Path, problem.Message)
 	}
-	if len(read.unknown) > 0 {
+	if reader.Unknown {
 		s.Waiting[name] = true
 		return
 	}
 	s.Known[name] = cluster
+}
+
+// readCluster reads the attributes of a cluster, and returns the paths of those that are not known yet.
+func readCluster(o *fleet.Object) (cluster kube.Cluster, unknown []string) {
+	text := func(o *fleet.Object, name string) string {
+		if o.Has(name) && !o.Known(name) {
+			unknown = append(unknown, o.At(name).String())
+		}
+		return o.Text(name)
+	}
+	cluster = kube.Cluster{
+		Host: text(o, "host"), ClusterCACertificate: text(o, "cluster_ca_certificate"), Token: text(o, "token"),
+		ClientCertificate: text(o, "client_certificate"), ClientKey: text(o, "client_key"), ProxyURL: text(o, "proxy_url"),
+		TLSServerName: text(o, "tls_server_name"), Kubeconfig: text(o, "kubeconfig"), Context: text(o, "context"),
+	}
+	if exec := o.Object("exec"); exec != nil {
+		cluster.Exec = &kube.Exec{APIVersion: text(exec, "api_version"), Command: text(exec, "command"), Args: exec.Texts("args"), Env: exec.TextMap("env")}
+		exec.Finish()
+	} else if o.Has("exec") {
+		unknown = append(unknown, "exec")
+	}
+	o.Finish()
+	return cluster, unknown
 }
 
 // WarnOfUnverified says which clusters are trusted whoever they are.
@@ -149,91 +161,6 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with flotilla_agent those of the "+
 				"GitOps repository. Set certificate-authority-data instead.", wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"), wording.List(names, wording.Named), wording.OneOrMany(len(names), "sets", "set")))
 	}
-}
-
-// clusterReader reads the attributes of one cluster.
-type clusterReader struct {
-	name     string
-	wrong    *clusterMistakes
-	unknown  []string // attributes that are not known yet
-	mistyped bool     // some has a value of another type than it must have
-}
-
-func (r *clusterReader) mistype(at, must string) {
-	r.mistyped = true
-	r.wrong.add(r.name, at, must)
-}
-
-// texts reads the attributes of an object that are texts; others are those that are not.
-func (r *clusterReader) texts(at string, object map[string]any, attributes []string, others ...string) map[string]string {
-	texts := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if !slices.Contains(attributes, key) {
-			r.wrong.add(r.name, strings.TrimSuffix(at, "."), fmt.Sprintf("has the unknown attribute %q%s", key, fleet.DidYouMean(key, attributes)))
-			r.mistyped = true
-			continue
-		}
-		switch value := object[key].(type) {
-		case nil:
-		case string:
-			texts[key] = value
-		case fleet.Unknown:
-			r.unknown = append(r.unknown, at+key)
-		default:
-			if !slices.Contains(others, key) {
-				r.mistype(at+key, "must be a text")
-			}
-		}
-	}
-	return texts
-}
-
-// exec reads the attribute exec; nil when it is not given, or not known.
-func (r *clusterReader) exec(given any) *kube.Exec {
-	object, isObject := given.(map[string]any)
-	if given == nil || !fleet.IsKnown(given) && !isObject {
-		return nil
-	}
-	if !isObject {
-		r.mistype("exec", "must be an object: {"+strings.Join(execAttributes, ", ")+"}")
-		return nil
-	}
-	text := r.texts("exec.", object, execAttributes, "args", "env")
-	exec := &kube.Exec{APIVersion: text["api_version"], Command: text["command"], Env: map[string]string{}}
-	switch args := object["args"].(type) {
-	case nil, fleet.Unknown:
-	case []any:
-		for i, argument := range args {
-			exec.Args = append(exec.Args, r.element(fmt.Sprintf("exec.args[%d]", i), argument))
-		}
-	default:
-		r.mistype("exec.args", "must be a list of texts")
-	}
-	switch env := object["env"].(type) {
-	case nil, fleet.Unknown:
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(env)) {
-			if env[name] != nil {
-				exec.Env[name] = r.element(fmt.Sprintf("exec.env[%q]", name), env[name])
-			}
-		}
-	default:
-		r.mistype("exec.env", "must be a map of texts")
-	}
-	return exec
-}
-
-// element reads a text in a list or a map.
-func (r *clusterReader) element(at string, given any) string {
-	switch value := given.(type) {
-	case string:
-		return value
-	case fleet.Unknown:
-		r.unknown = append(r.unknown, at)
-	default:
-		r.mistype(at, "must be a text")
-	}
-	return ""
 }
 
 // clusterMistakes collects mistakes, and the clusters that have them.
