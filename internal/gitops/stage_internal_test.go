@@ -53,6 +53,40 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	if got := read(edit); got != hosts {
 		t.Errorf("without a state %d records are read", got)
 	}
+	understood := func(edit Edit) int {
+		t.Helper()
+		tip, err := repository.Open(context.Background(), remote, edit.Owner.levels())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tip.Close()
+		s := &staging{layout: newLayout(tip), edit: edit, want: edit.written()}
+		if s.atTip, err = s.openOwner(context.Background(), edit.Owner, nil); err == nil {
+			err = s.readOwned(context.Background())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(s.recorded)
+	}
+	for name, test := range map[string]struct {
+		change func(edit *Edit)
+		want   int
+	}{
+		"nothing":        {func(*Edit) {}, 0},
+		"a folder":       {func(e *Edit) { e.Hosts["host-3"].Folders["app"] = written("new") }, 1},
+		"one less":       {func(e *Edit) { delete(e.Hosts["host-5"].Folders, "app") }, 1},
+		"another policy": {func(e *Edit) { e.Hosts["host-6"].Folders["app"] = recordedWith(e.Hosts["host-6"].Folders["app"], "p") }, 1},
+		"one is kept":    {func(e *Edit) { e.Hosts["host-7"].Folders["app"] = Folder{Action: Keep} }, 1},
+		"another holder": {func(e *Edit) { e.Holder = "h" }, hosts},
+	} {
+		changed := edit
+		changed.Hosts = cloneHosts(edit.Hosts)
+		test.change(&changed)
+		if got := understood(changed); got != test.want {
+			t.Errorf("without a state, %s: %d records are more than compared, want %d", name, got, test.want)
+		}
+	}
 	edit.Previously, edit.Records = result.Deployed, result.Records
 	for name, test := range map[string]struct {
 		change func(edit *Edit)
@@ -81,6 +115,11 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 			t.Errorf("%s: %d records are read, want %d", name, got, test.want)
 		}
 	}
+}
+
+func recordedWith(folder Folder, policy string) Folder {
+	folder.Record.Policies = []string{policy}
+	return folder
 }
 
 func keep(edit *Edit) {
