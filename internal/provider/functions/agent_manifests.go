@@ -9,52 +9,43 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-var _ function.Function = agentManifestsFunction{}
-
-type agentManifestsFunction struct{}
-
 // NewAgentManifests returns the function.
-func NewAgentManifests() function.Function { return agentManifestsFunction{} }
-
-// Metadata names the function.
-func (agentManifestsFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = "agent_manifests"
+func NewAgentManifests() function.Function {
+	return frame.Function{Name: "agent_manifests", Definition: agentManifestsDefinition, Run: runAgentManifests}.New()
 }
 
-// Definition describes the function.
-func (agentManifestsFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
-	resp.Definition = function.Definition{
-		Summary: "Writes what a cluster's agent needs to follow its folders",
-		MarkdownDescription: "Returns the objects that `flotilla_agent` would apply, as a list of YAML documents in the order in which they have to be applied: " +
-			"definitions of kinds, namespaces, the rest. For cloud-init, Azure Arc and templates of clusters, where Terraform does not reach the cluster itself.\n\n" +
-			"The object's keys are `cluster`, `cluster_type` and `gitops_repo` (`{url, branch, path}`), which are required, and:\n\n" +
-			"* `reconciler`: `flux` (default), `argocd`, `argocd-hub` or `fleet`, as the cluster type has it. For `argocd-hub` the objects are for the hub.\n" +
-			"* `credentials`: for reading the repository: `{token, bearer_token, username, password, ssh_private_key, ssh_passphrase, ssh_known_hosts, " +
-			"ca_certificates, github_app}`, with `github_app = {id, installation_id, private_key, url}`. **They are in the result, as a Secret**, which is not " +
-			"marked as sensitive by itself: mark the credentials as sensitive, and the result is, too.\n" +
-			"* `credentials_secret`: in place of these, the name of an existing Secret in the namespace of the agent, in the form that the agent reads.\n" +
-			"* `install`: the agent's own manifests, if it is not installed otherwise: a text, or a list or map of texts.\n" +
-			"* `feedback`: how the agent reports to the Git host about commits: `{forge, url, api_url, context, token | github_app | secret}`. `forge` is `github`, `gitlab`, " +
-			"`gitea`, `forgejo` or `azure`; `context` is `\"flotilla/{cluster}/{host}\"` by default. For Flux, and for Argo CD in the cluster.\n" +
-			"* `environment`, `registration`: for `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, token | client_certificate, client_key | " +
-			"exec | aws, tls_server_name, insecure, labels}`, with `exec = {command, args, env, api_version}` and `aws = {cluster_name, role_arn}`.\n" +
-			"* `name` (`flotilla`), `namespace` (the agent's), `interval` (`\"1m\"`), `timeout` (`\"5m\"`).\n\n" +
-			"Unknown keys are errors. While any value is unknown, so is the list.",
-		Parameters: []function.Parameter{
-			function.DynamicParameter{
-				Name: "settings", AllowUnknownValues: true,
-				MarkdownDescription: "Object that says which cluster it is, and which folders it follows.",
-			},
+var agentManifestsDefinition = function.Definition{
+	Summary: "Writes what a cluster's agent needs to follow its folders",
+	MarkdownDescription: "Returns the objects that `flotilla_agent` would apply, as a list of YAML documents in the order in which they have to be applied: " +
+		"definitions of kinds, namespaces, the rest. For cloud-init, Azure Arc and templates of clusters, where Terraform does not reach the cluster itself.\n\n" +
+		"The object's keys are `cluster`, `cluster_type` and `gitops_repo` (`{url, branch, path}`), which are required, and:\n\n" +
+		"* `reconciler`: `flux` (default), `argocd`, `argocd-hub` or `fleet`, as the cluster type has it. For `argocd-hub` the objects are for the hub.\n" +
+		"* `credentials`: for reading the repository: `{token, bearer_token, username, password, ssh_private_key, ssh_passphrase, ssh_known_hosts, " +
+		"ca_certificates, github_app}`, with `github_app = {id, installation_id, private_key, url}`. **They are in the result, as a Secret**, which is not " +
+		"marked as sensitive by itself: mark the credentials as sensitive, and the result is, too.\n" +
+		"* `credentials_secret`: in place of these, the name of an existing Secret in the namespace of the agent, in the form that the agent reads.\n" +
+		"* `install`: the agent's own manifests, if it is not installed otherwise: a text, or a list or map of texts.\n" +
+		"* `feedback`: how the agent reports to the Git host about commits: `{forge, url, api_url, context, token | github_app | secret}`. `forge` is `github`, `gitlab`, " +
+		"`gitea`, `forgejo` or `azure`; `context` is `\"flotilla/{cluster}/{host}\"` by default. For Flux, and for Argo CD in the cluster.\n" +
+		"* `environment`, `registration`: for `argocd-hub`, how the hub reaches the cluster: `{server, cluster_ca_certificate, token | client_certificate, client_key | " +
+		"exec | aws, tls_server_name, insecure, labels}`, with `exec = {command, args, env, api_version}` and `aws = {cluster_name, role_arn}`.\n" +
+		"* `name` (`flotilla`), `namespace` (the agent's), `interval` (`\"1m\"`), `timeout` (`\"5m\"`).\n\n" +
+		"Unknown keys are errors. While any value is unknown, so is the list.",
+	Parameters: []function.Parameter{
+		function.DynamicParameter{
+			Name: "settings", AllowUnknownValues: true,
+			MarkdownDescription: "Object that says which cluster it is, and which folders it follows.",
 		},
-		Return: function.ListReturn{ElementType: types.StringType},
-	}
+	},
+	Return: function.ListReturn{ElementType: types.StringType},
 }
 
-// Run renders the manifests. All problems are in the one error that a function can return. A function cannot warn.
-func (agentManifestsFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+// runAgentManifests renders the manifests. All problems are in the one error that a function can return. A function cannot warn.
+func runAgentManifests(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var argument attr.Value
 	if resp.Error = req.Arguments.Get(ctx, &argument); resp.Error != nil {
 		return

@@ -9,50 +9,41 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-var _ function.Function = controlPlaneFunction{}
-
-type controlPlaneFunction struct{}
-
 // NewControlPlane returns the function.
-func NewControlPlane() function.Function { return controlPlaneFunction{} }
-
-// Metadata names the function.
-func (controlPlaneFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = "control_plane"
+func NewControlPlane() function.Function {
+	return frame.Function{Name: "control_plane", Definition: controlPlaneDefinition, Run: runControlPlane}.New()
 }
 
-// Definition describes the function.
-func (controlPlaneFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
-	resp.Definition = function.Definition{
-		Summary: "Makes a fleet of YAML documents",
-		MarkdownDescription: "Reads the YAML that a control plane is kept in, and returns a fleet as `fleet` does. It knows Kalypso's kinds " +
-			"(`ClusterType`, `Workload`, `WorkloadRegistration`, `SchedulingPolicy`, `Template`, `ConfigSchema`; `Environment`, " +
-			"`GitOpsRepo` and `BaseRepo` are ignored), `ConfigMap` with the label `platform-config: \"true\"`, and the JSON models " +
-			"`Application`, `Cluster`, `Namespace` and `TargetPolicy`. Any other kind is an error.\n\n" +
-			"Names, versions, tags, refs and labels are text, and must be in quotes where YAML would read a number or a bool. A document may " +
-			"have 1.5 MiB, and 1 MiB with its aliases expanded, as may a value of a `ConfigMap`.\n\n" +
-			"Values merge as Kalypso merges them: by name, lists of objects by their `name`, and text that is a YAML map or list is one.",
-		Parameters: []function.Parameter{
-			function.StringParameter{
-				Name: "environment", AllowUnknownValues: true,
-				MarkdownDescription: "Name of the environment. A workload's deployment targets of other environments are left out.",
-			},
-			function.DynamicParameter{
-				Name: "documents", AllowUnknownValues: true,
-				MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents. A map's keys, such as file names, appear in errors. In " +
-					"place of a text, an object `{name, documents}` has the files of a registration: the name of a `WorkloadRegistration`, and the texts that were " +
-					"read from its repository. Workloads in them belong to its workspace.",
-			},
+var controlPlaneDefinition = function.Definition{
+	Summary: "Makes a fleet of YAML documents",
+	MarkdownDescription: "Reads the YAML that a control plane is kept in, and returns a fleet as `fleet` does. It knows Kalypso's kinds " +
+		"(`ClusterType`, `Workload`, `WorkloadRegistration`, `SchedulingPolicy`, `Template`, `ConfigSchema`; `Environment`, " +
+		"`GitOpsRepo` and `BaseRepo` are ignored), `ConfigMap` with the label `platform-config: \"true\"`, and the JSON models " +
+		"`Application`, `Cluster`, `Namespace` and `TargetPolicy`. Any other kind is an error.\n\n" +
+		"Names, versions, tags, refs and labels are text, and must be in quotes where YAML would read a number or a bool. A document may " +
+		"have 1.5 MiB, and 1 MiB with its aliases expanded, as may a value of a `ConfigMap`.\n\n" +
+		"Values merge as Kalypso merges them: by name, lists of objects by their `name`, and text that is a YAML map or list is one.",
+	Parameters: []function.Parameter{
+		function.StringParameter{
+			Name: "environment", AllowUnknownValues: true,
+			MarkdownDescription: "Name of the environment. A workload's deployment targets of other environments are left out.",
 		},
-		Return: fleetvalue.Return(),
-	}
+		function.DynamicParameter{
+			Name: "documents", AllowUnknownValues: true,
+			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents. A map's keys, such as file names, appear in errors. In " +
+				"place of a text, an object `{name, documents}` has the files of a registration: the name of a `WorkloadRegistration`, and the texts that were " +
+				"read from its repository. Workloads in them belong to its workspace.",
+		},
+	},
+	Return: fleetvalue.Return(),
 }
 
-// Run decodes and checks the documents. All findings are in the one error that a function can return.
-func (controlPlaneFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+// runControlPlane decodes and checks the documents. All findings are in the one error that a function can return.
+func runControlPlane(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var environment, documents attr.Value // as they are: into any other type the framework would copy them twice
 	if resp.Error = req.Arguments.Get(ctx, &environment, &documents); resp.Error != nil {
 		return

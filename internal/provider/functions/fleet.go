@@ -10,58 +10,50 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
-
-var _ function.Function = fleetFunction{}
-
-type fleetFunction struct{}
 
 // FleetName is the name of the function fleet.
 const FleetName = "fleet"
 
 // NewFleet returns the function.
-func NewFleet() function.Function { return fleetFunction{} }
-
-// Metadata names the function.
-func (fleetFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = FleetName
+func NewFleet() function.Function {
+	return frame.Function{Name: FleetName, Definition: fleetDefinition, Run: runFleet}.New()
 }
 
-// Definition describes the function. It accepts unknown values, since a fleet is planned before all of it is known.
-func (fleetFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
-	resp.Definition = function.Definition{
-		Summary: "Makes a fleet: everything of one environment, checked",
-		MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data sources " +
-			"and `flotilla_assignment` take: `{format, environment, model, config, manifests, constraints}`.\n\n" +
-			"The object's keys are `environment` (required), `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies`, " +
-			"`config_containers`, `config_schemas`, `templates` and `constraints`: each a list, tuple, set or map of objects, which are resources of that " +
-			"kind, or objects written by hand with the same attributes. Objects of other environments are left out. Further keys:\n\n" +
-			"* `environments`: names of all environments, or environments. With it, a name that is not among them is an error.\n" +
-			"* `assignments`: `[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n" +
-			"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge: see the guide " +
-			"[Configuration, explained](../guides/configuration.md).\n" +
-			"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
-			"Names, versions, tags, refs and labels are text: a number in place of one is an error, since `1.10` would become 1.1.\n\n" +
-			"Unknown keys are errors, wherever they are. Each of `config`, `manifests` and `constraints` is `{known, pending}`. A value that is unknown " +
-			"puts only its container, its deployment target or its constraint under `pending`; an unknown name or label makes `model` unknown, and so do a `namespace`, which decides who may share a cluster, and the " +
-			"`parameters` of a cluster type. A fleet that another version " +
-			"of the provider made is an error if its `format` differs.\n\n" +
-			"Call it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply while the " +
-			"resource has any change pending.",
-		Parameters: []function.Parameter{
-			function.DynamicParameter{
-				Name: "fleet", AllowUnknownValues: true,
-				MarkdownDescription: "Object with everything of one environment.",
-			},
+// fleetDefinition accepts unknown values, since a fleet is planned before all of it is known.
+var fleetDefinition = function.Definition{
+	Summary: "Makes a fleet: everything of one environment, checked",
+	MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data sources " +
+		"and `flotilla_assignment` take: `{format, environment, model, config, manifests, constraints}`.\n\n" +
+		"The object's keys are `environment` (required), `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies`, " +
+		"`config_containers`, `config_schemas`, `templates` and `constraints`: each a list, tuple, set or map of objects, which are resources of that " +
+		"kind, or objects written by hand with the same attributes. Objects of other environments are left out. Further keys:\n\n" +
+		"* `environments`: names of all environments, or environments. With it, a name that is not among them is an error.\n" +
+		"* `assignments`: `[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n" +
+		"* `hydration`: `{precedence, on_conflict, lists, list_key}`, how config containers merge: see the guide " +
+		"[Configuration, explained](../guides/configuration.md).\n" +
+		"* `base`: a fleet to add to, such as one that `control_plane` returned.\n\n" +
+		"Names, versions, tags, refs and labels are text: a number in place of one is an error, since `1.10` would become 1.1.\n\n" +
+		"Unknown keys are errors, wherever they are. Each of `config`, `manifests` and `constraints` is `{known, pending}`. A value that is unknown " +
+		"puts only its container, its deployment target or its constraint under `pending`; an unknown name or label makes `model` unknown, and so do a `namespace`, which decides who may share a cluster, and the " +
+		"`parameters` of a cluster type. A fleet that another version " +
+		"of the provider made is an error if its `format` differs.\n\n" +
+		"Call it in a `local`, and refer to that: a data source that refers to a resource directly is read only at apply while the " +
+		"resource has any change pending.",
+	Parameters: []function.Parameter{
+		function.DynamicParameter{
+			Name: "fleet", AllowUnknownValues: true,
+			MarkdownDescription: "Object with everything of one environment.",
 		},
-		Return: fleetvalue.Return(),
-	}
+	},
+	Return: fleetvalue.Return(),
 }
 
-// Run decodes and checks the fleet. All findings are in the one error that a function can return.
-func (fleetFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+// runFleet decodes and checks the fleet. All findings are in the one error that a function can return.
+func runFleet(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	input, read := largevalue.ArgumentOf(ctx)
 	if !read {
 		var argument attr.Value // as it is: into any other type the framework would copy it twice

@@ -9,42 +9,33 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/hydrate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-var _ function.Function = mergeFunction{}
-
-type mergeFunction struct{}
-
 // NewMerge returns the function.
-func NewMerge() function.Function { return mergeFunction{} }
-
-// Metadata names the function.
-func (mergeFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = "merge"
+func NewMerge() function.Function {
+	return frame.Function{Name: "merge", Definition: mergeDefinition, Run: runMerge}.New()
 }
 
-// Definition describes the function.
-func (mergeFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
-	resp.Definition = function.Definition{
-		Summary: "Merges objects deeply",
-		MarkdownDescription: "Merges a list of objects as config containers are merged: objects deeply, the later winning, `null` removing a " +
-			"key. Options are `{lists, list_key}`: lists are replaced (`lists = \"replace\"`, the default), appended (`append`), or merged " +
-			"(`merge`) by the objects in them that have the same `list_key`, which is `name` by default.",
-		Parameters: []function.Parameter{
-			function.DynamicParameter{Name: "objects", AllowUnknownValues: true, MarkdownDescription: "List of objects, in the order of merging."},
-		},
-		// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
-		VariadicParameter: function.DynamicParameter{
-			Name: "options", AllowUnknownValues: true, AllowNullValue: true,
-			MarkdownDescription: "`{lists, list_key}`; may be left out.",
-		},
-		Return: function.DynamicReturn{},
-	}
+var mergeDefinition = function.Definition{
+	Summary: "Merges objects deeply",
+	MarkdownDescription: "Merges a list of objects as config containers are merged: objects deeply, the later winning, `null` removing a " +
+		"key. Options are `{lists, list_key}`: lists are replaced (`lists = \"replace\"`, the default), appended (`append`), or merged " +
+		"(`merge`) by the objects in them that have the same `list_key`, which is `name` by default.",
+	Parameters: []function.Parameter{
+		function.DynamicParameter{Name: "objects", AllowUnknownValues: true, MarkdownDescription: "List of objects, in the order of merging."},
+	},
+	// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
+	VariadicParameter: function.DynamicParameter{
+		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
+		MarkdownDescription: "`{lists, list_key}`; may be left out.",
+	},
+	Return: function.DynamicReturn{},
 }
 
-// Run merges; the result is unknown while any of the values is, because it could be an object or null.
-func (mergeFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+// runMerge merges; the result is unknown while any of the values is, because it could be an object or null.
+func runMerge(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var objectsArgument types.Dynamic
 	var optionsArguments []types.Dynamic
 	if resp.Error = req.Arguments.Get(ctx, &objectsArgument, &optionsArguments); resp.Error != nil {

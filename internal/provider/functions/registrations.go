@@ -9,16 +9,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-var _ function.Function = registrationsFunction{}
-
-type registrationsFunction struct{}
-
 // NewRegistrations returns the function.
-func NewRegistrations() function.Function { return registrationsFunction{} }
+func NewRegistrations() function.Function {
+	return frame.Function{Name: "registrations", Definition: registrationsDefinition, Run: runRegistrations}.New()
+}
 
 // registrationType is the type of a registration in Terraform.
 var registrationType = types.ObjectType{AttrTypes: map[string]attr.Type{
@@ -26,38 +25,30 @@ var registrationType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"url": types.StringType, "ref": types.StringType, "path": types.StringType,
 }}
 
-// Metadata names the function.
-func (registrationsFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = "registrations"
+var registrationsDefinition = function.Definition{
+	Summary: "Lists the repositories of Kalypso's workload registrations",
+	MarkdownDescription: "Reads Kalypso's `WorkloadRegistration`s out of YAML documents, and returns a map of them by name, for the `for_each` of " +
+		"`flotilla_repository_files`: `{name, workspace, labels, url, ref, path}`. Documents of other kinds are ignored: `control_plane` checks " +
+		"whether they are allowed. Two registrations with the same name, or with the same repository, ref and path, are an error.\n\n" +
+		"The files of a registration may have further registrations. A second call over these files, with `followed`, the results of the calls " +
+		"before, returns only new ones, so that registrations in a circle come to an end.\n\n" +
+		"```terraform\nlocals {\n  first  = provider::flotilla::registrations(data.flotilla_repository_files.main.files)\n" +
+		"  second = provider::flotilla::registrations(local.files_of_first, local.first)\n}\n```",
+	Parameters: []function.Parameter{
+		function.DynamicParameter{
+			Name: "documents", AllowUnknownValues: true,
+			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents, as `control_plane` takes them.",
+		},
+	},
+	VariadicParameter: function.DynamicParameter{
+		Name: "followed", AllowUnknownValues: true, AllowNullValue: true,
+		MarkdownDescription: "Registrations that were followed before: results of this function, or objects with `url`, `ref` and `path`.",
+	},
+	Return: function.MapReturn{ElementType: registrationType},
 }
 
-// Definition describes the function.
-func (registrationsFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
-	resp.Definition = function.Definition{
-		Summary: "Lists the repositories of Kalypso's workload registrations",
-		MarkdownDescription: "Reads Kalypso's `WorkloadRegistration`s out of YAML documents, and returns a map of them by name, for the `for_each` of " +
-			"`flotilla_repository_files`: `{name, workspace, labels, url, ref, path}`. Documents of other kinds are ignored: `control_plane` checks " +
-			"whether they are allowed. Two registrations with the same name, or with the same repository, ref and path, are an error.\n\n" +
-			"The files of a registration may have further registrations. A second call over these files, with `followed`, the results of the calls " +
-			"before, returns only new ones, so that registrations in a circle come to an end.\n\n" +
-			"```terraform\nlocals {\n  first  = provider::flotilla::registrations(data.flotilla_repository_files.main.files)\n" +
-			"  second = provider::flotilla::registrations(local.files_of_first, local.first)\n}\n```",
-		Parameters: []function.Parameter{
-			function.DynamicParameter{
-				Name: "documents", AllowUnknownValues: true,
-				MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents, as `control_plane` takes them.",
-			},
-		},
-		VariadicParameter: function.DynamicParameter{
-			Name: "followed", AllowUnknownValues: true, AllowNullValue: true,
-			MarkdownDescription: "Registrations that were followed before: results of this function, or objects with `url`, `ref` and `path`.",
-		},
-		Return: function.MapReturn{ElementType: registrationType},
-	}
-}
-
-// Run lists the registrations. The result is unknown while there may be one more.
-func (registrationsFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+// runRegistrations lists the registrations. The result is unknown while there may be one more.
+func runRegistrations(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var documents types.Dynamic
 	var followed []types.Dynamic
 	if resp.Error = req.Arguments.Get(ctx, &documents, &followed); resp.Error != nil {

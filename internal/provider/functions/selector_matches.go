@@ -7,37 +7,28 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-var _ function.Function = selectorMatchesFunction{}
-
-type selectorMatchesFunction struct{}
-
 // NewSelectorMatches returns the function.
-func NewSelectorMatches() function.Function { return selectorMatchesFunction{} }
-
-// Metadata names the function.
-func (selectorMatchesFunction) Metadata(_ context.Context, _ function.MetadataRequest, resp *function.MetadataResponse) {
-	resp.Name = "selector_matches"
+func NewSelectorMatches() function.Function {
+	return frame.Function{Name: "selector_matches", Definition: selectorMatchesDefinition, Run: runSelectorMatches}.New()
 }
 
-// Definition describes the function.
-func (selectorMatchesFunction) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
-	resp.Definition = function.Definition{
-		Summary:             "Says whether a selector matches labels",
-		MarkdownDescription: "Says whether a selector matches labels, by the rules of target policies." + schemas.SelectorDescription,
-		Parameters: []function.Parameter{
-			function.DynamicParameter{Name: "selector", AllowUnknownValues: true, MarkdownDescription: "The selector."},
-			function.DynamicParameter{Name: "labels", AllowUnknownValues: true, MarkdownDescription: "Map of labels."},
-		},
-		Return: function.BoolReturn{},
-	}
+var selectorMatchesDefinition = function.Definition{
+	Summary:             "Says whether a selector matches labels",
+	MarkdownDescription: "Says whether a selector matches labels, by the rules of target policies." + schemas.SelectorDescription,
+	Parameters: []function.Parameter{
+		function.DynamicParameter{Name: "selector", AllowUnknownValues: true, MarkdownDescription: "The selector."},
+		function.DynamicParameter{Name: "labels", AllowUnknownValues: true, MarkdownDescription: "Map of labels."},
+	},
+	Return: function.BoolReturn{},
 }
 
-// Run compiles the selector and matches the labels; it is unknown while any of the two is.
-func (selectorMatchesFunction) Run(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
+// runSelectorMatches compiles the selector and matches the labels; it is unknown while any of the two is.
+func runSelectorMatches(ctx context.Context, req function.RunRequest, resp *function.RunResponse) {
 	var selectorArgument, labelsArgument types.Dynamic
 	if resp.Error = req.Arguments.Get(ctx, &selectorArgument, &labelsArgument); resp.Error != nil {
 		return
