@@ -120,14 +120,6 @@ const (
 	forgetCluster   = "forget"
 )
 
-func (m *agentModel) checkOnUnreachable(diagnostics *diag.Diagnostics) {
-	values := []string{failUnreachable, forgetCluster}
-	if text := m.OnUnreachable.ValueString(); !m.OnUnreachable.IsNull() && !m.OnUnreachable.IsUnknown() && !slices.Contains(values, text) {
-		diagnostics.AddAttributeError(path.Root("on_unreachable"), "Invalid on_unreachable",
-			tfvalue.Sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(values, ", "), fleet.DidYouMean(text, values))))
-	}
-}
-
 // settings decodes the settings of the agent. known is false while some of them are not known yet. clusters are those of
 // the provider, from which a hub gets how it reaches the cluster; nil before they are known.
 func (m *agentModel) settings(clusters *connection.Clusters, diagnostics *diag.Diagnostics) (settings agent.Settings, known bool) {

@@ -186,8 +186,8 @@ type agentModel struct {
 
 // validate checks what needs no cluster.
 func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
-	tfvalue.CheckOnDestroy(m.OnDestroy, diagnostics)
-	m.checkOnUnreachable(diagnostics)
+	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
+	tfvalue.CheckOneOf("on_unreachable", m.OnUnreachable, diagnostics, failUnreachable, forgetCluster)
 	m.checkHub(diagnostics)
 	if settings, known := m.settings(nil, diagnostics); known && !diagnostics.HasError() {
 		renderAgent(agent.Render, settings, diagnostics)

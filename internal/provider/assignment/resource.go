@@ -192,7 +192,7 @@ func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 	decodeDelivery(m.Delivery, diagnostics)
 	decodeProtection(m.Protection, diagnostics)
 	repository.CheckOwnerName(m.Name, diagnostics)
-	tfvalue.CheckOnDestroy(m.OnDestroy, diagnostics)
+	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
 	checkRollback(m.RollbackTo, diagnostics)
 	checkCommitMessage(m.CommitMessage, diagnostics)
 	m.decodeRollout(diagnostics)

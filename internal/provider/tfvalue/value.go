@@ -168,11 +168,11 @@ func Inner(findings fleet.Findings) fleet.Findings {
 	return inner
 }
 
-// CheckOnDestroy reports a value of on_destroy that does not exist.
-func CheckOnDestroy(value types.String, diagnostics *diag.Diagnostics) {
-	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(onDestroy, text) {
-		diagnostics.AddAttributeError(path.Root("on_destroy"), "Invalid on_destroy",
-			Sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(onDestroy, ", "), fleet.DidYouMean(text, onDestroy))))
+// CheckOneOf reports a text that is none of those allowed.
+func CheckOneOf(attribute string, value types.String, diagnostics *diag.Diagnostics, allowed ...string) {
+	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(allowed, text) {
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute,
+			Sentence(fmt.Sprintf("%q is none of %s%s", text, strings.Join(allowed, ", "), fleet.DidYouMean(text, allowed))))
 	}
 }
 
@@ -181,9 +181,6 @@ func IsItselfKnown(value any) bool {
 	_, unknown := value.(fleet.Unknown)
 	return !unknown
 }
-
-// onDestroy are the values of on_destroy.
-var onDestroy = []string{"delete", "keep"}
 
 // TimeText writes a time; "" for none.
 func TimeText(at time.Time) string {
