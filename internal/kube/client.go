@@ -12,6 +12,9 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wait"
 )
@@ -60,7 +63,7 @@ func (c *Client) get(ctx context.Context, path, verb string, kind Kind) (*http.R
 
 // exchange sends a request, and sends it again where the server is busy. For an answer with an error status, answer is
 // its body; otherwise answer is nil, and the caller closes the body of the response.
-func (c *Client) exchange(ctx context.Context, method, path, contentType string, body []byte) (response *http.Response, answer *status, err error) {
+func (c *Client) exchange(ctx context.Context, method, path, contentType string, body []byte) (response *http.Response, answer *metav1.Status, err error) {
 	for try := 1; ; try++ {
 		request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 		if err != nil {
@@ -79,6 +82,10 @@ func (c *Client) exchange(ctx context.Context, method, path, contentType string,
 		}
 		switch response.StatusCode {
 		case http.StatusOK, http.StatusCreated, http.StatusAccepted:
+			if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+				finish(response)
+				return nil, nil, notKubernetes()
+			}
 			return response, nil, nil
 		}
 		answer := readStatus(response)
@@ -90,12 +97,12 @@ func (c *Client) exchange(ctx context.Context, method, path, contentType string,
 	}
 }
 
-func (c *Client) refused(response *http.Response, answer status, verb string, kind Kind) error {
+func (c *Client) refused(response *http.Response, answer metav1.Status, verb string, kind Kind) error {
 	switch {
 	case response.StatusCode == http.StatusGone && answer.Kind == "Status":
 		return errExpired
 	case response.StatusCode != http.StatusNotFound:
-	case answer.Kind == "Status" && answer.Details.Name != "":
+	case answer.Kind == "Status" && answer.Details != nil && answer.Details.Name != "":
 		return errNoObject
 	case answer.Kind == "Status" || answer.Message == notFoundPage:
 		return errNoKind
@@ -113,11 +120,11 @@ func finish(response *http.Response) {
 const notFoundPage = "404 page not found"
 
 // readStatus reads the body of an answer with an error status. A body that is no Status becomes the message.
-func readStatus(response *http.Response) status {
-	var answer status
+func readStatus(response *http.Response) metav1.Status {
+	var answer metav1.Status
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the code says enough
 	if json.Unmarshal(text, &answer) != nil || answer.Kind != "Status" {
-		answer = status{Message: string(bytes.TrimSpace(text))}
+		answer = metav1.Status{Message: string(bytes.TrimSpace(text))}
 	}
 	return answer
 }
@@ -146,20 +153,15 @@ func (c *Client) checkKubernetes(ctx context.Context) error {
 	if known {
 		return nil
 	}
-	response, err := c.get(ctx, "/version", "get", Kind{Resource: "the version"})
+	var answer version.Info
+	err := c.getJSON(ctx, "/version", Kind{Resource: "the version"}, &answer)
 	switch {
 	case ReasonOf(err) == ReasonForbidden: // only Kubernetes' access control answers so
 		err = nil
 	case err == errNoKind || err == errNoObject || err == errExpired: //nolint:errorlint // made here, never wrapped
 		err = notKubernetes()
-	case err == nil:
-		var version struct {
-			GitVersion string `json:"gitVersion"`
-		}
-		if json.NewDecoder(io.LimitReader(response.Body, maxRefusal)).Decode(&version) != nil || version.GitVersion == "" {
-			err = notKubernetes()
-		}
-		finish(response)
+	case err == nil && answer.GitVersion == "":
+		err = notKubernetes()
 	}
 	if err == nil {
 		c.setKubernetes()
@@ -175,10 +177,4 @@ func (c *Client) setKubernetes() {
 
 func notKubernetes() error {
 	return serverf(ReasonGarbage, "does not answer like a Kubernetes API server; check its URL")
-}
-
-// isJSON says whether an answer is JSON, as was asked for.
-func isJSON(response *http.Response) bool {
-	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	return err == nil && kind == "application/json"
 }

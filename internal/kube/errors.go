@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/secret"
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
@@ -189,25 +191,8 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// status is the body of an API server's answer to a request that it refuses.
-type status struct {
-	Kind    string `json:"kind"`
-	Message string `json:"message"`
-	Reason  string `json:"reason"`
-	Code    int    `json:"code"`
-	Details struct {
-		Kind   string `json:"kind"`
-		Name   string `json:"name"`
-		Causes []struct {
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-			Field   string `json:"field"`
-		} `json:"causes"`
-	} `json:"details"`
-}
-
 // refusal is the error for an answer with an error status. verb and kind say what was requested.
-func refusal(response *http.Response, answer status, verb string, kind Kind) error {
+func refusal(response *http.Response, answer metav1.Status, verb string, kind Kind) error {
 	words := ""
 	if answer.Kind == "Status" {
 		words = answer.Message

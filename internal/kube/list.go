@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ const (
 	// maxObjects bounds what is listed of one kind on one cluster.
 	maxObjects = 200_000
 	// maxKept bounds about how many bytes the objects of one list take in memory, after they were trimmed.
-	maxKept = 512 << 20
+	maxKept = 448 << 20
 	// maxPages bounds of how many pages a list is. A server may give fewer objects than it is asked for.
 	maxPages = 10 * maxObjects / pageSize
 	// restarts is how many times a list whose continue token has expired is started again in pages, before it is
@@ -151,20 +152,33 @@ func (c *Client) listPages(ctx context.Context, kind Kind, version string, optio
 	if limit > 0 {
 		query.Set("limit", strconv.Itoa(limit))
 	}
-	page := pageReader{kind: kind, trim: options.Trim}
+	var items []*unstructured.Unstructured
+	kept := 0
+	keep := func(object *unstructured.Unstructured) error {
+		if options.Trim != nil {
+			options.Trim(object)
+		}
+		kept += weight(object.Object)
+		if items = append(items, object); len(items) > maxObjects || kept > maxKept {
+			return errTooLarge
+		}
+		return nil
+	}
 	seen := map[string]bool{}
+	page := newReader(http.NoBody)
 	for {
 		response, err := c.get(ctx, pathOf(kind, version, options.Namespace, "")+encoded(query), "list", kind)
 		if err != nil {
 			return nil, err
 		}
-		token, err := page.read(response)
+		page.next(response.Body)
+		token, err := page.list(keep)
 		finish(response)
 		if err != nil {
-			return nil, err
+			return nil, answerError(err, kind)
 		}
 		if token == "" {
-			return page.items, nil
+			return items, nil
 		}
 		if seen[token] || limit == 0 || len(seen) == maxPages {
 			return nil, serverf(ReasonGarbage, "lists %s in too many pages", kind)
@@ -180,7 +194,7 @@ func (c *Client) getVersion(ctx context.Context, kind Kind, version, namespace, 
 		return nil, err
 	}
 	defer finish(response)
-	return readObject(response, kind)
+	return readObject(response, kind.String(), false)
 }
 
 // pathOf is the path of the objects of a kind, or of one of them.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
@@ -86,15 +87,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Re
 	if !hasGroup {
 		group, version = "", apiVersion
 	}
-	var answer struct {
-		Kind      string `json:"kind"`
-		Resources []struct {
-			Name       string   `json:"name"`
-			Kind       string   `json:"kind"`
-			Namespaced bool     `json:"namespaced"`
-			Verbs      []string `json:"verbs"`
-		} `json:"resources"`
-	}
+	var answer metav1.APIResourceList
 	// The path of a kind is that of its group version without a resource.
 	path := strings.TrimSuffix(pathOf(Kind{Group: group}, version, "", ""), "/")
 	if err := c.getJSON(ctx, path, Kind{Group: group, Resource: "the kinds of"}, &answer); err != nil {
@@ -104,7 +97,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Re
 		return nil, notKubernetes()
 	}
 	found := map[string]Resource{}
-	for _, one := range answer.Resources {
+	for _, one := range answer.APIResources {
 		if strings.Contains(one.Name, "/") || one.Kind == "" || !isName(one.Name) || !isName(one.Kind) { // a subresource
 			continue
 		}
@@ -128,9 +121,6 @@ func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) 
 		return err
 	}
 	defer finish(response)
-	if !isJSON(response) {
-		return notKubernetes()
-	}
 	text, err := io.ReadAll(&bounded{from: response.Body, left: c.discovers(0)})
 	c.discovers(int64(len(text)))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -160,14 +150,7 @@ func (c *Client) discovers(read int64) int64 {
 // Resources lists all kinds that can be listed on the cluster, each in the version that the cluster prefers, sorted by
 // group and name. A group whose server is down is left out, and incomplete is true.
 func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bool, err error) {
-	var groups struct {
-		Kind   string `json:"kind"`
-		Groups []struct {
-			PreferredVersion struct {
-				GroupVersion string `json:"groupVersion"`
-			} `json:"preferredVersion"`
-		} `json:"groups"`
-	}
+	var groups metav1.APIGroupList
 	if err := c.getJSON(ctx, "/apis", Kind{Resource: "the kinds"}, &groups); err != nil {
 		if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
 			err = notKubernetes()
@@ -207,6 +190,6 @@ func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bo
 func kindOf(ref Ref) Kind { return Kind{Group: ref.Group(), Resource: ref.Kind} }
 
 // isNotFound says whether an answer is a 404 of Kubernetes.
-func isNotFound(response *http.Response, answer *status) bool {
+func isNotFound(response *http.Response, answer *metav1.Status) bool {
 	return response.StatusCode == http.StatusNotFound && (answer.Kind == "Status" || answer.Message == notFoundPage)
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/parallel"
@@ -199,18 +200,8 @@ func (c *Client) requestObjectWithin(ctx context.Context, ref Ref, verb, method 
 		return objectAnswer{}, refusedObject(response, answer, verb, ref)
 	}
 	defer finish(response)
-	if !isJSON(response) {
-		return objectAnswer{}, notKubernetes()
-	}
-	raw, err := newScanner(&bounded{from: response.Body, left: maxAnswer}).value(nil)
-	if err != nil {
-		return objectAnswer{}, objectError(err, ref.Kind)
-	}
-	object, err := decodeObject(raw)
-	if err != nil || object.Object["kind"] == nil {
-		return objectAnswer{}, notKubernetes()
-	}
-	return objectAnswer{object: object, code: response.StatusCode}, nil
+	object, err := readObject(response, ref.Kind, true)
+	return objectAnswer{object: object, code: response.StatusCode}, err
 }
 
 // forget removes the kept resources of a group version, so that they are read again.
@@ -221,21 +212,21 @@ func (c *Client) forget(apiVersion string) {
 }
 
 // refusedObject is the error of a request about an object.
-func refusedObject(response *http.Response, answer *status, verb string, ref Ref) error {
+func refusedObject(response *http.Response, answer *metav1.Status, verb string, ref Ref) error {
 	code := response.StatusCode
 	switch {
-	case isNotFound(response, answer) && (verb == "apply") && answer.Details.Kind == "namespaces" && ref.Kind != "Namespace":
+	case isNotFound(response, answer) && verb == "apply" && answer.Details != nil && answer.Details.Kind == "namespaces" && ref.Kind != "Namespace":
 		return serverf(ReasonNoNamespace, "has no namespace %s, which is the namespace of %s", ref.Namespace, ref)
 	case isNotFound(response, answer):
 		return errNoObject
 	case answer.Kind != "Status":
 	case hasCause(answer, "NamespaceTerminating"):
 		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
-	case code == http.StatusForbidden && answer.Reason == "Forbidden" && strings.Contains(answer.Message, "because it is being terminated"):
+	case code == http.StatusForbidden && answer.Reason == metav1.StatusReasonForbidden && strings.Contains(answer.Message, "because it is being terminated"):
 		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
 	case code == http.StatusForbidden && !isDenial(answer.Message) && strings.Contains(answer.Message, "User "):
 		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), answer.Message)
-	case code == http.StatusConflict && hasCause(answer, "FieldManagerConflict"):
+	case code == http.StatusConflict && hasCause(answer, metav1.CauseTypeFieldManagerConflict):
 		return conflictError(answer, ref)
 	case code == http.StatusConflict && verb == "delete":
 		return serverf(ReasonReplaced, "has another object with the name of %s by now", ref)
@@ -252,20 +243,15 @@ func isDenial(message string) bool {
 	return strings.Contains(message, "admission webhook") || strings.Contains(message, "ValidatingAdmissionPolicy")
 }
 
-func hasCause(answer *status, reason string) bool {
-	for _, cause := range answer.Details.Causes {
-		if cause.Reason == reason {
-			return true
-		}
-	}
-	return false
+func hasCause(answer *metav1.Status, reason metav1.CauseType) bool {
+	return answer.Details != nil && slices.ContainsFunc(answer.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Type == reason })
 }
 
 // conflictPattern is the API server's text of a conflict. For an update, API version and time follow the manager.
 var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)$`)
 
 // conflictError is the error of a conflict, with the managers and fields in the answer.
-func conflictError(answer *status, ref Ref) error {
+func conflictError(answer *metav1.Status, ref Ref) error {
 	conflicts := make([]Conflict, 0, len(answer.Details.Causes))
 	for _, cause := range answer.Details.Causes {
 		one := Conflict{Manager: cause.Message, Field: wording.OneLine(strings.TrimPrefix(cause.Field, "."))}

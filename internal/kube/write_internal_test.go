@@ -3,6 +3,8 @@ package kube
 import (
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // FuzzConflicted gives the words of a conflict at random: whatever they are, there is a manager, and nothing breaks.
@@ -12,12 +14,9 @@ func FuzzConflicted(f *testing.F) {
 	f.Add(`conflict with ""`, "")
 	f.Add(`something else`, ".")
 	f.Fuzz(func(t *testing.T, message, field string) {
-		var said status
-		said.Details.Causes = append(said.Details.Causes, struct {
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-			Field   string `json:"field"`
-		}{"FieldManagerConflict", message, field})
+		said := metav1.Status{Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
+			{Type: metav1.CauseTypeFieldManagerConflict, Message: message, Field: field},
+		}}}
 		conflicts := ConflictsOf(conflictError(&said, Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"}))
 		if len(conflicts) != 1 || conflicts[0].Updated && !strings.Contains(message, " using ") {
 			t.Errorf("%q gives %+v", message, conflicts)

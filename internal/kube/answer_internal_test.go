@@ -2,24 +2,31 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // readAll reads a page from a text, in pieces of one byte and at once.
 func readAll(t *testing.T, text string) (objects []any, token string, err error) {
 	t.Helper()
 	for _, whole := range []bool{true, false} {
-		from := newScanner(strings.NewReader(text))
+		from := newReader(strings.NewReader(text))
 		if !whole {
-			from = newScanner(iotest.OneByteReader(strings.NewReader(text)))
+			from = newReader(iotest.OneByteReader(strings.NewReader(text)))
 		}
-		var page pageReader
+		var items []*unstructured.Unstructured
 		var found []any
-		next, readError := page.readList(from)
-		for _, item := range page.items {
+		next, readError := from.list(func(item *unstructured.Unstructured) error {
+			items = append(items, item)
+			return nil
+		})
+		for _, item := range items {
 			found = append(found, item.Object)
 		}
 		if !whole && (next != token || (readError == nil) != (err == nil) || !reflect.DeepEqual(found, objects)) {
@@ -45,7 +52,7 @@ func FuzzPage(f *testing.F) {
 		}
 		objects, token, err := readAll(t, text)
 		if err != nil || !json.Valid([]byte(text)) {
-			return // skipped values are not looked into, and what comes after the list neither
+			return // what comes after the list is not looked into
 		}
 		var want struct {
 			Metadata struct {
@@ -81,7 +88,7 @@ func TestAnObjectIsReadWithoutItsManagedFields(t *testing.T) {
 
 func TestWhatIsNotAPageIsRefused(t *testing.T) {
 	t.Parallel()
-	deep := strings.Repeat("[", maxDepth+1)
+	deep := strings.Repeat("[", 10_001)
 	for _, text := range []string{
 		"", "{", `{"items"`, `{"items":[`, `{"items":[{}]}`, `{"items":5}`, `{"items":[{"metadata":{"name":"a"}}}`, `{"kind":"X","apiVersion":"v1","items":[]}`,
 		`{"kind":"XList","items":[]}`, `{"kind":"XList","apiVersion":"v1","items":[] "a":1}`, `{"a" 5}`, `{5:5}`, `{"a":}`, `[]`, `{"x":` + deep,
@@ -96,10 +103,22 @@ func TestWhatIsNotAPageIsRefused(t *testing.T) {
 // An answer that is larger than is read ends with an error that says so, not as if it were whole.
 func TestAnAnswerIsBounded(t *testing.T) {
 	t.Parallel()
-	var page pageReader
-	endless := strings.NewReader(`{"items":[` + strings.Repeat(`{"metadata":{"name":"a"}},`, 100))
-	if _, err := page.readList(newScanner(&bounded{from: endless, left: 500})); err != errTooLarge { //nolint:errorlint // not wrapped
-		t.Errorf("the error is %v", err)
+	const start, item = `{"kind":"XList","apiVersion":"v1","items":[`, `{"metadata":{"name":"a"},"data":{"a":"%s"}},`
+	forgets := func(*unstructured.Unstructured) error { return nil }
+	for name, endless := range map[string]string{
+		"one object":          start + fmt.Sprintf(item, strings.Repeat("x", maxObject)),
+		"a member of many":    start + `{"metadata":{"name":"a"},"data":[` + strings.Repeat("{},", maxObject/3),
+		"before the objects":  `{"kind":"` + strings.Repeat("x", maxObject),
+		"after the objects":   start + fmt.Sprintf(item, "x") + `{"metadata":{"name":"b"}}],"x":"` + strings.Repeat("x", 2*maxObject),
+		"many within a limit": start + strings.Repeat(fmt.Sprintf(item, strings.Repeat("x", maxObject-1000)), maxAnswer/maxObject+2),
+	} {
+		if _, err := newReader(strings.NewReader(endless)).list(forgets); !errors.Is(err, errTooLarge) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	whole := strings.TrimSuffix(start+strings.Repeat(fmt.Sprintf(item, strings.Repeat("x", maxObject-1000)), 3), ",") + "]}"
+	if _, err := newReader(strings.NewReader(whole)).list(forgets); err != nil {
+		t.Errorf("objects within the limit: %v", err)
 	}
 	if err := answerError(errTooLarge, Kind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete || err.Error() != "the API server has more pods than can be read (200000 objects, 256 MiB)" {
 		t.Errorf("the error is %v", err)
@@ -110,7 +129,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 func TestKeysThatLookAlikeAreReadInOneOrder(t *testing.T) {
 	t.Parallel()
 	for range 50 {
-		object, err := decodeObject([]byte(`{"a\u0001":"1","a\u0002":"2","a\ufffd":"0","b\u0003":{"c\u0004":"d\u0005"}}`))
+		object, err := newReader(strings.NewReader(`{"a\u0001":"1","a\u0002":"2","b\u0003":{"c\u0004":"d\u0005"}}`)).object()
 		if want := map[string]any{"a\ufffd": "2", "b\ufffd": map[string]any{"c\ufffd": "d\ufffd"}}; err != nil || !reflect.DeepEqual(object.Object, want) {
 			t.Fatalf("read is %q: %v", object, err)
 		}
