@@ -186,7 +186,7 @@ func (c *Client) ReleaseClaim(ctx context.Context, claim Claim, holders []string
 	}
 	left, err := c.Claims(ctx, claim.Location)
 	if err != nil {
-		return false, nil // it is released
+		return false, nil //nolint:nilerr // it is released, which is what was asked for
 	}
 	return slices.ContainsFunc(left.Claims, func(c gitops.Claim) bool { return c.Name == claim.Name }), nil
 }

@@ -168,7 +168,7 @@ func (s *staging) readOwned(ctx context.Context) error {
 			maps.DeleteFunc(open, func(host string, id git.Hash) bool {
 				_, now := s.atTip[host]
 				_, then := s.formerAtTip[host]
-				s.asLeft[host] = !(now && then) && where(host, id)
+				s.asLeft[host] = (!now || !then) && where(host, id)
 				return s.asLeft[host]
 			})
 		}

@@ -189,15 +189,15 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 					worst = is
 				}
 			}
-			verdicts[verdict.Verdict(worst)]++
+			verdicts[worst]++
 			of := a.Clusters
-			if a.State != state || a.Verdict != verdict.Verdict(worst) || of.Failed+of.Behind+of.Progressing+of.Unknown+of.Ready != number {
+			if a.State != state || a.Verdict != worst || of.Failed+of.Behind+of.Progressing+of.Unknown+of.Ready != number {
 				t.Fatalf("seed %d: %s is %+v, want %s and %s on %d clusters", seed, assignment.Key(), a, state, worst, number)
 			}
 		}
 		c := made.Counts
 		for is, number := range verdicts {
-			if got := c.Verdicts[verdict.Verdict(is)]; is != "" && got != number || is == "" && c.NotAsked != number {
+			if got := c.Verdicts[is]; is != "" && got != number || is == "" && c.NotAsked != number {
 				t.Errorf("seed %d: %q is counted %d times, want %d", seed, is, got, number)
 			}
 		}

@@ -205,7 +205,7 @@ func (o *Listing) applicationRoot(a *Object, at Location, folder string) (Root, 
 		r.ToHub = (destination == "" || destination == "in-cluster") && a.text("spec", "source", "directory", "include") != ""
 		for _, resource := range a.list("status", "resources") {
 			if name := resourceName(resource); r.ToHub && IsTemplated(name.Kind) {
-				r.Applied.Makers = append(r.Applied.Makers, name)
+				r.Makers = append(r.Makers, name)
 			}
 		}
 		return r, true

@@ -9,10 +9,11 @@ package rollout
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/folder"
 
-// Trees are the trees of an owner's folders, and Key names one of them.
 type (
+	// Trees are the trees of an owner's folders.
 	Trees = folder.Trees
-	Key   = folder.Key
+	// Key names one of them.
+	Key = folder.Key
 )
 
 // Action is what a commit does with a folder.

@@ -28,23 +28,24 @@ func ArgumentOf(ctx context.Context) (any, bool) {
 }
 
 type (
-	asideKey       struct{}
-	asideAttribute struct {
+	asideKey struct{}
+	// Aside is an attribute that is set aside: its name, and its value as Terraform gets it.
+	Aside struct {
 		Name  string
 		Value []byte
 	}
 )
 
 // WithAside lets a data source set an attribute aside.
-func WithAside(ctx context.Context) (context.Context, *asideAttribute) {
-	aside := &asideAttribute{}
+func WithAside(ctx context.Context) (context.Context, *Aside) {
+	aside := &Aside{}
 	return context.WithValue(ctx, asideKey{}, aside), aside
 }
 
 // SetAside keeps an attribute for the server, so that the framework sees it as null. It returns false where the
 // framework must have the attribute.
 func SetAside(ctx context.Context, name string, write func(*wire.Writer)) bool {
-	aside, ok := ctx.Value(asideKey{}).(*asideAttribute)
+	aside, ok := ctx.Value(asideKey{}).(*Aside)
 	if !ok {
 		return false
 	}

@@ -24,6 +24,7 @@ import (
 // pull request; operations that only read take less time.
 type Timeouts map[string]time.Duration
 
+// The operations.
 const (
 	Create = "create"
 	Read   = "read" // a plan's look at the repository, too
