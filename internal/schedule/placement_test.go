@@ -254,7 +254,7 @@ func TestBadPlacementIsRefused(t *testing.T) {
 		"label":           {map[string]any{"spread": []any{map[string]any{"key": "a b"}}}, `placement.spread[0].key: "a b" is not the key of a label`},
 		"absent":          {map[string]any{"spread": []any{map[string]any{}}}, `placement.spread[0].key: is required`},
 		"not an object":   {map[string]any{"spread": []any{"zone"}}, `placement.spread[0]: must be an object, not a string`},
-		"text for number": {map[string]any{"number_of_hosts": "three"}, `placement.number_of_hosts: must be a number, not a string`},
+		"text for number": {map[string]any{"number_of_hosts": "three"}, `placement.number_of_hosts: must be a whole number, not a string`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings := fleet.CheckObject("target_policies", map[string]any{
