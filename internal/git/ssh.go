@@ -200,9 +200,7 @@ func (s *sshServer) start(ctx context.Context, name string) (*service, error) {
 // server may end a connection, or allow one session for each.
 func (s *sshServer) session(ctx context.Context) (*ssh.Session, error) {
 	if s.client != nil {
-		stop := context.AfterFunc(ctx, func() { _ = s.client.Close() })
-		session, err := s.client.NewSession()
-		if stop() && err == nil {
+		if session, err := openSession(ctx, s.client); err == nil {
 			return session, nil
 		}
 		s.close()
@@ -211,17 +209,32 @@ func (s *sshServer) session(ctx context.Context) (*ssh.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
-	session, err := client.NewSession()
-	if !stop() || err != nil {
-		_ = client.Close()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, fmt.Errorf("%w: ssh: %w", ErrUnreachable, err)
+	session, err := openSession(ctx, client)
+	if err != nil {
+		return nil, err
 	}
 	s.client = client
 	return session, nil
+}
+
+// openSession opens a session, or closes the connection. A server that does not answer is waited for as long as one that
+// has to be connected to.
+func openSession(ctx context.Context, client *ssh.Client) (*ssh.Session, error) {
+	opening, cancel := context.WithTimeout(ctx, dialTimeout+handshakeTimeout)
+	defer cancel()
+	stop := context.AfterFunc(opening, func() { _ = client.Close() })
+	session, err := client.NewSession()
+	if stop() && err == nil {
+		return session, nil
+	}
+	_ = client.Close()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case opening.Err() != nil:
+		return nil, fmt.Errorf("%w: the ssh server opened no session in time", ErrUnreachable)
+	}
+	return nil, fmt.Errorf("%w: ssh: %w", ErrUnreachable, err)
 }
 
 func (s *sshServer) close() {
