@@ -30,8 +30,8 @@ const lookDeadline = time.Minute
 // applied is the state of objects that are as wanted.
 const applied = "applied"
 
-// agentTask is one operation on an agent.
-type agentTask struct {
+// operation is one plan, apply or refresh of an agent.
+type operation struct {
 	connection  *connection.Connection
 	model       *agentModel
 	diagnostics *diag.Diagnostics
@@ -39,45 +39,45 @@ type agentTask struct {
 }
 
 // clusters are the provider's; nil before it is configured.
-func (t *agentTask) clusters() *connection.Clusters {
-	if t.connection == nil {
+func (o *operation) clusters() *connection.Clusters {
+	if o.connection == nil {
 		return nil
 	}
-	return &t.connection.Clusters
+	return &o.connection.Clusters
 }
 
 // render renders objects. It parses equal manifests only once.
-func (t *agentTask) render(settings agent.Settings) ([]agent.Object, []agent.Problem) {
-	if t.connection == nil {
+func (o *operation) render(settings agent.Settings) ([]agent.Object, []agent.Problem) {
+	if o.connection == nil {
 		return agent.Render(settings)
 	}
-	return t.connection.Agents.Render(settings)
+	return o.connection.Agents.Render(settings)
 }
 
 // target is the cluster that has the objects, or is to have them: the cluster itself, or its hub. It also returns the
 // attribute with its name.
-func (t *agentTask) target() (attribute string, name types.String) {
-	if t.model.isOnHub() {
-		return "hub", t.model.Hub
+func (o *operation) target() (attribute string, name types.String) {
+	if o.model.isOnHub() {
+		return "hub", o.model.Hub
 	}
-	return "cluster", t.model.Cluster
+	return "cluster", o.model.Cluster
 }
 
-func (t *agentTask) targetName() string {
-	_, name := t.target()
+func (o *operation) targetName() string {
+	_, name := o.target()
 	return name.ValueString()
 }
 
-func (t *agentTask) targetPath() path.Path {
-	attribute, _ := t.target()
+func (o *operation) targetPath() path.Path {
+	attribute, _ := o.target()
 	return path.Root(attribute)
 }
 
 // access says whether the target can be asked: not where it is not known yet how, nor where the provider's clusters do
 // not have it.
-func (t *agentTask) access() (waits, missing bool) {
-	settings, name := t.clusters(), t.targetName()
-	if _, isUnknown := t.target(); settings == nil || settings.Unknown || isUnknown.IsUnknown() || settings.Waiting[name] {
+func (o *operation) access() (waits, missing bool) {
+	settings, name := o.clusters(), o.targetName()
+	if _, isUnknown := o.target(); settings == nil || settings.Unknown || isUnknown.IsUnknown() || settings.Waiting[name] {
 		return true, false
 	}
 	_, known := settings.Known[name]
@@ -85,48 +85,48 @@ func (t *agentTask) access() (waits, missing bool) {
 }
 
 // addMissing reports that the provider does not have a cluster.
-func (t *agentTask) addMissing() {
-	known := slices.Sorted(maps.Keys(t.clusters().Known))
-	t.diagnostics.AddAttributeError(t.targetPath(), "Provider does not know this cluster", fmt.Sprintf(
-		"The provider's clusters has no entry %q%s", t.targetName(), cmp.Or(fleet.DidYouMean(t.targetName(), known), ".")))
+func (o *operation) addMissing() {
+	known := slices.Sorted(maps.Keys(o.clusters().Known))
+	o.diagnostics.AddAttributeError(o.targetPath(), "Provider does not know this cluster", fmt.Sprintf(
+		"The provider's clusters has no entry %q%s", o.targetName(), cmp.Or(fleet.DidYouMean(o.targetName(), known), ".")))
 }
 
 // plan sets the computed attributes.
-func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentPrivate) {
-	m := t.model
-	waits, missing := t.access()
+func (o *operation) plan(ctx context.Context, prior *agentModel, before *agentPrivate) {
+	m := o.model
+	waits, missing := o.access()
 	if missing {
-		t.addMissing()
+		o.addMissing()
 	}
-	secrets := m.secrets(t.diagnostics)
-	given, known := m.settingsWith(secrets, t.clusters(), t.diagnostics)
-	if t.diagnostics.HasError() {
+	secrets := m.secrets(o.diagnostics)
+	given, known := m.settingsWith(secrets, o.clusters(), o.diagnostics)
+	if o.diagnostics.HasError() {
 		return
 	}
 	if !known {
 		// The computed attributes do not depend on whether a credential is known yet.
 		shape := placeholders(shapeOf(secrets))
-		if given, known = m.settingsWith(shape, t.clusters(), t.diagnostics); !known {
+		if given, known = m.settingsWith(shape, o.clusters(), o.diagnostics); !known {
 			m.Changes, m.Found, m.Objects = types.ListUnknown(types.StringType), types.ListUnknown(types.StringType), types.MapUnknown(types.StringType)
 			return
 		}
 		secrets = shape
 	}
-	tried := renderAgent(t.render, given, t.diagnostics)
-	t.checkTwice(tried)
-	if t.diagnostics.HasError() {
+	tried := renderAgent(o.render, given, o.diagnostics)
+	o.checkTwice(tried)
+	if o.diagnostics.HasError() {
 		return
 	}
-	after := t.rendered(m, shapeOf(secrets), t.clusters())
+	after := o.rendered(m, shapeOf(secrets), o.clusters())
 	var former []agent.Object
 	if before != nil {
-		former = t.rendered(prior, before.Shape, before.Reached.clusters(prior.Cluster.ValueString()))
+		former = o.rendered(prior, before.Shape, before.Reached.clusters(prior.Cluster.ValueString()))
 	} else {
 		before = &agentPrivate{}
 	}
 	lines := onboarding.Changes(former, after, before.Drift.Findings, before.Records)
 	if seen := before.Drift.UID; seen != "" && before.UID != "" && seen != before.UID {
-		lines = []string{fmt.Sprintf("cluster %q was replaced by another one: everything is applied again", t.targetName())}
+		lines = []string{fmt.Sprintf("cluster %q was replaced by another one: everything is applied again", o.targetName())}
 	}
 	if former != nil && !m.SecretsVersion.Equal(prior.SecretsVersion) {
 		lines = append(lines, "credentials_wo is applied again")
@@ -137,7 +137,7 @@ func (t *agentTask) plan(ctx context.Context, prior *agentModel, before *agentPr
 	}
 	m.Changes, m.Found, m.Objects = tfvalue.Texts(lines), types.ListUnknown(types.StringType), objectsValue(after, nil)
 	if !waits {
-		t.try(ctx, tried, secrets)
+		o.try(ctx, tried, secrets)
 	}
 }
 
@@ -149,8 +149,8 @@ type plannedRoot struct {
 
 // checkTwice finds a second agent of this configuration that follows the folders with the objects of the first: each
 // would undo what the other applies, and a destroy of one would take the objects of both away.
-func (t *agentTask) checkTwice(objects []agent.Object) {
-	if t.connection == nil || !t.counts {
+func (o *operation) checkTwice(objects []agent.Object) {
+	if o.connection == nil || !o.counts {
 		return
 	}
 	for i := range objects {
@@ -159,23 +159,23 @@ func (t *agentTask) checkTwice(objects []agent.Object) {
 			continue
 		}
 		id := object.ID()
-		if _, isPlanned := t.connection.PlannedRoots.LoadOrStore(plannedRoot{t.targetName(), id}, nil); isPlanned {
-			t.diagnostics.AddAttributeError(path.Root("name"), "Two agents have the same name", fmt.Sprintf(
+		if _, isPlanned := o.connection.PlannedRoots.LoadOrStore(plannedRoot{o.targetName(), id}, nil); isPlanned {
+			o.diagnostics.AddAttributeError(path.Root("name"), "Two agents have the same name", fmt.Sprintf(
 				"Another flotilla_agent of this configuration has the same cluster, namespace and name, and with them %s on cluster %q. "+
-					"Remove one of the two, or give it another name.", id, t.targetName()))
+					"Remove one of the two, or give it another name.", id, o.targetName()))
 			return
 		}
 	}
 }
 
 // rendered returns the objects of a model, with placeholders for its credentials; nil where they cannot be rendered.
-func (t *agentTask) rendered(m *agentModel, shape []string, clusters *connection.Clusters) []agent.Object {
+func (o *operation) rendered(m *agentModel, shape []string, clusters *connection.Clusters) []agent.Object {
 	var ignored diag.Diagnostics
 	settings, known := m.settingsWith(placeholders(shape), clusters, &ignored)
 	if !known || ignored.HasError() {
 		return nil
 	}
-	objects, _ := t.render(settings)
+	objects, _ := o.render(settings)
 	return objects
 }
 
@@ -192,10 +192,10 @@ func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding
 }
 
 // try tries the objects on the cluster by a dry run, and reports what would be refused. It sets no attribute.
-func (t *agentTask) try(ctx context.Context, objects []agent.Object, secrets map[string]any) {
+func (o *operation) try(ctx context.Context, objects []agent.Object, secrets map[string]any) {
 	var failures onboarding.Failures
-	err := t.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) error {
-		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{Force: t.model.Force.ValueBool()})
+	err := o.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) error {
+		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{Force: o.model.Force.ValueBool()})
 		failures = onboarding.FindFailures(objects, look)
 		return err
 	})
@@ -203,12 +203,12 @@ func (t *agentTask) try(ctx context.Context, objects []agent.Object, secrets map
 		switch {
 		case failure.Cause == onboarding.CauseNoKind:
 			// Something else may install the kind in the same run.
-			t.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
-				t.sentence(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
+			o.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
+				o.sentence(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
 		case isAway(failure):
-			t.diagnostics.AddAttributeWarning(t.targetPath(), "Cluster cannot be reached", t.sentence(failure)+" The plan was not tried on the cluster.")
+			o.diagnostics.AddAttributeWarning(o.targetPath(), "Cluster cannot be reached", o.sentence(failure)+" The plan was not tried on the cluster.")
 		default:
-			t.addFailure(failure)
+			o.addFailure(failure)
 		}
 	}
 }
@@ -223,8 +223,8 @@ func isAway(failure *onboarding.Failure) bool {
 }
 
 // sentence is the text of a failure as a sentence, with the name of the cluster.
-func (t *agentTask) sentence(failure *onboarding.Failure) string {
-	return fmt.Sprintf("Cluster %q: %s", t.targetName(), fullStop(failure.Text))
+func (o *operation) sentence(failure *onboarding.Failure) string {
+	return fmt.Sprintf("Cluster %q: %s", o.targetName(), fullStop(failure.Text))
 }
 
 func fullStop(text string) string {
@@ -235,44 +235,44 @@ func fullStop(text string) string {
 }
 
 // addFailure reports a failure at its attribute.
-func (t *agentTask) addFailure(failure *onboarding.Failure) {
-	at, text := t.targetPath(), t.sentence(failure)
+func (o *operation) addFailure(failure *onboarding.Failure) {
+	at, text := o.targetPath(), o.sentence(failure)
 	switch failure.Cause {
 	case onboarding.CauseForeign:
-		t.diagnostics.AddAttributeError(path.Root("force"), "Object has another manager",
+		o.diagnostics.AddAttributeError(path.Root("force"), "Object has another manager",
 			text+" Use another name or namespace here to leave the object to its manager, or set force = true to take over its fields.")
 		return
 	case onboarding.CauseNoKind:
-		t.diagnostics.AddAttributeError(path.Root("install"), "Agent is not installed", text)
+		o.diagnostics.AddAttributeError(path.Root("install"), "Agent is not installed", text)
 		return
 	case onboarding.CauseRefused:
 		if failure.Part == agent.Install {
 			at = path.Root("install")
 		}
-		t.diagnostics.AddAttributeError(at, "Cluster refuses an object", text)
+		o.diagnostics.AddAttributeError(at, "Cluster refuses an object", text)
 		return
 	case onboarding.CauseForbidden:
-		t.diagnostics.AddAttributeError(at, "Credentials of the cluster lack permissions", text)
+		o.diagnostics.AddAttributeError(at, "Credentials of the cluster lack permissions", text)
 		return
 	case onboarding.CauseTime:
-		t.diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", text+" The next apply goes on from there; to allow more, set timeouts.")
+		o.diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", text+" The next apply goes on from there; to allow more, set timeouts.")
 		return
 	}
-	t.diagnostics.AddAttributeError(at, "Cluster cannot be reached", text)
+	o.diagnostics.AddAttributeError(at, "Cluster cannot be reached", text)
 }
 
-func (t *agentTask) addError(err error) {
+func (o *operation) addError(err error) {
 	for _, failure := range onboarding.FailuresOf(err) {
-		t.addFailure(failure)
+		o.addFailure(failure)
 	}
 }
 
 // connect connects to the target, and removes the hidden texts from all errors.
-func (t *agentTask) connect(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, cluster onboarding.Cluster) error) error {
+func (o *operation) connect(ctx context.Context, deadline time.Duration, hidden []string, do func(ctx context.Context, cluster onboarding.Cluster) error) error {
 	var inner error
-	name := t.targetName()
-	options := kube.Options{Deadline: deadline, UserAgent: connection.UserAgent(t.connection.Release)}
-	answer := kube.Ask(ctx, map[string]kube.Cluster{name: t.connection.Clusters.Known[name]}, options,
+	name := o.targetName()
+	options := kube.Options{Deadline: deadline, UserAgent: connection.UserAgent(o.connection.Release)}
+	answer := kube.Ask(ctx, map[string]kube.Cluster{name: o.connection.Clusters.Known[name]}, options,
 		func(ctx context.Context, _ string, client *kube.Client) (struct{}, error) {
 			client.Hide(hidden...)
 			inner = do(ctx, client)
@@ -293,25 +293,25 @@ func remaining(ctx context.Context) time.Duration {
 }
 
 // apply applies the objects to the cluster, and sets the computed attributes.
-func (t *agentTask) apply(ctx context.Context, before *agentPrivate) *agentPrivate {
-	m := t.model
-	secrets := m.secrets(t.diagnostics)
-	settings, known := m.settingsWith(secrets, t.clusters(), t.diagnostics)
-	waits, missing := t.access()
+func (o *operation) apply(ctx context.Context, before *agentPrivate) *agentPrivate {
+	m := o.model
+	secrets := m.secrets(o.diagnostics)
+	settings, known := m.settingsWith(secrets, o.clusters(), o.diagnostics)
+	waits, missing := o.access()
 	switch {
 	case missing:
-		t.addMissing()
+		o.addMissing()
 	case waits:
-		t.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known",
+		o.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known",
 			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created before this resource.")
 	case !known:
-		t.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "A part of the configuration is still not known.")
+		o.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "A part of the configuration is still not known.")
 	}
-	if t.diagnostics.HasError() {
+	if o.diagnostics.HasError() {
 		return nil
 	}
-	objects := renderAgent(t.render, settings, t.diagnostics)
-	if t.diagnostics.HasError() {
+	objects := renderAgent(o.render, settings, o.diagnostics)
+	if o.diagnostics.HasError() {
 		return nil
 	}
 	order := onboarding.Wanted{Objects: objects, Force: m.Force.ValueBool()}
@@ -319,21 +319,21 @@ func (t *agentTask) apply(ctx context.Context, before *agentPrivate) *agentPriva
 		order.Records, order.UID = before.Records, before.UID
 	}
 	if m.Wait.ValueBool() {
-		order.Following = t.following(settings)
+		order.Following = o.following(settings)
 	}
 	var done onboarding.Result
-	err := t.connect(ctx, remaining(ctx), hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) (err error) {
+	err := o.connect(ctx, remaining(ctx), hiddenIn(secrets, objects), func(ctx context.Context, cluster onboarding.Cluster) (err error) {
 		done, err = onboarding.Apply(ctx, cluster, order)
 		return err
 	})
 	if err != nil {
-		t.addError(err)
+		o.addError(err)
 		return nil
 	}
-	t.warnOf(done.Notes)
+	o.warnOf(done.Notes)
 	after := &agentPrivate{Records: done.Records, UID: done.UID, Shape: shapeOf(secrets)}
 	if m.isOnHub() {
-		after.Reached = accessOf(t.clusters(), m.Cluster.ValueString())
+		after.Reached = accessOf(o.clusters(), m.Cluster.ValueString())
 	}
 	var found []string
 	for i := range done.Records {
@@ -349,10 +349,10 @@ func (t *agentTask) apply(ctx context.Context, before *agentPrivate) *agentPriva
 	return after
 }
 
-func (t *agentTask) warnOf(notes []string) {
+func (o *operation) warnOf(notes []string) {
 	if len(notes) > 0 {
-		t.diagnostics.AddAttributeWarning(path.Root("cluster"), "Objects stay on the cluster",
-			fmt.Sprintf("Cluster %q: %s.", t.model.Cluster.ValueString(), wording.List(notes, wording.Named)))
+		o.diagnostics.AddAttributeWarning(path.Root("cluster"), "Objects stay on the cluster",
+			fmt.Sprintf("Cluster %q: %s.", o.model.Cluster.ValueString(), wording.List(notes, wording.Named)))
 	}
 }
 
@@ -360,9 +360,9 @@ func (t *agentTask) warnOf(notes []string) {
 const tipFor = 15 * time.Second
 
 // following returns what the apply waits for; nil for nothing.
-func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
+func (o *operation) following(settings agent.Settings) *onboarding.Following {
 	location := delivery.Location{URL: settings.Repository.URL, Branch: settings.Repository.Branch, Path: settings.Repository.Path}
-	if repo, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(t.model.GitopsRepo)); known && len(findings) == 0 {
+	if repo, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(o.model.GitopsRepo)); known && len(findings) == 0 {
 		location = delivery.Location(repo)
 	}
 	tip, asked := "", time.Time{}
@@ -371,7 +371,7 @@ func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 		Cluster:  settings.Cluster, ClusterType: settings.ClusterType,
 		Tip: func(ctx context.Context) (_ string, err error) {
 			if time.Since(asked) > tipFor {
-				tip, err = t.connection.Delivery.Tip(ctx, location)
+				tip, err = o.connection.Delivery.Tip(ctx, location)
 				asked = time.Now()
 			}
 			return tip, err
@@ -381,18 +381,18 @@ func (t *agentTask) following(settings agent.Settings) *onboarding.Following {
 
 // refresh reads the objects, and sets the computed attributes. For a cluster that cannot be asked, the last result is
 // kept.
-func (t *agentTask) refresh(ctx context.Context, before *agentPrivate) *agentPrivate {
-	m := t.model
+func (o *operation) refresh(ctx context.Context, before *agentPrivate) *agentPrivate {
+	m := o.model
 	after := *before
-	if waits, missing := t.access(); waits || missing || len(before.Records) == 0 {
+	if waits, missing := o.access(); waits || missing || len(before.Records) == 0 {
 		return &after
 	}
-	objects := t.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
+	objects := o.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
 	if objects == nil {
 		return &after
 	}
 	var drift onboarding.Drift
-	err := t.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, cluster onboarding.Cluster) error {
+	err := o.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, cluster onboarding.Cluster) error {
 		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{
 			Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UID, Records: before.Records,
 		})
@@ -401,8 +401,8 @@ func (t *agentTask) refresh(ctx context.Context, before *agentPrivate) *agentPri
 	})
 	if err != nil {
 		for _, failure := range onboarding.FailuresOf(err) {
-			t.diagnostics.AddAttributeWarning(t.targetPath(), "Cluster cannot be reached",
-				t.sentence(failure)+" The state keeps what was applied last.")
+			o.diagnostics.AddAttributeWarning(o.targetPath(), "Cluster cannot be reached",
+				o.sentence(failure)+" The state keeps what was applied last.")
 		}
 		return &after
 	}

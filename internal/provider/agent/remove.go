@@ -14,58 +14,58 @@ import (
 // remove removes the applied objects from the cluster. A cluster that the provider's clusters do not name any more is
 // gone; one that cannot be reached may be there with its agent and its credentials, so that is an error, unless
 // on_unreachable says to forget it.
-func (t *agentTask) remove(ctx context.Context, before *agentPrivate) {
-	m := t.model
-	waits, missing := t.access()
+func (o *operation) remove(ctx context.Context, before *agentPrivate) {
+	m := o.model
+	waits, missing := o.access()
 	records := before.Records
 	if len(records) == 0 {
-		objects := t.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
+		objects := o.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
 		for i := range objects {
 			records = append(records, onboarding.RecordOf(&objects[i]))
 		}
 	}
 	switch {
 	case missing:
-		t.warnForgotten(fmt.Sprintf("The provider's clusters do not name cluster %q any more.", t.targetName()), records)
+		o.warnForgotten(fmt.Sprintf("The provider's clusters do not name cluster %q any more.", o.targetName()), records)
 		return
-	case waits && t.forgets():
-		t.warnForgotten(fmt.Sprintf("It is not known yet how cluster %q is reached.", t.targetName()), records)
+	case waits && o.forgets():
+		o.warnForgotten(fmt.Sprintf("It is not known yet how cluster %q is reached.", o.targetName()), records)
 		return
 	case waits:
-		t.addUnreachable(fmt.Sprintf("It is not known yet how cluster %q is reached.", t.targetName()))
+		o.addUnreachable(fmt.Sprintf("It is not known yet how cluster %q is reached.", o.targetName()))
 		return
 	}
 	removal := onboarding.Removal{Name: m.Cluster.ValueString(), Records: records, UID: before.UID, Delete: m.OnDestroy.ValueString() == "delete"}
 	var notes []string
-	err := t.connect(ctx, remaining(ctx), nil, func(ctx context.Context, cluster onboarding.Cluster) (err error) {
+	err := o.connect(ctx, remaining(ctx), nil, func(ctx context.Context, cluster onboarding.Cluster) (err error) {
 		notes, err = onboarding.Remove(ctx, cluster, removal)
 		return err
 	})
-	t.warnOf(notes)
+	o.warnOf(notes)
 	for _, failure := range onboarding.FailuresOf(err) {
 		switch {
 		case failure.Cause != onboarding.CauseCluster:
-			t.addFailure(failure)
-		case t.forgets() && (failure.Reason() == kube.ReasonUnreachable || failure.Reason() == kube.ReasonTimeout):
-			t.warnForgotten(t.sentence(failure), records)
+			o.addFailure(failure)
+		case o.forgets() && (failure.Reason() == kube.ReasonUnreachable || failure.Reason() == kube.ReasonTimeout):
+			o.warnForgotten(o.sentence(failure), records)
 		default:
-			t.addUnreachable(t.sentence(failure))
+			o.addUnreachable(o.sentence(failure))
 		}
 	}
 }
 
 // forgets says whether a cluster that cannot be reached is left as it is when its agent is destroyed.
-func (t *agentTask) forgets() bool { return t.model.OnUnreachable.ValueString() == forgetCluster }
+func (o *operation) forgets() bool { return o.model.OnUnreachable.ValueString() == forgetCluster }
 
 // addUnreachable reports that a destroy has not reached a cluster, and what to do about it.
-func (t *agentTask) addUnreachable(why string) {
-	t.diagnostics.AddAttributeError(t.targetPath(), "Cluster cannot be reached", why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
+func (o *operation) addUnreachable(why string) {
+	o.diagnostics.AddAttributeError(o.targetPath(), "Cluster cannot be reached", why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
 		"there nor from the state. Try again when the cluster can be reached. If it does not exist any more, take it out of the provider's clusters. To give up its agent as "+
 		"it is, use `terraform state rm`, or a removed block with destroy = false. For clusters that come and go, apply on_unreachable = \"forget\" before the destroy.")
 }
 
 // warnForgotten says which objects may be left on a cluster that was not asked.
-func (t *agentTask) warnForgotten(why string, records []onboarding.Record) {
+func (o *operation) warnForgotten(why string, records []onboarding.Record) {
 	var left, credentials []string
 	for i := range records {
 		if id := records[i].ID().String(); records[i].Part == agent.Credential {
@@ -81,5 +81,5 @@ func (t *agentTask) warnForgotten(why string, records []onboarding.Record) {
 	if len(credentials) > 0 {
 		text += " Revoke the credentials in " + wording.List(credentials, wording.Named) + "."
 	}
-	t.diagnostics.AddAttributeWarning(t.targetPath(), "Cluster is given up", text)
+	o.diagnostics.AddAttributeWarning(o.targetPath(), "Cluster is given up", text)
 }

@@ -194,29 +194,29 @@ func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
 	}
 }
 
-func taskOf(c *frame.Call[agentModel]) *agentTask {
-	return &agentTask{connection: c.Connection, model: c.Model, diagnostics: c.Diagnostics}
+func operationOf(c *frame.Call[agentModel]) *operation {
+	return &operation{connection: c.Connection, model: c.Model, diagnostics: c.Diagnostics}
 }
 
 // plan plans the objects, and what changes. That follows from configuration and state alone: a plan that is applied
 // is planned again, and the cluster may answer differently by then. What the refresh has found on the cluster is in the
 // state. The cluster itself is only asked what it would refuse.
 func plan(ctx context.Context, c *frame.Call[agentModel]) {
-	task, private := taskOf(c), loadAgent(ctx, c.Private, c.Diagnostics)
+	o, private := operationOf(c), loadAgent(ctx, c.Private, c.Diagnostics)
 	before := private
 	if c.Prior == nil {
 		before = nil
 	}
 	// A replacement is planned twice: first with the old state, then with none, but with its private state. What was
 	// imported has no private state, so it counts where it has no state either.
-	task.counts = (before != nil) == (len(private.Records) > 0)
-	task.plan(ctx, c.Prior, before)
+	o.counts = (before != nil) == (len(private.Records) > 0)
+	o.plan(ctx, c.Prior, before)
 }
 
 // create applies the objects to the cluster. Where that fails, nothing is kept in the state, since Terraform would
 // destroy a tainted object: the next apply recognises the created objects by their annotation.
 func create(ctx context.Context, c *frame.Call[agentModel]) {
-	after := taskOf(c).apply(ctx, nil)
+	after := operationOf(c).apply(ctx, nil)
 	if c.Diagnostics.HasError() {
 		return
 	}
@@ -232,7 +232,7 @@ func read(ctx context.Context, c *frame.Call[agentModel]) {
 	if c.Diagnostics.HasError() || c.Connection == nil || c.Model.ClusterType.IsNull() { // imported: nothing is known
 		return
 	}
-	if after := taskOf(c).refresh(ctx, before); !c.Diagnostics.HasError() && !before.equal(after) {
+	if after := operationOf(c).refresh(ctx, before); !c.Diagnostics.HasError() && !before.equal(after) {
 		after.save(ctx, c.Private, c.Diagnostics)
 	}
 }
@@ -244,7 +244,7 @@ func update(ctx context.Context, c *frame.Call[agentModel]) {
 	if c.Diagnostics.HasError() || !c.Model.Found.IsUnknown() {
 		return
 	}
-	if after := taskOf(c).apply(ctx, before); !c.Diagnostics.HasError() {
+	if after := operationOf(c).apply(ctx, before); !c.Diagnostics.HasError() {
 		after.save(ctx, c.Private, c.Diagnostics)
 	}
 }
@@ -265,7 +265,7 @@ func remove(ctx context.Context, c *frame.Call[agentModel]) {
 			return
 		}
 	}
-	taskOf(c).remove(ctx, before)
+	operationOf(c).remove(ctx, before)
 }
 
 // importState takes the name of a cluster. The next apply takes over the objects on it, as after a lost state.

@@ -24,12 +24,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/wording"
 )
 
-// claimTask is one plan or one apply of a claim: the configuration, what is known, and what is computed.
+// operation is one plan or one apply of a claim: the configuration, what is known, and what is computed.
 //
 // The clusters in a plan follow from the configuration and the state, and never from the branch: Terraform plans again
 // when it applies, and pushes of others in between would change that plan. So the clusters that the claim keeps are
 // known at plan, and new ones are not. The plan reads the branch only to find what would make the apply fail.
-type claimTask struct {
+type operation struct {
 	connection  *connection.Connection
 	model       *model        // what the plan wants; its computed attributes are set
 	prior       *model        // from state; nil where the claim is created
@@ -48,10 +48,10 @@ type claimTask struct {
 }
 
 // decode reads the configuration, strictly.
-func (t *claimTask) decode() {
-	m, diagnostics := t.model, t.diagnostics
+func (o *operation) decode() {
+	m, diagnostics := o.model, o.diagnostics
 	location, locationKnown := repository.DecodeLocation(m.GitopsRepo, diagnostics)
-	t.at = delivery.Claim{Location: location, Name: m.Name.ValueString()}
+	o.at = delivery.Claim{Location: location, Name: m.Name.ValueString()}
 	checkClaimName(m.Name, diagnostics)
 	if value := m.Number.ValueBigFloat(); value != nil && (!value.IsInt() || m.number() < 0 || m.number() > gitops.MaxClaimed) {
 		diagnostics.AddAttributeError(path.Root("number"), "Invalid number", fmt.Sprintf("The number must be a whole number from 0 to %d.", gitops.MaxClaimed))
@@ -65,21 +65,21 @@ func (t *claimTask) decode() {
 	}
 	poolKnown = poolKnown && selector != nil
 	value, _ := fleetvalue.Decode(m.Fleet, diagnostics)
-	t.complete = locationKnown && poolKnown && value.Known() && !m.Name.IsUnknown() && !m.Number.IsUnknown()
+	o.complete = locationKnown && poolKnown && value.Known() && !m.Name.IsUnknown() && !m.Number.IsUnknown()
 	if !value.Known() || diagnostics.HasError() {
 		return
 	}
 	var err error
-	if t.fleet, _, err = value.Fleet(); err != nil {
+	if o.fleet, _, err = value.Fleet(); err != nil {
 		diagnostics.AddAttributeError(fleetvalue.Path, "Invalid fleet", tfvalue.Sentence(err.Error()))
 		return
 	}
-	for i := range t.fleet.Clusters {
-		t.clusters = append(t.clusters, t.fleet.Clusters[i].Name)
+	for i := range o.fleet.Clusters {
+		o.clusters = append(o.clusters, o.fleet.Clusters[i].Name)
 	}
 	if poolKnown {
 		requirements, _ := selector.Compile() // its findings are those of DecodeSelector
-		t.pool = schedule.SelectClusters(t.fleet, requirements)
+		o.pool = schedule.SelectClusters(o.fleet, requirements)
 	}
 }
 
@@ -107,174 +107,174 @@ func checkClaimName(name types.String, diagnostics *diag.Diagnostics) {
 }
 
 // situation is the input of the decision about clusters: what the claim holds, and what other claims have.
-func (t *claimTask) situation(held []string, elsewhere map[string]string) claim.Situation {
-	return claim.Situation{Number: t.model.number(), Fleet: t.clusters, Pool: t.pool, Held: held, Elsewhere: elsewhere}
+func (o *operation) situation(held []string, elsewhere map[string]string) claim.Situation {
+	return claim.Situation{Number: o.model.number(), Fleet: o.clusters, Pool: o.pool, Held: held, Elsewhere: elsewhere}
 }
 
 // plan sets the computed attributes.
-func (t *claimTask) plan(ctx context.Context) {
-	t.model.Clusters, t.model.Commit = types.ListUnknown(types.StringType), types.StringUnknown()
-	if t.decode(); t.diagnostics.HasError() {
+func (o *operation) plan(ctx context.Context) {
+	o.model.Clusters, o.model.Commit = types.ListUnknown(types.StringType), types.StringUnknown()
+	if o.decode(); o.diagnostics.HasError() {
 		return
 	}
-	t.keepSpelling()
-	if t.checkTwice(); t.diagnostics.HasError() || !t.complete {
+	o.keepSpelling()
+	if o.checkTwice(); o.diagnostics.HasError() || !o.complete {
 		return
 	}
-	moved := t.isMoved(ctx)
+	moved := o.isMoved(ctx)
 	var held []string
 	lost := map[string]string{}
-	if t.private != nil {
-		held = t.private.held()
-		for _, cluster := range t.private.Lost {
+	if o.private != nil {
+		held = o.private.held()
+		for _, cluster := range o.private.Lost {
 			lost[cluster] = "another"
 		}
 	}
-	kept := claim.Keep(t.situation(held, lost))
-	t.warn(kept)
-	if len(kept.Clusters) == t.model.number() && !moved && (t.private == nil || !t.private.Foreign) {
-		t.model.Clusters = tfvalue.Texts(kept.Clusters)
-		if t.isRecorded(kept.Clusters) {
-			t.model.Commit = t.prior.Commit
+	kept := claim.Keep(o.situation(held, lost))
+	o.warn(kept)
+	if len(kept.Clusters) == o.model.number() && !moved && (o.private == nil || !o.private.Foreign) {
+		o.model.Clusters = tfvalue.Texts(kept.Clusters)
+		if o.isRecorded(kept.Clusters) {
+			o.model.Commit = o.prior.Commit
 		}
 	}
-	t.lookAhead(ctx, held)
+	o.lookAhead(ctx, held)
 }
 
 // keepSpelling keeps the location of the state where the configuration has another spelling of the same location.
-func (t *claimTask) keepSpelling() {
-	if t.prior == nil || !t.complete {
+func (o *operation) keepSpelling() {
+	if o.prior == nil || !o.complete {
 		return
 	}
 	var ignored diag.Diagnostics
-	if was, ok := repository.DecodeLocation(t.prior.GitopsRepo, &ignored); ok && was == t.at.Location {
-		t.model.GitopsRepo = t.prior.GitopsRepo
+	if was, ok := repository.DecodeLocation(o.prior.GitopsRepo, &ignored); ok && was == o.at.Location {
+		o.model.GitopsRepo = o.prior.GitopsRepo
 	}
 }
 
 // checkTwice finds a second claim of the name in this configuration, and the holders whose record a new object may take over.
-func (t *claimTask) checkTwice() {
-	if t.connection == nil || !t.complete {
+func (o *operation) checkTwice() {
+	if o.connection == nil || !o.complete {
 		return
 	}
-	if len(t.replaced) > 0 {
+	if len(o.replaced) > 0 {
 		return // the same resource, planned before with its state
 	}
-	if err := t.connection.Delivery.PlannedClaim(t.at); err != nil {
-		t.diagnostics.AddAttributeError(path.Root("name"), "Two claims have the same name", tfvalue.Sentence(err.Error()))
+	if err := o.connection.Delivery.PlannedClaim(o.at); err != nil {
+		o.diagnostics.AddAttributeError(path.Root("name"), "Two claims have the same name", tfvalue.Sentence(err.Error()))
 		return
 	}
-	if t.prior == nil {
-		t.replaced = t.connection.Delivery.ReadHolders(t.at) // of an object that is tainted
+	if o.prior == nil {
+		o.replaced = o.connection.Delivery.ReadHolders(o.at) // of an object that is tainted
 	}
 }
 
 // isMoved says whether the claim is really at another location than before.
-func (t *claimTask) isMoved(ctx context.Context) bool {
-	was, ok := t.formerClaim()
-	return ok && was.Location != t.at.Location && (!t.connection.CanAsk() || !t.connection.Delivery.IsSameLocation(ctx, was.Location, t.at.Location))
+func (o *operation) isMoved(ctx context.Context) bool {
+	was, ok := o.formerClaim()
+	return ok && was.Location != o.at.Location && (!o.connection.CanAsk() || !o.connection.Delivery.IsSameLocation(ctx, was.Location, o.at.Location))
 }
 
 // formerClaim is the claim in the state.
-func (t *claimTask) formerClaim() (delivery.Claim, bool) {
-	if t.prior == nil {
+func (o *operation) formerClaim() (delivery.Claim, bool) {
+	if o.prior == nil {
 		return delivery.Claim{}, false
 	}
 	var ignored diag.Diagnostics
-	at, ok := repository.DecodeLocation(t.prior.GitopsRepo, &ignored)
-	return delivery.Claim{Location: at, Name: t.prior.Name.ValueString()}, ok
+	at, ok := repository.DecodeLocation(o.prior.GitopsRepo, &ignored)
+	return delivery.Claim{Location: at, Name: o.prior.Name.ValueString()}, ok
 }
 
 // isRecorded says whether the record is up to date.
-func (t *claimTask) isRecorded(clusters []string) bool {
-	return t.private != nil && !t.private.Touched && slices.Equal(clusters, t.private.Clusters) && t.private.Environment == t.fleet.Environment &&
-		t.prior.Name.Equal(t.model.Name)
+func (o *operation) isRecorded(clusters []string) bool {
+	return o.private != nil && !o.private.Touched && slices.Equal(clusters, o.private.Clusters) && o.private.Environment == o.fleet.Environment &&
+		o.prior.Name.Equal(o.model.Name)
 }
 
 // warn reports clusters that the claim does not have any more, and why.
-func (t *claimTask) warn(kept claim.Decision) {
-	if t.private != nil && t.private.Touched && !t.private.Foreign && !t.private.Gone {
-		at, _ := t.formerClaim()
+func (o *operation) warn(kept claim.Decision) {
+	if o.private != nil && o.private.Touched && !o.private.Foreign && !o.private.Gone {
+		at, _ := o.formerClaim()
 		detail := fmt.Sprintf("The record %s is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
 			gitops.ClaimRecordPath(at.Location.Path, at.Name))
-		if t.private.Unsigned != "" {
-			detail += " What it lists is not believed: " + t.private.Unsigned + "."
+		if o.private.Unsigned != "" {
+			detail += " What it lists is not believed: " + o.private.Unsigned + "."
 		}
-		t.diagnostics.AddAttributeWarning(path.Root("clusters"), "Record of the claim was changed", detail)
+		o.diagnostics.AddAttributeWarning(path.Root("clusters"), "Record of the claim was changed", detail)
 	}
 	if len(kept.Gone) > 0 {
-		t.diagnostics.AddAttributeWarning(fleetvalue.Path, "Clusters of the claim have left the fleet", fmt.Sprintf(
+		o.diagnostics.AddAttributeWarning(fleetvalue.Path, "Clusters of the claim have left the fleet", fmt.Sprintf(
 			"The claim %q releases %s, which the fleet does not have any more, and takes other clusters of the pool instead.",
-			t.at.Name, wording.List(kept.Gone, wording.Named)))
+			o.at.Name, wording.List(kept.Gone, wording.Named)))
 	}
 	if len(kept.Lost) > 0 {
-		t.diagnostics.AddAttributeWarning(path.Root("clusters"), "Clusters belong to another claim", fmt.Sprintf(
+		o.diagnostics.AddAttributeWarning(path.Root("clusters"), "Clusters belong to another claim", fmt.Sprintf(
 			"According to the records, another claim has %s, too: the claim %q releases them, and takes other clusters of the pool.",
-			wording.List(kept.Lost, wording.Named), t.at.Name))
+			wording.List(kept.Lost, wording.Named), o.at.Name))
 	}
 }
 
 // lookAhead finds at plan what would make the apply fail. What it reads does not change the planned values.
-func (t *claimTask) lookAhead(ctx context.Context, held []string) {
+func (o *operation) lookAhead(ctx context.Context, held []string) {
 	var found gitops.Claims
-	if t.connection.CanAsk() {
+	if o.connection.CanAsk() {
 		var err error
-		if found, err = t.connection.Delivery.Claims(ctx, t.at.Location); err != nil {
-			repository.AddError(ctx, t.diagnostics, err, t.private == nil || t.private.Gone)
+		if found, err = o.connection.Delivery.Claims(ctx, o.at.Location); err != nil {
+			repository.AddError(ctx, o.diagnostics, err, o.private == nil || o.private.Gone)
 			return
 		}
 	}
-	was, _ := t.formerClaim()
+	was, _ := o.formerClaim()
 	elsewhere := map[string]string{}
 	for _, other := range found.Claims {
 		switch {
-		case other.Name == t.at.Name:
-			t.checkHolder(other)
-			if t.private == nil {
+		case other.Name == o.at.Name:
+			o.checkHolder(other)
+			if o.private == nil {
 				held = other.Names()
 			}
-		case t.private != nil && other.Name == was.Name && other.Holder == t.private.Holder: // it is renamed
+		case o.private != nil && other.Name == was.Name && other.Holder == o.private.Holder: // it is renamed
 		default:
 			for _, cluster := range other.Names() {
 				elsewhere[cluster] = other.Name
 			}
 		}
 	}
-	t.checkClaimedTwice(found)
-	if t.diagnostics.HasError() {
+	o.checkClaimedTwice(found)
+	if o.diagnostics.HasError() {
 		return
 	}
-	s := t.situation(held, elsewhere)
-	t.warnUnsigned(ctx, s)
+	s := o.situation(held, elsewhere)
+	o.warnUnsigned(ctx, s)
 	if _, err := claim.Decide(s); err != nil {
-		addClaimError(ctx, t.diagnostics, err)
+		addClaimError(ctx, o.diagnostics, err)
 		return
 	}
 	unreadable := slices.DeleteFunc(slices.Clone(found.Unreadable), func(at string) bool {
-		return t.private != nil && at == t.recordPath()
+		return o.private != nil && at == o.recordPath()
 	})
 	if len(claim.Keep(s).Clusters) < s.Number && len(unreadable) > 0 {
-		t.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
+		o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
 			"It is not known which clusters are free: %s. The next apply of their claims writes the records again.", wording.List(unreadable, wording.Named)))
 	}
 }
 
 // warnUnsigned names clusters of the pool that a claim which wants more does not take, since the record of another claim
 // lists them that no allowed key has signed. Whoever may push can have written it.
-func (t *claimTask) warnUnsigned(ctx context.Context, s claim.Situation) {
-	if !t.connection.CanAsk() || len(claim.Keep(s).Clusters) >= s.Number {
+func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
+	if !o.connection.CanAsk() || len(claim.Keep(s).Clusters) >= s.Number {
 		return
 	}
 	by := claim.Elsewhere(s)
 	others := slices.Sorted(maps.Keys(by))
-	unsigned, err := t.connection.Delivery.UnsignedClaims(ctx, t.at.Location, others...)
+	unsigned, err := o.connection.Delivery.UnsignedClaims(ctx, o.at.Location, others...)
 	if err != nil {
-		repository.AddError(ctx, t.diagnostics, err, false)
+		repository.AddError(ctx, o.diagnostics, err, false)
 		return
 	}
 	others = slices.DeleteFunc(others, func(name string) bool { return unsigned[name] == "" })
 	for _, name := range others[:min(len(others), fleetvalue.MaxDiagnostics)] {
-		t.diagnostics.AddAttributeWarning(path.Root("pool"), "Clusters of the pool are taken by a record that no known key has signed", fmt.Sprintf(
+		o.diagnostics.AddAttributeWarning(path.Root("pool"), "Clusters of the pool are taken by a record that no known key has signed", fmt.Sprintf(
 			"Claim %q has %s, which this claim does not take: %s. If that claim is not wanted, remove its record; if it is, add the key that signed the commit to allowed_signers.",
 			name, wording.List(by[name], wording.Named), unsigned[name]))
 	}
@@ -282,9 +282,9 @@ func (t *claimTask) warnUnsigned(ctx context.Context, s claim.Situation) {
 
 // checkClaimedTwice finds clusters of this claim that the record of another claim lists, too. None of the two gives way:
 // somebody who may push can have written either.
-func (t *claimTask) checkClaimedTwice(found gitops.Claims) {
-	names := []string{t.at.Name}
-	if was, ok := t.formerClaim(); ok && was.Location == t.at.Location {
+func (o *operation) checkClaimedTwice(found gitops.Claims) {
+	names := []string{o.at.Name}
+	if was, ok := o.formerClaim(); ok && was.Location == o.at.Location {
 		names = append(names, was.Name)
 	}
 	var twice []string
@@ -294,7 +294,7 @@ func (t *claimTask) checkClaimedTwice(found gitops.Claims) {
 		}
 	}
 	if len(twice) > 0 {
-		addClaimedTwice(t.diagnostics, strings.Join(twice[:min(len(twice), fleetvalue.MaxDiagnostics)], "; "))
+		addClaimedTwice(o.diagnostics, strings.Join(twice[:min(len(twice), fleetvalue.MaxDiagnostics)], "; "))
 	}
 }
 
@@ -305,25 +305,25 @@ func addClaimedTwice(diagnostics *diag.Diagnostics, detail string) {
 }
 
 // recordPath is where the claim's record is in the repository.
-func (t *claimTask) recordPath() string { return gitops.ClaimRecordPath(t.at.Location.Path, t.at.Name) }
+func (o *operation) recordPath() string { return gitops.ClaimRecordPath(o.at.Location.Path, o.at.Name) }
 
 // checkHolder checks that the record with the claim's name belongs to this claim.
-func (t *claimTask) checkHolder(found gitops.Claim) {
-	own := slices.Contains(t.replaced, found.Holder) && t.private == nil
-	if t.private != nil {
-		own = found.Holder == t.private.Holder || found.Holder == ""
+func (o *operation) checkHolder(found gitops.Claim) {
+	own := slices.Contains(o.replaced, found.Holder) && o.private == nil
+	if o.private != nil {
+		own = found.Holder == o.private.Holder || found.Holder == ""
 	}
 	has := "no cluster"
 	if len(found.Clusters) > 0 {
 		has = wording.List(found.Names(), wording.Named)
 	}
 	switch {
-	case own, t.model.Adopt.IsUnknown():
-	case t.model.Adopt.ValueBool():
-		t.diagnostics.AddAttributeWarning(path.Root("adopt"), "A claim is taken over", fmt.Sprintf(
-			"The record of the claim %q has %s. A state that had the claim before loses it.", t.at.Name, has))
+	case own, o.model.Adopt.IsUnknown():
+	case o.model.Adopt.ValueBool():
+		o.diagnostics.AddAttributeWarning(path.Root("adopt"), "A claim is taken over", fmt.Sprintf(
+			"The record of the claim %q has %s. A state that had the claim before loses it.", o.at.Name, has))
 	default:
-		addHeld(t.diagnostics, fmt.Sprintf("there is already a record of a claim %q that is not in this state; it has %s", t.at.Name, has))
+		addHeld(o.diagnostics, fmt.Sprintf("there is already a record of a claim %q that is not in this state; it has %s", o.at.Name, has))
 	}
 }
 
@@ -340,47 +340,47 @@ func (e *promisedError) Error() string {
 }
 
 // apply writes the record, and sets the computed attributes and the private state. The error is among the diagnostics, too.
-func (t *claimTask) apply(ctx context.Context) error {
-	if t.connection == nil {
-		t.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
+func (o *operation) apply(ctx context.Context) error {
+	if o.connection == nil {
+		o.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
 		return nil
 	}
-	if t.decode(); t.diagnostics.HasError() {
+	if o.decode(); o.diagnostics.HasError() {
 		return nil
 	}
-	if !t.complete {
-		t.diagnostics.AddError("Claim is not known", "The name, number, pool, fleet and gitops_repo of a claim must be known when it is applied.")
+	if !o.complete {
+		o.diagnostics.AddError("Claim is not known", "The name, number, pool, fleet and gitops_repo of a claim must be known when it is applied.")
 		return nil
 	}
 	edit := gitops.ClaimEdit{
-		Environment: t.fleet.Environment, Holder: t.holder, Holders: t.replaced,
-		Adopt: t.model.Adopt.ValueBool(), Choose: t.choose, Subject: t.model.CommitMessage.ValueString(),
+		Environment: o.fleet.Environment, Holder: o.holder, Holders: o.replaced,
+		Adopt: o.model.Adopt.ValueBool(), Choose: o.choose, Subject: o.model.CommitMessage.ValueString(),
 	}
-	was, exists := t.formerClaim()
-	moved := t.isMoved(ctx)
+	was, exists := o.formerClaim()
+	moved := o.isMoved(ctx)
 	switch {
-	case moved && t.private != nil: // another holder, so that a mirror of this location does not lose it with the old one
-		edit.Holder, edit.Holders = delivery.NewHolder(), []string{t.private.Holder}
-	case exists && t.private != nil:
-		edit.Holder, edit.Holders = t.private.Holder, []string{t.private.Holder, ""}
-		if was.Name != t.at.Name {
+	case moved && o.private != nil: // another holder, so that a mirror of this location does not lose it with the old one
+		edit.Holder, edit.Holders = delivery.NewHolder(), []string{o.private.Holder}
+	case exists && o.private != nil:
+		edit.Holder, edit.Holders = o.private.Holder, []string{o.private.Holder, ""}
+		if was.Name != o.at.Name {
 			edit.Formerly = was.Name
 		}
 	}
 	if edit.Holder == "" {
 		edit.Holder = delivery.NewHolder()
 	}
-	t.after = &claimPrivate{Holder: edit.Holder, Environment: t.fleet.Environment}
-	result, err := t.connection.Delivery.Claim(ctx, t.at, edit)
+	o.after = &claimPrivate{Holder: edit.Holder, Environment: o.fleet.Environment}
+	result, err := o.connection.Delivery.Claim(ctx, o.at, edit)
 	if err != nil {
-		addClaimError(ctx, t.diagnostics, err)
+		addClaimError(ctx, o.diagnostics, err)
 		return err
 	}
-	t.after.Record, t.after.Clusters = result.Record, result.Clusters
-	t.model.Clusters, t.model.Commit = tfvalue.Texts(result.Clusters), types.StringValue(result.Commit)
-	if moved && t.private != nil {
-		if _, err := t.connection.Delivery.ReleaseClaim(ctx, was, []string{t.private.Holder}, edit.Subject); err != nil {
-			t.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former location", tfvalue.Sentence(fmt.Sprintf(
+	o.after.Record, o.after.Clusters = result.Record, result.Clusters
+	o.model.Clusters, o.model.Commit = tfvalue.Texts(result.Clusters), types.StringValue(result.Commit)
+	if moved && o.private != nil {
+		if _, err := o.connection.Delivery.ReleaseClaim(ctx, was, []string{o.private.Holder}, edit.Subject); err != nil {
+			o.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former location", tfvalue.Sentence(fmt.Sprintf(
 				"the claim is made at its new location, but the old one could not be released: %s", err)))
 		}
 	}
@@ -388,10 +388,10 @@ func (t *claimTask) apply(ctx context.Context) error {
 }
 
 // choose decides about clusters at the tip that the commit is made on.
-func (t *claimTask) choose(tip gitops.ClaimTip) ([]string, error) {
-	if !t.model.Clusters.IsUnknown() {
+func (o *operation) choose(tip gitops.ClaimTip) ([]string, error) {
+	if !o.model.Clusters.IsUnknown() {
 		var names []string
-		for _, element := range t.model.Clusters.Elements() {
+		for _, element := range o.model.Clusters.Elements() {
 			names = append(names, element.(types.String).ValueString())
 		}
 		for _, name := range names {
@@ -402,10 +402,10 @@ func (t *claimTask) choose(tip gitops.ClaimTip) ([]string, error) {
 		return names, nil
 	}
 	var held []string
-	if t.private != nil {
-		held = t.private.held()
+	if o.private != nil {
+		held = o.private.held()
 	}
-	decision, err := claim.Decide(t.situation(slices.Concat(held, tip.Held), tip.Elsewhere))
+	decision, err := claim.Decide(o.situation(slices.Concat(held, tip.Held), tip.Elsewhere))
 	return decision.Clusters, err
 }
 

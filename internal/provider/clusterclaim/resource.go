@@ -107,40 +107,40 @@ type model struct {
 
 // validate checks what needs no other object and no server.
 func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
-	(&claimTask{model: m, diagnostics: diagnostics}).decode()
+	(&operation{model: m, diagnostics: diagnostics}).decode()
 }
 
-func taskOf(c *frame.Call[model]) *claimTask {
-	return &claimTask{connection: c.Connection, model: c.Model, prior: c.Prior, diagnostics: c.Diagnostics}
+func operationOf(c *frame.Call[model]) *operation {
+	return &operation{connection: c.Connection, model: c.Model, prior: c.Prior, diagnostics: c.Diagnostics}
 }
 
 // plan decides which clusters stay, on every plan, and finds what would make the apply fail.
 func plan(ctx context.Context, c *frame.Call[model]) {
-	t, private := taskOf(c), loadClaim(ctx, c.Private, c.Diagnostics)
+	o, private := operationOf(c), loadClaim(ctx, c.Private, c.Diagnostics)
 	if c.Prior != nil {
-		t.private = private
+		o.private = private
 	} else if private != nil {
-		t.replaced = []string{private.Holder} // known only from the private state of the first plan
+		o.replaced = []string{private.Holder} // known only from the private state of the first plan
 	}
 	if c.Diagnostics.HasError() {
 		return
 	}
-	if t.plan(ctx); !c.Diagnostics.HasError() && c.Prior == nil && len(t.replaced) > 0 {
-		saveReplaced(ctx, t.replaced, c.Private, c.Diagnostics)
+	if o.plan(ctx); !c.Diagnostics.HasError() && c.Prior == nil && len(o.replaced) > 0 {
+		saveReplaced(ctx, o.replaced, c.Private, c.Diagnostics)
 	}
 }
 
 // create claims the clusters.
 func create(ctx context.Context, c *frame.Call[model]) {
-	t := taskOf(c)
-	t.replaced, t.holder = takeReplaced(ctx, c.Private, c.Diagnostics), delivery.NewHolder()
-	if err := t.apply(ctx); errors.Is(err, git.ErrUnknown) {
+	o := operationOf(c)
+	o.replaced, o.holder = takeReplaced(ctx, c.Private, c.Diagnostics), delivery.NewHolder()
+	if err := o.apply(ctx); errors.Is(err, git.ErrUnknown) {
 		// The record may exist: a tainted object is released before it is created again.
-		t.model.Clusters, t.model.Commit, c.Store = tfvalue.Texts(nil), types.StringNull(), true
+		o.model.Clusters, o.model.Commit, c.Store = tfvalue.Texts(nil), types.StringNull(), true
 	} else if c.Diagnostics.HasError() {
 		return
 	}
-	t.after.save(ctx, c.Private, c.Diagnostics)
+	o.after.save(ctx, c.Private, c.Diagnostics)
 }
 
 // read compares the record at the tip with the one that was written.
@@ -166,13 +166,13 @@ func read(ctx context.Context, c *frame.Call[model]) {
 
 // update writes what was planned. A change of attributes that are not in the record writes nothing, as planned.
 func update(ctx context.Context, c *frame.Call[model]) {
-	t := taskOf(c)
-	t.private = loadClaim(ctx, c.Private, c.Diagnostics)
-	if c.Diagnostics.HasError() || !t.model.Commit.IsUnknown() {
+	o := operationOf(c)
+	o.private = loadClaim(ctx, c.Private, c.Diagnostics)
+	if c.Diagnostics.HasError() || !o.model.Commit.IsUnknown() {
 		return
 	}
-	if _ = t.apply(ctx); !c.Diagnostics.HasError() { // its error is among the diagnostics
-		t.after.save(ctx, c.Private, c.Diagnostics)
+	if _ = o.apply(ctx); !c.Diagnostics.HasError() { // its error is among the diagnostics
+		o.after.save(ctx, c.Private, c.Diagnostics)
 	}
 }
 
