@@ -26,19 +26,52 @@ func ReadYAMLDocuments(text string, mayPass func(document string) bool) ([]any, 
 	return values, nil
 }
 
+// ReadPlainYAML reads every document of a text of the plainest YAML, which all parsers read in the same way. ok is false,
+// and nothing is read, where any of it is not.
+func ReadPlainYAML(text string) (values []any, ok bool) {
+	if !isPrintable(text) || hasLine(text, "%") || hasLine(text, "...") { // which SplitYAML leaves out
+		return nil, false
+	}
+	for _, part := range SplitYAML(text) {
+		value, isPlain := readPrintable(part.Text)
+		if !isPlain {
+			return nil, false
+		}
+		values = append(values, value)
+	}
+	return values, true
+}
+
+// isPrintable says whether a text has only lines of printable ASCII characters.
+func isPrintable(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c != '\n' && (c < ' ' || c > '~') {
+			return false
+		}
+	}
+	return true
+}
+
+// hasLine says whether a line of a text begins in a certain way.
+func hasLine(text, beginning string) bool {
+	return strings.HasPrefix(text, beginning) || strings.Contains(text, "\n"+beginning)
+}
+
 // maxPlain is the size, in bytes, of the largest document that is read as plain YAML: a larger one has bounds to be checked.
 const maxPlain = maxValues / 2
 
 // readPlainYAML reads a document of block maps, block lists, text in quotes without escapes, literal blocks, and words and
 // numbers that all parsers read in the same way. ok is false, and nothing is read, where it has anything else.
 func readPlainYAML(text string) (value any, ok bool) {
-	if len(text) > maxPlain {
+	if !isPrintable(text) {
 		return nil, false
 	}
-	for i := range len(text) {
-		if c := text[i]; c != '\n' && (c < ' ' || c > '~') {
-			return nil, false
-		}
+	return readPrintable(text)
+}
+
+func readPrintable(text string) (value any, ok bool) {
+	if len(text) > maxPlain {
+		return nil, false
 	}
 	r := plainReader{rest: text}
 	r.next()
@@ -251,7 +284,7 @@ func plainScalar(text string) (any, bool) {
 			return nil, false
 		}
 		inner = inner[:len(inner)-1]
-		return inner, !strings.ContainsAny(inner, `"'\`)
+		return inner, !strings.Contains(inner, text[:1]) && (first == '\'' || !strings.Contains(inner, `\`))
 	case text == "{}":
 		return map[string]any{}, true
 	case text == "[]":

@@ -31,28 +31,41 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 	if host == nil {
 		return nil
 	}
-	check := &check{
-		assignment: subject.Assignment.Key(), subject: subject, reconciler: host.reconciler, objects: map[identity]position{},
-	}
-	for _, file := range files {
+	check := &check{subject: subject, reconciler: host.reconciler, objects: map[identity]position{}}
+	var open []unchecked
+	for i := range files {
 		for _, template := range host.templates {
-			if template.file != file.Name {
+			if template.file != files[i].Name {
 				continue
 			}
-			shape := t.shapeOf(host, template, subject, file.Content)
+			shape := t.shapeOf(host, template, subject, files[i].Content)
 			// The objects of built-in templates are of different kinds. One of the user's may write any.
-			if host.isBuiltin && shape != nil && shape.checked.Load() {
-				continue
-			}
-			if host.isBuiltin && template.kind == "config" && template.name == fleet.DefaultConfigType && isSimpleConfigMap(file.Content) {
-				continue
-			}
-			if check.content(template, file) && shape != nil {
-				shape.checked.Store(true)
+			if !host.isBuiltin || shape == nil || !shape.checked.Load() {
+				open = append(open, unchecked{template, &files[i], shape})
 			}
 		}
 	}
+	isRight := true
+	for _, u := range open {
+		isRight = isRight && (check.isPlainlyRight(u.template, u.file) || check.content(u.template, *u.file))
+	}
+	if !isRight { // all are read with their lines, since an object may be in two of them
+		clear(check.objects)
+		check.findings = nil
+	}
+	for _, u := range open {
+		if (isRight || check.content(u.template, *u.file)) && u.shape != nil {
+			u.shape.checked.Store(true)
+		}
+	}
 	return check.findings
+}
+
+// unchecked is a file that a check has to look at.
+type unchecked struct {
+	template *compiled
+	file     *File
+	shape    *shape // nil where it has none
 }
 
 // shapeOf returns the shape of a file that has been rendered, or nil where it has none.
@@ -91,7 +104,6 @@ type position struct {
 
 // check is the state of one folder's check.
 type check struct {
-	assignment string
 	subject    Subject
 	reconciler *reconciler.Reconciler // the built-in one, or nil
 	file       string
@@ -109,7 +121,7 @@ func (c *check) report(line int, format string, arguments ...any) {
 	}
 	c.findings = append(c.findings, fleet.Finding{
 		Path: root.Attribute("templates").Key(c.template.name).String(),
-		Message: fmt.Sprintf("%s template: %s/%s%s: %s", c.template.kind, c.assignment, c.file, position,
+		Message: fmt.Sprintf("%s template: %s/%s%s: %s", c.template.kind, c.subject.Assignment.Key(), c.file, position,
 			fmt.Sprintf(format, arguments...)),
 	})
 }
@@ -228,15 +240,20 @@ func (c *check) json(content []byte) {
 	}
 }
 
-// document checks one document. A document without apiVersion and kind is data for another program. Only config
-// templates may write that, and not for built-in reconcilers of Kubernetes, which would read it as a manifest.
+// mayWriteData says whether a template may write documents without apiVersion and kind, data for another program. Only
+// config templates may, and not for built-in reconcilers of Kubernetes, which would read it as a manifest.
+func (c *check) mayWriteData(template *compiled) bool {
+	return template.kind == "config" && !c.reconciler.HasAgent()
+}
+
+// document checks one document.
 func (c *check) document(node *yaml.Node) {
 	c.keys(node, 0)
 	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
 		return // nothing but comments
 	}
 	apiVersion, kind := member(node, "apiVersion"), member(node, "kind")
-	if apiVersion == nil && kind == nil && c.template.kind == "config" && !c.reconciler.HasAgent() {
+	if apiVersion == nil && kind == nil && c.mayWriteData(c.template) {
 		return
 	}
 	if node.Kind != yaml.MappingNode {
@@ -285,10 +302,7 @@ func (c *check) object(node *yaml.Node, apiVersion, kind string) {
 	if !ok {
 		return
 	}
-	group, _, hasGroup := strings.Cut(apiVersion, "/")
-	if !hasGroup {
-		group = ""
-	}
+	group := groupOf(apiVersion)
 	if problem := nameProblem(group, kind, name); problem != "" {
 		c.report(member(metadata, "name").Line, "metadata.name %q %s", name, problem)
 	}
@@ -310,6 +324,15 @@ func (c *check) object(node *yaml.Node, apiVersion, kind string) {
 		return
 	}
 	c.objects[identity] = position{c.file, node.Line}
+}
+
+// groupOf returns the API group of an apiVersion, "" for "v1".
+func groupOf(apiVersion string) string {
+	group, _, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup {
+		return ""
+	}
+	return group
 }
 
 // nameProblem says what is wrong with a name, or "". Names are DNS subdomains, with exceptions for some kinds.

@@ -176,24 +176,38 @@ func TestRenderedYAMLIsBounded(t *testing.T) {
 	}
 }
 
-// A glance is enough for common configurations; else a first apply of a large fleet takes seconds longer.
-func TestCommonConfigMapsAreSimple(t *testing.T) {
+// A glance is enough for common files; else a first apply of a large fleet takes seconds longer.
+func TestCommonFilesAreCheckedAtAGlance(t *testing.T) {
 	config := map[string]any{
 		"DATABASE_URL": "postgres://db.example.com:5432/app", "REPLICAS": json.Number("3"), "EMERGENCY": "0911", "DEBUG": true, "EMPTY": "",
 		"FEATURES": map[string]any{"a": true, "rollout": map[string]any{"percent": json.Number("5")}}, "HOSTS": []any{"a", "b"},
 	}
-	content := deployment{config: config}.render(t)["platform-config.yaml"]
-	if !render.IsSimpleConfigMap([]byte(content)) || !render.IsSimpleConfigMap([]byte(deployment{}.render(t)["platform-config.yaml"])) {
-		t.Errorf("not simple:\n%s", content)
+	templates, subject := deployment{config: config}.compile(t)
+	files, err := templates.Render(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := ""
+	for _, file := range files {
+		if !render.IsPlainlyRight(templates, subject, file) {
+			t.Errorf("%s is not plain:\n%s", file.Name, file.Content)
+		}
+		if file.Name == "platform-config.yaml" {
+			content = string(file.Content)
+		}
 	}
 	for _, other := range []string{
 		strings.Replace(content, "data:", "data: {}\ndata:", 1), content + "  EMPTY: x\n", content + " X: x\n", content + "  X: 1\n", content + "  X: on\n",
-		content + "  on: x\n", content + "  X: 'a' b\n", content + "  a b: x\n", content + "  X: |\n   a\n  b\n", content + "  X: |\n\n    a\n", content + "  X: |\n",
-		content + "X: x\n", content + "---\n", content + "  X: x", content + "  X: \"\\x\"\n", content + "  X: a #b\n", content + "  X: a: b\n", content + "  X:\n",
-		strings.Replace(content, "ConfigMap", "Secret", 1), strings.Replace(content, "namespace: \"d", "namespace: \"D", 1), content + "  X: é\n  Y: \u0085\n",
+		content + "  on: x\n", content + "  X: 'a' b\n", content + "  X: |\n   a\n  b\n", content + "  X:\n",
+		content + "X: x\n---\n" + content, content + "  X: \"\\x\"\n", content + "  X: a: b\n", content + "---\n- a\n", content + "---\nkind: List\n",
+		strings.Replace(content, "kind: ConfigMap", "kind: Namespace", 1), strings.Replace(content, "namespace: \"d", "namespace: \"D", 1), content + "  Y: \u0085\n",
+		strings.Replace(content, "labels:", "labels:\n    a: true", 1), strings.Replace(content, "labels:", "labels:\n    a: b c", 1), strings.Replace(content, "labels:", "annotations:\n    a: 1\n  labels:", 1),
+		"%FOO\n---\n" + content, content + "... x\n", content + "---\n# x\u0085y: z\n",
+		strings.Replace(content, "name:", "Name:", 1), strings.Replace(content, "apiVersion:", "version:", 1), strings.Replace(content, "kind:", "kinds:", 1),
 	} {
-		if render.IsSimpleConfigMap([]byte(other)) {
-			t.Errorf("simple:\n%s", other)
+		file := render.File{Name: "platform-config.yaml", Content: []byte(other)}
+		if render.IsPlainlyRight(templates, subject, file) && len(render.FullCheck(templates, subject, file)) > 0 {
+			t.Errorf("accepted at a glance:\n%s", other)
 		}
 	}
 }

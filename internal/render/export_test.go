@@ -2,17 +2,25 @@ package render
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 
-// IsSimpleConfigMap says whether Check leaves a file at a glance.
-var IsSimpleConfigMap = isSimpleConfigMap
+// IsPlainlyRight says whether Check leaves a file at a glance.
+func IsPlainlyRight(t *Templates, subject Subject, file File) bool {
+	check, template := checkOf(t, subject, file)
+	return check.isPlainlyRight(template, &file)
+}
 
 // FullCheck checks a file with all that Check has.
 func FullCheck(t *Templates, subject Subject, file File) fleet.Findings {
+	check, template := checkOf(t, subject, file)
+	check.content(template, file)
+	return check.findings
+}
+
+func checkOf(t *Templates, subject Subject, file File) (*check, *compiled) {
 	host := t.hosts[subject.Assignment.Host.ClusterType.Name]
-	check := &check{assignment: subject.Assignment.Key(), subject: subject, reconciler: host.reconciler, objects: map[identity]position{}}
 	for _, template := range host.templates {
 		if template.file == file.Name {
-			check.content(template, file)
+			return &check{subject: subject, reconciler: host.reconciler, objects: map[identity]position{}}, template
 		}
 	}
-	return check.findings
+	panic("no template writes " + file.Name)
 }

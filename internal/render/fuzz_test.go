@@ -102,9 +102,9 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzSimpleConfigMap: what is certain to be a ConfigMap without a full check has nothing that one would
-// find, and Kubernetes reads what was written.
-func FuzzSimpleConfigMap(f *testing.F) {
+// FuzzPlainlyRight: what is accepted at a glance has nothing that a full check would find, and Kubernetes reads what was
+// written.
+func FuzzPlainlyRight(f *testing.F) {
 	for _, seed := range []string{
 		`{"A": "b", "URL": "postgres://x:5432/app", "N": 3, "B": true, "E": "", "Q": "yes", "Z": "0911", "C": "key: value # no"}`,
 		`{"O": {"a": [1, {"b": null}], "c": "x y"}, "M": "a\n  b\n\nc\n", "T": "a\nb", "S": " a\nb", "I": "|", "J": ">-"}`,
@@ -115,6 +115,13 @@ func FuzzSimpleConfigMap(f *testing.F) {
 	}
 	f.Add(`{"A": "x"}`, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"platform-config\"\n  namespace: \"a\"\n  labels:\n"+
 		"    app.kubernetes.io/managed-by: flotilla\ndata:\n  A: |\n    b\n      c\n  D: 'e'\n  A: x\n")
+	for _, content := range []string{
+		"apiVersion: a.b/v1\nkind: Role\nmetadata:\n  name: x\n  namespace: y\n  annotations:\n    a/b: c\n---\napiVersion: a.b/v2\nkind: Role\nmetadata:\n  name: x\n",
+		"apiVersion: v1\nkind: List\nitems:\n- a: b\n", "apiVersion: v1\nkind: Service\nmetadata:\n  name: x\n  labels:\n    a: 1\n", "- a\n", "# x\n--- a\n", "%FOO\n---\n", "... x\n", "# x\u0085y: z\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\nbinaryData:\n  x..: y\n  ..x: \"a: b\"\n  y: 'a\"b'\n",
+	} {
+		f.Add(`{}`, content)
+	}
 	f.Fuzz(func(t *testing.T, text, content string) {
 		value, err := fleet.ParseJSON(text)
 		config, isObject := value.(map[string]any)
@@ -130,22 +137,27 @@ func FuzzSimpleConfigMap(f *testing.F) {
 			}
 		}
 		for _, file := range files {
-			if file.Name != "platform-config.yaml" || !render.IsSimpleConfigMap(file.Content) {
+			if file.Name != "platform-config.yaml" || !render.IsPlainlyRight(templates, subject, file) {
 				continue
 			}
 			if findings := render.FullCheck(templates, subject, file); len(findings) > 0 {
 				t.Fatalf("%s\n%s", findings, file.Content)
 			}
-			var parsed struct{ Data map[string]any }
-			if err := yaml.UnmarshalStrict(file.Content, &struct{ APIVersion, Kind, Metadata, Data any }{}); err != nil {
-				t.Fatalf("%s\n%s", err, file.Content)
-			}
-			if err := yaml.Unmarshal(file.Content, &parsed); err != nil {
-				t.Fatalf("%s\n%s", err, file.Content)
-			}
-			for key, value := range parsed.Data {
-				if _, isText := value.(string); !isText {
-					t.Fatalf("%s is a %T\n%s", key, value, file.Content)
+			for _, document := range fleet.SplitYAML(string(file.Content)) {
+				var parsed struct {
+					Kind string
+					Data map[string]any
+				}
+				if err := yaml.UnmarshalStrict([]byte(document.Text), &map[string]any{}); err != nil {
+					t.Fatalf("%s\n%s", err, file.Content)
+				}
+				if err := yaml.Unmarshal([]byte(document.Text), &parsed); err != nil {
+					t.Fatalf("%s\n%s", err, file.Content)
+				}
+				for key, value := range parsed.Data {
+					if _, isText := value.(string); !isText && parsed.Kind == "ConfigMap" {
+						t.Fatalf("%s is a %T\n%s", key, value, file.Content)
+					}
 				}
 			}
 		}

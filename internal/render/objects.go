@@ -1,11 +1,9 @@
 package render
 
 import (
-	"bytes"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
@@ -31,9 +29,14 @@ func (t *Templates) Objects(subject Subject, files []File) []Object {
 			objects = append(objects, builtinObjects(host.reconciler, subject)...)
 		case !template.isBuiltin && template.contentType == "yaml":
 			for _, file := range files {
-				if file.Name == template.file {
-					objects = append(objects, objectsIn(file.Content)...)
+				if file.Name != template.file {
+					continue
 				}
+				if !file.isRead { // up to the first error
+					documents, _ := fleet.ReadYAMLDocuments(string(file.Content), func(string) bool { return false })
+					file.objects = objectsIn(documents)
+				}
+				objects = append(objects, file.objects...)
 			}
 		}
 	}
@@ -49,25 +52,19 @@ func builtinObjects(of *reconciler.Reconciler, subject Subject) []Object {
 	return []Object{{kind.Kind, of.Namespace, name}}
 }
 
-// objectsIn returns the reconciler objects in a file, up to the first YAML error.
-func objectsIn(content []byte) []Object {
+// objectsIn returns the reconciler objects among documents.
+func objectsIn(documents []any) []Object {
 	var objects []Object
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	for {
-		var document struct {
-			APIVersion string `yaml:"apiVersion"`
-			Kind       string `yaml:"kind"`
-			Metadata   struct {
-				Name      string `yaml:"name"`
-				Namespace string `yaml:"namespace"`
-			} `yaml:"metadata"`
-		}
-		if err := decoder.Decode(&document); err != nil {
-			return objects
-		}
-		group, _, _ := strings.Cut(document.APIVersion, "/")
-		if reconciler.IsReconciled(group, document.Kind) && document.Metadata.Name != "" {
-			objects = append(objects, Object{document.Kind, document.Metadata.Namespace, document.Metadata.Name})
+	for _, document := range documents {
+		object, _ := document.(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		apiVersion, _ := object["apiVersion"].(string)
+		kind, _ := object["kind"].(string)
+		name, _ := metadata["name"].(string)
+		namespace, _ := metadata["namespace"].(string)
+		if name != "" && reconciler.IsReconciled(groupOf(apiVersion), kind) { // clones, since the texts are parts of the file
+			objects = append(objects, Object{strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)})
 		}
 	}
+	return objects
 }

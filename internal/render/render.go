@@ -38,6 +38,9 @@ type Repo struct {
 type File struct {
 	Name    string
 	Content []byte
+
+	objects []Object // the reconciler objects in it, once it was read
+	isRead  bool
 }
 
 // ErrUnknown is the error where something is not known yet, so that a folder can only be rendered at apply: the
