@@ -108,15 +108,12 @@ func renderWith(settings Settings, read func(text string) []document) ([]Object,
 	s := settings.withDefaults()
 	r := &renderer{settings: &s, read: read}
 	r.check()
-	switch {
-	case Failed(r.problems):
+	if Failed(r.problems) {
 		return nil, r.problems
-	default:
-		r.render()
 	}
 	r.install()
 	r.placeDefined()
-	r.addDefaultProject()
+	r.render()
 	r.checkInstalled()
 	r.arrange()
 	if Failed(r.problems) {
@@ -129,77 +126,12 @@ func renderWith(settings Settings, read func(text string) []document) ([]Object,
 	return objects, r.problems
 }
 
-func (r *renderer) render() {
-	switch r.settings.Reconciler {
-	case Flux:
-		r.flux()
-	case ArgoCD:
-		r.argocd()
-	case ArgoCDHub:
-		r.hub()
-	case RancherFleet:
-		r.rancher()
-	case ConfigSync:
-		r.configSync()
-	}
-}
-
 // renderer collects objects and problems.
 type renderer struct {
-	read           func(text string) []document // reads a text of the agent's own manifests
-	settings       *Settings
-	objects        []*Object // whose pointers stay what they are when more are added
-	problems       []Problem
-	defaultProject bool // whether Argo CD's project "default" may have to be added
-}
-
-// add adds an object that Flotilla renders, with the labels of Flotilla.
-func (r *renderer) add(part Part, apiVersion, kind, namespace, name string, content map[string]any) *Object {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
-	for key, value := range content {
-		u.Object[key] = value
-	}
-	u.SetName(name)
-	if namespace != "" {
-		u.SetNamespace(namespace)
-	}
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels["app.kubernetes.io/managed-by"] = "flotilla"
-	u.SetLabels(labels)
-	o := &Object{Unstructured: u, Stage: Rest, Part: part}
-	r.objects = append(r.objects, o)
-	return o
-}
-
-// namespace adds a namespace. It has no labels, since others may have created it.
-func (r *renderer) namespace(name string) {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	u.SetName(name)
-	r.objects = append(r.objects, &Object{Unstructured: u, Stage: Namespaces, Part: Source})
-}
-
-// secret adds a Secret of texts.
-func (r *renderer) secret(namespace, name string, labels map[string]string, texts map[string]string) *Object {
-	data := map[string]any{}
-	for key, text := range texts {
-		if text != "" {
-			data[key] = text
-		}
-	}
-	content := map[string]any{"type": "Opaque", "stringData": data}
-	o := r.add(Credential, "v1", "Secret", namespace, name, content)
-	o.SetLabels(merged(o.GetLabels(), labels))
-	return o
-}
-
-func merged(a, b map[string]string) map[string]string {
-	for key, value := range b {
-		a[key] = value
-	}
-	return a
+	read     func(text string) []document // reads a text of the agent's own manifests
+	settings *Settings
+	objects  []*Object // whose pointers stay what they are when more are added
+	problems []Problem
 }
 
 // partOrder is the order in which parts are applied within a stage.
@@ -235,7 +167,7 @@ func (r *renderer) arrange() {
 	})
 }
 
-// mergeFields adds the fields of a partial object to an object of the agent's own manifests.
+// mergeFields adds the fields of a partial object to an object of the agent's own manifests, or to another partial one.
 func (r *renderer) mergeFields(some, into *Object) {
 	for _, field := range []string{"data", "stringData"} {
 		values, _ := some.Object[field].(map[string]any)
@@ -255,7 +187,7 @@ func (r *renderer) mergeFields(some, into *Object) {
 				r.problem("install", "%s has %q in it, which Flotilla sets: leave it out", into.ID(), key)
 			}
 			fields[key] = values[key]
-			if some.Part == Credential || some.Part == Feedback {
+			if into.Part == Install && (some.Part == Credential || some.Part == Feedback) {
 				into.Merged = append(into.Merged, key)
 			}
 		}

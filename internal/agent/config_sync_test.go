@@ -35,7 +35,7 @@ func TestConfigSyncFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
 		"one that exists, read by ssh": {func(s *agent.Settings) { s.Repository.URL, s.CredentialsSecret = "git@git.example.com:a/b", "theirs" }, nil, "auth:ssh secretRef:map[name:theirs]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settings := small(agent.ConfigSync)
+			settings := small("config-sync")
 			test.change(&settings)
 			var secrets, roots []string
 			for _, object := range rendered(t, settings) {

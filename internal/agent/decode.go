@@ -30,7 +30,7 @@ func Decode(value any) (settings Settings, known bool, problems []Problem) {
 func decodeSettings(reader *fleet.Reader, o *fleet.Object) Settings {
 	s := Settings{
 		Cluster: o.Required("cluster"), ClusterType: o.Required("cluster_type"),
-		Reconciler:  o.OneOf("reconciler", Flux, reconciler.Agents()...),
+		Reconciler:  o.OneOf("reconciler", reconciler.DefaultAgent, reconciler.Agents()...),
 		Environment: o.Text("environment"),
 		Name:        o.Text("name"), Namespace: o.Text("namespace"),
 		Interval: o.Duration("interval", maxDuration), Timeout: o.Duration("timeout", maxDuration),

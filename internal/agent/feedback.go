@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/observe"
-	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
 // The kinds of Git hosts that agents can report to.
@@ -38,7 +38,7 @@ func (r *renderer) checkFeedback() {
 		r.problem(at, "%s", reason)
 		return
 	}
-	f.URL = webURL(orText(f.URL, r.settings.Repository.URL))
+	f.URL = webURL(cmp.Or(f.URL, r.settings.Repository.URL))
 	parsed, err := url.Parse(f.URL)
 	if err != nil || !isWebURL(f.URL) || parsed.RawQuery != "" || parsed.Fragment != "" {
 		r.problem(at+".url", "must be the https:// URL of the repository at the Git host")
@@ -93,60 +93,8 @@ func (r *renderer) checkContext(at string) {
 	}
 }
 
-func orText(text, instead string) string {
-	if text == "" {
-		return instead
-	}
-	return text
-}
-
 func pathSegments(address *url.URL) []string {
 	return strings.FieldsFunc(strings.TrimSuffix(address.Path, ".git"), func(r rune) bool { return r == '/' })
-}
-
-// context is the context of the statuses about one of the folders.
-func (s *Settings) context(h host) string {
-	return strings.NewReplacer(clusterPlaceholder, s.Cluster, hostPlaceholder, h.suffix).Replace(s.Feedback.Context)
-}
-
-// fluxFeedback adds the objects by which the notification controller reports each commit that the root objects have
-// applied, or could not apply, to the Git host.
-func (r *renderer) fluxFeedback() {
-	s, f := r.settings, r.settings.Feedback
-	if f == nil {
-		return
-	}
-	const api = "notification.toolkit.fluxcd.io/v1beta3"
-	name, secret := s.Name+"-status", f.Secret
-	if secret == "" {
-		secret = name
-		texts := map[string]string{"token": f.Token}
-		if f.App != nil {
-			texts = map[string]string{
-				"githubAppID": f.App.ID, "githubAppInstallationID": f.App.InstallationID,
-				"githubAppPrivateKey": f.App.PrivateKey, "githubAppBaseURL": f.App.URL,
-			}
-		}
-		r.mark(r.secret(s.Namespace, secret, nil, texts))
-	}
-	hosts := s.hosts()
-	ofType, own := hosts[0], hosts[1]
-	r.mark(r.add(Feedback, api, "Provider", s.Namespace, name, map[string]any{"spec": map[string]any{
-		"type":      fluxForge(f.Forge),
-		"address":   f.URL,
-		"secretRef": map[string]any{"name": secret},
-		"commitStatusExpr": "event.involvedObject.name == '" + s.Name + "-" + own.suffix + "' ? '" + s.context(own) + "' : '" +
-			s.context(ofType) + "'",
-	}}))
-	sources := make([]any, len(hosts))
-	for i, host := range hosts {
-		sources[i] = map[string]any{"kind": "Kustomization", "name": s.Name + "-" + host.suffix}
-	}
-	r.mark(r.add(Feedback, api, "Alert", s.Namespace, name, map[string]any{"spec": map[string]any{
-		"providerRef": map[string]any{"name": name}, "eventSeverity": "info", "eventSources": sources,
-		// As long as nothing is assigned to a cluster, it may have no folder of its own.
-		"exclusionList": []any{reconciler.NoFolderFlux},
-	}}))
 }
 
 // fluxForge is Flux' name of a kind of Git host.
@@ -158,4 +106,16 @@ func fluxForge(forge string) string {
 		return "azuredevops"
 	}
 	return forge
+}
+
+// webURL is the address of a repository in a browser.
+func webURL(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme != "ssh" {
+		return strings.TrimSuffix(address, ".git")
+	}
+	if segments := pathSegments(parsed); (parsed.Hostname() == "ssh.dev.azure.com" || parsed.Hostname() == "vs-ssh.visualstudio.com") && len(segments) == 4 { // v3, organization, project, repository
+		return "https://dev.azure.com/" + segments[1] + "/" + segments[2] + "/_git/" + segments[3]
+	}
+	return "https://" + parsed.Hostname() + strings.TrimSuffix(parsed.Path, ".git")
 }

@@ -72,7 +72,7 @@ func TestArgoCDTellsEachGitHostInItsOwnWay(t *testing.T) {
 			"/contoso/platform/_apis/git/repositories/gitops/commits/c0ffee/statuses?api-version=7.1", "", "succeeded", "failed",
 		},
 	} {
-		settings := small(agent.ArgoCD)
+		settings := small("argocd")
 		settings.Repository.URL = want.repository
 		if strings.HasPrefix(want.repository, "git@") {
 			settings.Credentials.SSHPrivateKey = privateKey
@@ -122,7 +122,7 @@ func TestAGitHostIsKnownByItsName(t *testing.T) {
 		"https://contoso.visualstudio.com/platform/_git/gitops":  "https://contoso.visualstudio.com",
 		"git@vs-ssh.visualstudio.com:v3/contoso/platform/gitops": "https://dev.azure.com",
 	} {
-		settings := small(agent.ArgoCD)
+		settings := small("argocd")
 		settings.Repository.URL = repository
 		if strings.HasPrefix(repository, "git@") {
 			settings.Credentials.SSHPrivateKey = privateKey
@@ -135,7 +135,7 @@ func TestAGitHostIsKnownByItsName(t *testing.T) {
 }
 
 func TestFluxTellsTheFoldersOfAClusterApart(t *testing.T) {
-	settings := small(agent.Flux)
+	settings := small("flux")
 	settings.Feedback = &agent.Reporting{Forge: "azure", Token: "secret", URL: "https://dev.azure.com/contoso/platform/_git/gitops", Context: "prod/{cluster}/{host}"}
 	for _, object := range rendered(t, settings) {
 		spec, _ := object.Object["spec"].(map[string]any)

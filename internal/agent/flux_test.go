@@ -35,7 +35,7 @@ func names(objects []agent.Object) string {
 }
 
 func TestFluxFollowsTheFoldersOfTheTypeAndOfTheCluster(t *testing.T) {
-	objects := rendered(t, small(agent.Flux))
+	objects := rendered(t, small("flux"))
 	want := strings.Join([]string{
 		"namespaces source Namespace flux-system",
 		"rest source GitRepository flux-system/flotilla",

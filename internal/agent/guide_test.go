@@ -27,10 +27,10 @@ func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
 		}
 		settings := small(reconciler)
 		settings.Credentials.Token = "secret"
-		if reconciler == agent.ArgoCDHub {
+		if reconciler == "argocd-hub" {
 			settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
 		}
-		if reconciler == agent.ArgoCD {
+		if reconciler == "argocd" {
 			settings.Install = []agent.Text{{Path: "install", Text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-repo-server}}"}}
 		}
 		row, all := strings.Join(found[1:], " "), ""

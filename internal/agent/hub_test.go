@@ -12,7 +12,7 @@ func TestWhatClustersOfATypeHaveOnAHubIsShared(t *testing.T) {
 	for name, credentials := range map[string]agent.Credentials{
 		"with a token": {Token: "secret"}, "without credentials": {}, "with a CA": {Token: "secret", CACertificates: certificate},
 	} {
-		settings := small(agent.ArgoCDHub)
+		settings := small("argocd-hub")
 		settings.Environment, settings.Credentials = "dev", credentials
 		settings.Registration = &agent.Registration{Server: "https://store-17.example.com", Token: "secret"}
 		shared := map[string]bool{

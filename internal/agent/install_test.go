@@ -8,7 +8,7 @@ import (
 )
 
 func TestDefinitionsAndNamespacesOfInstallComeFirst(t *testing.T) {
-	settings := small(agent.Flux)
+	settings := small("flux")
 	settings.Install = []agent.Text{{Path: "install", Text: `
 apiVersion: apps/v1
 kind: Deployment
@@ -43,7 +43,7 @@ items:
 }
 
 func TestWhatIsToBeInAnObjectOfInstallComesWithIt(t *testing.T) {
-	settings := small(agent.ArgoCD)
+	settings := small("argocd")
 	settings.Feedback = &agent.Reporting{Forge: "gitea", Token: "secret"}
 	settings.Install = []agent.Text{{Path: "install", Text: `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: argocd-cm, namespace: argocd}, data: {theirs: "1"}}
@@ -85,7 +85,7 @@ func TestFluxThatKeepsChangesFromArrivingIsAWarning(t *testing.T) {
 		"--concurrent=x":  "has 4 workers",
 		"--feature-gates=Other=true,CancelHealthCheckOnNewRevision=true": "",
 	} {
-		settings := small(agent.Flux)
+		settings := small("flux")
 		settings.Install = []agent.Text{{Path: "install", Text: `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: source-controller, namespace: flux-system}}
 ---

@@ -28,3 +28,13 @@ func (r *renderer) checkInstalled() {
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 func quote(text string) string { return strconv.Quote(text) }
+
+// find returns an object of the agent's own manifests; nil where they have none of the name.
+func (r *renderer) find(kind, name string) *Object {
+	for _, o := range r.objects {
+		if o.Part == Install && o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}

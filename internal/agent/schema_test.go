@@ -171,7 +171,7 @@ func everySetting() map[string]agent.Settings {
 	for _, reconciler := range reconciler.Agents() {
 		add := func(name string, change func(*agent.Settings)) {
 			settings := small(reconciler)
-			if reconciler == agent.ArgoCDHub {
+			if reconciler == "argocd-hub" {
 				settings.Environment = "dev"
 				settings.Registration = &agent.Registration{Server: "https://api.example.com:6443", CACertificate: certificate, Token: "secret"}
 			}
@@ -189,14 +189,14 @@ func everySetting() map[string]agent.Settings {
 		add("ssh", func(s *agent.Settings) {
 			s.Repository.URL = "git@git.example.com:platform/gitops.git"
 			s.Credentials = agent.Credentials{SSHPrivateKey: privateKey}
-			if reconciler == agent.Flux || reconciler == agent.RancherFleet || reconciler == agent.ConfigSync {
+			if reconciler == "flux" || reconciler == "fleet" || reconciler == "config-sync" {
 				s.Credentials.SSHKnownHosts = "git.example.com ssh-ed25519 AAAA"
 			}
 		})
 		add("long names", func(s *agent.Settings) {
 			s.Cluster, s.ClusterType = strings.Repeat("c", 63), strings.Repeat("t", 63)
 		})
-		if reconciler == agent.Flux || reconciler == agent.ArgoCD {
+		if reconciler == "flux" || reconciler == "argocd" {
 			for _, forge := range []string{"github", "gitlab", "gitea", "forgejo", "azure"} {
 				add("feedback to "+forge, func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: forge, Token: "secret"} })
 			}
@@ -205,7 +205,7 @@ func everySetting() map[string]agent.Settings {
 			})
 			add("feedback with a secret", func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Secret: "there"} })
 		}
-		if reconciler == agent.ArgoCDHub {
+		if reconciler == "argocd-hub" {
 			add("a program", func(s *agent.Settings) {
 				s.Registration.Token = ""
 				s.Registration.Exec = &agent.Exec{Command: "argocd-k8s-auth", Args: []string{"azure"}, Env: map[string]string{"A": "b"}, APIVersion: "client.authentication.k8s.io/v1beta1"}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestManifestsWithoutANamespaceAreInTheAgents(t *testing.T) {
-	settings := small(agent.ArgoCD)
+	settings := small("argocd")
 	settings.Install = []agent.Text{{Path: "install", Text: `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
 ---

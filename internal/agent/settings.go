@@ -13,21 +13,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
 )
 
-// The reconcilers whose agents Flotilla can put onto a cluster, by the names that cluster types use.
-const (
-	Flux         = "flux"
-	ArgoCD       = "argocd"
-	ArgoCDHub    = "argocd-hub"
-	RancherFleet = "fleet"
-	ConfigSync   = "config-sync"
-)
-
 // Settings say how an agent on a cluster is set up.
 type Settings struct {
 	Cluster     string
 	ClusterType string
 	Reconciler  string
-	// Environment is that of the fleet, by which a hub distinguishes clusters; only for [ArgoCDHub].
+	// Environment is that of the fleet, by which a hub distinguishes clusters; only for a hub.
 	Environment string
 	Repository  Repository
 	// Credentials are for reading the repository; the zero value is none.
@@ -39,7 +30,7 @@ type Settings struct {
 	Install []Text
 	// Feedback says how the agent reports to a Git host; nil where it does not.
 	Feedback *Reporting
-	// Registration is how the hub reaches the cluster; only for [ArgoCDHub].
+	// Registration is how the hub reaches the cluster; only for a hub.
 	Registration *Registration
 	// Name is the name of the objects, or the first part of their names.
 	Name string

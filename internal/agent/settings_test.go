@@ -63,38 +63,38 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 		`feedback.url: must be the https:// URL of the repository`: func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Token: "a", URL: "x"} },
 		`feedback.url: does not name a repository: "/a"`:           func(s *agent.Settings) { s.Feedback = &agent.Reporting{Forge: "gitea", Token: "a", URL: "https://x/a"} },
 		`name: "flotilla-on-all-of-the-clusters" is longer than 25 characters`: func(s *agent.Settings) {
-			s.Reconciler, s.Name = agent.ConfigSync, "flotilla-on-all-of-the-clusters"
+			s.Reconciler, s.Name = "config-sync", "flotilla-on-all-of-the-clusters"
 		},
-		`feedback: cannot be set for Config Sync, which does not report to Git hosts`: func(s *agent.Settings) { s.Reconciler, s.Feedback = agent.ConfigSync, &agent.Reporting{} },
-		`feedback: cannot be set for Rancher Fleet`:                                   func(s *agent.Settings) { s.Reconciler, s.Feedback = agent.RancherFleet, &agent.Reporting{} },
-		`feedback: cannot be set for the reconciler "argocd-hub"`:                     func(s *agent.Settings) { s.Reconciler, s.Feedback = agent.ArgoCDHub, &agent.Reporting{} },
+		`feedback: cannot be set for Config Sync, which does not report to Git hosts`: func(s *agent.Settings) { s.Reconciler, s.Feedback = "config-sync", &agent.Reporting{} },
+		`feedback: cannot be set for Rancher Fleet`:                                   func(s *agent.Settings) { s.Reconciler, s.Feedback = "fleet", &agent.Reporting{} },
+		`feedback: cannot be set for the reconciler "argocd-hub"`:                     func(s *agent.Settings) { s.Reconciler, s.Feedback = "argocd-hub", &agent.Reporting{} },
 		`registration: is for the reconciler "argocd-hub"`:                            func(s *agent.Settings) { s.Registration = &agent.Registration{} },
-		`registration: is required: how the hub reaches`:                              func(s *agent.Settings) { s.Reconciler = agent.ArgoCDHub },
-		`environment: is required`:                                                    func(s *agent.Settings) { s.Reconciler = agent.ArgoCDHub },
-		`registration: has none of token`:                                             func(s *agent.Settings) { s.Reconciler, s.Registration = agent.ArgoCDHub, &agent.Registration{} },
+		`registration: is required: how the hub reaches`:                              func(s *agent.Settings) { s.Reconciler = "argocd-hub" },
+		`environment: is required`:                                                    func(s *agent.Settings) { s.Reconciler = "argocd-hub" },
+		`registration: has none of token`:                                             func(s *agent.Settings) { s.Reconciler, s.Registration = "argocd-hub", &agent.Registration{} },
 		`registration.server: must be the https:// URL`: func(s *agent.Settings) {
-			s.Reconciler, s.Registration = agent.ArgoCDHub, &agent.Registration{Token: "a"}
+			s.Reconciler, s.Registration = "argocd-hub", &agent.Registration{Token: "a"}
 		},
 		`registration.server: is the name by which every cluster reaches itself`: func(s *agent.Settings) {
-			s.Reconciler, s.Registration = agent.ArgoCDHub, &agent.Registration{Token: "a", Server: "https://kubernetes.default.svc"}
+			s.Reconciler, s.Registration = "argocd-hub", &agent.Registration{Token: "a", Server: "https://kubernetes.default.svc"}
 		},
 		`registration.cluster_ca_certificate: is no PEM text`: func(s *agent.Settings) {
-			s.Reconciler, s.Registration = agent.ArgoCDHub, &agent.Registration{Token: "a", Server: "https://a", CACertificate: "LS0t"}
+			s.Reconciler, s.Registration = "argocd-hub", &agent.Registration{Token: "a", Server: "https://a", CACertificate: "LS0t"}
 		},
 		`registration.labels["flotilla.dev/x"]: is a label that Flotilla sets`: func(s *agent.Settings) {
-			s.Reconciler, s.Registration = agent.ArgoCDHub, &agent.Registration{Token: "a", Server: "https://a", Labels: map[string]string{"flotilla.dev/x": "y"}}
+			s.Reconciler, s.Registration = "argocd-hub", &agent.Registration{Token: "a", Server: "https://a", Labels: map[string]string{"flotilla.dev/x": "y"}}
 		},
 		`credentials.ssh_passphrase: is for Flux alone`: func(s *agent.Settings) {
-			s.Reconciler, s.Credentials.SSHPassphrase = agent.ArgoCD, "x"
+			s.Reconciler, s.Credentials.SSHPassphrase = "argocd", "x"
 		},
 		`credentials.bearer_token: cannot be used with Rancher Fleet`: func(s *agent.Settings) {
-			s.Reconciler, s.Credentials.BearerToken = agent.RancherFleet, "x"
+			s.Reconciler, s.Credentials.BearerToken = "fleet", "x"
 		},
 		`install: document 1, from line 1: `: func(s *agent.Settings) {
 			s.Install = []agent.Text{{Path: "install", Text: "a: ["}}
 		},
 		`install: is for an agent on the cluster`: func(s *agent.Settings) {
-			s.Reconciler, s.Environment, s.Registration = agent.ArgoCDHub, "dev", &agent.Registration{Token: "a", Server: "https://a"}
+			s.Reconciler, s.Environment, s.Registration = "argocd-hub", "dev", &agent.Registration{Token: "a", Server: "https://a"}
 			s.Install = []agent.Text{{Path: "install", Text: "{}"}}
 		},
 		`install: holds no YAML document`: func(s *agent.Settings) {
@@ -116,7 +116,7 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 			s.Install = []agent.Text{{Path: "install", Text: "{apiVersion: source.toolkit.fluxcd.io/v1beta2, kind: GitRepository, metadata: {name: flotilla, namespace: flux-system}}"}}
 		},
 	} {
-		settings := small(agent.Flux)
+		settings := small("flux")
 		change(&settings)
 		if got := problemsOf(settings); !slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, want) }) {
 			t.Errorf("want %q, got:\n%s", want, strings.Join(got, "\n"))
@@ -125,7 +125,7 @@ func TestMistakesInSettingsAreReportedAtTheirAttributes(t *testing.T) {
 }
 
 func TestProblemsNeverHoldASecret(t *testing.T) {
-	settings := small(agent.Flux)
+	settings := small("flux")
 	settings.Repository.URL = "https://me:hidden@git.example.com/a/b"
 	settings.Credentials = agent.Credentials{Token: "hidden", Password: "hidden", SSHPrivateKey: "hidden", CACertificates: "hidden", BearerToken: "hidden"}
 	settings.Feedback = &agent.Reporting{Token: "hidden", URL: "https://me:hidden@x/a/b"}
@@ -138,7 +138,7 @@ func TestProblemsNeverHoldASecret(t *testing.T) {
 }
 
 func TestWarningsLeaveTheObjects(t *testing.T) {
-	settings := small(agent.Flux)
+	settings := small("flux")
 	settings.Repository.URL, settings.Credentials = "http://git.example.com/a/b", agent.Credentials{Token: "secret"}
 	objects, problems := agent.Render(settings)
 	if len(objects) == 0 || len(problems) != 1 || !problems[0].Warning || agent.Failed(problems) {
@@ -207,7 +207,7 @@ func FuzzInstall(f *testing.F) {
 	f.Add("{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}]}")
 	f.Add("a: &a [1, 2.5, 1e400, null]\nb: *a")
 	f.Fuzz(func(t *testing.T, text string) {
-		settings := small(agent.Flux)
+		settings := small("flux")
 		settings.Install = []agent.Text{{Path: "install", Text: text}}
 		objects, problems := agent.Render(settings)
 		again, _ := agent.Render(settings)

@@ -212,7 +212,7 @@ var BuiltinTemplates = map[string][]string{
 
 // Defaults of a cluster type.
 const (
-	DefaultReconciler       = "flux"
+	DefaultReconciler       = reconciler.DefaultAgent
 	DefaultNamespaceService = "default"
 	DefaultConfigType       = "configmap"
 )

@@ -92,13 +92,13 @@ func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: kustomize-controller}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`
 	for _, c := range []struct{ reconciler, kind, name, patch, want string }{
-		{agent.Flux, "kustomizations", "flotilla-cluster", `{"spec":{"suspend":true,"targetNamespace":"elsewhere"}}`, "Kustomization added-kustomizations/flotilla-cluster: spec.suspend, spec.targetNamespace"},
-		{agent.Flux, "gitrepositories", "flotilla", `{"spec":{"suspend":true,"ref":{"tag":"v1"}}}`, "GitRepository added-gitrepositories/flotilla: spec.ref.tag, spec.suspend"},
-		{agent.Flux, "deployments", "kustomize-controller", `{"spec":{"replicas":0}}`, "Deployment added-deployments/kustomize-controller: spec.replicas"},
-		{agent.ArgoCD, "applications", "flotilla-cluster", `{"metadata":{"annotations":{"argocd.argoproj.io/skip-reconcile":"true"}},"spec":{"syncPolicy":{"automated":{"enabled":false}}}}`,
+		{"flux", "kustomizations", "flotilla-cluster", `{"spec":{"suspend":true,"targetNamespace":"elsewhere"}}`, "Kustomization added-kustomizations/flotilla-cluster: spec.suspend, spec.targetNamespace"},
+		{"flux", "gitrepositories", "flotilla", `{"spec":{"suspend":true,"ref":{"tag":"v1"}}}`, "GitRepository added-gitrepositories/flotilla: spec.ref.tag, spec.suspend"},
+		{"flux", "deployments", "kustomize-controller", `{"spec":{"replicas":0}}`, "Deployment added-deployments/kustomize-controller: spec.replicas"},
+		{"argocd", "applications", "flotilla-cluster", `{"metadata":{"annotations":{"argocd.argoproj.io/skip-reconcile":"true"}},"spec":{"syncPolicy":{"automated":{"enabled":false}}}}`,
 			"Application added-applications/flotilla-cluster: metadata.annotations[argocd.argoproj.io/skip-reconcile], spec.syncPolicy.automated.enabled"},
-		{agent.ArgoCD, "appprojects", "flotilla", `{"spec":{"syncWindows":[{"kind":"deny","schedule":"* * * * *","duration":"1h","applications":["*"]}]}}`, "AppProject added-appprojects/flotilla: spec.syncWindows"},
-		{agent.RancherFleet, "gitrepos", "flotilla-cluster", `{"spec":{"paused":true}}`, "GitRepo added-gitrepos/flotilla-cluster: spec.paused"},
+		{"argocd", "appprojects", "flotilla", `{"spec":{"syncWindows":[{"kind":"deny","schedule":"* * * * *","duration":"1h","applications":["*"]}]}}`, "AppProject added-appprojects/flotilla: spec.syncWindows"},
+		{"fleet", "gitrepos", "flotilla-cluster", `{"spec":{"paused":true}}`, "GitRepo added-gitrepos/flotilla-cluster: spec.paused"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
@@ -140,13 +140,13 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 	pem := func(kind, text string) string {
 		return "-----BEGIN " + kind + "-----\n" + text + "\n-----END " + kind + "-----\n"
 	}
-	for _, reconciler := range []string{agent.Flux, agent.ArgoCD, agent.RancherFleet} {
+	for _, reconciler := range []string{"flux", "argocd", "fleet"} {
 		t.Run(reconciler, func(t *testing.T) {
 			t.Parallel()
 			of := func(certificate, id string) []agent.Object {
 				given := settings("values-" + reconciler)
 				given.Reconciler, given.Credentials.CACertificates = reconciler, pem("CERTIFICATE", certificate)
-				if reconciler != agent.RancherFleet {
+				if reconciler != "fleet" {
 					given.Repository.URL = "https://github.com/platform/gitops"
 					given.Feedback = &agent.Reporting{Forge: "github", App: &agent.GitHubApp{ID: id, InstallationID: "2", PrivateKey: pem("PRIVATE KEY", certificate)}}
 				}
@@ -160,7 +160,7 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 				if got := drift(ctx, t, cluster, placeholders); got != "" {
 					t.Errorf("right after it, there is drift:\n%s", got)
 				}
-				if reconciler == agent.ArgoCD {
+				if reconciler == "argocd" {
 					if err := cluster.Delete(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "values-argocd", Name: "argocd-tls-certs-cm"}, kube.DeleteOptions{}); err != nil {
 						t.Error(err)
 					}

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
 // settings are of a cluster that reads with a token. Its objects are in a namespace of the test's own.
 func settings(namespace string) agent.Settings {
 	return agent.Settings{
-		Cluster: "store-17", ClusterType: "store", Reconciler: agent.Flux, Namespace: namespace,
+		Cluster: "store-17", ClusterType: "store", Reconciler: "flux", Namespace: namespace,
 		Repository:  agent.Repository{URL: "https://git.example.com/platform/gitops", Branch: "dev"},
 		Credentials: agent.Credentials{Token: "canary-t0ken-4711"},
 	}

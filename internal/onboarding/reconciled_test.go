@@ -151,7 +151,7 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 				t.Fatal(err)
 			}
 		}
-		remove(t, func() agent.Settings { of := settings("spared-argocd"); of.Reconciler = agent.ArgoCD; return of }(), func(root *unstructured.Unstructured) {
+		remove(t, func() agent.Settings { of := settings("spared-argocd"); of.Reconciler = "argocd"; return of }(), func(root *unstructured.Unstructured) {
 			var resources []any
 			for _, one := range [][2]string{{"Namespace", "spared-set"}, {"Namespace", "spared-used"}, {"Namespace", "spared-followed"}, {"Namespace", "spared-own"}, {"ConfigMap", "brought"}, {"ConfigMap", "released"}} {
 				resource := map[string]any{"version": "v1", "kind": one[0], "name": one[1]}

@@ -25,7 +25,7 @@ metadata: {name: argocd-notifications-secret, namespace: token-argocd}
 stringData: {others: theirs}
 `)
 	of := settings("token-argocd")
-	of.Reconciler = agent.ArgoCD
+	of.Reconciler = "argocd"
 	of.Feedback = &agent.Reporting{Forge: "gitea", Token: "canary-t0ken-4713"}
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, of)})
@@ -52,7 +52,7 @@ func TestADestroyThatKeepsLeavesNoCredentialInTheAgentsOwnManifests(t *testing.T
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	of := settings("token-installed")
-	of.Reconciler = agent.ArgoCD
+	of.Reconciler = "argocd"
 	of.Feedback = &agent.Reporting{Forge: "gitea", Token: "canary-t0ken-4713"}
 	of.Install = []agent.Text{{Path: "install", Text: `apiVersion: v1
 kind: Secret

@@ -33,9 +33,9 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 		reconciler, namespace string
 		want                  []string
 	}{
-		"flux":   {agent.Flux, "keep-flux", []string{"Kustomization keep-flux/flotilla-cluster", "Kustomization keep-flux/flotilla-cluster-type", "Secret keep-flux/flotilla-repository", "GitRepository keep-flux/flotilla"}},
-		"argocd": {agent.ArgoCD, "keep-argocd", []string{"Application keep-argocd/flotilla-cluster", "Application keep-argocd/flotilla-cluster-type", "Secret keep-argocd/flotilla-repository"}},
-		"fleet":  {agent.RancherFleet, "keep-fleet", []string{"GitRepo keep-fleet/flotilla-cluster", "GitRepo keep-fleet/flotilla-cluster-type", "Secret keep-fleet/flotilla-repository"}},
+		"flux":   {"flux", "keep-flux", []string{"Kustomization keep-flux/flotilla-cluster", "Kustomization keep-flux/flotilla-cluster-type", "Secret keep-flux/flotilla-repository", "GitRepository keep-flux/flotilla"}},
+		"argocd": {"argocd", "keep-argocd", []string{"Application keep-argocd/flotilla-cluster", "Application keep-argocd/flotilla-cluster-type", "Secret keep-argocd/flotilla-repository"}},
+		"fleet":  {"fleet", "keep-fleet", []string{"GitRepo keep-fleet/flotilla-cluster", "GitRepo keep-fleet/flotilla-cluster-type", "Secret keep-fleet/flotilla-repository"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,14 +108,14 @@ metadata: {name: theirs, namespace: %s}
 spec: {project: default, destination: {server: "https://kubernetes.default.svc", namespace: x}, source: {repoURL: "https://git.example.com/x", path: ., targetRevision: main}}
 `
 	for name, c := range map[string]struct{ reconciler, manager, object, stays string }{
-		"ui":         {agent.ArgoCD, "argocd-server", application, "Application people-ui/theirs"},
-		"repository": {agent.ArgoCD, "argocd-server", `{apiVersion: v1, kind: Secret, metadata: {name: repo-1, namespace: %s, labels: {argocd.argoproj.io/secret-type: repository}}, data: {url: eA==}}`, "Secret people-repository/repo-1"},
-		"prefixes":   {agent.Flux, "image-puller", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}}`, "ConfigMap people-prefixes/theirs"},
-		"fleetwood":  {agent.RancherFleet, "fleetwood", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}}`, "ConfigMap people-fleetwood/theirs"},
-		"applied":    {agent.Flux, "kustomize-controller", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s, labels: {kustomize.toolkit.fluxcd.io/name: apps}}}`, "ConfigMap people-applied/theirs"},
-		"flotilla":   {agent.Flux, "flotilla", `{apiVersion: v1, kind: Secret, metadata: {name: other-repository, namespace: %s, labels: {app.kubernetes.io/managed-by: flotilla}}}`, "Secret people-flotilla/other-repository"},
-		"admin":      {agent.ArgoCD, "argocd-server", `{apiVersion: v1, kind: Secret, metadata: {name: argocd-initial-admin-secret, namespace: %s}, data: {password: eA==}}`, ""},
-		"project":    {agent.ArgoCD, "argocd-server", `{apiVersion: argoproj.io/v1alpha1, kind: AppProject, metadata: {name: default, namespace: %s}, spec: {sourceRepos: ["*"]}}`, ""},
+		"ui":         {"argocd", "argocd-server", application, "Application people-ui/theirs"},
+		"repository": {"argocd", "argocd-server", `{apiVersion: v1, kind: Secret, metadata: {name: repo-1, namespace: %s, labels: {argocd.argoproj.io/secret-type: repository}}, data: {url: eA==}}`, "Secret people-repository/repo-1"},
+		"prefixes":   {"flux", "image-puller", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}}`, "ConfigMap people-prefixes/theirs"},
+		"fleetwood":  {"fleet", "fleetwood", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}}`, "ConfigMap people-fleetwood/theirs"},
+		"applied":    {"flux", "kustomize-controller", `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s, labels: {kustomize.toolkit.fluxcd.io/name: apps}}}`, "ConfigMap people-applied/theirs"},
+		"flotilla":   {"flux", "flotilla", `{apiVersion: v1, kind: Secret, metadata: {name: other-repository, namespace: %s, labels: {app.kubernetes.io/managed-by: flotilla}}}`, "Secret people-flotilla/other-repository"},
+		"admin":      {"argocd", "argocd-server", `{apiVersion: v1, kind: Secret, metadata: {name: argocd-initial-admin-secret, namespace: %s}, data: {password: eA==}}`, ""},
+		"project":    {"argocd", "argocd-server", `{apiVersion: argoproj.io/v1alpha1, kind: AppProject, metadata: {name: default, namespace: %s}, spec: {sourceRepos: ["*"]}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +123,7 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 			of := settings(namespace)
 			of.Reconciler = c.reconciler
 			of.Install = []agent.Text{{Path: "install", Text: "{apiVersion: v1, kind: Namespace, metadata: {name: " + namespace + "}}"}}
-			if c.reconciler == agent.ArgoCD { // otherwise a project "default" is added
+			if c.reconciler == "argocd" { // otherwise a project "default" is added
 				of.Install = append(of.Install, agent.Text{Path: "install", Text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: argocd-server}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}"})
 			}
 			objects := rendered(t, of)
@@ -206,7 +206,7 @@ status: {inventory: {entries: [{id: brought_brought__ConfigMap, v: v1}]}}
 // hubSettings are of a cluster that an Argo CD on a hub deploys to.
 func hubSettings(namespace, cluster string) agent.Settings {
 	of := settings(namespace)
-	of.Cluster, of.Reconciler, of.Environment = cluster, agent.ArgoCDHub, "dev"
+	of.Cluster, of.Reconciler, of.Environment = cluster, "argocd-hub", "dev"
 	of.Registration = &agent.Registration{Server: "https://" + cluster + ".example.com", Token: "canary-t0ken-4712"}
 	return of
 }

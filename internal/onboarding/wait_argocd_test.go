@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
@@ -19,7 +18,7 @@ func TestWaitingForArgoCDIsWaitingForWhatItHasBrought(t *testing.T) {
 	const commit = "1f2e3d4c5b6a79880123456789abcdef01234567"
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	with := settings("waited-for")
-	with.Reconciler = agent.ArgoCD
+	with.Reconciler = "argocd"
 	objects := rendered(t, with)
 	health := func(name, is string) {
 		t.Helper()

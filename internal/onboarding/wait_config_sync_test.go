@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/reconciler"
@@ -18,7 +17,7 @@ func TestWaitingForConfigSyncIsWaitingForWhatItHasApplied(t *testing.T) {
 	const commit = "1f2e3d4c5b6a79880123456789abcdef01234567"
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	with := settings("synced")
-	with.Reconciler = agent.ConfigSync
+	with.Reconciler = "config-sync"
 	objects := rendered(t, with)
 	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
 		wanted := onboarding.Wanted{Objects: objects}

@@ -11,7 +11,7 @@ var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deploys: []string{"Application"}, ReadsJSON: true,
 	Agent: Agent{
-		Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
+		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
 		Controllers: []Controller{
 			{Name: "argocd-repo-server", Without: "no repository is read"},
@@ -31,7 +31,7 @@ var argocdHub = Reconciler{
 	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, Hub: true,
 	Agent: Agent{
-		Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
+		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		NoFeedback: `cannot be set for the reconciler "argocd-hub": ask the hub itself, by feedback = { hub = "<its name>" } of flotilla_compliance`,
 	},
 	Unordered: func(Manifests, Manifests, bool) string {

@@ -20,7 +20,7 @@ var configSync = Reconciler{
 	LongestName: 38,
 	Decisive:    syncDecisive, Deploys: []string{"RootSync"}, ReadsJSON: true, Distinct: true,
 	Agent: Agent{
-		Group: syncGroup, Missing: "Config Sync is not installed there; install = the manifest of one of its releases brings it (config-sync-manifest.yaml)",
+		Objects: "config-sync", Group: syncGroup, Missing: "Config Sync is not installed there; install = the manifest of one of its releases brings it (config-sync-manifest.yaml)",
 		NoFeedback: "cannot be set for Config Sync, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
 		Controllers: []Controller{
 			{Name: "reconciler-manager", Without: "nothing is reconciled"},

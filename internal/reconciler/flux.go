@@ -18,7 +18,7 @@ var flux = Reconciler{
 	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
 	Deploys: []string{"Kustomization", "HelmRelease"}, Substitutes: true,
 	Agent: Agent{
-		Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
+		Objects: "flux", Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
 		BearerTokens: true, Passphrases: true, Names: []string{"flux-system"}, Contexts: []string{"kustomization/{cluster}/*"},
 		Controllers: []Controller{
 			{Name: "source-controller", Without: "nothing is reconciled"},

@@ -124,8 +124,19 @@ type Reference struct {
 	Optional bool
 }
 
-// Agent is what Flotilla asks of an agent, and what the agent can be asked for.
+// DefaultAgent is the reconciler of an agent that names none.
+const DefaultAgent = "flux"
+
+// Agent is what Flotilla asks of an agent, and what the agent can be asked for. An agent is added by an entry here, and a
+// file of agents with its objects: `flotilla_agent` and `agent_manifests` then put it onto clusters. Each document of the
+// file is an object with placeholders such as ${name} in its texts. A field whose placeholders are all empty is left out:
+// one Secret can have a field for each kind of credentials. What an object needs beside that is in its field `flotilla`,
+// and both are described by package agent, in template.go and values.go. The object that follows a folder, of a kind that
+// [Follows], is one document with `folder: both`, which gives an object for the cluster's type and one for itself: it
+// has ${folder.path} in the repository ${url}.
 type Agent struct {
+	// Objects names the file of agents that has the objects by which the agent follows a cluster's folders, without ".yaml".
+	Objects string
 	// Group is that of its kinds, or the end of their groups. Missing says why the kinds are missing, and what brings them.
 	Group, Missing string
 	// Controllers are the Deployments without which it does not do its work.
@@ -181,12 +192,18 @@ func Named(name string) *Reconciler {
 	return nil
 }
 
-//go:embed templates
+//go:embed templates agents
 var templates embed.FS
 
 // Template is the text of the template that is executed for each assignment: Go's, of YAML documents.
-func (r *Reconciler) Template() string {
-	text, err := templates.ReadFile("templates/" + r.Name + ".yaml")
+func (r *Reconciler) Template() string { return file("templates/" + r.Name) }
+
+// AgentTemplate is the text of the objects by which its agent follows a cluster's folders: YAML documents, whose
+// placeholders and field `flotilla` package agent describes.
+func (r *Reconciler) AgentTemplate() string { return file("agents/" + r.Agent.Objects) }
+
+func file(name string) string {
+	text, err := templates.ReadFile(name + ".yaml")
 	if err != nil {
 		panic(err) // the files are part of the binary
 	}
