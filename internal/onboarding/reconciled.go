@@ -18,12 +18,16 @@ import (
 // reconciled are the objects that the agent has applied on the cluster: those that the root objects have applied, and
 // those that Kustomizations and Applications among them have applied in turn. Root objects follow the folders.
 type reconciled struct {
-	// all has the objects with their API group in place of group and version, since lists may have another version.
-	all map[kube.Ref]bool
+	// all has the objects with their API group in place of group and version, since lists may have another version, and how
+	// what has applied them removes them.
+	all map[kube.Ref]reconciler.Removal
 	// awaited are those for whose deletion what has applied them does not wait, as Flux does not.
 	awaited []kube.Ref
-	// argo says that Argo CD removes some of them.
-	argo bool
+}
+
+func (b *reconciled) has(ref kube.Ref) bool {
+	_, has := b.all[withGroup(ref)]
+	return has
 }
 
 func withGroup(ref kube.Ref) kube.Ref {
@@ -33,7 +37,7 @@ func withGroup(ref kube.Ref) kube.Ref {
 
 // collect finds what root objects on the cluster have applied. What a hub's have applied is on another cluster.
 func (r *remover) collect(ctx context.Context, roots []liveRecord) (*reconciled, error) {
-	b := &reconciled{all: map[kube.Ref]bool{}}
+	b := &reconciled{all: map[kube.Ref]reconciler.Removal{}}
 	for _, root := range roots {
 		if root.OnHub {
 			continue
@@ -59,14 +63,13 @@ func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b
 	if removal.Inventory == nil || depth > maxDepth || depth > 0 && !removal.Removes(live) {
 		return nil
 	}
-	b.argo = b.argo || live.GetKind() == "Application"
 	for _, one := range removal.Inventory(live) {
 		version := schema.GroupVersion{Group: one.Group, Version: one.Version}
 		ref := kube.Ref{APIVersion: version.String(), Kind: one.Kind, Namespace: one.Namespace, Name: one.Name}
-		if b.all[withGroup(ref)] {
+		if b.has(ref) {
 			continue
 		}
-		b.all[withGroup(ref)] = true
+		b.all[withGroup(ref)] = removal
 		if !removal.Waits {
 			b.awaited = append(b.awaited, ref)
 		}
@@ -101,61 +104,22 @@ func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 	if b == nil {
 		return originUnknown
 	}
-	if b.all[withGroup(kube.RefOf(object))] {
+	if b.has(kube.RefOf(object)) {
 		return fromReconciled
 	}
-	labels := object.GetLabels()
-	if name := labels["helm.toolkit.fluxcd.io/name"]; name != "" {
-		release := kube.Ref{APIVersion: "helm.toolkit.fluxcd.io", Kind: "HelmRelease", Namespace: labels["helm.toolkit.fluxcd.io/namespace"], Name: name}
-		if b.all[release] {
+	found := originUnknown
+	for _, kind := range reconciler.Kinds() {
+		namespace, name, applied := kind.Applied(object)
+		if !applied {
+			continue
+		}
+		by := kube.Ref{APIVersion: kind.Group + "/", Kind: kind.Kind, Namespace: namespace, Name: name}
+		if kind.Removal.Inventory == nil && b.has(by) { // an inventory has all that an object has applied
 			return fromReconciled
 		}
-		return fromOthers
+		found = fromOthers
 	}
-	if labels["kustomize.toolkit.fluxcd.io/name"] != "" || object.GetAnnotations()["argocd.argoproj.io/tracking-id"] != "" {
-		return fromOthers
-	}
-	return originUnknown
-}
-
-const (
-	fluxPrune   = "kustomize.toolkit.fluxcd.io/prune"
-	argoOptions = "argocd.argoproj.io/sync-options"
-	helmPolicy  = "helm.sh/resource-policy"
-)
-
-// keptByFlux says whether an object has the mark that keeps Flux from pruning it.
-func keptByFlux(live *unstructured.Unstructured) bool {
-	return strings.EqualFold(live.GetAnnotations()[fluxPrune], "disabled") || strings.EqualFold(live.GetLabels()[fluxPrune], "disabled")
-}
-
-// keptByArgo says whether an object has a mark for which Argo CD leaves it where it is when its Application goes.
-func keptByArgo(live *unstructured.Unstructured) bool {
-	annotations := live.GetAnnotations()
-	return slices.Contains(optionsOf(annotations[argoOptions]), "Delete=false") || annotations[helmPolicy] == "keep"
-}
-
-func optionsOf(text string) []string {
-	var options []string
-	for _, option := range strings.Split(text, ",") {
-		if option = strings.TrimSpace(option); option != "" {
-			options = append(options, option)
-		}
-	}
-	return options
-}
-
-// keepPatch is the merge patch after which no agent removes an object.
-func keepPatch(live *unstructured.Unstructured) map[string]any {
-	options := optionsOf(live.GetAnnotations()[argoOptions])
-	for _, option := range []string{"Prune=false", "Delete=false"} {
-		if !slices.Contains(options, option) {
-			options = append(options, option)
-		}
-	}
-	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-		fluxPrune: "disabled", argoOptions: strings.Join(options, ","),
-	}}}
+	return found
 }
 
 // keepNamespacesInUse marks the namespaces that have objects of others in them, so that the agent does not remove them
@@ -178,7 +142,7 @@ func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error 
 	kept, reasons, errs := make([]bool, len(names)), make([]string, len(names)), make([]error, len(names))
 	kube.Each(len(names), func(i int) { kept[i], reasons[i], errs[i] = r.keepIfInUse(ctx, names[i], b, kinds, incomplete) })
 	var marked []string
-	isNew := false
+	delay := time.Duration(0)
 	for i := range names {
 		switch {
 		case errs[i] != nil:
@@ -186,17 +150,19 @@ func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error 
 		case kept[i]:
 			marked = append(marked, names[i])
 		case reasons[i] != "":
-			isNew = true
+			delay = max(delay, b.removalOf(names[i]).Delay)
 			r.note("Namespace %s stays: %s", names[i], reasons[i])
 		}
 	}
 	for _, name := range marked {
 		r.note("Namespace %s stays: it is marked so that agents leave it, as is every namespace that a deployment target sets by name", name)
 	}
-	if isNew && b.argo {
-		return wait.For(ctx, argoMarkDelay)
-	}
-	return nil
+	return wait.For(ctx, delay)
+}
+
+// removalOf says how what has applied a namespace removes it.
+func (b *reconciled) removalOf(namespace string) reconciler.Removal {
+	return b.all[kube.Ref{Kind: "Namespace", Name: namespace}]
 }
 
 // allKinds returns the kinds of the cluster. It asks again where some are missing: a definition may have changed just now.
@@ -209,9 +175,6 @@ func (r *remover) allKinds(ctx context.Context) (kinds []kube.Resource, incomple
 	}
 }
 
-// argoMarkDelay is how long to wait after marking, until Argo CD has seen the mark: it decides by what it saw last.
-const argoMarkDelay = 2 * time.Second
-
 // keepIfInUse marks a namespace that has objects of others in it, and says why. kept says that it was marked before.
 func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, kinds []kube.Resource, incomplete bool) (kept bool, why string, err error) {
 	ref := kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
@@ -219,7 +182,7 @@ func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, k
 	switch {
 	case err != nil, live == nil, isTerminating(live):
 		return false, "", err
-	case b.argo && keptByArgo(live), !b.argo && keptByFlux(live):
+	case b.removalOf(name).Kept(live):
 		return true, "", nil
 	}
 	why = "not everything that is in it can be listed"
@@ -234,7 +197,7 @@ func (r *remover) keepIfInUse(ctx context.Context, name string, b *reconciled, k
 			return false, "", err
 		}
 	}
-	_, err = r.cluster.Patch(ctx, ref, keepPatch(live))
+	_, err = r.cluster.Patch(ctx, ref, reconciler.Marked(live))
 	return false, why, err
 }
 
@@ -245,7 +208,7 @@ func (r *remover) untilAllGone(ctx context.Context, b *reconciled) error {
 		still, errs := make([]bool, len(left)), make([]error, len(left))
 		kube.Each(len(left), func(i int) {
 			live, err := r.cluster.Read(ctx, left[i])
-			still[i], errs[i] = live != nil && (isTerminating(live) || !keptByFlux(live)), err
+			still[i], errs[i] = live != nil && (isTerminating(live) || !b.all[withGroup(left[i])].Kept(live)), err
 		})
 		var next []kube.Ref
 		for i := range left {

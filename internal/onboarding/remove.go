@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -148,7 +149,12 @@ var partOrder = map[agent.Part]int{agent.Install: 0, agent.Credential: 1, agent.
 // isRemovedAlways says whether an object is removed even where everything keeps running: credentials, the sources that
 // read with them, and what reports to the Git host. An Argo CD project stays, since Applications of others may use it.
 func isRemovedAlways(record *Record) bool {
-	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && record.Kind == "GitRepository"
+	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && isSource(record.Kind)
+}
+
+func isSource(kind string) bool {
+	found := reconciler.KindNamed(kind)
+	return found != nil && found.Is(reconciler.Source)
 }
 
 // find reads the objects, and leaves out those that Flotilla has not created and those that were replaced since.
@@ -217,8 +223,15 @@ func (r *remover) releases(record *Record) bool {
 // it: once the labels of its type and its environment are gone, none of Flotilla's selects the cluster any more, neither
 // by its type nor by itself. What ApplicationSets of others apply to it is theirs.
 func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
+	hub := reconciler.Hub()
+	label, value, _ := strings.Cut(hub.Agent.Registers, "=")
+	kind := &hub.Kinds[slices.IndexFunc(hub.Kinds, func(kind reconciler.Kind) bool { return kind.Destination != "" })]
+	isMaker := func(owner metav1.OwnerReference) bool {
+		maker := reconciler.KindNamed(owner.Kind)
+		return maker != nil && slices.Contains(maker.Makes, kind.Kind)
+	}
 	for _, one := range rest {
-		if !one.OnHub || one.live.GetLabels()["argocd.argoproj.io/secret-type"] != "cluster" || isTerminating(one.live) {
+		if !one.OnHub || one.live.GetLabels()[label] != value || isTerminating(one.live) {
 			continue
 		}
 		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{typeLabel: nil, environmentLabel: nil}}}); err != nil {
@@ -226,12 +239,11 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 		}
 		var left []string
 		err := poll(ctx, func() (bool, error) {
-			list, err := r.cluster.List(ctx, listedAs(reconciler.KindNamed("Application")), kube.ListOptions{Namespace: one.Namespace})
+			list, err := r.cluster.List(ctx, listedAs(kind), kube.ListOptions{Namespace: one.Namespace})
 			left = nil
 			for _, live := range list.Items {
-				name, _, _ := unstructured.NestedString(live.Object, "spec", "destination", "name")
-				generated := slices.ContainsFunc(live.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Kind == "ApplicationSet" })
-				if name == r.name && generated && live.GetLabels()["app.kubernetes.io/managed-by"] == "flotilla" {
+				name, _, _ := unstructured.NestedString(live.Object, strings.Split(kind.Destination, ".")...)
+				if name == r.name && slices.ContainsFunc(live.GetOwnerReferences(), isMaker) && live.GetLabels()["app.kubernetes.io/managed-by"] == "flotilla" {
 					left = append(left, kube.RefOf(live).String())
 				}
 			}
@@ -251,7 +263,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 		return found, nil
 	}
 	clusters, err := r.cluster.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
-		LabelSelector: "argocd.argoproj.io/secret-type=cluster," + clusterLabel, Trim: withoutData,
+		LabelSelector: reconciler.Hub().Agent.Registers + "," + clusterLabel, Trim: withoutData,
 	})
 	if err != nil {
 		return nil, err

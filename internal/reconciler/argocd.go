@@ -32,6 +32,7 @@ var argocdHub = Reconciler{
 	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, Hub: true,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
+		Registers:  "argocd.argoproj.io/secret-type=cluster",
 		NoFeedback: `cannot be set for the reconciler "argocd-hub": ask the hub itself, by feedback = { hub = "<its name>" } of flotilla_compliance`,
 	},
 	Unordered: func(Manifests, Manifests, bool) string {
@@ -44,6 +45,7 @@ var argoKinds = []Kind{
 		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Role: Follows | Consumer,
 		Parameter: "application", Settings: applicationSettings, For: Any, Project: "project",
 		Removal: applicationRemoval, Status: (*Listing).application, Root: (*Listing).applicationRoot, Destination: "spec.destination.name",
+		Applies: "argocd.argoproj.io/tracking-id",
 	},
 	{
 		Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker, Makes: []string{"Application"},

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -11,9 +12,39 @@ import (
 const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
 
 var (
-	applicationRemoval    = Removal{Keeping: keepApplication, Pruning: pruneApplication, Removes: applicationRemoves, Inventory: applicationInventory, Waits: true}
+	applicationRemoval = Removal{
+		Keeping: keepApplication, Pruning: pruneApplication, Removes: applicationRemoves, Inventory: applicationInventory, Waits: true,
+		Kept: keptByArgo, Mark: markForArgo, Delay: 2 * time.Second,
+	}
 	applicationSetRemoval = Removal{Keeping: keepApplicationSet, Pruning: pruneApplicationSet}
 )
+
+const argoOptions = "argocd.argoproj.io/sync-options"
+
+func keptByArgo(applied *unstructured.Unstructured) bool {
+	annotations := applied.GetAnnotations()
+	return slices.Contains(optionsOf(annotations[argoOptions]), "Delete=false") || annotations["helm.sh/resource-policy"] == "keep"
+}
+
+func markForArgo(applied *unstructured.Unstructured) (annotation, value string) {
+	options := optionsOf(applied.GetAnnotations()[argoOptions])
+	for _, option := range []string{"Prune=false", "Delete=false"} {
+		if !slices.Contains(options, option) {
+			options = append(options, option)
+		}
+	}
+	return argoOptions, strings.Join(options, ",")
+}
+
+func optionsOf(text string) []string {
+	var options []string
+	for _, option := range strings.Split(text, ",") {
+		if option = strings.TrimSpace(option); option != "" {
+			options = append(options, option)
+		}
+	}
+	return options
+}
 
 func keepApplication(live *unstructured.Unstructured) map[string]any {
 	patch := map[string]any{}

@@ -39,7 +39,7 @@ var flux = Reconciler{
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
 			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: "dependsOn",
-			WaitsForAll: true, Removal: fluxRemoval, Status: (*Listing).kustomization, Root: (*Listing).kustomizationRoot,
+			WaitsForAll: true, Removal: fluxRemoval, Applies: "kustomize" + ofFlux + "/name", Status: (*Listing).kustomization, Root: (*Listing).kustomizationRoot,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases",
@@ -51,7 +51,7 @@ var flux = Reconciler{
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: "dependsOn",
-			Either: [2]string{"chartRef", "chart"}, Status: (*Listing).helmRelease,
+			Either: [2]string{"chartRef", "chart"}, Applies: "helm" + ofFlux + "/name", Status: (*Listing).helmRelease,
 		},
 		{
 			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: (*Object).hasVersion,

@@ -6,7 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-var fluxRemoval = Removal{Keeping: keepFlux, Pruning: pruneFlux, Removes: fluxRemoves, Inventory: fluxInventory}
+var fluxRemoval = Removal{Keeping: keepFlux, Pruning: pruneFlux, Removes: fluxRemoves, Inventory: fluxInventory, Kept: keptByFlux, Mark: markForFlux}
+
+const fluxPrune = "kustomize" + ofFlux + "/prune"
+
+func keptByFlux(applied *unstructured.Unstructured) bool {
+	return strings.EqualFold(applied.GetAnnotations()[fluxPrune], "disabled") || strings.EqualFold(applied.GetLabels()[fluxPrune], "disabled")
+}
+
+func markForFlux(*unstructured.Unstructured) (annotation, value string) { return fluxPrune, "disabled" }
 
 func keepFlux(live *unstructured.Unstructured) map[string]any {
 	// The finalizer looks at the spec at the time of the deletion.

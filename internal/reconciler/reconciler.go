@@ -72,8 +72,10 @@ type Kind struct {
 	Either [2]string
 	// WaitsForAll says that an object is ready only when all is that it has applied.
 	WaitsForAll bool
-	// Removal is what becomes of what its objects have applied.
+	// Removal is what becomes of what its objects have applied, and Applies is the key of a label, or an annotation, that
+	// all of that has. Where it ends in "/name", the labels of that key and of "/namespace" beside it say by which object.
 	Removal Removal
+	Applies string
 	// Template is the field of the spec that has the spec of what its objects make; "" where they make it of something else.
 	Template string
 	// Gives is the field of a source that has the revision that others get of it; "" where it has none.
@@ -147,6 +149,8 @@ type Agent struct {
 	KnownHosts string
 	// Names are those that its own installer gives objects and Secrets of the agent itself.
 	Names []string
+	// Registers is the label, as a selector, of the Secret by which a hub knows a cluster; "" where it is no hub's.
+	Registers string
 	// Contexts are those of the commit statuses that it reports by default, with {cluster} for the name of the cluster.
 	Contexts []string
 	// NoFeedback says why it cannot report to Git hosts, and what to do instead; "" where it can.

@@ -1,6 +1,12 @@
 package reconciler
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // Removal is what becomes of what an object has applied, or what its objects apply, when it is deleted.
 type Removal struct {
@@ -12,6 +18,11 @@ type Removal struct {
 	Inventory func(live *unstructured.Unstructured) []InventoryEntry
 	// Waits says that an object is gone only when what it has applied is.
 	Waits bool
+	// Kept says whether what an object has applied has a mark for which it stays when the object goes, and Mark is the
+	// annotation that is such a mark. Delay is how long the controller may decide by what it saw before the mark.
+	Kept  func(applied *unstructured.Unstructured) bool
+	Mark  func(applied *unstructured.Unstructured) (annotation, value string)
+	Delay time.Duration
 }
 
 // InventoryEntry is an object that another one has applied, as its status names it.
@@ -41,6 +52,26 @@ func WithPruning(live *unstructured.Unstructured) map[string]any {
 		return removal.Pruning(live)
 	}
 	return nil
+}
+
+// Marked is the merge patch after which no agent removes an object together with what has applied it.
+func Marked(live *unstructured.Unstructured) map[string]any {
+	annotations := map[string]any{}
+	for _, kind := range kinds {
+		if kind.Removal.Mark != nil {
+			annotation, value := kind.Removal.Mark(live)
+			annotations[annotation] = value
+		}
+	}
+	return map[string]any{"metadata": map[string]any{"annotations": annotations}}
+}
+
+// Applied says whether an object of the kind has applied another object, as the label or the annotation of that says, and
+// which one, where the labels say that too.
+func (k *Kind) Applied(object *unstructured.Unstructured) (namespace, name string, applied bool) {
+	labels := object.GetLabels()
+	name = cmp.Or(labels[k.Applies], object.GetAnnotations()[k.Applies])
+	return labels[strings.TrimSuffix(k.Applies, "name")+"namespace"], name, k.Applies != "" && name != ""
 }
 
 func specPatch(spec map[string]any) map[string]any {

@@ -27,19 +27,3 @@ func TestDifferencesNameFieldsAndNoServersOwn(t *testing.T) {
 		t.Errorf("an object differs from itself: %v", got)
 	}
 }
-
-func TestAMarkToStayLeavesOtherOptionsAsTheyAre(t *testing.T) {
-	for annotations, want := range map[string]string{
-		`{}`: "Prune=false,Delete=false",
-		`{"argocd.argoproj.io/sync-options":"ServerSideApply=true, Delete=false"}`: "ServerSideApply=true,Delete=false,Prune=false",
-	} {
-		live := objectOf(t, `{"kind":"Namespace","metadata":{"annotations":`+annotations+`}}`)
-		if keptByFlux(live) {
-			t.Errorf("%s is a mark for Flux", annotations)
-		}
-		patch := &unstructured.Unstructured{Object: keepPatch(live)}
-		if got := patch.GetAnnotations()["argocd.argoproj.io/sync-options"]; got != want || !keptByFlux(patch) || !keptByArgo(patch) {
-			t.Errorf("%s becomes %v", annotations, patch.GetAnnotations())
-		}
-	}
-}
